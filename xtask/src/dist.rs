@@ -1,9 +1,10 @@
 //! What is given to others: `weir` for a target in a tarball and a Debian package, each with its SHA-256 sum, and an SBOM.
 //!
-//! Two builds of one commit are the same, in whatever directory: see `build.rs`.
+//! Two builds of one commit are to be the same, in whatever directory: see `build.rs`. `check.rs` compares two.
 
 mod archive;
 mod build;
+mod check;
 mod deb;
 mod licences;
 mod packages;
@@ -16,8 +17,11 @@ use std::{fs, path::PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-pub(crate) use self::build::{EPOCH_VARIABLE, epoch};
-use self::{build::Build, packages::Packages, target::Target};
+use self::{
+    build::{Build, EPOCH_VARIABLE, epoch},
+    packages::Packages,
+    target::Target,
+};
 use crate::run::target_dir;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -26,7 +30,8 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub(crate) struct Arguments {
     /// The machine that it is for.
     #[arg(long, value_name = "TRIPLE", value_parser = target::TARGETS.map(|target| target.triple))]
-    target: String,
+    #[arg(required_unless_present = "check")]
+    target: Option<String>,
     /// The smallest: no compiler, no gateway, no stores, no HTTP, no OpenTelemetry; built for size.
     #[arg(long)]
     device: bool,
@@ -39,10 +44,14 @@ pub(crate) struct Arguments {
     /// Instead, build for size with one feature after the other, and print what each adds.
     #[arg(long, conflicts_with_all = ["device", "deb", "sbom"])]
     sizes: bool,
+    /// Instead, install the package for x86-64 in a clean Debian, use and remove it, and compare two builds.
+    #[arg(long, exclusive = true)]
+    check: bool,
 }
 
 pub(crate) fn dist(arguments: &Arguments) -> Result<()> {
-    let target = Target::named(&arguments.target)?;
+    let Some(target) = &arguments.target else { return check::check() };
+    let target = Target::named(target)?;
     if arguments.sizes {
         return sizes::print(target);
     }
@@ -59,7 +68,7 @@ pub(crate) fn dist(arguments: &Arguments) -> Result<()> {
 }
 
 /// Builds a Debian package, and all that goes with it.
-pub(crate) fn make_named(triple: &str, is_for_devices: bool, sbom: bool) -> Result<Vec<PathBuf>> {
+fn make_named(triple: &str, is_for_devices: bool, sbom: bool) -> Result<Vec<PathBuf>> {
     make(Build { target: Target::named(triple)?, is_for_devices }, true, sbom)
 }
 

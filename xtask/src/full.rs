@@ -15,8 +15,8 @@ use self::{
     record::{Pass, Record},
 };
 use crate::{
-    browser, full_capi, full_contracts, full_devices, full_dist, full_http, full_nats, full_prometheus,
-    full_sdks, full_store, nats,
+    browser, full_capi, full_contracts, full_devices, full_http, full_nats, full_prometheus, full_sdks,
+    full_store, nats,
     run::{cargo, output, root, run as run_command},
     spec_tests,
 };
@@ -38,7 +38,7 @@ struct Group {
 
 const RUSTC: &[&str] = &["rustc", "--version"];
 
-const GROUPS: [Group; 15] = [
+const GROUPS: [Group; 14] = [
     Group {
         name: "spec-tests",
         about: "the component model's test scripts, through the configuration of Weir's engines",
@@ -133,22 +133,6 @@ const GROUPS: [Group; 15] = [
         inputs: DEVICE_SUITE,
         tools: &[RUSTC, &["aarch64-linux-gnu-gcc", "--version"], &["qemu-aarch64", "--version"]],
         run: full_devices::aarch64,
-    },
-    Group {
-        name: "dist",
-        about: "the Debian package, installed in a clean Debian, used and removed; two builds in two directories, which are the same",
-        inputs: &[
-            "packaging/debian",
-            "packaging/extensions",
-            "packaging/systemd/weir.conf",
-            "packaging/systemd/weir.service",
-            "packaging/weir.toml",
-            "xtask/src/dist",
-            "xtask/src/dist.rs",
-            "xtask/src/full_dist.rs",
-        ],
-        tools: &[RUSTC, &["debootstrap", "--version"], &["tar", "--version"], &["gzip", "--version"]],
-        run: full_dist::check,
     },
     Group {
         name: "python",

@@ -15,7 +15,6 @@ mod full;
 mod full_capi;
 mod full_contracts;
 mod full_devices;
-mod full_dist;
 mod full_http;
 mod full_nats;
 mod full_prometheus;

@@ -47,7 +47,13 @@ async fn compiled_code_without_a_trusted_signature_is_refused() {
     let mut files = Files::new();
     let (ours, other) = (SigningKey::generate().unwrap(), SigningKey::generate().unwrap());
     let artifact = artifact(&files, &ours);
-    let header = 8 + 32 + 64 + b"weir artifact 3\n".len() + 24 + 64;
+    let start = 8 + 32 + 64 + b"weir artifact 3\n".len();
+    let length = |at: usize| {
+        let bytes = artifact[start + at..].first_chunk().unwrap();
+        usize::try_from(u64::from_le_bytes(*bytes)).unwrap()
+    };
+    // Those of the contracts and of what measures fuel.
+    let header = start + 24 + 64 + length(8) + length(16);
     files.write("bare.cwasm", &artifact[header..]);
     files
         .refused_unread(

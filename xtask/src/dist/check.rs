@@ -14,8 +14,8 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::{EPOCH_VARIABLE, epoch, make_named};
 use crate::{
-    dist,
     run::{cargo, output, pause, root, run, target_dir},
     setup::{self, DEBOOTSTRAP},
 };
@@ -47,14 +47,13 @@ const KEPT_BY_DEBIAN: [&str; 8] = [
 const KEPT_BY_APT: [&str; 5] =
     ["/var/cache/apt/", "/var/cache/ldconfig/", "/var/lib/apt/", "/var/lib/dpkg/", "/var/log/"];
 
-pub(crate) fn check() -> Result<Vec<String>> {
+pub(super) fn check() -> Result<()> {
     let missing = setup::install(&[&DEBOOTSTRAP])?;
     ensure!(missing.is_empty(), "first run `{}`", setup::line(&missing));
-    let made = dist::make_named(GNU, false, true)?;
+    let made = make_named(GNU, false, true)?;
     let package = made.iter().find(|file| file.extension().is_some_and(|end| end == "deb"));
     installs(package.context("there is no package")?)?;
-    are_the_same()?;
-    Ok(Vec::new())
+    are_the_same()
 }
 
 /// Installs the package as the page says, uses it, and removes it.
@@ -181,9 +180,9 @@ fn as_root(program: &str) -> Result<Command> {
 fn are_the_same() -> Result<()> {
     let copy = Copy::make()?;
     let mut there = cargo(["xtask", "dist", "--target", GNU, "--device", "--deb", "--sbom"])?;
-    there.current_dir(copy.root()).env_remove("CARGO_TARGET_DIR").env(dist::EPOCH_VARIABLE, dist::epoch()?);
+    there.current_dir(copy.root()).env_remove("CARGO_TARGET_DIR").env(EPOCH_VARIABLE, epoch()?);
     run(&mut there)?;
-    for here in dist::make_named(GNU, true, true)? {
+    for here in make_named(GNU, true, true)? {
         let name = here.file_name().context("a file without a name")?;
         let there = copy.root().join("target/dist").join(name);
         ensure!(
