@@ -122,13 +122,11 @@ impl Profile {
         match self {
             Self::Shipped | Self::Interpreting => {
                 // With the features of Main in `weir-bench`.
-                let weir = [
-                    "--package",
-                    "weir",
-                    "--no-default-features",
-                    "--features",
-                    "compiler,gateway,http,store",
-                ];
+                let features = match self {
+                    Self::Interpreting => "compiler,gateway,http,store,pulley",
+                    _ => "compiler,gateway,http,store",
+                };
+                let weir = ["--package", "weir", "--no-default-features", "--features", features];
                 run(cargo(["build", "--release"])?.args(weir))?;
                 let rest = ["--package", "weir-nats", "--package", "weir-bench-fleet"];
                 run(cargo(["build", "--release"])?.args(rest))?;

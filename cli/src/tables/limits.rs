@@ -17,7 +17,9 @@ pub(crate) fn limits(report: &Limits) -> String {
     text.push_str(&memory(report));
     text.push_str(&match report.fuel_per_ms {
         Some(rate) => format!("\nOne millisecond of this machine is {rate} of fuel, as measured.\n"),
-        None => "\nThe time of fuel is not measured here; without the compiler, it is once an artifact was loaded.\n".to_owned(),
+        None => "\nThe time of fuel is not measured here. Without the compiler, Main measures it once it has loaded \
+                 an artifact.\n"
+            .to_owned(),
     });
     text
 }

@@ -28,14 +28,13 @@ fn with_200(setting: &str) -> Running {
 fn in_39_bits_of_addresses_200_extensions_start_without_being_told() {
     let mut main = with_200("");
     let reason = main.until("memories reserve little address space");
-    assert!(reason.contains("this process is limited to 512 GiB of it or less"), "{reason}");
+    assert!(reason.contains("this process is limited to 4 TiB of it or less"), "{reason}");
     let ready = main.until("extensions are ready");
     assert!(ready.contains("200 of 200 extensions are ready"), "{ready}");
     for number in [0, 199] {
         let contract = format!("e{number}@1");
         assert_eq!(main.weir(&["call", &contract, "run", "--raw", "own-name"]).good(), format!("e{number}"));
     }
-    // It has what a small class needs, and grows beyond what is reserved.
     assert_eq!(main.weir(&["call", "e7@1", "run", "--raw", "reserve 3000000"]).good(), "reserved");
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::support::{
-    Device, configure, configured, done, has_no_compiler, maker, puppet, target, weir, weir_here,
+    Device, configure, configured, done, has_no_compiler, maker, puppet, target, variable, weir, weir_here,
 };
 
 #[test]
@@ -82,7 +82,8 @@ fn an_artifact_of_a_stranger_or_with_one_bit_changed_does_not_run() {
 #[test]
 fn a_device_without_the_compiler_says_what_to_do_with_a_component() {
     if !has_no_compiler() {
-        // This device compiles: `command_line` has tests of that.
+        // `command_line` has tests of that.
+        assert!(variable("WEIR_DEVICE_BIN").is_none(), "this device should have no compiler");
         return;
     }
     let dir = configured("");

@@ -1,6 +1,6 @@
 //! Calls, events and jobs.
 
-use super::support::{Device, puppet};
+use super::support::{Device, puppet, until};
 
 #[test]
 fn calls_reach_extensions_and_go_from_one_to_another() {
@@ -40,16 +40,16 @@ fn a_job_goes_to_one_reader_and_again_if_that_one_dies() {
             + &puppet("reader", &format!("{reader}\nconfig.start = \"take jobs one-by-one\""))),
     );
     device.tell("writer", "put jobs well done");
-    let heard = || device.tell("reader", "heard");
-    let mut seen = heard();
-    while seen.is_empty() {
-        seen = heard();
-    }
+    let mut seen = String::new();
+    until("the job", || {
+        seen = device.tell("reader", "heard");
+        !seen.is_empty()
+    });
     assert!(seen.starts_with("job: ") && seen.ends_with(" 1 well done"), "{seen}");
     // It traps at each of two deliveries.
     device.tell("writer", "put jobs trap");
     let dead = || device.json(&["queues", "show", "--json", "dead"]).to_string();
-    while !dead().contains("\"trap\"") {}
+    until("the dead letter", || dead().contains("\"trap\""));
     device.until_state("reader", "ready");
     let failure = device.failure("reader").to_string();
     assert!(failure.contains("trapped"), "{failure}");

@@ -23,7 +23,7 @@ limits.stop-timeout = "5m"
 "#;
 
 /// Variables of the device that the tests are for.
-fn variable(name: &str) -> Option<String> {
+pub(super) fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
@@ -66,6 +66,13 @@ pub(super) fn target() -> Vec<String> {
 /// Whether the device runs only artifacts.
 pub(super) fn has_no_compiler() -> bool {
     !done(weir(Path::new("/")).args(["compile", "--help"])).is_good()
+}
+
+pub(super) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < PATIENCE, "there was no end to the wait for {what}");
+    }
 }
 
 /// What each test's device trusts.
@@ -234,10 +241,7 @@ impl Device {
 
     /// Waits until an extension is in this state.
     pub(super) fn until_state(&self, id: &str, state: &str) {
-        let begun = Instant::now();
-        while self.state(id) != state {
-            assert!(begun.elapsed() < PATIENCE, "`{id}` is {}, not {state}", self.state(id));
-        }
+        until(&format!("`{id}` {state}"), || self.state(id) == state);
     }
 
     /// The last failure of an extension.

@@ -290,6 +290,8 @@ impl<G: Guest> Programs<G> {
                 }
             }
             let component = loaded?;
+            #[cfg(not(feature = "compiler"))]
+            crate::calibration::keep(|| code.kernel());
             let misfit = |reason| LoadFault::World { world: G::WORLD, reason };
             // The linker ignores interfaces without imported functions.
             if let Some(import) = unoffered(&component) {
@@ -332,8 +334,6 @@ impl Sources {
             (InputKind::Artifact, _) => {
                 let trusted = self.trusted_keys.clone();
                 let code = permit.read(move || artifact::verify(&mut input, &trusted)).await?;
-                #[cfg(not(feature = "compiler"))]
-                crate::calibration::keep(|| code.kernel());
                 Ok((code, permit))
             }
             (InputKind::Component, Some(compiler)) => {

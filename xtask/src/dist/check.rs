@@ -75,12 +75,12 @@ fn installs(package: &Path) -> Result<()> {
     debian.run("! su --shell /bin/sh nobody --command 'cat /etc/weir/weir.toml'")?;
     debian.run(configure)?;
     let mut main = debian.start(start)?;
-    debian.wait_until_ready(&mut main)?;
+    debian.wait_until_ready(&mut main.0)?;
     let os = debian.run("weir call device.info@1 os --config /etc/weir/weir.toml")?;
     let os: Value = serde_json::from_str(&os).context("`os` answered no JSON")?;
     ensure!(os.get("id").is_some_and(|id| id == "debian"), "`os` answers {os}");
     debian.run("weir shutdown --config /etc/weir/weir.toml")?;
-    ensure!(main.wait()?.success(), "Main did not end as it should");
+    ensure!(main.0.wait()?.success(), "Main did not end as it should");
 
     debian.run("apt-get purge --quiet --yes --autoremove weir")?;
     let left: Vec<_> = debian.files()?.difference(&before).cloned().collect();
@@ -133,9 +133,9 @@ impl Debian {
         output(&mut self.command(text)?)
     }
 
-    fn start(&self, text: &str) -> Result<Child> {
+    fn start(&self, text: &str) -> Result<Running> {
         println!("# {text} &");
-        Ok(self.command(text)?.spawn()?)
+        Ok(Running(self.command(text)?.spawn()?))
     }
 
     fn wait_until_ready(&self, main: &mut Child) -> Result<()> {
@@ -161,6 +161,17 @@ impl Debian {
 
     fn remove(&self) -> Result<()> {
         run(as_root("rm")?.args(["--recursive", "--force", "--one-file-system"]).arg(&self.root))
+    }
+}
+
+/// A program in it, which ends with this.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ended = self.0.kill();
+        let _ended = self.0.wait();
     }
 }
 

@@ -9,6 +9,10 @@ use weir_config::{AddressSpace, INTERPRETED};
 /// Addresses of 39 bits: what some kernels for 64-bit ARM give. With large reservations they hold about 125 memories.
 const SMALL: u64 = 1 << 39;
 
+/// A limit of address space up to which large reservations are too few: a thousand memories, or the pools of hooks and
+/// three quarters of these.
+const LITTLE: u64 = 1 << 42;
+
 /// Bytes of a target in front of compiled code.
 pub(crate) const TARGET_SIZE: usize = 64;
 
@@ -40,8 +44,8 @@ impl AddressClass {
             AddressSpace::Small => Some("`main.address-space` says so"),
             AddressSpace::Large => None,
             _ if end_of_stack().is_some_and(|end| end <= SMALL) => Some("addresses have 39 bits or less"),
-            _ if getrlimit(Resource::As).current.is_some_and(|limit| limit <= SMALL) => {
-                Some("this process is limited to 512 GiB of it or less")
+            _ if getrlimit(Resource::As).current.is_some_and(|limit| limit <= LITTLE) => {
+                Some("this process is limited to 4 TiB of it or less")
             }
             _ => None,
         };

@@ -37,7 +37,8 @@ pub(super) fn unpack(mut packed: &[u8]) -> Option<Vec<u8>> {
         };
         let (zeros, others) = (length()?, length()?);
         let (others, rest) = packed.split_at_checked(others)?;
-        let total = bytes.len().checked_add(zeros).filter(|total| *total <= MAX)?;
+        let total = bytes.len().checked_add(zeros)?;
+        total.checked_add(others.len()).filter(|total| *total <= MAX)?;
         bytes.resize(total, 0);
         bytes.extend(others);
         packed = rest;
@@ -62,6 +63,7 @@ mod tests {
     fn other_bytes_unpack_to_nothing_or_to_little() {
         assert_eq!(unpack(&[1, 2, 3]), None);
         assert_eq!(unpack(&[0xff; 8]), None);
+        assert_eq!(unpack(&[0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]), None);
         assert_eq!(unpack(&[0, 0, 0, 0, 9, 0, 0, 0, 1]), None);
     }
 }
