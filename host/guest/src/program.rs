@@ -36,6 +36,8 @@ use wasmtime::{
     component::{Component, Linker, types::ComponentItem},
 };
 use wasmtime_wasi::p2::bindings::CommandPre;
+#[cfg(feature = "compiler")]
+use weir_config::AddressSpace;
 use weir_config::{ArtifactHash, ComponentSource, ExtensionConfig, Limits, MainConfig, Traces, TrustedKey};
 use weir_logs::Logs;
 use weir_names::harmless;
@@ -404,9 +406,9 @@ pub fn cache_is_ours(main: &MainConfig) -> Option<bool> {
 
 /// Compiles a component for other devices and signs the result. The devices must know its [`TrustedKey`].
 ///
-/// The code uses what every processor of the target's kind has. Without a target, it is this machine's kind, with a large
-/// address space if addresses have 64 bits. With [`Traces::Lines`] the artifact is larger and traces tell lines, whatever the
-/// extension's configuration says.
+/// The code uses what every processor of the target's kind has. Without a target, it is this machine's kind, with a
+/// large address space if addresses have 64 bits. With [`Traces::Lines`] the artifact is larger and traces tell lines,
+/// whatever the extension's configuration says.
 ///
 /// # Errors
 ///
@@ -428,11 +430,9 @@ pub fn compile(
     if input.kind == InputKind::Artifact {
         return Err(LoadFault::NotWasm.of(path.into(), hash));
     }
-    let of_this_machine = CompileTarget::new(None, None);
-    let target = match target {
-        Some(target) => target,
-        None => &of_this_machine.map_err(|error| LoadFault::from(error).of(path.into(), hash))?,
-    };
+    let (largest, _) = AddressClass::of(AddressSpace::Large);
+    let of_this_machine = CompileTarget::of_main(largest);
+    let target = target.unwrap_or(&of_this_machine);
     let task = compilation::CompileTask::new(limits, traces, Some(target.triple()), target.address_class());
     apart(compilation.compile(input, task, LoadPermit::alone(path)))
         .unwrap_or_else(|error| Err(LoadFault::Compiler(error.to_string())))

@@ -1,4 +1,4 @@
-//! Builds of `weir` and of extensions that are the same wherever they are made.
+//! Builds of `weir` and of extensions that are to be the same wherever they are made.
 //!
 //! What would differ is left out: paths of the checkout and of Cargo's sources are replaced by fixed ones, and times are
 //! the commit's.

@@ -10,10 +10,7 @@ use weir_config::{ArtifactHash, LimitHit, LimitKey, TrustedKey, bytes};
 use weir_metrics::nanoseconds;
 
 use super::artifact::FORMAT;
-use crate::{
-    engine::{CompileTarget, CompileTargetError},
-    openings::may_come,
-};
+use crate::{engine::CompileTarget, openings::may_come};
 
 /// A component that cannot be run as an extension, and why.
 #[derive(Debug)]
@@ -120,9 +117,6 @@ pub enum LoadFault {
         .0[0], .0[1], .0[1].triple(), .0[1].address_class().name()
     )]
     OtherTarget(Box<[CompileTarget; 2]>),
-    /// Nothing compiles for that target.
-    #[error("cannot be compiled: {0}")]
-    NoTarget(#[from] CompileTargetError),
     /// An artifact signed with an unknown key.
     #[error("is signed with `{0}`, which `main.trusted-keys` does not list")]
     Untrusted(TrustedKey),
