@@ -10,9 +10,11 @@ const OF_39_BITS: &str = "536870912";
 /// Main with 200 extensions, in a process that may have no more than that.
 fn with_200(setting: &str) -> Running {
     let extension = |number: u32| {
+        // One may grow out of what its memory reserves, 64 MiB.
+        let memory = if number == 7 { "limits.memory = \"100 MiB\"\n" } else { "" };
         format!(
             "[[extension]]\nid = \"e{number}\"\npath = \"puppet.wasm\"\nfulfills = [\"e{number}@1\"]\n\
-             config.contract = \"e{number}@1\"\nrestart.policy = \"never\"\n"
+             config.contract = \"e{number}@1\"\nrestart.policy = \"never\"\n{memory}"
         )
     };
     let extensions: String = (0..200).map(extension).collect();
@@ -35,12 +37,20 @@ fn in_39_bits_of_addresses_200_extensions_start_without_being_told() {
         let contract = format!("e{number}@1");
         assert_eq!(main.weir(&["call", &contract, "run", "--raw", "own-name"]).good(), format!("e{number}"));
     }
-    assert_eq!(main.weir(&["call", "e7@1", "run", "--raw", "reserve 3000000"]).good(), "reserved");
+    for bytes in ["3000000", "80000000"] {
+        assert_eq!(
+            main.weir(&["call", "e7@1", "run", "--raw", &format!("reserve {bytes}")]).good(),
+            "reserved"
+        );
+    }
 }
 
 #[test]
 fn with_large_reservations_they_do_not_all_start() {
     let mut main = with_200("address-space = \"large\"");
+    let failed = main.until("failed: cannot start");
+    let advice = "for want of addresses (raise `ulimit -v`, or see `main.address-space`)";
+    assert!(failed.contains(advice), "{failed}");
     let ready = main.until("extensions are ready");
     assert!(!ready.contains("200 of 200"), "there was room for all: {ready}");
 }

@@ -172,8 +172,25 @@ pub(super) fn said(error: &wasmtime::Error) -> String {
 
 /// Marks an error from before the guest ran.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot be instantiated")]
-pub(super) struct NotInstantiated;
+pub(super) enum NotInstantiated {
+    #[error("cannot be instantiated")]
+    Any,
+    /// The process has no addresses left for a memory or a stack.
+    #[error("cannot be instantiated for want of addresses (raise `ulimit -v`, or see `main.address-space`)")]
+    NoAddresses,
+}
+
+impl NotInstantiated {
+    /// Marks the error, unless the guest ran already. wasmtime tells only in words what it could not reserve.
+    pub(super) fn mark(error: wasmtime::Error) -> wasmtime::Error {
+        if error.is::<Trap>() {
+            return error;
+        }
+        let mut causes = error.chain().map(ToString::to_string);
+        let no_addresses = causes.any(|cause| cause.starts_with("mmap failed to reserve"));
+        error.context(if no_addresses { Self::NoAddresses } else { Self::Any })
+    }
+}
 
 /// The running functions, innermost first: their names, and offsets if the code has them.
 fn trace(error: &wasmtime::Error) -> Vec<String> {

@@ -32,7 +32,7 @@ use std::{fmt, path::Path, sync::Arc, thread, time::Duration};
 
 use tokio::{sync::Semaphore, time::timeout};
 use wasmtime::{
-    Engine, Store, Trap,
+    Engine, Store,
     component::{Component, Linker, types::ComponentItem},
 };
 use wasmtime_wasi::p2::bindings::CommandPre;
@@ -109,9 +109,8 @@ impl<G> Program<G> {
 impl<G: Guest> Program<G> {
     pub(super) async fn run(&self, store: &mut Store<G>) -> wasmtime::Result<Result<(), ()>> {
         // Boxed, or its memory would stay while the guest runs.
-        let command = Box::pin(self.pre.instantiate_async(&mut *store))
-            .await
-            .map_err(|error| if error.is::<Trap>() { error } else { error.context(NotInstantiated) })?;
+        let command =
+            Box::pin(self.pre.instantiate_async(&mut *store)).await.map_err(NotInstantiated::mark)?;
         command.wasi_cli_run().call_run(store).await
     }
 }
