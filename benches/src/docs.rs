@@ -42,6 +42,7 @@ impl Docs {
         figures: Vec<Figure>,
         scale: Scale,
         machine: &Machine,
+        instead: Option<String>,
     ) -> Result<()> {
         let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let mut record = self.record()?;
@@ -50,6 +51,7 @@ impl Docs {
             date: now.split('T').next().unwrap_or_default().to_owned(),
             scale: scale.name().to_owned(),
             machine: machine.to_string(),
+            instead,
             figures,
         });
         let rendered = render(&read(&self.page)?, &record)?;
@@ -73,7 +75,11 @@ fn render(page: &str, record: &Record) -> Result<Rendered> {
     for runs in record.entries.chunk_by(|one, other| one.scenario == other.scenario) {
         let Some((latest, others)) = runs.split_first() else { continue };
         let mut section = measured(latest);
-        for plot in plots::drawn(&latest.scenario, &latest.figures)? {
+        let plots = match latest.instead {
+            None => plots::drawn(&latest.scenario, &latest.figures)?,
+            Some(_) => Vec::new(),
+        };
+        for plot in plots {
             section += &format!("![{}](benchmarks/{})\n\n", plot.title, plot.file);
             rendered.plots.push((plot.file, plot.svg));
         }
@@ -88,8 +94,9 @@ fn render(page: &str, record: &Record) -> Result<Rendered> {
     Ok(rendered)
 }
 
-fn measured(Entry { date, scale, machine, .. }: &Entry) -> String {
-    format!("\nMeasured on {date}, {scale} run, on {machine}.\n\n")
+fn measured(Entry { date, scale, machine, instead, .. }: &Entry) -> String {
+    let instead = instead.as_deref().map(|instead| format!("{instead}; ")).unwrap_or_default();
+    format!("\nMeasured on {date}, {scale} run, {instead}on {machine}.\n\n")
 }
 
 impl Rendered {

@@ -6,6 +6,7 @@
 
 mod docs;
 mod elsewhere;
+mod emulator;
 mod figure;
 mod guests;
 mod machine;
@@ -25,11 +26,12 @@ use clap::Parser;
 
 use self::{
     docs::Docs,
+    emulator::Emulator,
     figure::{read_json, verify, write_json},
     guests::Guests,
     machine::Machine,
     scale::Scale,
-    scenarios::{Bench, Fleet, SCENARIOS, fleet},
+    scenarios::{Bench, Fleet, SCENARIOS, fleet, footprint},
 };
 
 /// Measures Weir.
@@ -62,6 +64,13 @@ struct Arguments {
     /// The program outside Main that is its peer.
     #[arg(long, value_name = "FILE", required_unless_present = "compare")]
     peer: Option<PathBuf>,
+    /// What runs that program, if it is for another processor: the user mode of qemu with its arguments. Only the scenario
+    /// `footprint` can be measured so.
+    #[arg(long, value_name = "COMMAND", requires = "target")]
+    emulator: Option<String>,
+    /// The machine that the program is for, as in `aarch64-unknown-linux-gnu`.
+    #[arg(long, value_name = "TRIPLE", requires = "emulator")]
+    target: Option<String>,
     /// The program with a gateway, its native baseline and their clients.
     #[arg(long, value_name = "FILE", required_unless_present = "compare")]
     gateway: Option<PathBuf>,
@@ -91,7 +100,14 @@ fn main() -> Result<()> {
     let [device, peer, gateway] = [device, peer, gateway].map(Clone::clone);
     let programs = <[PathBuf; 4]>::try_from(arguments.fleet.clone()).ok();
     let fleet = programs.map(|[program, weir, bridge, server]| Fleet { program, weir, bridge, server });
-    let bench = Bench { scale: arguments.scale, guests, device, peer, gateway, fleet };
+    let emulator = arguments.emulator.as_deref().zip(arguments.target.as_deref());
+    let emulator = emulator.map(|(command, target)| Emulator::new(target, command)).transpose()?;
+    ensure!(
+        emulator.is_none() || arguments.only == [footprint::NAME],
+        "only `{}` can be measured with an emulator: choose it with `--only`",
+        footprint::NAME
+    );
+    let bench = Bench { scale: arguments.scale, guests, device, emulator, peer, gateway, fleet };
     measure(&arguments, &bench)
 }
 
@@ -129,7 +145,7 @@ fn measure(arguments: &Arguments, bench: &Bench) -> Result<()> {
             write_json(json, &figures)?;
         }
         if let Some(docs) = &docs {
-            docs.update(scenario.name, figures, bench.scale, &machine)?;
+            docs.update(scenario.name, figures, bench.scale, &machine, bench.instead())?;
         }
     }
     // Written last, with all figures.

@@ -9,8 +9,12 @@ use std::{
 
 use anyhow::{Context, Result};
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Process(u32);
+/// A process, or the part of it at some addresses.
+#[derive(Clone, Debug)]
+pub(crate) struct Process {
+    number: u32,
+    addresses: Range<u64>,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Thread {
@@ -21,8 +25,8 @@ pub(crate) struct Thread {
     pub(crate) switches: u32,
 }
 
-/// The memory of a process, in KiB.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// The memory of a process, or of a part of it, in KiB.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Memory {
     pub(crate) address_space: f64,
     pub(crate) resident: f64,
@@ -43,16 +47,16 @@ pub(crate) struct Mapping {
     pub(crate) permissions: String,
     /// The file, or the kernel's name for the mapping; else empty.
     pub(crate) name: String,
-    /// Unshared KiB.
-    pub(crate) private: f64,
+    pub(crate) memory: Memory,
 }
 
 impl Process {
-    pub(crate) fn new(number: u32) -> Self {
-        Self(number)
+    /// Of an emulator, these addresses are the emulated process. None: all are.
+    pub(crate) fn new(number: u32, addresses: Option<Range<u64>>) -> Self {
+        Self { number, addresses: addresses.unwrap_or(0..u64::MAX) }
     }
 
-    pub(crate) fn threads(self) -> Result<BTreeMap<u32, Thread>> {
+    pub(crate) fn threads(&self) -> Result<BTreeMap<u32, Thread>> {
         let mut threads = BTreeMap::new();
         for task in fs::read_dir(self.path("task")).context("cannot read the threads of a process")? {
             let path = task?.path();
@@ -66,37 +70,56 @@ impl Process {
         Ok(threads)
     }
 
-    pub(crate) fn memory(self) -> Result<Memory> {
-        let (status, rollup) = (self.read("status")?, self.read("smaps_rollup")?);
-        let of =
-            |text: &str, key| kibibytes(text, key).with_context(|| format!("the kernel says no `{key}`"));
-        Ok(Memory {
-            address_space: of(&status, "VmSize")?,
-            resident: of(&status, "VmRSS")?,
-            of_files: of(&status, "RssFile")? + of(&status, "RssShmem")?,
-            private_clean: of(&rollup, "Private_Clean")?,
-            private_dirty: of(&rollup, "Private_Dirty")?,
-            shared: of(&rollup, "Shared_Clean")? + of(&rollup, "Shared_Dirty")?,
-        })
+    pub(crate) fn memory(&self) -> Result<Memory> {
+        Ok(self.mappings()?.iter().fold(Memory::default(), |all, mapping| all.and(&mapping.memory)))
     }
 
-    pub(crate) fn mappings(self) -> Result<Vec<Mapping>> {
-        mappings(&self.read("smaps")?).context("cannot read the mappings of a process")
+    pub(crate) fn mappings(&self) -> Result<Vec<Mapping>> {
+        let mut mappings = mappings(&self.read("smaps")?).context("cannot read the mappings of a process")?;
+        mappings.retain(|mapping| self.addresses.contains(&mapping.addresses.start));
+        Ok(mappings)
     }
 
-    fn read(self, file: &str) -> Result<String> {
+    fn read(&self, file: &str) -> Result<String> {
         let path = self.path(file);
         fs::read_to_string(&path).with_context(|| format!("cannot read `{}`", path.display()))
     }
 
-    fn path(self, file: &str) -> PathBuf {
-        PathBuf::from(format!("/proc/{}/{file}", self.0))
+    fn path(&self, file: &str) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/{file}", self.number))
     }
 }
 
 impl Memory {
     pub(crate) fn private(&self) -> f64 {
         self.private_clean + self.private_dirty
+    }
+
+    fn and(self, other: &Self) -> Self {
+        Self {
+            address_space: self.address_space + other.address_space,
+            resident: self.resident + other.resident,
+            of_files: self.of_files + other.of_files,
+            private_clean: self.private_clean + other.private_clean,
+            private_dirty: self.private_dirty + other.private_dirty,
+            shared: self.shared + other.shared,
+        }
+    }
+
+    /// Adds a line of smaps.
+    fn note(&mut self, key: &str, kibibytes: f64) {
+        match key {
+            "Size" => self.address_space += kibibytes,
+            "Rss" => {
+                self.resident += kibibytes;
+                self.of_files += kibibytes;
+            }
+            "Anonymous" => self.of_files -= kibibytes,
+            "Private_Clean" => self.private_clean += kibibytes,
+            "Private_Dirty" => self.private_dirty += kibibytes,
+            "Shared_Clean" | "Shared_Dirty" => self.shared += kibibytes,
+            _ => {}
+        }
     }
 }
 
@@ -123,9 +146,9 @@ fn mappings(smaps: &str) -> Option<Vec<Mapping>> {
         let mut fields = line.split_whitespace();
         let first = fields.next()?;
         if let Some(key) = first.strip_suffix(':') {
-            let mapping = mappings.last_mut()?;
-            if matches!(key, "Private_Clean" | "Private_Dirty") {
-                mapping.private += fields.next()?.parse::<f64>().ok()?;
+            // Flags are words.
+            if let Some(kibibytes) = fields.next().and_then(|number| number.parse().ok()) {
+                mappings.last_mut()?.memory.note(key, kibibytes);
             }
         } else {
             let address = |text| u64::from_str_radix(text, 16).ok();
@@ -134,15 +157,11 @@ fn mappings(smaps: &str) -> Option<Vec<Mapping>> {
                 addresses: address(start)?..address(end)?,
                 permissions: fields.next()?.to_owned(),
                 name: fields.nth(3).unwrap_or_default().to_owned(),
-                private: 0.0,
+                memory: Memory::default(),
             });
         }
     }
     Some(mappings)
-}
-
-fn kibibytes(text: &str, key: &str) -> Option<f64> {
-    value(text, key)?.strip_suffix("kB")?.trim().parse().ok()
 }
 
 fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
@@ -155,13 +174,13 @@ mod tests {
 
     #[test]
     fn a_process_sees_its_own_threads_and_memory() {
-        let this = Process::new(std::process::id());
+        let this = Process::new(std::process::id(), None);
         let before = this.threads().unwrap();
         assert!(before.values().any(|thread| thread.switches > 0), "{before:?}");
         let memory = this.memory().unwrap();
         assert!(memory.private() <= memory.resident && memory.resident < memory.address_space, "{memory:?}");
         let mappings = this.mappings().unwrap();
-        let private: f64 = mappings.iter().map(|mapping| mapping.private).sum();
+        let private: f64 = mappings.iter().map(|mapping| mapping.memory.private()).sum();
         assert!(mappings.iter().any(|mapping| mapping.name == "[stack]") && private > 0.0, "{mappings:?}");
     }
 
@@ -174,18 +193,40 @@ mod tests {
     }
 
     #[test]
-    fn private_pages_of_a_mapping_are_clean_or_dirty() {
-        let smaps = "7f0000-7f1000 rw-p 00000000 00:01 7  /memfd:a (deleted)\nSize:   4 kB\nPrivate_Clean: 4 kB\n\
-                     Private_Dirty:  8 kB\nVmFlags: rd wr\n7f1000-7f2000 ---p 00000000 00:00 0 \nSize: 4 kB\n";
-        let [first, second] =
-            [(0x7f_0000..0x7f_1000, "rw-p", "/memfd:a", 12.0), (0x7f_1000..0x7f_2000, "---p", "", 0.0)].map(
-                |(addresses, permissions, name, private)| Mapping {
-                    addresses,
-                    permissions: permissions.to_owned(),
-                    name: name.to_owned(),
-                    private,
-                },
-            );
-        assert_eq!(mappings(smaps), Some(vec![first, second]));
+    fn the_part_at_some_addresses_has_the_mappings_there() {
+        let whole = Process::new(std::process::id(), None);
+        let stack = whole.mappings().unwrap().into_iter().find(|mapping| mapping.name == "[stack]").unwrap();
+        let part = Process::new(std::process::id(), Some(stack.addresses.clone()));
+        let names: Vec<_> = part.mappings().unwrap().into_iter().map(|mapping| mapping.name).collect();
+        assert_eq!(names, ["[stack]"]);
+        assert!(part.memory().unwrap().resident < whole.memory().unwrap().resident);
+    }
+
+    #[test]
+    fn memory_is_told_by_what_stands_behind_it() {
+        let smaps = "7f0000-7f1000 rw-p 00000000 00:01 7  /memfd:a (deleted)\nSize: 40 kB\nRss: 16 kB\n\
+                     Shared_Clean: 4 kB\nShared_Dirty: 0 kB\nPrivate_Clean: 4 kB\nPrivate_Dirty:  8 kB\n\
+                     Anonymous: 6 kB\nVmFlags: rd wr\n7f1000-7f2000 ---p 00000000 00:00 0 \nSize: 4 kB\n";
+        let mapping = |addresses, permissions: &str, name: &str, memory| Mapping {
+            addresses,
+            permissions: permissions.to_owned(),
+            name: name.to_owned(),
+            memory,
+        };
+        let of_file = Memory {
+            address_space: 40.0,
+            resident: 16.0,
+            of_files: 10.0,
+            private_clean: 4.0,
+            private_dirty: 8.0,
+            shared: 4.0,
+        };
+        let reserved = Memory { address_space: 4.0, ..Memory::default() };
+        let expected = vec![
+            mapping(0x7f_0000..0x7f_1000, "rw-p", "/memfd:a", of_file),
+            mapping(0x7f_1000..0x7f_2000, "---p", "", reserved),
+        ];
+        assert_eq!(mappings(smaps), Some(expected));
+        assert_eq!((of_file.private(), of_file.and(&reserved).address_space), (12.0, 44.0));
     }
 }

@@ -15,6 +15,9 @@ pub(crate) struct Entry {
     pub(crate) scale: String,
     /// The machine before it.
     pub(crate) machine: String,
+    /// What stands for the machine's own processor: an interpreter, or another processor that is emulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) instead: Option<String>,
     pub(crate) figures: Vec<Figure>,
 }
 
@@ -27,7 +30,7 @@ impl Entry {
 }
 
 /// The last run of every scenario on every kind of processor, in the order in which they run; of one scenario, the
-/// latest run first.
+/// latest run first, and after all of them those where something stands for the processor.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Record {
@@ -47,22 +50,23 @@ impl Record {
         Ok(String::from_utf8(text)?)
     }
 
-    /// Puts the entry in the place of an older one of its scenario on the same kind of processor.
+    /// Puts the entry in the place of an older one of its scenario on the same kind of processor, or what stands for it.
     pub(crate) fn replace(&mut self, mut entry: Entry) {
         entry.figures.iter_mut().for_each(round);
-        self.entries
-            .retain(|other| other.scenario != entry.scenario || other.processor() != entry.processor());
+        let of = |entry: &Entry| (entry.scenario.clone(), entry.processor(), entry.instead.clone());
+        self.entries.retain(|other| of(other) != of(&entry));
         self.entries.insert(0, entry);
         let place = |entry: &Entry| {
             let place = SCENARIOS.iter().position(|scenario| scenario.name == entry.scenario);
-            (place, entry.scenario.clone())
+            (place, entry.scenario.clone(), entry.instead.clone())
         };
         self.entries.sort_by_key(place);
     }
 
-    /// Every kind of processor, in the order of the alphabet.
+    /// Every kind of processor that ran Weir itself, in the order of the alphabet.
     pub(crate) fn processors(&self) -> Vec<String> {
-        let mut processors: Vec<_> = self.entries.iter().map(Entry::processor).collect();
+        let own = self.entries.iter().filter(|entry| entry.instead.is_none());
+        let mut processors: Vec<_> = own.map(Entry::processor).collect();
         processors.sort_unstable();
         processors.dedup();
         processors
@@ -110,6 +114,7 @@ mod tests {
             date: "2026-11-22".to_owned(),
             scale: "full".to_owned(),
             machine: format!("{processor}, 2 cores, Linux"),
+            instead: None,
             figures,
         }
     }
@@ -136,6 +141,19 @@ mod tests {
         let values: Vec<_> = record.entries.iter().map(|entry| entry.figures[0].value).collect();
         assert_eq!(values, [3.0, 1.0]);
         assert_eq!(record.processors(), ["AMD EPYC", "Intel Xeon"]);
+    }
+
+    #[test]
+    fn a_run_with_something_instead_of_the_processor_replaces_none_of_it_and_comes_after_all() {
+        let instead = |value| Entry { instead: Some("an interpreter".to_owned()), ..on("A", "hooks", value) };
+        let mut record = Record { entries: Vec::new() };
+        for entry in [on("A", "hooks", 1.0), instead(2.0), on("B", "hooks", 3.0), instead(4.0)] {
+            record.replace(entry);
+        }
+        let values: Vec<_> = record.entries.iter().map(|entry| entry.figures[0].value).collect();
+        assert_eq!(values, [3.0, 1.0, 4.0]);
+        assert_eq!(record.processors(), ["A", "B"]);
+        assert_eq!(Record::parse(&record.text().unwrap()).unwrap().entries, record.entries);
     }
 
     #[test]

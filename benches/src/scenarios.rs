@@ -7,7 +7,7 @@ mod descriptors;
 mod device;
 mod embedder;
 pub(crate) mod fleet;
-mod footprint;
+pub(crate) mod footprint;
 mod gateway;
 mod hooks;
 mod idle;
@@ -29,7 +29,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use crate::{figure::Figure, guests::Guests, scale::Scale};
+use crate::{emulator::Emulator, figure::Figure, guests::Guests, scale::Scale};
 
 /// Every scenario, in the order in which they run.
 pub(crate) const SCENARIOS: [Scenario; 17] = [
@@ -65,10 +65,20 @@ pub(crate) struct Bench {
     pub(crate) scale: Scale,
     pub(crate) guests: Guests,
     pub(crate) device: PathBuf,
+    /// None: the device is this machine.
+    pub(crate) emulator: Option<Emulator>,
     pub(crate) peer: PathBuf,
     pub(crate) gateway: PathBuf,
     /// None where there is no NATS server.
     pub(crate) fleet: Option<Fleet>,
+}
+
+impl Bench {
+    /// What stands for this machine's processor, as the record has it.
+    pub(crate) fn instead(&self) -> Option<String> {
+        let interpreted = cfg!(feature = "pulley").then(|| "interpreted by Pulley".to_owned());
+        self.emulator.as_ref().map(Emulator::name).or(interpreted)
+    }
 }
 
 /// The programs of the scenario `fleet`.

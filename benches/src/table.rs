@@ -39,7 +39,7 @@ pub(crate) fn summary(record: &Record) -> String {
     let processors = record.processors();
     let header: Vec<_> = SUMMARY.into_iter().chain(processors.iter().map(String::as_str)).collect();
     let mut rows: Vec<(&Figure, Vec<String>)> = Vec::new();
-    for entry in &record.entries {
+    for entry in record.entries.iter().filter(|entry| entry.instead.is_none()) {
         let Some(column) = processors.iter().position(|name| *name == entry.processor()) else { continue };
         for figure in entry.figures.iter().filter(|figure| figure.target.is_some()) {
             let known = rows.iter().position(|(other, _)| figure.is_same(other));
@@ -241,10 +241,13 @@ mod tests {
             date: "2026-11-22".to_owned(),
             scale: "full".to_owned(),
             machine: format!("{processor}, 2 cores"),
+            instead: None,
             figures,
         };
         let later = vec![Figure::new("s", "beside", "m", Unit::Slices, 50.0).at_most(20.0)];
-        let entries = vec![run("B", later), run("A", figures().to_vec())];
+        let interpreted =
+            Entry { instead: Some("an interpreter".to_owned()), ..run("B", figures().to_vec()) };
+        let entries = vec![run("B", later), run("A", figures().to_vec()), interpreted];
         assert_eq!(
             summary(&Record { entries }),
             "| scenario | case | metric | target | stretch | A | B |\n\

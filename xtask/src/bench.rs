@@ -2,11 +2,12 @@
 
 use std::{path::PathBuf, process::Command};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::{
     demo::weir,
+    dist::Target,
     guests, nats,
     run::{cargo, root, run, target_dir},
 };
@@ -30,10 +31,13 @@ pub(crate) struct Arguments {
     #[arg(long)]
     docs: bool,
     /// Have extensions and hooks interpreted by Pulley, as on 32-bit processors.
-    #[arg(long, conflicts_with = "docs")]
+    #[arg(long)]
     pulley: bool,
+    /// Measure Main's memory on another machine, emulated: the scenario `footprint`.
+    #[arg(long, value_name = "TRIPLE", conflicts_with_all = ["pulley", "only"])]
+    target: Option<String>,
     /// Measure nothing: show how the figures of two files differ, the worst first.
-    #[arg(long, num_args = 2, value_names = ["FILE", "FILE"], conflicts_with_all = ["quick", "only", "json", "docs"])]
+    #[arg(long, num_args = 2, value_names = ["FILE", "FILE"], conflicts_with_all = ["quick", "only", "json", "docs", "pulley", "target"])]
     compare: Vec<PathBuf>,
 }
 
@@ -41,9 +45,16 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<()> {
     if !arguments.compare.is_empty() {
         return run(Profile::Shipped.program()?.arg("--compare").args(&arguments.compare));
     }
-    let profile = if arguments.pulley { Profile::Interpreting } else { Profile::Shipped };
-    let mut measure = program(profile)?;
-    if arguments.only.is_empty() || arguments.only.iter().any(|only| only == FLEET) {
+    let target = arguments.target.as_deref().map(Target::named).transpose()?;
+    let profile = match target {
+        Some(_) => Profile::Crossing,
+        None if arguments.pulley => Profile::Interpreting,
+        None => Profile::Shipped,
+    };
+    let mut measure = program(profile, target)?;
+    if target.is_some() {
+        measure.args(["--only", "footprint"]);
+    } else if arguments.only.is_empty() || arguments.only.iter().any(|only| only == FLEET) {
         profile.add_fleet(&mut measure)?;
     }
     measure.args(["--scale", if arguments.quick { "quick" } else { "full" }]);
@@ -62,7 +73,7 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<()> {
 /// Runs every scenario to see that it works and yields figures. Times are not judged.
 pub(crate) fn check() -> Result<()> {
     let json = tempfile::tempdir()?;
-    let mut measure = program(Profile::OfTests)?;
+    let mut measure = program(Profile::OfTests, None)?;
     Profile::OfTests.add_fleet(&mut measure)?;
     run(measure.args(["--scale", "quick", "--json"]).arg(json.path().join("figures.json")))
 }
@@ -74,6 +85,8 @@ enum Profile {
     Shipped,
     /// The same, but for extensions and hooks, which are interpreted.
     Interpreting,
+    /// As they are shipped, and able to compile for other processors.
+    Crossing,
     /// As the tests have them.
     OfTests,
 }
@@ -86,6 +99,9 @@ impl Profile {
             Self::Interpreting => {
                 cargo(["build", "--release", "--package", "weir-bench", "--features", "pulley"])?
             }
+            Self::Crossing => {
+                cargo(["build", "--release", "--package", "weir-bench", "--features", "cross-compiler"])?
+            }
             Self::OfTests => cargo(weir::AS_TESTED)?,
         };
         run(build.args(["--bin", "weir-bench", "--bin", "weir-bench-peer", "--bin", "weir-bench-gateway"]))?;
@@ -93,18 +109,25 @@ impl Profile {
     }
 
     /// Builds Main without the compiler.
-    fn device(self) -> Result<PathBuf> {
+    fn device(self, target: Option<&Target>) -> Result<PathBuf> {
         // Alone: a build with other packages would turn on their compiler feature.
         let mut build = cargo(["build", "--package", "weir-device"])?;
-        let dir = match self {
-            Self::Shipped | Self::Interpreting => {
+        let dir = match (self, target) {
+            (Self::OfTests, _) => self.dir()?,
+            (_, Some(target)) => {
+                target.prepare()?;
+                target.choose(&mut build);
+                let directory = Target::directory()?;
+                build.args(["--profile", "device"]).env("CARGO_TARGET_DIR", &directory);
+                directory.join(target.triple).join("device")
+            }
+            (_, None) => {
                 build.args(["--profile", "device"]);
                 if self == Self::Interpreting {
                     build.args(["--features", "pulley"]);
                 }
                 target_dir()?.join("device")
             }
-            Self::OfTests => self.dir()?,
         };
         run(&mut build)?;
         Ok(dir.join("weir-device"))
@@ -120,7 +143,7 @@ impl Profile {
             }
         };
         match self {
-            Self::Shipped | Self::Interpreting => {
+            Self::Shipped | Self::Interpreting | Self::Crossing => {
                 // With the features of Main in `weir-bench`.
                 let features = match self {
                     Self::Interpreting => "compiler,gateway,http,store,pulley",
@@ -147,7 +170,7 @@ impl Profile {
     }
 }
 
-fn program(profile: Profile) -> Result<Command> {
+fn program(profile: Profile, device: Option<&Target>) -> Result<Command> {
     let mut program = profile.program()?;
     guests::add_target()?;
     let build_programs = |for_weir: &[&str]| {
@@ -163,7 +186,11 @@ fn program(profile: Profile) -> Result<Command> {
     program.arg("--native").arg(target.join("guest"));
     program.arg("--peer").arg(dir.join("weir-bench-peer"));
     program.arg("--gateway").arg(dir.join("weir-bench-gateway"));
-    program.arg("--device").arg(profile.device()?);
+    program.arg("--device").arg(profile.device(device)?);
+    if let Some(device) = device {
+        let emulator = device.emulator.context("its programs run here: measure without `--target`")?;
+        program.args(["--target", device.triple, "--emulator", emulator]);
+    }
     // With these set, every error would take a backtrace. A developer's shell sets them; a device does not.
     program.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE");
     Ok(program)

@@ -17,10 +17,10 @@ use std::{fs, path::PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
+pub(crate) use self::target::Target;
 use self::{
     build::{Build, EPOCH_VARIABLE, epoch},
     packages::Packages,
-    target::Target,
 };
 use crate::run::target_dir;
 
@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TRIPLE", value_parser = target::TARGETS.map(|target| target.triple))]
     #[arg(required_unless_present = "check")]
     target: Option<String>,
-    /// The smallest: no compiler, no gateway, no stores, no HTTP, no OpenTelemetry; built for size.
+    /// The smallest: no compiler, no gateway, no stores, no HTTP, no OpenTelemetry, no tools of authors; built for size.
     #[arg(long)]
     device: bool,
     /// Also make a Debian package.

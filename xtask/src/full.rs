@@ -172,7 +172,12 @@ const GROUPS: [Group; 14] = [
 const DEVICE_SUITE: &[&str] = &[
     "cli/tests/device",
     "cli/tests/device.rs",
-    "host/guest/src/engine/target.rs",
+    "host/guest/src/calibration",
+    "host/guest/src/calibration.rs",
+    "host/guest/src/engine",
+    "host/guest/src/engine.rs",
+    "host/guest/src/program",
+    "host/guest/src/program.rs",
     "xtask/src/full_devices.rs",
 ];
 

@@ -6,6 +6,7 @@ use std::{
     fmt::Display,
     fs,
     io::{BufRead, BufReader, Write},
+    ops::Range,
     path::PathBuf,
     process::{Child, ChildStdin, Command, Stdio},
     sync::mpsc,
@@ -21,7 +22,7 @@ use weir_host::{
 };
 
 use super::{Bench, tasks::PATIENCE};
-use crate::process::Process;
+use crate::{emulator::Emulator, process::Process};
 
 /// Time until a process is idle: threads for blocking work, such as loading extensions, end after 10 s
 /// without any.
@@ -53,6 +54,8 @@ pub(super) struct Device {
     /// None: it must end.
     input: Option<ChildStdin>,
     lines: mpsc::Receiver<String>,
+    /// Where the device is in its process. None: it is all of it.
+    addresses: Option<Range<u64>>,
 }
 
 impl<'a> Site<'a> {
@@ -105,11 +108,17 @@ impl<'a> Site<'a> {
             fs::File::open(&own)?.sync_all()?;
             program = own;
         }
-        let mut command = Command::new(&program);
+        let emulator = self.bench.emulator.as_ref();
+        let mut command = match emulator {
+            Some(emulator) => emulator.command(&program),
+            None => Command::new(&program),
+        };
         // As in packaging/systemd/weir.service.
         command.env("MALLOC_ARENA_MAX", "1");
         command.arg(what).args(rest.iter().map(ToString::to_string));
-        Device::start(&mut command)
+        let mut device = Device::start(&mut command)?;
+        device.addresses = emulator.map(Emulator::addresses);
+        Ok(device)
     }
 
     fn compile(&self, component: &str) -> Result<()> {
@@ -119,7 +128,7 @@ impl<'a> Site<'a> {
         let file = self.bench.guests.component(component);
         let artifact = component::compile(
             &file,
-            None,
+            self.bench.emulator.as_ref().map(|emulator| &emulator.target),
             &Limits::max(),
             Traces::default(),
             &Compilation::InProcess,
@@ -149,14 +158,14 @@ impl Device {
                 }
             }
         });
-        let device = Self { child, input, lines };
+        let device = Self { child, input, lines, addresses: None };
         let said = device.hear()?;
         ensure!(said == "ready", "it says `{said}`");
         Ok(device)
     }
 
     pub(super) fn process(&self) -> Process {
-        Process::new(self.child.id())
+        Process::new(self.child.id(), self.addresses.clone())
     }
 
     pub(super) fn call(&mut self, contract: &str, operation: &str, argument: &str) -> Result<String> {

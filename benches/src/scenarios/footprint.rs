@@ -1,6 +1,7 @@
 //! Memory of Main with 7 extensions and with many waiting ones, beside a thread with a runtime for each.
 //! `docs/benchmarks.md` explains the figures.
 
+mod emulated;
 mod mappings;
 mod messages;
 mod seven;
@@ -24,7 +25,7 @@ use crate::{
     scale::Scale,
 };
 
-const NAME: &str = "footprint";
+pub(crate) const NAME: &str = "footprint";
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: NAME,
@@ -72,6 +73,9 @@ struct Seen {
 fn run(bench: &Bench) -> Result<Vec<Figure>> {
     // On a device Main is alone: a program file that others have mapped, too, would not count as its own.
     let site = Site::new(bench, bench.scale != Scale::Smoke)?;
+    if let Some(emulator) = &bench.emulator {
+        return emulated::figures(&site, bench.scale, emulator.is_32_bit);
+    }
     let counts = counts(bench);
     let rounds = bench.scale.pick(3, 1, 1);
     let mut seen = Vec::new();
@@ -82,7 +86,8 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
         seen.push(processes.look(counts)?);
     }
     let mut figures = figures(&seen, counts);
-    figures.extend(mappings::figures(&seen, counts));
+    let rounds: Vec<_> = seen.iter().map(|round| [&round.seven, &round.few, &round.many]).collect();
+    figures.extend(mappings::figures(&rounds, counts.few, counts.many));
     progress("queued messages", 0, 1);
     figures.extend(messages::figures(&site, bench)?);
     Ok(figures)

@@ -22,7 +22,7 @@ use crate::{
 pub(crate) const EPOCH_VARIABLE: &str = "SOURCE_DATE_EPOCH";
 
 /// All features but those that need a compiler.
-const WITHOUT_COMPILER: &str = "gateway,gateway-tls,http,otlp,store";
+const WITHOUT_COMPILER: &str = "gateway,gateway-tls,http,otlp,store,tools";
 
 /// One way to build `weir`.
 #[derive(Debug, Clone, Copy)]
@@ -77,13 +77,9 @@ pub(super) fn weir(target: &Target, profile: &str, features: &[&str]) -> Result<
     build.args(["--package", "weir", "--bin", "weir", "--profile", profile]).args(features);
     build.args(["--config", &format!("profile.{profile}.strip='symbols'")]);
     build.args(["--config", &format!("profile.{profile}.debug=false")]);
-    if let Some(linker) = target.linker {
-        build.args(["--config", &format!("target.{}.linker='{linker}'", target.triple)]);
-    }
-    let underscored = target.triple.replace('-', "_");
-    build.env(format!("CC_{underscored}"), target.c_compiler);
+    target.choose(&mut build);
     let remaps = remaps()?.map(|(from, to)| format!("-ffile-prefix-map={from}={to}"));
-    build.env(format!("CFLAGS_{underscored}"), remaps.join(" "));
+    build.env(format!("CFLAGS_{}", target.underscored()), remaps.join(" "));
     run(&mut build)?;
     Ok(build_dir()?.join(target.triple).join(profile).join("weir"))
 }
@@ -92,7 +88,7 @@ pub(super) fn weir(target: &Target, profile: &str, features: &[&str]) -> Result<
 pub(super) fn extension(name: &str) -> Result<PathBuf> {
     guests::add_target()?;
     let mut build = same_everywhere(guests::TARGET)?;
-    run(build.args(["--package", name, "--bin", name, "--profile", "guest"]))?;
+    run(build.args(["--target", guests::TARGET, "--package", name, "--bin", name, "--profile", "guest"]))?;
     Ok(build_dir()?.join(guests::TARGET).join("guest").join(format!("{name}.wasm")))
 }
 
@@ -113,7 +109,7 @@ pub(super) fn build_dir() -> Result<PathBuf> {
 
 fn same_everywhere(triple: &str) -> Result<Command> {
     let flags = remaps()?.map(|(from, to)| format!("--remap-path-prefix={from}={to}"));
-    let mut build = cargo(["build", "--locked", "--target", triple])?;
+    let mut build = cargo(["build", "--locked"])?;
     // The variables would replace the flags of all configurations; those of this argument are added to the others.
     build.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
     build.args(["--config", &format!("target.{triple}.rustflags={}", serde_json::to_string(&flags)?)]);

@@ -37,10 +37,11 @@ const OTLP_UNIT: (&str, &str) =
 const EXTENSIONS: [&str; 2] = ["device-info", "echo"];
 
 /// Features, and the commands that are there only with them.
-const COMMANDS: [(&str, &[&str]); 3] = [
+const COMMANDS: [(&str, &[&str]); 4] = [
     ("compiler", &["new", "build", "dev", "test", "compile", "keygen"]),
     ("otlp", &["otlp"]),
     ("store", &["store"]),
+    ("tools", &["top", "describe", "generate", "check-contract", "inspect", "symbolise"]),
 ];
 
 /// Builds what belongs in the tree, and makes it.
@@ -70,6 +71,9 @@ pub(super) fn fill(build: &Build, packages: &Packages, to: &Path) -> Result<Path
     let licences = place("share/doc/PACKAGE/THIRD-PARTY-LICENSES.txt");
     fs::write(&licences, licences::text(packages)?)
         .with_context(|| format!("cannot write `{}`", licences.display()))?;
+    for (from, name) in build.target.licences()? {
+        copy(&from, &place("share/doc/PACKAGE").join(name))?;
+    }
     for extension in EXTENSIONS.iter().filter(|_| build.compiles()) {
         let folder = place("share/weir/extensions");
         copy(&build::extension(extension)?, &folder.join(format!("{extension}.wasm")))?;

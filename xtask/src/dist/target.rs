@@ -1,9 +1,15 @@
 //! The targets, and what building for them needs.
 
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
 use anyhow::{Context, Result, ensure};
 
 use crate::{
     guests,
+    run::{output, target_dir},
     setup::{self, AARCH64, ARMV7, MUSL, Need},
 };
 
@@ -14,12 +20,14 @@ pub(crate) struct Target {
     /// Whether `weir` can compile components there. Where it cannot, it runs artifacts that were compiled elsewhere.
     pub(crate) compiles: bool,
     /// What links; `None`: as Rust does by itself.
-    pub(crate) linker: Option<&'static str>,
+    linker: Option<&'static str>,
     /// For the C and assembly of `ring`.
-    pub(crate) c_compiler: &'static str,
+    c_compiler: &'static str,
     /// The architecture of a Debian package.
     pub(crate) debian: Option<&'static str>,
-    need: Option<&'static Need>,
+    needs: &'static [&'static Need],
+    /// What runs its programs on this machine; `None`: the machine itself.
+    pub(crate) emulator: Option<&'static str>,
 }
 
 const AARCH64_GCC: &str = "aarch64-linux-gnu-gcc";
@@ -32,7 +40,8 @@ pub(super) const TARGETS: [Target; 5] = [
         linker: None,
         c_compiler: "cc",
         debian: Some("amd64"),
-        need: None,
+        needs: &[],
+        emulator: None,
     },
     Target {
         triple: "x86_64-unknown-linux-musl",
@@ -40,7 +49,8 @@ pub(super) const TARGETS: [Target; 5] = [
         linker: None,
         c_compiler: "musl-gcc",
         debian: None,
-        need: Some(&MUSL),
+        needs: &[&MUSL],
+        emulator: None,
     },
     Target {
         triple: "aarch64-unknown-linux-gnu",
@@ -48,16 +58,19 @@ pub(super) const TARGETS: [Target; 5] = [
         linker: Some(AARCH64_GCC),
         c_compiler: AARCH64_GCC,
         debian: Some("arm64"),
-        need: Some(&AARCH64),
+        needs: &[&AARCH64],
+        emulator: Some("qemu-aarch64 -L /usr/aarch64-linux-gnu"),
     },
-    // Rust brings musl. `ring` takes nothing of the C library but constants, so the headers of another one suffice.
+    // Rust brings musl; Debian's has its licence. `ring` takes nothing of the C library but constants, so the headers of
+    // another one suffice.
     Target {
         triple: "aarch64-unknown-linux-musl",
         compiles: true,
         linker: Some(AARCH64_GCC),
         c_compiler: AARCH64_GCC,
         debian: None,
-        need: Some(&AARCH64),
+        needs: &[&AARCH64, &MUSL],
+        emulator: Some("qemu-aarch64"),
     },
     Target {
         triple: "armv7-unknown-linux-gnueabihf",
@@ -65,20 +78,51 @@ pub(super) const TARGETS: [Target; 5] = [
         linker: Some(ARMHF_GCC),
         c_compiler: ARMHF_GCC,
         debian: Some("armhf"),
-        need: Some(&ARMV7),
+        needs: &[&ARMV7],
+        emulator: Some("qemu-arm -L /usr/arm-linux-gnueabihf"),
     },
 ];
 
 impl Target {
-    pub(super) fn named(triple: &str) -> Result<&'static Self> {
+    pub(crate) fn named(triple: &str) -> Result<&'static Self> {
         TARGETS.iter().find(|target| target.triple == triple).context("no such target")
     }
 
     /// Installs what building needs, if it may.
-    pub(super) fn prepare(&self) -> Result<()> {
+    pub(crate) fn prepare(&self) -> Result<()> {
         guests::add_target_of(self.triple)?;
-        let missing = setup::install(self.need.as_slice())?;
+        let missing = setup::install(self.needs)?;
         ensure!(missing.is_empty(), "first run `{}`", setup::line(&missing));
         Ok(())
+    }
+
+    /// Where programs for other processors are built to be tested. Removed alone, if room is short.
+    pub(crate) fn directory() -> Result<PathBuf> {
+        Ok(target_dir()?.join("devices"))
+    }
+
+    /// Has Cargo build for it.
+    pub(crate) fn choose(&self, build: &mut Command) {
+        build.args(["--target", self.triple]);
+        if let Some(linker) = self.linker {
+            build.args(["--config", &format!("target.{}.linker='{linker}'", self.triple)]);
+        }
+        build.env(format!("CC_{}", self.underscored()), self.c_compiler);
+    }
+
+    /// Files with licences of what Rust links beside crates, and their names.
+    pub(super) fn licences(&self) -> Result<Vec<(PathBuf, &'static str)>> {
+        let rust = output(Command::new("rustc").args(["--print", "sysroot"]))?;
+        let standard = Path::new(rust.trim_end()).join("share/doc/rust/COPYRIGHT-library.html");
+        let mut files = vec![(standard, "RUST-STANDARD-LIBRARY-LICENSES.html")];
+        if self.triple.ends_with("-musl") {
+            files.push((PathBuf::from("/usr/share/doc/musl/copyright"), "MUSL-LICENSES.txt"));
+        }
+        Ok(files)
+    }
+
+    /// The triple, as names of variables have it.
+    pub(super) fn underscored(&self) -> String {
+        self.triple.replace('-', "_")
     }
 }

@@ -2,7 +2,7 @@
 
 use weir_host::config::Limits;
 
-use super::{Counts, NAME, Round};
+use super::{NAME, Seen};
 use crate::{
     figure::{Figure, Unit},
     process::Mapping,
@@ -27,12 +27,12 @@ const PARTS: [(Part, &str); 5] = [
     (Part::Files, "program and libraries"),
 ];
 
-/// Each part's size for one more extension, and for Main with 7 extensions.
-pub(super) fn figures(rounds: &[Round], counts: Counts) -> Vec<Figure> {
-    let Counts { few, many, .. } = counts;
+/// Each part's size for one more extension, and for Main with 7 extensions. A round saw Main with 7, with `few` and with
+/// `many`.
+pub(super) fn figures(rounds: &[[&Seen; 3]], few: u32, many: u32) -> Vec<Figure> {
     let figure = |(part, name): (Part, &str)| {
-        let each = |round: &Round| {
-            let [few_have, many_have] = [&round.few, &round.many].map(|seen| private(&seen.mappings, part));
+        let each = |[_, with_few, with_many]: &[&Seen; 3]| {
+            let [few_have, many_have] = [with_few, with_many].map(|seen| private(&seen.mappings, part));
             let each = (many_have - few_have) / f64::from(many - few);
             // Pages of a file come and go: a process with more extensions may have fewer.
             if part == Part::Files { each.max(0.0) } else { each }
@@ -42,7 +42,7 @@ pub(super) fn figures(rounds: &[Round], counts: Counts) -> Vec<Figure> {
     };
     let of_seven = |(part, name): (Part, &str)| {
         let mebibytes: Vec<_> =
-            rounds.iter().map(|round| private(&round.seven.mappings, part) / 1024.0).collect();
+            rounds.iter().map(|[seven, ..]| private(&seven.mappings, part) / 1024.0).collect();
         Figure::of_rounds(NAME, "7 extensions", name, Unit::Mebibytes, &mebibytes)
     };
     PARTS.into_iter().map(figure).chain(PARTS.into_iter().map(of_seven)).collect()
@@ -50,7 +50,12 @@ pub(super) fn figures(rounds: &[Round], counts: Counts) -> Vec<Figure> {
 
 fn private(mappings: &[Mapping], part: Part) -> f64 {
     let parts = parts(mappings);
-    mappings.iter().zip(parts).filter(|(_, of)| *of == part).map(|(mapping, _)| mapping.private).sum()
+    mappings
+        .iter()
+        .zip(parts)
+        .filter(|(_, of)| *of == part)
+        .map(|(mapping, _)| mapping.memory.private())
+        .sum()
 }
 
 /// A linear memory is an image and the writable mapping next to it. A stack follows one inaccessible page,
@@ -90,6 +95,7 @@ fn is_writable(mapping: &Mapping) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::Memory;
 
     #[test]
     fn a_memory_is_told_from_a_stack_and_from_the_heap() {
@@ -97,7 +103,7 @@ mod tests {
             addresses: pages.start * PAGE..pages.end * PAGE,
             permissions: permissions.to_owned(),
             name: name.to_owned(),
-            private: 4.0,
+            memory: Memory { private_dirty: 4.0, ..Memory::default() },
         };
         let mappings = [
             mapping(0..9, "r-xp", "/usr/bin/a"),

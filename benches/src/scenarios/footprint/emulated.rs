@@ -1,0 +1,71 @@
+//! Memory of Main on an emulated processor: what of the emulator's process is the emulated one.
+
+use std::time::Instant;
+
+use anyhow::Result;
+
+use super::{NAME, Seen, mappings, seven};
+use crate::{
+    figure::{Figure, Unit},
+    scale::Scale,
+    scenarios::{
+        client::wait_until,
+        device::{SETTLING, Site},
+        progress,
+    },
+};
+
+/// How many extensions wait. Each memory reserves 10 MiB where addresses have 32 bits.
+const COUNTS_32_BIT: (u32, u32) = (20, 200);
+const COUNTS_64_BIT: (u32, u32) = (100, 1000);
+
+#[derive(Debug)]
+struct Round {
+    seven: Seen,
+    few: Seen,
+    many: Seen,
+}
+
+type Side = fn(&Round) -> &Seen;
+
+pub(super) fn figures(site: &Site, scale: Scale, is_32_bit: bool) -> Result<Vec<Figure>> {
+    let (few, many) = if is_32_bit { COUNTS_32_BIT } else { COUNTS_64_BIT };
+    let rounds = scale.pick(3, 1, 1);
+    let mut seen = Vec::new();
+    for round in 0..rounds {
+        progress("starting and waiting", round, rounds);
+        seen.push(look(site, few, many)?);
+    }
+    let figure = |case: &str, metric, unit, of: &dyn Fn(&Round) -> f64| {
+        Figure::of_rounds(NAME, case, metric, unit, &seen.iter().map(of).collect::<Vec<_>>())
+    };
+    let mut figures = Vec::new();
+    let idle = format!("{many} idle");
+    let sides: [(&str, Side); 2] = [("7 extensions", |round| &round.seven), (&idle, |round| &round.many)];
+    for (case, side) in sides {
+        let mebibytes = |metric, of: fn(&Seen) -> f64| {
+            figure(case, metric, Unit::Mebibytes, &|round| of(side(round)) / 1024.0)
+        };
+        figures.push(mebibytes("private RSS", |seen| seen.memory.private()));
+        figures.push(mebibytes("private RSS, written", |seen| seen.memory.private_dirty));
+        figures.push(mebibytes("private RSS, as in a file", |seen| seen.memory.private_clean));
+    }
+    let each =
+        |round: &Round| (round.many.memory.private() - round.few.memory.private()) / f64::from(many - few);
+    figures.push(figure(&format!("from {few} to {many} idle"), "private, each", Unit::Kibibytes, &each));
+    let rounds: Vec<_> = seen.iter().map(|round| [&round.seven, &round.few, &round.many]).collect();
+    figures.extend(mappings::figures(&rounds, few, many));
+    Ok(figures)
+}
+
+fn look(site: &Site, few: u32, many: u32) -> Result<Round> {
+    let mut with_seven = seven::start(site)?;
+    let (mut with_few, mut with_many) = (site.idle(few)?, site.idle(many)?);
+    wait_until(Instant::now() + SETTLING);
+    let round =
+        Round { seven: Seen::of(&with_seven)?, few: Seen::of(&with_few)?, many: Seen::of(&with_many)? };
+    seven::ensure_answers(&mut with_seven)?;
+    with_few.ensure_answers(few)?;
+    with_many.ensure_answers(many)?;
+    Ok(round)
+}
