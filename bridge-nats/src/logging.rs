@@ -6,18 +6,22 @@ use std::{
     panic,
 };
 
+use anyhow::Context;
 use tracing::{
     Event, Level, Subscriber,
     field::{Field, Visit},
 };
 use tracing_subscriber::{
-    EnvFilter,
+    Layer, Registry,
+    filter::Targets,
     fmt::{
         FmtContext, FormatEvent, FormatFields,
         format::Writer,
         time::{FormatTime, SystemTime},
     },
+    layer::SubscriberExt,
     registry::LookupSpan,
+    util::SubscriberInitExt,
 };
 use weir_names::harmless;
 
@@ -31,23 +35,26 @@ const LINE_MAX: usize = 8 * 1024;
 
 /// Sets up the log. `RUST_LOG` sets the filter; `info` by default.
 pub(crate) fn init(format: LogFormat) -> anyhow::Result<()> {
-    let filter = match std::env::var_os("RUST_LOG") {
-        Some(_) => EnvFilter::try_from_default_env()?,
-        None => EnvFilter::try_new(FILTER)?,
-    };
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let filter = std::env::var_os("RUST_LOG").filter(|text| !text.is_empty());
+    let filter: Targets = filter
+        .as_deref()
+        .map_or(Some(FILTER), |text| text.to_str())
+        .context("it is no text")
+        .and_then(|text| Ok(text.parse()?))
+        .context("cannot read `RUST_LOG`: write it as in `info,weir_nats=debug`")?;
+    let log = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)
         // The subscriber would write to stderr itself, and panic if stderr is closed.
         .log_internal_errors(false);
-    match format {
-        LogFormat::Json => log.json().flatten_event(true).init(),
+    let log: Box<dyn Layer<Registry> + Send + Sync> = match format {
+        LogFormat::Json => log.json().flatten_event(true).boxed(),
         LogFormat::Human => {
             let ansi =
                 io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty());
-            log.with_ansi(ansi).event_format(Human).init();
+            log.with_ansi(ansi).event_format(Human).boxed()
         }
-    }
+    };
+    tracing_subscriber::registry().with(log).with(filter).init();
     // The client of NATS panics at some headers. That costs the connection, and one line.
     panic::set_hook(Box::new(|panic| tracing::error!("a task of the bridge panicked: {panic}")));
     Ok(())

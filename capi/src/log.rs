@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
+use tracing_subscriber::{filter::Targets, fmt::MakeWriter, layer::SubscriberExt, util::SubscriberInitExt};
 
 use crate::{
     c::{Callback, ErrorOut, Text, run, text, weir_drop},
@@ -50,14 +50,19 @@ pub extern "C" fn weir_log_start(
 ) -> bool {
     let callback = Callback::new(callback, data, drop);
     run(error, || {
-        let filter = EnvFilter::try_new(filter.optional("filter")?.unwrap_or("info"))
+        let filter: Targets = filter
+            .optional("filter")?
+            .unwrap_or("info")
+            .parse()
             .map_err(|error| weir_error::argument(format!("`filter`: {error}")))?;
-        tracing_subscriber::fmt()
-            .with_env_filter(filter)
+        let lines = tracing_subscriber::fmt::layer()
             .with_ansi(false)
             .without_time()
             .with_level(false)
-            .with_writer(Lines(Arc::new(callback?)))
+            .with_writer(Lines(Arc::new(callback?)));
+        tracing_subscriber::registry()
+            .with(lines)
+            .with(filter)
             .try_init()
             .map_err(|error| weir_error::argument(error.to_string()))?;
         Ok(true)

@@ -2,7 +2,9 @@
 
 #[cfg(feature = "compiler")]
 mod author;
+#[cfg(feature = "tools")]
 mod components;
+#[cfg(feature = "tools")]
 mod contracts;
 mod hooks;
 mod logs;
@@ -13,6 +15,7 @@ mod otlp;
 mod peers;
 #[cfg(feature = "store")]
 mod store;
+#[cfg(feature = "tools")]
 mod top;
 mod trace;
 mod traffic;
@@ -34,15 +37,18 @@ pub(crate) use self::{
     author::{BuildArgs, DevArgs, Kind, Language, NewArgs, TestArgs},
     components::{CompileArgs, KeygenArgs},
 };
+#[cfg(feature = "tools")]
 pub(crate) use self::{
     components::{InspectArgs, SymboliseArgs},
     contracts::{CheckContractArgs, DescribeArgs, GenerateArgs},
+    top::TopArgs,
+};
+pub(crate) use self::{
     hooks::{HooksCommand, HooksRunArgs},
     logs::LogsArgs,
     main_choice::Target,
     metrics::MetricsArgs,
     peers::{EndArgs, PeersArgs, PeersCommand, TokenArgs},
-    top::TopArgs,
     trace::TraceArgs,
     traffic::{PutArgs, QueuesArgs, QueuesCommand, RequeueArgs, ShowArgs, TailArgs, TopicsArgs},
 };
@@ -102,6 +108,7 @@ Examples:
     /// List the extensions: state, processor time, memory, waiting messages; and the peers
     Ps(PsArgs),
     /// Show live what extensions and peers use, on the whole terminal; stop, restart or reload one
+    #[cfg(feature = "tools")]
     Top(TopArgs),
     /// Show the details of one extension and its last failures
     #[command(after_help = "\
@@ -123,10 +130,13 @@ Examples:
     /// Show the log lines of extensions
     Logs(LogsArgs),
     /// Show the operations, topics and queues of contracts: of a component, or of what runs
+    #[cfg(feature = "tools")]
     Describe(DescribeArgs),
     /// Write a typed client of contracts: Rust, TypeScript or Python
+    #[cfg(feature = "tools")]
     Generate(GenerateArgs),
     /// Say whether the next version of a contract breaks its callers
+    #[cfg(feature = "tools")]
     CheckContract(CheckContractArgs),
     /// Call an operation of a contract and print the answer
     Call(CallArgs),
@@ -190,11 +200,13 @@ Examples:
   weir shutdown --config /etc/weir/weir.toml")]
     Shutdown(ShutdownArgs),
     /// Show the imports, exports and needs of a component, as TOML to paste; or the target of an artifact
+    #[cfg(feature = "tools")]
     Inspect(InspectArgs),
     /// Compile a component to a signed artifact, for devices that run only artifacts
     #[cfg(feature = "compiler")]
     Compile(CompileArgs),
     /// Show the source lines of the functions in a trace
+    #[cfg(feature = "tools")]
     #[command(visible_alias = "symbolize")]
     Symbolise(SymboliseArgs),
     /// Make a signing key for `weir compile`, and print the public key that devices must trust

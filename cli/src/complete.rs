@@ -16,9 +16,9 @@ use clap_complete::{
 };
 
 use self::bash::Bash;
-pub(crate) use self::names::{
-    argument, contract, contract_or_file, extension, operation, queue, topic, topic_pattern,
-};
+#[cfg(feature = "tools")]
+pub(crate) use self::names::contract_or_file;
+pub(crate) use self::names::{argument, contract, extension, operation, queue, topic, topic_pattern};
 use crate::args::Args;
 
 const VARIABLE: &str = "COMPLETE";

@@ -17,13 +17,16 @@ use tracing::{
     field::{Field, Visit},
 };
 use tracing_subscriber::{
-    EnvFilter,
+    Layer, Registry,
+    filter::Targets,
     fmt::{
         FmtContext, FormatEvent, FormatFields,
         format::Writer,
         time::{FormatTime, SystemTime},
     },
+    layer::SubscriberExt,
     registry::LookupSpan,
+    util::SubscriberInitExt,
 };
 
 use self::stderr::Lines;
@@ -37,25 +40,31 @@ static LINES: OnceLock<Lines> = OnceLock::new();
 
 /// Sets up the log. `RUST_LOG` sets the filter; `info` by default.
 pub(crate) fn init(format: LogFormat) -> anyhow::Result<()> {
-    let filter = EnvFilter::builder().with_default_directive(Level::INFO.into()).from_env()?;
+    let filter = std::env::var_os("RUST_LOG").filter(|text| !text.is_empty());
+    let filter: Targets = filter
+        .as_deref()
+        .map_or(Some("info"), |text| text.to_str())
+        .context("it is no text")
+        .and_then(|text| Ok(text.parse()?))
+        .context("cannot read `RUST_LOG`: write it as in `info,weir::extension=debug`")?;
     let lines = LINES.get_or_init(Lines::default);
     lines
         .write_to_stderr(move |lost| lost_line(format, lost))
         .context("cannot start the thread of the log")?;
     panic::set_hook(Box::new(|panic| lines.push(panicked(panic).as_bytes())));
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let log = tracing_subscriber::fmt::layer()
         .with_writer(move || LogWriter { lines, format })
         // The subscriber would write to stderr itself, and panic if stderr is closed.
         .log_internal_errors(false);
-    match format {
-        LogFormat::Json => log.json().flatten_event(true).init(),
+    let log: Box<dyn Layer<Registry> + Send + Sync> = match format {
+        LogFormat::Json => log.json().flatten_event(true).boxed(),
         LogFormat::Human => {
             let ansi =
                 io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty());
-            log.with_ansi(ansi).event_format(Human).init();
+            log.with_ansi(ansi).event_format(Human).boxed()
         }
-    }
+    };
+    tracing_subscriber::registry().with(log).with(filter).init();
     Ok(())
 }
 

@@ -9,7 +9,6 @@ mod args;
 mod author;
 mod chance;
 mod check;
-mod check_contract;
 mod client;
 mod compilation;
 #[cfg(feature = "compiler")]
@@ -18,11 +17,8 @@ mod complete;
 mod configuration;
 mod contracts;
 mod control;
-mod describe;
 mod exit;
-mod generate;
 mod hooks;
-mod inspect;
 mod limits;
 mod locate;
 mod logging;
@@ -44,9 +40,9 @@ mod run;
 mod schema;
 #[cfg(feature = "store")]
 mod store;
-mod symbolise;
 mod tables;
-mod top;
+#[cfg(feature = "tools")]
+mod tools;
 mod trace;
 mod traffic;
 
@@ -83,14 +79,18 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Check(args) => check::check(&args),
         Command::Schema => schema::schema(),
         Command::Ps(args) => client::block_on(control::ps(args)),
-        Command::Top(args) => top::top(args),
+        #[cfg(feature = "tools")]
+        Command::Top(args) => tools::top(args),
         Command::Status(args) => client::block_on(control::status(args)),
         Command::History(args) => client::block_on(control::history(args)),
         Command::Limits(args) => client::block_on(limits::limits(args)),
         Command::Logs(args) => client::block_on(logs::logs(args)),
-        Command::Describe(args) => client::block_on(describe::describe(args)),
-        Command::Generate(args) => client::block_on(generate::generate(args)),
-        Command::CheckContract(args) => check_contract::check_contract(&args),
+        #[cfg(feature = "tools")]
+        Command::Describe(args) => client::block_on(tools::describe(args)),
+        #[cfg(feature = "tools")]
+        Command::Generate(args) => client::block_on(tools::generate(args)),
+        #[cfg(feature = "tools")]
+        Command::CheckContract(args) => tools::check_contract(&args),
         Command::Call(args) => client::block_on(messages::call(args)),
         Command::Publish(args) => client::block_on(messages::publish(args)),
         Command::Tail(args) => client::block_on(messages::tail(args)),
@@ -110,10 +110,12 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Reload(args) => client::block_on(control::reload(args)),
         Command::Plan(args) => client::block_on(plan::plan(args)),
         Command::Shutdown(args) => client::block_on(control::shutdown(args)),
-        Command::Inspect(args) => inspect::inspect(&args),
+        #[cfg(feature = "tools")]
+        Command::Inspect(args) => tools::inspect(&args),
         #[cfg(feature = "compiler")]
         Command::Compile(args) => compile::compile(&args),
-        Command::Symbolise(args) => symbolise::symbolise(&args),
+        #[cfg(feature = "tools")]
+        Command::Symbolise(args) => tools::symbolise(&args),
         #[cfg(feature = "compiler")]
         Command::Keygen(args) => compile::keygen(&args),
         Command::Completions { shell } => output::write(&complete::script(shell)?),

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, ValueHint};
 
 use super::{
-    Args, CallArgs, Command, DescribeArgs, EndArgs, GenerateArgs, IdArgs, LimitsArgs, LogsArgs, MetricsArgs,
-    OrderArgs, PeersArgs, PeersCommand, PlanArgs, PsArgs, PublishArgs, PutArgs, QueuesArgs, QueuesCommand,
-    ReloadArgs, RequeueArgs, ShowArgs, ShutdownArgs, TailArgs, TopArgs, TopicsArgs, TraceArgs,
+    Args, CallArgs, Command, EndArgs, IdArgs, LimitsArgs, LogsArgs, MetricsArgs, OrderArgs, PeersArgs,
+    PeersCommand, PlanArgs, PsArgs, PublishArgs, PutArgs, QueuesArgs, QueuesCommand, ReloadArgs, RequeueArgs,
+    ShowArgs, ShutdownArgs, TailArgs, TopicsArgs, TraceArgs,
 };
+#[cfg(feature = "tools")]
+use super::{DescribeArgs, GenerateArgs, TopArgs};
 use crate::exit::Usage;
 
 /// Which Main.
@@ -68,14 +70,15 @@ impl Command {
             Self::Otlp(super::OtlpArgs { target, .. }) => Some(target),
             #[cfg(feature = "store")]
             Self::Store(super::StoreArgs { command }) => Some(command.target()),
+            #[cfg(feature = "tools")]
+            Self::Top(TopArgs { target, .. })
+            | Self::Describe(DescribeArgs { target, .. })
+            | Self::Generate(GenerateArgs { target, .. }) => Some(target),
             Self::Ps(PsArgs { target, .. })
-            | Self::Top(TopArgs { target, .. })
             | Self::Status(IdArgs { target, .. })
             | Self::History(IdArgs { target, .. })
             | Self::Limits(LimitsArgs { file: None, target, .. })
             | Self::Logs(LogsArgs { target, .. })
-            | Self::Describe(DescribeArgs { target, .. })
-            | Self::Generate(GenerateArgs { target, .. })
             | Self::Call(CallArgs { target, .. })
             | Self::Publish(PublishArgs { target, .. })
             | Self::Tail(TailArgs { target, .. })
@@ -111,15 +114,14 @@ impl Command {
             | Self::Test(_)
             | Self::Compile(_)
             | Self::Keygen(_) => None,
+            #[cfg(feature = "tools")]
+            Self::CheckContract(_) | Self::Inspect(_) | Self::Symbolise(_) => None,
             Self::Run(_)
             | Self::Check(_)
-            | Self::CheckContract(_)
             | Self::Schema
             | Self::Limits(_)
             | Self::Peers(_)
             | Self::Hooks(_)
-            | Self::Inspect(_)
-            | Self::Symbolise(_)
             | Self::Completions { .. } => None,
         }
     }

@@ -16,7 +16,7 @@ use weir_host::{
     openrpc::{self, Document},
 };
 
-use crate::contracts::of_json;
+use crate::tools::of_json;
 
 /// A custom section: its name and its content.
 pub(super) type Section = (&'static str, Vec<u8>);

@@ -30,6 +30,7 @@ pub(crate) fn contract(current: &OsStr) -> Vec<CompletionCandidate> {
 }
 
 /// A file, or a contract that an extension serves.
+#[cfg(feature = "tools")]
 pub(crate) fn contract_or_file(current: &OsStr) -> Vec<CompletionCandidate> {
     let mut candidates = contract(current);
     candidates.extend(PathCompleter::file().complete(current));

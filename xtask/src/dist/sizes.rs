@@ -1,35 +1,92 @@
-//! What each feature adds to `weir`, built for size, as a table.
+//! What each feature adds to `weir`, built for size, as a table: to the program, and to the memory of a Main that has no
+//! extensions.
 
-use std::fs;
+use std::{
+    fs,
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::{build, target::Target};
+use crate::run::pause;
 
 /// Features, each with those that it brings.
-const FEATURES: [(&str, &str); 8] = [
+const FEATURES: [(&str, &str); 9] = [
     ("", ""),
+    ("tools", "tools"),
     ("store", "store"),
     ("otlp", "otlp"),
     ("gateway", "gateway"),
     ("gateway-tls", "gateway-tls"),
     ("http", "http"),
-    ("all of these", "gateway-tls,http,otlp,store"),
+    ("all of these", "gateway-tls,http,otlp,store,tools"),
     ("compiler", "compiler"),
 ];
 
+/// Main starts within this.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// By then it waits.
+const SETTLING: Duration = Duration::from_secs(1);
+
 pub(super) fn print(target: &Target) -> Result<()> {
     target.prepare()?;
-    println!("| feature | bytes | more |\n| --- | ---: | ---: |");
+    println!("| feature | bytes | more | private memory, KiB |\n| --- | ---: | ---: | ---: |");
     let mut least = None;
     for (name, features) in FEATURES.iter().filter(|(name, _)| target.compiles || *name != "compiler") {
         let weir = build::weir(target, "device", &["--no-default-features", "--features", features])?;
         let size = fs::metadata(&weir).context("cannot look at `weir`")?.len();
         let more = size - *least.get_or_insert(size);
-        println!(
-            "| {} | {size} | {more} |",
-            if name.is_empty() { "none".to_owned() } else { format!("`{name}`") }
-        );
+        let memory = match target.emulator {
+            None => memory(&weir)?.to_string(),
+            Some(_) => String::new(),
+        };
+        let name = if name.is_empty() { "none".to_owned() } else { format!("`{name}`") };
+        println!("| {name} | {size} | {more} | {memory} |");
     }
     Ok(())
+}
+
+/// KiB that only this process has, of Main without extensions.
+fn memory(weir: &Path) -> Result<u64> {
+    let directory = tempfile::tempdir().context("cannot make a directory")?;
+    // Pages of a program that others run, too, would not count.
+    let own = directory.path().join("weir");
+    fs::copy(weir, &own).context("cannot copy `weir`")?;
+    fs::File::open(&own)?.sync_all()?;
+    let (file, socket) = (directory.path().join("weir.toml"), directory.path().join("weir.sock"));
+    fs::write(&file, "[main]\n").context("cannot write a configuration")?;
+    let mut command = Command::new(&own);
+    // As in packaging/systemd/weir.service.
+    command.arg("run").arg(&file).arg("--socket").arg(&socket).env("MALLOC_ARENA_MAX", "1");
+    command.stdin(Stdio::null()).stderr(Stdio::null());
+    let mut main = Running(command.spawn().context("cannot start `weir`")?);
+    let start = Instant::now();
+    while !socket.exists() {
+        ensure!(main.0.try_wait()?.is_none(), "`weir run` has ended");
+        ensure!(start.elapsed() < PATIENCE, "`weir run` does not serve its control socket");
+        pause(Duration::from_millis(10));
+    }
+    pause(SETTLING);
+    let rollup = fs::read_to_string(format!("/proc/{}/smaps_rollup", main.0.id()))?;
+    let of = |key: &str| -> Option<u64> {
+        let line = rollup.lines().find_map(|line| line.strip_prefix(key))?;
+        line.trim().strip_suffix(" kB")?.parse().ok()
+    };
+    let private = of("Private_Clean:").zip(of("Private_Dirty:"));
+    private.map(|(clean, dirty)| clean + dirty).context("the kernel does not say what memory it has")
+}
+
+/// Main, which ends with this.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ended = self.0.kill();
+        let _ended = self.0.wait();
+    }
 }

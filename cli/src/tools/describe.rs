@@ -2,17 +2,18 @@
 
 use weir_host::openrpc::{Document, Role, combined};
 
+use super::documents::Source;
 use crate::{
     args::DescribeArgs,
-    client::Client,
-    contracts::{Described, Source, of_main},
+    client::{Client, Patience},
+    contracts::{Described, of_main},
     output::{self, printable, printable_json},
 };
 
 pub(crate) async fn describe(args: DescribeArgs) -> anyhow::Result<()> {
     let described = match &args.which {
         Some(which) => Source::of(which).load(&args.target).await?,
-        None => of_main(&mut Client::connect(&args.target).await?, None).await?,
+        None => of_main(&mut Client::connect(&args.target).await?, None, Patience::Query).await?,
     };
     if args.openrpc {
         return openrpc(described);

@@ -5,7 +5,8 @@ use std::fs;
 use anyhow::Context;
 use weir_generate::generate as source;
 
-use crate::{args::GenerateArgs, contracts::Source, exit::Usage, output};
+use super::documents::Source;
+use crate::{args::GenerateArgs, exit::Usage, output};
 
 pub(crate) async fn generate(args: GenerateArgs) -> anyhow::Result<()> {
     let mut documents = Vec::new();

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use weir_host::openrpc::{Document, Finding, Severity, compare};
 
+use super::documents::served_by_file;
 use crate::{
     args::CheckContractArgs,
-    contracts::served_by_file,
     exit::Said,
     output::{self, counted},
 };
