@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use weir_sdk::raw::{
-    channel::{self, Message},
+    channel::{self, BatchOrder, Message},
     config, events,
     queues::{self, Taking},
     requests::Options,
@@ -60,43 +60,87 @@ fn stalled() -> Result<(), String> {
     quiet::asleep_in_poll()
 }
 
-/// Takes jobs, or none, as `prepare` says. Answers which ones came: a bit for each.
+/// Takes jobs one by one, in batches or not at all, as `prepare` says. Answers which ones came: a bit for each.
 fn reader() -> Result<(), String> {
     let first = channel::serve(&configured("contract")?, &["prepare", "report"].map(str::to_owned));
     let prepare = first.map_err(text)?;
     let queue = queues::open("jobs").map_err(text)?;
-    let (mut came, mut bytes) = (Vec::new(), 0);
-    while let Some(message) = channel::receive() {
-        match message {
-            Message::Job(job) => {
-                let bit = number(&job.payload, 0)?;
-                if job.payload.len() != bytes {
-                    return Err(format!("job {bit} has {} bytes", job.payload.len()));
-                }
-                let byte = came.get_mut(bit / 8).ok_or("a job of no number")?;
-                if job.deliveries > 1 || *byte & (1 << (bit % 8)) != 0 {
-                    return Err(format!("job {bit} came again"));
-                }
-                *byte |= 1 << (bit % 8);
-                if number(&job.payload, 1)? == 1 {
-                    events::publish("last", b"", PATIENT).map_err(text)?;
-                }
+    let mut reader = Reader { prepare, queue, at_once: 0, bytes: 0, came: Vec::new() };
+    loop {
+        if reader.at_once > 1 {
+            let batch = channel::receive_batch(reader.at_once, BatchOrder::AnyOrder, None).map_err(text)?;
+            if batch.is_empty() {
+                return Ok(());
             }
-            Message::Request(request) if request.operation == prepare => {
-                let [takes, jobs] = [number(&request.payload, 0)?, number(&request.payload, 1)?];
-                bytes = number(&request.payload, 2)?;
-                came = vec![0_u8; jobs.div_ceil(8)];
-                let how = if takes == 1 { Taking::OneByOne } else { Taking::Next(0) };
-                queues::take(queue, how).map_err(text)?;
-                channel::respond(request.id, Ok(b"")).map_err(text)?;
-            }
-            Message::Request(request) => {
-                channel::respond(request.id, Ok(&came)).map_err(text)?;
-            }
-            _ => {}
+            reader.handle_batch(batch)?;
+        } else {
+            let Some(message) = channel::receive() else { return Ok(()) };
+            reader.handle(message)?;
         }
     }
-    Ok(())
+}
+
+struct Reader {
+    /// The number of that operation.
+    prepare: u32,
+    queue: u32,
+    /// Jobs of a batch. 1: they come one by one; 0: none comes.
+    at_once: u32,
+    bytes: usize,
+    came: Vec<u8>,
+}
+
+impl Reader {
+    /// Finishes all jobs of a batch, and asks for the next.
+    fn handle_batch(&mut self, batch: Vec<Message>) -> Result<(), String> {
+        let jobs = batch.iter().filter_map(|message| match message {
+            Message::Job(job) => Some(job.id),
+            _ => None,
+        });
+        let jobs: Vec<_> = jobs.collect();
+        for message in batch {
+            self.handle(message)?;
+        }
+        for job in &jobs {
+            queues::done(*job).map_err(text)?;
+        }
+        if !jobs.is_empty() && self.at_once > 0 {
+            queues::take(self.queue, Taking::Next(self.at_once)).map_err(text)?;
+        }
+        Ok(())
+    }
+
+    fn handle(&mut self, message: Message) -> Result<(), String> {
+        match message {
+            Message::Job(job) => self.note(&job.payload, job.deliveries),
+            Message::Request(request) if request.operation == self.prepare => {
+                self.at_once = u32::try_from(number(&request.payload, 0)?).map_err(text)?;
+                self.came = vec![0; number(&request.payload, 1)?.div_ceil(8)];
+                self.bytes = number(&request.payload, 2)?;
+                let how = if self.at_once == 1 { Taking::OneByOne } else { Taking::Next(self.at_once) };
+                queues::take(self.queue, how).map_err(text)?;
+                channel::respond(request.id, Ok(b"")).map_err(text)
+            }
+            Message::Request(request) => channel::respond(request.id, Ok(&self.came)).map_err(text),
+            _ => Ok(()),
+        }
+    }
+
+    fn note(&mut self, job: &[u8], deliveries: u32) -> Result<(), String> {
+        let bit = number(job, 0)?;
+        if job.len() != self.bytes {
+            return Err(format!("job {bit} has {} bytes", job.len()));
+        }
+        let byte = self.came.get_mut(bit / 8).ok_or("a job of no number")?;
+        if deliveries > 1 || *byte & (1 << (bit % 8)) != 0 {
+            return Err(format!("job {bit} came again"));
+        }
+        *byte |= 1 << (bit % 8);
+        if number(job, 1)? == 1 {
+            events::publish("last", b"", PATIENT).map_err(text)?;
+        }
+        Ok(())
+    }
 }
 
 /// Puts its share of the jobs at each `go`.

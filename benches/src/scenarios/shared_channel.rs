@@ -32,6 +32,12 @@ const SIZES: [u32; 5] = [1_000, 2_000, 5_000, 10_000, 20_000];
 /// Readers, and as many writers, for the cases by size.
 const READERS_OF_SIZES: u32 = 8;
 
+/// Bytes of a job, for the cases with readers that take in batches.
+const SIZES_IN_BATCHES: [u32; 2] = [SMALL, 1_000];
+
+/// Jobs that such a reader takes at once, at most.
+const BATCH: u32 = 64;
+
 /// The target for the busiest reader's share, over the laziest's.
 const ALLOWED_SPREAD: f64 = 2.0;
 
@@ -81,6 +87,8 @@ impl Split {
 struct Jobs {
     count: u32,
     bytes: u32,
+    /// The most that an extension takes at once. 1: they come one by one.
+    at_once: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -102,7 +110,7 @@ impl Round {
 }
 
 fn run(bench: &Bench) -> Result<Vec<Figure>> {
-    let jobs = Jobs { count: bench.scale.pick(120_000, 48_000, 240), bytes: SMALL };
+    let jobs = Jobs { count: bench.scale.pick(120_000, 48_000, 240), bytes: SMALL, at_once: 1 };
     let weir = Weir::start(bench, COUNTS.into_iter().max().unwrap_or_default())?;
     let native = Native::start()?;
     let mut figures = Vec::new();
@@ -121,14 +129,22 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
         figures.extend(compared(mix, &measured)?);
     }
     for bytes in SIZES {
-        let jobs = Jobs { count: bench.scale.pick(24_000, 9_600, 240), bytes };
-        figures.extend(of_size(bench, &weir, &native, jobs)?);
+        figures.extend(of_size(bench, &weir, &native, jobs_of(bench, bytes, 1))?);
+    }
+    for bytes in SIZES_IN_BATCHES {
+        figures.extend(of_size(bench, &weir, &native, jobs_of(bench, bytes, BATCH))?);
     }
     Ok(figures)
 }
 
+fn jobs_of(bench: &Bench, bytes: u32, at_once: u32) -> Jobs {
+    Jobs { count: bench.scale.pick(24_000, 9_600, 240), bytes, at_once }
+}
+
 fn of_size(bench: &Bench, weir: &Weir, native: &Native, jobs: Jobs) -> Result<Vec<Figure>> {
-    let case = format!("{} KB, {READERS_OF_SIZES} readers", jobs.bytes / 1000);
+    let size = if jobs.bytes < 1000 { format!("{} B", jobs.bytes) } else { format!("{} KB", jobs.bytes / 1000) };
+    let way = if jobs.at_once > 1 { ", in batches" } else { "" };
+    let case = format!("{size}, {READERS_OF_SIZES} readers{way}");
     let split = Split::of(Mix::Extensions, READERS_OF_SIZES);
     let (mut weir_rounds, mut native_rounds) = (Vec::new(), Vec::new());
     let rounds = bench.scale.pick(7, 3, 1);

@@ -66,7 +66,7 @@ pub(super) fn round((time, cpu): (Duration, Duration), came: &[Came], jobs: Jobs
 mod tests {
     use super::*;
 
-    const JOBS: Jobs = Jobs { count: 9, bytes: 64 };
+    const JOBS: Jobs = Jobs { count: 9, bytes: 64, at_once: 1 };
 
     #[test]
     fn writers_share_all_jobs_and_each_knows_its_last() {

@@ -68,7 +68,8 @@ impl Weir {
         let Split { inner_readers, inner_writers, thread_readers, thread_writers } = split;
         let client = self.main.client();
         for number in 0..self.readers {
-            self.ask(number, "prepare", &[u32::from(number < inner_readers), jobs.count, jobs.bytes])?;
+            let at_once = if number < inner_readers { jobs.at_once } else { 0 };
+            self.ask(number, "prepare", &[at_once, jobs.count, jobs.bytes])?;
         }
         let writers = inner_writers + thread_writers;
         let queue = client.queue(QUEUE)?;
