@@ -1,6 +1,6 @@
 //! A job in hand: done, or given back when dropped.
 
-use std::{sync::Arc, time::Instant};
+use std::{slice, sync::Arc, time::Instant};
 
 use super::{
     SharedQueue,
@@ -41,10 +41,28 @@ impl TakenJob {
     /// Finishes the job: it leaves the queue.
     #[inline]
     pub fn done(mut self) {
-        if let Some(job) = self.job.take() {
-            self.end_span(&job, "ok");
-            self.queue.finish(&job);
+        Self::finish(slice::from_mut(&mut self));
+    }
+
+    /// Finishes these jobs. Those in a row that are of one queue leave it under one lock.
+    pub fn all_done(mut jobs: Vec<Self>) {
+        jobs.chunk_by_mut(|one, next| Arc::ptr_eq(&one.queue, &next.queue)).for_each(Self::finish);
+    }
+
+    /// Finishes jobs of one queue.
+    #[inline]
+    fn finish(jobs: &mut [Self]) {
+        let Some(Self { queue, .. }) = jobs.first() else { return };
+        for taken in &*jobs {
+            let Some(job) = &taken.job else { continue };
+            taken.end_span(job, "ok");
+            if let Some(fate) = &job.fate {
+                fate.finish();
+            }
         }
+        queue.finish(jobs.iter().filter_map(Self::get));
+        // Else each would go back.
+        jobs.iter_mut().for_each(|taken| taken.job = None);
     }
 
     #[inline]
@@ -80,15 +98,15 @@ impl SharedQueue {
         Some(TakenJob { queue: self.clone(), job: Some(job), span, _permit: permit })
     }
 
-    fn finish(&self, job: &QueuedJob) {
-        if let Some(fate) = &job.fate {
-            fate.finish();
-        }
+    fn finish<'j>(&self, jobs: impl Iterator<Item = &'j QueuedJob>) {
         let mut state = self.state();
-        state.release(job);
-        state.bytes -= job.bytes();
-        state.counts.done += 1;
-        state.done_rate.add(Instant::now(), 1);
+        let before = state.counts.done;
+        for job in jobs {
+            state.release(job);
+            state.bytes -= job.bytes();
+            state.counts.done += 1;
+        }
+        state.done_rate.add(Instant::now(), state.counts.done - before);
         let woken = state.admit();
         drop(state);
         wake(woken);

@@ -209,6 +209,29 @@ async fn a_reader_that_leaves_hands_on_what_it_was_handed_and_has_not_taken() {
     assert_eq!(job.get().unwrap().deliveries, 1, "it was never delivered before");
 }
 
+#[tokio::test(start_paused = true)]
+async fn jobs_of_several_queues_are_done_together_and_their_senders_hear_it() {
+    let bus = TestBus::new();
+    let queue = configure(&bus, QueueSettings { messages: 2, when_full: QueuePolicy::Block, ..SETTINGS });
+    let other = bus.queue("dead").unwrap();
+    let offer = |queue: &Arc<SharedQueue>| {
+        tokio::spawn(bus.bus.offer(bus.main(), queue, "x".into(), Parent::default()).unwrap().done())
+    };
+    let waits: Vec<_> = [&queue, &other, &queue, &queue].map(offer).into_iter().collect();
+    tokio::task::yield_now().await;
+    assert_eq!(queue.stats().blocked, 1);
+    let (reader, _) = reader();
+    let jobs = [&queue, &other, &queue].map(|queue| queue.take(&reader).unwrap());
+    TakenJob::all_done(jobs.into_iter().collect());
+    assert_eq!((queue.stats().counts.done, other.stats().counts.done), (2, 1));
+    assert_eq!((queue.stats().in_hand, queue.stats().blocked, queue.stats().waiting), (0, 0, 1));
+    queue.take(&reader).unwrap().done();
+    for wait in waits {
+        assert_eq!(wait.await.unwrap(), Ok(()));
+    }
+    TakenJob::all_done(Vec::new());
+}
+
 #[derive(Clone, Debug)]
 enum Op {
     Put { large: bool },
@@ -217,6 +240,7 @@ enum Op {
     Leave(usize),
     Take(usize),
     Done(usize),
+    AllDone(usize),
     Drop(usize),
     Requeue,
 }
@@ -230,6 +254,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => reader().prop_map(Op::Leave),
         4 => reader().prop_map(Op::Take),
         2 => place().prop_map(Op::Done),
+        1 => place().prop_map(Op::AllDone),
         3 => place().prop_map(Op::Drop),
         1 => Just(Op::Requeue),
     ]
@@ -396,6 +421,14 @@ impl World {
                 self.counts.done += 1;
                 self.admit();
             }
+            Op::AllDone(place) if !self.taken.is_empty() => {
+                let last = place % self.taken.len();
+                let jobs: Vec<_> = self.taken.drain(..=last).collect();
+                TakenJob::all_done(jobs);
+                self.in_hand.drain(..=last);
+                self.counts.done += last as u64 + 1;
+                (0..=last).for_each(|_| self.admit());
+            }
             Op::Drop(place) if !self.taken.is_empty() => {
                 let place = place % self.taken.len();
                 drop(self.taken.swap_remove(place));
@@ -422,7 +455,7 @@ impl World {
                     self.add_new(job);
                 }
             }
-            Op::GiveUp(_) | Op::Done(_) | Op::Drop(_) => {}
+            Op::GiveUp(_) | Op::Done(_) | Op::AllDone(_) | Op::Drop(_) => {}
         }
         self.check();
     }
