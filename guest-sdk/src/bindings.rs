@@ -6969,6 +6969,264 @@ pub mod weir {
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
+            /// Marks these jobs as done in one crossing. At most 1024.
+            ///
+            /// Fails with `invalid` for more, and then marks none. Fails with `invalid`, too, if some are not in hand
+            /// or are named twice; it still marks all others.
+            #[allow(async_fn_in_trait)]
+            pub fn done_all(jobs: &[MessageId]) -> ::core::result::Result<(), Error> {
+                unsafe {
+                    #[repr(align(8))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 32 + 2 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 32
+                            + 2 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let vec0 = jobs;
+                    let ptr0 = vec0.as_ptr().cast::<u8>();
+                    let len0 = vec0.len();
+                    let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "weir:iec/queues@0.1.0")]
+                    unsafe extern "C" {
+                        #[link_name = "done-all"]
+                        fn wit_import2(_: *mut u8, _: usize, _: *mut u8);
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import2(_: *mut u8, _: usize, _: *mut u8) {
+                        unreachable!()
+                    }
+                    wit_import2(ptr0.cast_mut(), len0, ptr1);
+                    let l3 = i32::from(*ptr1.add(0).cast::<u8>());
+                    let result43 = match l3 {
+                        0 => {
+                            let e = ();
+                            Ok(e)
+                        }
+                        1 => {
+                            let e = {
+                                let l4 = i32::from(*ptr1.add(8).cast::<u8>());
+                                use super::super::super::weir::iec::types::Error as V42;
+                                let v42 = match l4 {
+                                    0 => {
+                                        let e42 = {
+                                            let l5 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l6 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len7 = l6;
+                                            let bytes7 = _rt::Vec::from_raw_parts(
+                                                l5.cast(),
+                                                len7,
+                                                len7,
+                                            );
+                                            _rt::string_lift(bytes7)
+                                        };
+                                        V42::PermissionDenied(e42)
+                                    }
+                                    1 => {
+                                        let e42 = {
+                                            let l8 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l9 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len10 = l9;
+                                            let bytes10 = _rt::Vec::from_raw_parts(
+                                                l8.cast(),
+                                                len10,
+                                                len10,
+                                            );
+                                            _rt::string_lift(bytes10)
+                                        };
+                                        V42::UnknownContract(e42)
+                                    }
+                                    2 => {
+                                        let e42 = {
+                                            let l11 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l12 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len13 = l12;
+                                            let bytes13 = _rt::Vec::from_raw_parts(
+                                                l11.cast(),
+                                                len13,
+                                                len13,
+                                            );
+                                            _rt::string_lift(bytes13)
+                                        };
+                                        V42::NoProvider(e42)
+                                    }
+                                    3 => {
+                                        let e42 = {
+                                            let l14 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l15 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len16 = l15;
+                                            let bytes16 = _rt::Vec::from_raw_parts(
+                                                l14.cast(),
+                                                len16,
+                                                len16,
+                                            );
+                                            _rt::string_lift(bytes16)
+                                        };
+                                        V42::NotReady(e42)
+                                    }
+                                    4 => V42::Timeout,
+                                    5 => {
+                                        let e42 = {
+                                            let l17 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l18 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len19 = l18;
+                                            let bytes19 = _rt::Vec::from_raw_parts(
+                                                l17.cast(),
+                                                len19,
+                                                len19,
+                                            );
+                                            _rt::string_lift(bytes19)
+                                        };
+                                        V42::Overloaded(e42)
+                                    }
+                                    6 => V42::PeerGone,
+                                    7 => V42::Trapped,
+                                    8 => {
+                                        let e42 = {
+                                            let l20 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l21 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len22 = l21;
+                                            let bytes22 = _rt::Vec::from_raw_parts(
+                                                l20.cast(),
+                                                len22,
+                                                len22,
+                                            );
+                                            let l23 = *ptr1
+                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<i64>();
+                                            let l24 = *ptr1
+                                                .add(24 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<i64>();
+                                            super::super::super::weir::iec::types::Limit {
+                                                name: _rt::string_lift(bytes22),
+                                                used: l23 as u64,
+                                                allowed: l24 as u64,
+                                            }
+                                        };
+                                        V42::LimitExceeded(e42)
+                                    }
+                                    9 => {
+                                        let e42 = {
+                                            let l25 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l26 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let base30 = l25;
+                                            let len30 = l26;
+                                            let mut result30 = _rt::Vec::with_capacity(len30);
+                                            for i in 0..len30 {
+                                                let base = base30
+                                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
+                                                let e30 = {
+                                                    let l27 = *base.add(0).cast::<*mut u8>();
+                                                    let l28 = *base
+                                                        .add(::core::mem::size_of::<*const u8>())
+                                                        .cast::<usize>();
+                                                    let len29 = l28;
+                                                    let bytes29 = _rt::Vec::from_raw_parts(
+                                                        l27.cast(),
+                                                        len29,
+                                                        len29,
+                                                    );
+                                                    _rt::string_lift(bytes29)
+                                                };
+                                                result30.push(e30);
+                                            }
+                                            _rt::cabi_dealloc(
+                                                base30,
+                                                len30 * (2 * ::core::mem::size_of::<*const u8>()),
+                                                ::core::mem::size_of::<*const u8>(),
+                                            );
+                                            result30
+                                        };
+                                        V42::WouldDeadlock(e42)
+                                    }
+                                    10 => {
+                                        let e42 = {
+                                            let l31 = *ptr1.add(16).cast::<i64>();
+                                            let l32 = *ptr1.add(24).cast::<i64>();
+                                            super::super::super::weir::iec::types::Size {
+                                                bytes: l31 as u64,
+                                                allowed: l32 as u64,
+                                            }
+                                        };
+                                        V42::TooLarge(e42)
+                                    }
+                                    11 => {
+                                        let e42 = {
+                                            let l33 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l34 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len35 = l34;
+                                            let bytes35 = _rt::Vec::from_raw_parts(
+                                                l33.cast(),
+                                                len35,
+                                                len35,
+                                            );
+                                            _rt::string_lift(bytes35)
+                                        };
+                                        V42::Invalid(e42)
+                                    }
+                                    n => {
+                                        debug_assert_eq!(n, 12, "invalid enum discriminant");
+                                        let e42 = {
+                                            let l36 = *ptr1.add(16).cast::<*mut u8>();
+                                            let l37 = *ptr1
+                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len38 = l37;
+                                            let bytes38 = _rt::Vec::from_raw_parts(
+                                                l36.cast(),
+                                                len38,
+                                                len38,
+                                            );
+                                            let l39 = *ptr1
+                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l40 = *ptr1
+                                                .add(16 + 3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len41 = l40;
+                                            let bytes41 = _rt::Vec::from_raw_parts(
+                                                l39.cast(),
+                                                len41,
+                                                len41,
+                                            );
+                                            super::super::super::weir::iec::types::HandlerError {
+                                                code: _rt::string_lift(bytes38),
+                                                message: _rt::string_lift(bytes41),
+                                            }
+                                        };
+                                        V42::Handler(e42)
+                                    }
+                                };
+                                v42
+                            };
+                            Err(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    };
+                    result43
+                }
+            }
+            #[allow(unused_unsafe, clippy::all)]
             /// Gives back a job that is not done. Another reader gets it, or this one again. After the
             /// operator's number of deliveries it goes to the queue's dead letters instead. Fails with `invalid`
             /// if it is not in hand.
@@ -7672,8 +7930,8 @@ mod _rt {
 )]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 2795] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xed\x14\x01A\x02\x01\
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 2822] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\x88\x15\x01A\x02\x01\
 A\x1a\x01B\x0b\x01q\x02\x08upstream\x01s\0\x02io\x01s\0\x04\0\x05error\x03\0\0\x01\
 ks\x01j\x01\x02\x01\x01\x01@\x01\x03keys\0\x03\x04\0\x03get\x01\x04\x01o\x02ss\x01\
 p\x05\x01j\x01\x06\x01\x01\x01@\0\0\x07\x04\0\x07get-all\x01\x08\x03\0\x1cwasi:c\
@@ -7723,24 +7981,24 @@ patterns\0\x06\x04\0\x09subscribe\x01\x07\x01j\0\x01\x01\x01@\x01\x0csubscriptio
 ny\0\x08\x04\0\x0bunsubscribe\x01\x09\x01p}\x01j\x01\x05\x01\x01\x01@\x03\x05top\
 ics\x07payload\x0a\x07options\x03\0\x0b\x04\0\x07publish\x01\x0c\x01@\x04\x09ext\
 ensions\x05topics\x07payload\x0a\x07options\x03\0\x0b\x04\0\x0apublish-to\x01\x0d\
-\x03\0\x15weir:iec/events@0.1.0\x05\x0b\x01B\x15\x02\x03\x02\x01\x03\x04\0\x05er\
+\x03\0\x15weir:iec/events@0.1.0\x05\x0b\x01B\x18\x02\x03\x02\x01\x03\x04\0\x05er\
 ror\x03\0\0\x02\x03\x02\x01\x05\x04\0\x0amessage-id\x03\0\x02\x02\x03\x02\x01\x09\
 \x04\0\x07options\x03\0\x04\x01q\x02\x0aone-by-one\0\0\x04next\x01y\0\x04\0\x06t\
 aking\x03\0\x06\x01j\x01y\x01\x01\x01@\x01\x05queues\0\x08\x04\0\x04open\x01\x09\
 \x01p}\x01j\x01\x03\x01\x01\x01@\x03\x05queuey\x07payload\x0a\x07options\x05\0\x0b\
 \x04\0\x03put\x01\x0c\x01j\0\x01\x01\x01@\x02\x05queuey\x03how\x07\0\x0d\x04\0\x04\
-take\x01\x0e\x01@\x01\x03job\x03\0\x0d\x04\0\x04done\x01\x0f\x04\0\x09give-back\x01\
-\x0f\x03\0\x15weir:iec/queues@0.1.0\x05\x0c\x01B\x05\x01@\0\x01\0\x04\0\x05ready\
-\x01\0\x01@\x01\x06reasons\x01\0\x04\0\x0binterrupted\x01\x01\x04\0\x05error\x01\
-\x01\x03\0\x18weir:iec/lifecycle@0.1.0\x05\x0d\x01B\x07\x02\x03\x02\x01\x06\x04\0\
-\x04peer\x03\0\0\x01@\0\0s\x04\0\x08own-name\x01\x02\x01ks\x01@\x01\x04peer\x01\0\
-\x03\x04\0\x07name-of\x01\x04\x03\0\x14weir:iec/peers@0.1.0\x05\x0e\x01B\x07\x01\
-m\x05\x05trace\x05debug\x04info\x04warn\x05error\x04\0\x05level\x03\0\0\x01r\x02\
-\x04names\x05values\x04\0\x05field\x03\0\x02\x01p\x03\x01@\x03\x05level\x01\x07m\
-essages\x06fields\x04\x01\0\x04\0\x05write\x01\x05\x03\0\x12weir:iec/log@0.1.0\x05\
-\x0f\x04\0\x16weir:iec/imports@0.1.0\x04\0\x0b\x0d\x01\0\x07imports\x03\0\0\0G\x09\
-producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.258.3\x10wit-bindgen-rus\
-t\x060.61.1";
+take\x01\x0e\x01@\x01\x03job\x03\0\x0d\x04\0\x04done\x01\x0f\x01p\x03\x01@\x01\x04\
+jobs\x10\0\x0d\x04\0\x08done-all\x01\x11\x04\0\x09give-back\x01\x0f\x03\0\x15wei\
+r:iec/queues@0.1.0\x05\x0c\x01B\x05\x01@\0\x01\0\x04\0\x05ready\x01\0\x01@\x01\x06\
+reasons\x01\0\x04\0\x0binterrupted\x01\x01\x04\0\x05error\x01\x01\x03\0\x18weir:\
+iec/lifecycle@0.1.0\x05\x0d\x01B\x07\x02\x03\x02\x01\x06\x04\0\x04peer\x03\0\0\x01\
+@\0\0s\x04\0\x08own-name\x01\x02\x01ks\x01@\x01\x04peer\x01\0\x03\x04\0\x07name-\
+of\x01\x04\x03\0\x14weir:iec/peers@0.1.0\x05\x0e\x01B\x07\x01m\x05\x05trace\x05d\
+ebug\x04info\x04warn\x05error\x04\0\x05level\x03\0\0\x01r\x02\x04names\x05values\
+\x04\0\x05field\x03\0\x02\x01p\x03\x01@\x03\x05level\x01\x07messages\x06fields\x04\
+\x01\0\x04\0\x05write\x01\x05\x03\0\x12weir:iec/log@0.1.0\x05\x0f\x04\0\x16weir:\
+iec/imports@0.1.0\x04\0\x0b\x0d\x01\0\x07imports\x03\0\0\0G\x09producers\x01\x0c\
+processed-by\x02\x0dwit-component\x070.258.3\x10wit-bindgen-rust\x060.61.1";
 #[inline(never)]
 #[doc(hidden)]
 pub fn __link_custom_section_describing_imports() {

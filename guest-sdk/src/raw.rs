@@ -45,6 +45,35 @@
 //!     }
 //! }
 //! ```
+//!
+//! With small jobs, crossings are most of the work. Then take and finish many at once:
+//!
+//! ```no_run
+//! use weir_sdk::raw::{
+//!     channel::{self, BatchOrder, Message},
+//!     queues::{self, Taking},
+//! };
+//!
+//! # fn work(_: &[u8]) {}
+//! let uploads = queues::open("uploads").expect("`takes` lists `uploads`");
+//! loop {
+//!     queues::take(uploads, Taking::Next(64)).expect("`takes` lists `uploads`");
+//!     let batch = channel::receive_batch(64, BatchOrder::AnyOrder, None).expect("it may be as large");
+//!     if batch.is_empty() {
+//!         break;
+//!     }
+//!     let mut done = Vec::new();
+//!     for message in batch {
+//!         if let Message::Job(job) = message {
+//!             work(&job.payload);
+//!             done.push(job.id);
+//!         }
+//!     }
+//!     queues::done_all(&done).expect("they are in hand");
+//! }
+//! ```
+//!
+//! Jobs come again if the instance dies before it has finished them: all of the batch, here.
 
 pub use wasip2::io::poll;
 

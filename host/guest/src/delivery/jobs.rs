@@ -186,6 +186,26 @@ impl Jobs {
         self.remove(id).map(TakenJob::done)
     }
 
+    /// Finishes those of these jobs that are in hand. Fails if others are not, or are named twice.
+    pub(crate) fn done_all(&mut self, ids: &[MessageId]) -> Result<(), Error> {
+        let (mut done, mut others) = (Vec::with_capacity(ids.len()), Vec::new());
+        for id in ids {
+            match self.in_hand.remove(id) {
+                Some(job) => done.push(job),
+                None => others.push(*id),
+            }
+        }
+        TakenJob::all_done(done);
+        match others.first() {
+            None => Ok(()),
+            Some(first) => Err(Error::Invalid(format!(
+                "{} of {} jobs are not in hand, or were named twice: the first is {first}",
+                others.len(),
+                ids.len()
+            ))),
+        }
+    }
+
     pub(crate) fn give_back(&mut self, id: MessageId) -> Result<(), Error> {
         self.remove(id).map(drop)
     }

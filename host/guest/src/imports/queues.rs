@@ -1,10 +1,13 @@
 //! `weir:iec/queues`: shared queues.
 
-use wasmtime::component::LinkerInstance;
-use weir_bus::MessageId;
+use wasmtime::component::{LinkerInstance, WasmList};
+use weir_bus::{Error, MessageId};
 
 use super::{Async, Fallible, Payload, Store, abi, meter, outcome, take};
 use crate::instance_state::InstanceState;
+
+/// Jobs that one call may finish: as many as one receive may bring.
+const MAX_DONE: usize = 1024;
 
 pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Result<()> {
     linker.func_wrap("open", |mut store: Store<'_>, (queue,): (String,)| {
@@ -20,10 +23,24 @@ pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, InstanceState>) -> w
         meter::charge(&mut store, 0)?;
         outcome(store.data_mut().delivery.jobs.done(MessageId(job)))
     })?;
+    linker.func_wrap("done-all", |mut store: Store<'_>, (jobs,): (WasmList<u64>,)| {
+        done_all(&mut store, &jobs)
+    })?;
     linker.func_wrap("give-back", |mut store: Store<'_>, (job,): (u64,)| {
         meter::charge(&mut store, 0)?;
         outcome(store.data_mut().delivery.jobs.give_back(MessageId(job)))
     })
+}
+
+fn done_all(store: &mut Store<'_>, jobs: &WasmList<u64>) -> wasmtime::Result<(Fallible<()>,)> {
+    if jobs.len() > MAX_DONE {
+        meter::charge(store, 0)?;
+        return outcome(Err(Error::Invalid(format!("{} jobs; up to {MAX_DONE} are possible", jobs.len()))));
+    }
+    meter::charge_each(store, jobs.len())?;
+    let jobs = jobs.as_le_slice(&*store).iter().map(|id| MessageId(u64::from_le(*id)));
+    let jobs: Vec<_> = jobs.collect();
+    outcome(store.data_mut().delivery.jobs.done_all(&jobs))
 }
 
 fn put(

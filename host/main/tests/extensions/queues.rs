@@ -93,6 +93,57 @@ async fn jobs_that_were_asked_for_are_in_hand_until_they_are_done_or_given_back(
     assert!(refused.contains("in-flight"), "{refused}");
 }
 
+/// Puts as many jobs as the puppet then has in hand; returns their ids.
+async fn in_hand(main: &Main, id: &str, jobs: u64) -> Vec<String> {
+    for _ in 0..jobs {
+        main.client().queue("q").unwrap().put("x").await.unwrap();
+    }
+    let before = status(main, "q").delivered;
+    tell(main, id, &format!("take q {jobs}")).await.unwrap();
+    until(main, |main| status(main, "q").delivered == before + jobs).await;
+    let heard = tell(main, id, "heard").await.unwrap();
+    heard.lines().map(|line| line.split(' ').nth(1).unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn jobs_are_done_together_also_beside_some_that_are_not_in_hand() {
+    let main = start(vec![user("a")], |_| {}).await;
+    let ids = in_hand(&main, "a", 4).await;
+    let [done, twice, third, fourth] = &*ids else { panic!("{ids:?}") };
+    tell(&main, "a", &format!("done {done}")).await.unwrap();
+    let command = format!("done-all {done} {twice} {twice} 999999 {third}");
+    let refused = tell(&main, "a", &command).await.unwrap_err();
+    let expected = format!("3 of 5 jobs are not in hand, or were named twice: the first is {done}");
+    assert!(refused.contains(&expected), "{refused}");
+    let QueueStatus { waiting, in_hand, done, returned, .. } = status(&main, "q");
+    assert_eq!((waiting, in_hand, done, returned), (0, 1, 3, 0));
+    assert_eq!(tell(&main, "a", &format!("done-all {fourth}")).await.unwrap(), "()");
+    assert_eq!(tell(&main, "a", "done-all").await.unwrap(), "()");
+    assert_eq!((status(&main, "q").in_hand, status(&main, "q").done), (0, 4));
+}
+
+#[tokio::test]
+async fn of_too_many_jobs_none_is_done() {
+    let main = start(vec![user("a")], |_| {}).await;
+    let id = in_hand(&main, "a", 1).await.remove(0);
+    let refused = tell(&main, "a", &format!("done-all {}", [&*id; 1025].join(" "))).await.unwrap_err();
+    assert!(refused.contains("1025 jobs; up to 1024 are possible"), "{refused}");
+    assert_eq!((status(&main, "q").in_hand, status(&main, "q").done), (1, 0));
+}
+
+#[tokio::test]
+async fn one_that_dies_after_it_finished_some_of_its_jobs_leaves_the_others_alone() {
+    let main = start(vec![user("a")], |_| {}).await;
+    let ids = in_hand(&main, "a", 3).await;
+    let died = tell(&main, "a", &format!("all done-all {} {}; trap", ids[0], ids[2])).await;
+    assert!(died.is_err(), "{died:?}");
+    until(&main, |main| status(main, "q").in_hand == 0).await;
+    let QueueStatus { waiting, done, returned, .. } = status(&main, "q");
+    assert_eq!((waiting, done, returned), (1, 2, 1));
+    let left = main.client().queue("q").unwrap().take().await.unwrap();
+    assert_eq!((left.id.to_string(), left.deliveries), (ids[1].clone(), 2));
+}
+
 #[tokio::test]
 async fn who_dies_with_a_job_leaves_it_to_another_and_in_the_end_to_the_dead_letters() {
     let main = start(vec![worker("a", "one-by-one"), worker("b", "next")], |_| {}).await;

@@ -12,7 +12,7 @@ use super::{
 const FUEL: u64 = 50_000_000;
 
 /// Storms of the guest `hostile`: calls of `weir:iec`, of WASI, and none.
-const STORMS: [&str; 43] = [
+const STORMS: [&str; 45] = [
     "nothing",
     "receive",
     "receive-batch",
@@ -28,6 +28,8 @@ const STORMS: [&str; 43] = [
     "subscribe",
     "publish-itself",
     "publish-patterns",
+    "done-all",
+    "done-all-too-many",
     "ready",
     "interrupted",
     "fault",

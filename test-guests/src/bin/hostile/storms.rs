@@ -18,7 +18,7 @@ use wasip2::{
         tcp_create_socket::create_tcp_socket,
     },
 };
-use weir_sdk::raw::{channel, config, events, lifecycle, log, peers, requests, types::HandlerError};
+use weir_sdk::raw::{channel, config, events, lifecycle, log, peers, queues, requests, types::HandlerError};
 
 use crate::Outcome;
 
@@ -69,6 +69,14 @@ fn storm(name: &str) -> Result<String, String> {
                 events::subscribe(&format!("own.*.{number}")).map_err(|e| format!("{e:?}"))?;
             }
             endless(|| events::publish("own.x.300", b"", PATIENT))
+        }
+        "done-all" => {
+            let jobs = [u64::MAX; 1024];
+            endless(|| queues::done_all(&jobs))
+        }
+        "done-all-too-many" => {
+            let jobs = vec![u64::MAX; 100_000];
+            endless(|| queues::done_all(&jobs))
         }
         "ready" => endless(lifecycle::ready),
         "interrupted" => endless(|| {

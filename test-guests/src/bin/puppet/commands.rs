@@ -46,6 +46,10 @@ pub(crate) fn run(line: &str) -> Result<String, String> {
         }
         "take" => take(rest),
         "done" => shown(queues::done(number(rest)?)),
+        "done-all" => {
+            let jobs = rest.split_whitespace().map(number).collect::<Result<Vec<_>, _>>()?;
+            shown(queues::done_all(&jobs))
+        }
         "give-back" => shown(queues::give_back(number(rest)?)),
         "asker" => Ok(peers::name_of(ASKER.get()).unwrap_or_default()),
         "sender" => Ok(peers::name_of(SENDER.get()).unwrap_or_default()),

@@ -500,6 +500,106 @@ func Done(job uint64) witTypes.Result[witTypes.Unit, weir_iec_types.Error] {
 
 }
 
+//go:wasmimport weir:iec/queues@0.1.0 done-all
+func wasm_import_done_all(arg0 uintptr, arg1 uint32, arg2 uintptr)
+
+func DoneAll(jobs []uint64) witTypes.Result[witTypes.Unit, weir_iec_types.Error] {
+	pinner := &runtime.Pinner{}
+	defer pinner.Unpin()
+
+	returnArea := uintptr(witRuntime.Allocate(pinner, (32 + 2*4), 8))
+	data := unsafe.Pointer(unsafe.SliceData(jobs))
+	pinner.Pin(data)
+	wasm_import_done_all(uintptr(data), uint32(len(jobs)), returnArea)
+	var result9 witTypes.Result[witTypes.Unit, weir_iec_types.Error]
+	switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), 0))) {
+	case 0:
+
+		result9 = witTypes.Ok[witTypes.Unit, weir_iec_types.Error](witTypes.Unit{})
+	case 1:
+		var variant weir_iec_types.Error
+		switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), 8))) {
+		case 0:
+			value := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), 16))))), *(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), (16 + 1*4))))
+
+			variant = weir_iec_types.MakeErrorPermissionDenied(value)
+
+		case 1:
+			value0 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), 16))))), *(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), (16 + 1*4))))
+
+			variant = weir_iec_types.MakeErrorUnknownContract(value0)
+
+		case 2:
+			value1 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), 16))))), *(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), (16 + 1*4))))
+
+			variant = weir_iec_types.MakeErrorNoProvider(value1)
+
+		case 3:
+			value2 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), 16))))), *(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), (16 + 1*4))))
+
+			variant = weir_iec_types.MakeErrorNotReady(value2)
+
+		case 4:
+
+			variant = weir_iec_types.MakeErrorTimeout()
+
+		case 5:
+			value3 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), 16))))), *(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), (16 + 1*4))))
+
+			variant = weir_iec_types.MakeErrorOverloaded(value3)
+
+		case 6:
+
+			variant = weir_iec_types.MakeErrorPeerGone()
+
+		case 7:
+
+			variant = weir_iec_types.MakeErrorTrapped()
+
+		case 8:
+			value4 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), 16))))), *(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), (16 + 1*4))))
+
+			variant = weir_iec_types.MakeErrorLimitExceeded(weir_iec_types.Limit{Name: value4, Used: uint64(*(*int64)(unsafe.Add(unsafe.Pointer(returnArea), (16 + 2*4)))), Allowed: uint64(*(*int64)(unsafe.Add(unsafe.Pointer(returnArea), (24 + 2*4))))})
+
+		case 9:
+			result := make([]string, 0, *(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), (16 + 1*4))))
+			for index := 0; index < int(*(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), (16 + 1*4)))); index++ {
+				base := unsafe.Add(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), 16)))), index*(2*4))
+				value5 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(base), 0))))), *(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)))
+
+				result = append(result, value5)
+			}
+
+			variant = weir_iec_types.MakeErrorWouldDeadlock(result)
+
+		case 10:
+
+			variant = weir_iec_types.MakeErrorTooLarge(weir_iec_types.Size{Bytes: uint64(*(*int64)(unsafe.Add(unsafe.Pointer(returnArea), 16))), Allowed: uint64(*(*int64)(unsafe.Add(unsafe.Pointer(returnArea), 24)))})
+
+		case 11:
+			value6 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), 16))))), *(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), (16 + 1*4))))
+
+			variant = weir_iec_types.MakeErrorInvalid(value6)
+
+		case 12:
+			value7 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), 16))))), *(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), (16 + 1*4))))
+			value8 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), (16 + 2*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), (16 + 3*4))))
+
+			variant = weir_iec_types.MakeErrorHandler(weir_iec_types.HandlerError{Code: value7, Message: value8})
+
+		default:
+			panic("unreachable")
+		}
+
+		result9 = witTypes.Err[witTypes.Unit, weir_iec_types.Error](variant)
+	default:
+		panic("unreachable")
+	}
+	result10 := result9
+	return result10
+
+}
+
 //go:wasmimport weir:iec/queues@0.1.0 give-back
 func wasm_import_give_back(arg0 int64, arg1 uintptr)
 
