@@ -12,13 +12,16 @@ use bytes::Bytes;
 use clap::ValueEnum;
 use weir_host::{
     CallOptions, Client, Config, ExtensionConfig, HandlerError, Main, MainConfig, Service,
-    client::Subscriber,
+    client::{PutOptions, Subscriber},
     component::{self, Compilation, CompileTarget, SigningKey},
     config::{Limits, QueueConfig, Traces},
 };
 
 /// Far longer than any case takes under valgrind.
 const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Jobs that are put before one waits for them, and the most that an extension takes at once.
+const BATCH: u32 = 64;
 
 /// Fuel that outlasts every case.
 const MUCH_FUEL: u64 = 1_000_000_000_000_000;
@@ -35,6 +38,10 @@ pub(crate) enum Case {
     BusEvent64,
     /// A job of 16 bytes put, taken and done.
     BusJob,
+    /// A job of 16 bytes put by Main and taken by an extension, one by one.
+    JobOneByOne,
+    /// The same, if the extension takes and finishes up to 64 at once.
+    JobInBatch,
     /// A request of 16 bytes from Main to an extension, and its answer.
     #[value(name = "round-trip-16")]
     RoundTrip16,
@@ -124,7 +131,7 @@ pub(crate) fn work(case: Case, operations: u32, artifacts: &Artifacts) -> Result
         }
     });
     let itself = Service::new("itself@1".parse()?).on("echo".parse()?, async |request| Ok(request.payload));
-    let builder = Main::builder(config(artifacts)?).serve(worker).serve(itself);
+    let builder = Main::builder(config(case, artifacts)?).serve(worker).serve(itself);
     tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
         let main = builder.start().await?;
         client.get_or_init(|| main.client().clone());
@@ -135,7 +142,7 @@ pub(crate) fn work(case: Case, operations: u32, artifacts: &Artifacts) -> Result
     })
 }
 
-fn config(artifacts: &Artifacts) -> Result<Config> {
+fn config(case: Case, artifacts: &Artifacts) -> Result<Config> {
     let mut main = MainConfig::default();
     main.trusted_keys = vec![fs::read_to_string(artifacts.key())?.parse()?];
     let mut echo = ExtensionConfig::new("echo".parse()?, artifacts.echo());
@@ -149,9 +156,25 @@ fn config(artifacts: &Artifacts) -> Result<Config> {
     caller.config.extend(settings.map(|(key, value)| (key.to_owned(), value.to_owned())));
     caller.fulfills = vec!["relay@1".parse()?];
     caller.wants = vec!["echo@1".parse()?];
-    let mut config = Config::new(main, vec![echo, caller]);
+    let mut extensions = vec![echo, caller];
+    if matches!(case, Case::JobOneByOne | Case::JobInBatch) {
+        extensions.push(reader(artifacts)?);
+    }
+    let mut config = Config::new(main, extensions);
     config.queues.insert("jobs".parse()?, QueueConfig::default());
     Ok(config)
+}
+
+fn reader(artifacts: &Artifacts) -> Result<ExtensionConfig> {
+    let mut reader = ExtensionConfig::new("reader".parse()?, artifacts.caller());
+    reader.limits = Limits::max();
+    reader.limits.fuel_per_message = MUCH_FUEL;
+    let settings = [("kind", "reader"), ("contract", "reader@1")];
+    reader.config.extend(settings.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    reader.fulfills = vec!["reader@1".parse()?];
+    reader.takes = vec!["jobs".parse()?];
+    reader.publishes = vec!["last".parse()?];
+    Ok(reader)
 }
 
 async fn repeat(case: Case, operations: u32, client: Client) -> Result<()> {
@@ -160,6 +183,8 @@ async fn repeat(case: Case, operations: u32, client: Client) -> Result<()> {
         Case::BusEvent => events(&client, 1, operations).await,
         Case::BusEvent64 => events(&client, 64, operations).await,
         Case::BusJob => jobs(&client, operations).await,
+        Case::JobOneByOne => jobs_for_extension(&client, 1, operations).await,
+        Case::JobInBatch => jobs_for_extension(&client, BATCH, operations).await,
         Case::RoundTrip16 => calls(&client, "echo@1", 16, operations).await,
         Case::RoundTrip1024 => calls(&client, "echo@1", 1024, operations).await,
         Case::Relay1024 => relayed(&client, 1024, operations).await,
@@ -193,6 +218,23 @@ async fn events(client: &Client, subscribers: usize, operations: u32) -> Result<
             let event = subscriber.next().await.context("Main has ended")?;
             ensure!(event.payload == [7; 16][..] && event.lost == 0, "another event came");
         }
+    }
+    Ok(())
+}
+
+/// Puts so many jobs before it waits until they are done.
+async fn jobs_for_extension(client: &Client, at_once: u32, operations: u32) -> Result<()> {
+    let arguments: Bytes = [at_once, operations, 16].into_iter().flat_map(u32::to_le_bytes).collect();
+    client.call("reader@1", "prepare", arguments).await?;
+    let queue = client.queue("jobs")?;
+    // Its number, and that it is not the last.
+    let job = |number: u32| Bytes::copy_from_slice([number, 0, 0, 0].map(u32::to_le_bytes).as_flattened());
+    for first in (0..operations).step_by(usize::try_from(BATCH)?) {
+        let last = (first + BATCH).min(operations) - 1;
+        for number in first..last {
+            queue.put(job(number)).await?;
+        }
+        queue.put_until_done(job(last), PutOptions::default()).await?;
     }
     Ok(())
 }

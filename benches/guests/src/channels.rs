@@ -101,13 +101,11 @@ impl Reader {
         for message in batch {
             self.handle(message)?;
         }
-        for job in &jobs {
-            queues::done(*job).map_err(text)?;
+        if jobs.is_empty() {
+            return Ok(());
         }
-        if !jobs.is_empty() && self.at_once > 0 {
-            queues::take(self.queue, Taking::Next(self.at_once)).map_err(text)?;
-        }
-        Ok(())
+        queues::done_all(&jobs).map_err(text)?;
+        queues::take(self.queue, Taking::Next(self.at_once)).map_err(text)
     }
 
     fn handle(&mut self, message: Message) -> Result<(), String> {

@@ -142,7 +142,8 @@ fn jobs_of(bench: &Bench, bytes: u32, at_once: u32) -> Jobs {
 }
 
 fn of_size(bench: &Bench, weir: &Weir, native: &Native, jobs: Jobs) -> Result<Vec<Figure>> {
-    let size = if jobs.bytes < 1000 { format!("{} B", jobs.bytes) } else { format!("{} KB", jobs.bytes / 1000) };
+    let size =
+        if jobs.bytes < 1000 { format!("{} B", jobs.bytes) } else { format!("{} KB", jobs.bytes / 1000) };
     let way = if jobs.at_once > 1 { ", in batches" } else { "" };
     let case = format!("{size}, {READERS_OF_SIZES} readers{way}");
     let split = Split::of(Mix::Extensions, READERS_OF_SIZES);
