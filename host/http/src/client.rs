@@ -2,12 +2,10 @@
 
 use std::{
     fmt,
-    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicU32, AtomicU64, Ordering},
     },
-    task::{Context, Poll},
     time::{Duration, Instant},
 };
 
@@ -21,6 +19,7 @@ use crate::{
     body::{BareBody, RequestBody, ResponseBody},
     connect::LOOKUPS_OF_GUEST,
     error::HttpError,
+    exchange::{begin_body, charged},
     pace::Pace,
     sender::HttpSender,
 };
@@ -31,7 +30,7 @@ pub struct HttpGuest {
     pub grants: Arc<[HttpGrant]>,
     /// Where its use is shown.
     pub usage: Arc<Usage>,
-    /// Nanoseconds that the sender's thread has worked for it, to be charged to its share.
+    /// Nanoseconds of work for it outside of its own turns, to be charged to its share.
     pub worked: Arc<AtomicU64>,
     /// Called at the first refused request, and then each time that there are twice as many, with what to say.
     pub on_refused: Box<dyn Fn(&str) + Send + Sync>,
@@ -100,8 +99,11 @@ pub(crate) struct Order {
     pub(crate) between_bytes: Duration,
     pub(crate) deadline: Option<Instant>,
     /// Taken once.
-    pub(crate) reply: Option<oneshot::Sender<Result<Response<BareBody>, HttpError>>>,
+    pub(crate) reply: Option<oneshot::Sender<Reply>>,
 }
+
+/// What the sender's thread answers.
+pub(crate) type Reply = Result<Response<BareBody>, HttpError>;
 
 /// A place among the guest's requests in flight.
 #[derive(Debug)]
@@ -137,21 +139,35 @@ impl HttpClient {
     ///
     /// # Errors
     ///
-    /// At once for a request that is not allowed; the future fails for what goes wrong later. Dropped, it ends the
-    /// request.
+    /// At once for a request that is not allowed; the future fails for what goes wrong later. It sends the request when
+    /// it is first polled, within a runtime of tokio that has timers. Dropped, it ends the request.
     pub fn send(
         &self,
         request: Request<RequestBody>,
         timeouts: Timeouts,
     ) -> Result<impl Future<Output = Result<Response<ResponseBody>, HttpError>> + Send + use<>, HttpError>
     {
-        self.order(request, timeouts).inspect_err(|error| self.shared.refuse(error))
+        let (order, reply, in_flight) =
+            self.order(&request, timeouts).inspect_err(|error| self.shared.refuse(error))?;
+        let (sender, shared) = (self.sender.clone(), self.shared.clone());
+        let answer = async move {
+            // Here, because each part of a body would wake the sender's thread.
+            let begun = begin_body(request, &order).await?;
+            sender.order(order, begun).inspect_err(|error| shared.refuse(error))?;
+            let answer = reply.await.unwrap_or(Err(HttpError::ConnectionTerminated))?;
+            Ok(answer.map(|body| ResponseBody::new(body, in_flight)))
+        };
+        Ok(charged(self.shared.clone(), answer))
     }
 
-    fn order(&self, request: Request<RequestBody>, timeouts: Timeouts) -> Result<Answer, HttpError> {
+    fn order<B>(
+        &self,
+        request: &Request<B>,
+        timeouts: Timeouts,
+    ) -> Result<(Order, oneshot::Receiver<Reply>, InFlight), HttpError> {
         let shared = &self.shared;
         // First, because what follows reads all of it.
-        let (size, allowed) = (request_head_size(&request), shared.header_size);
+        let (size, allowed) = (request_head_size(request), shared.header_size);
         if size > allowed {
             return Err(HttpError::RequestHeaders { size, allowed });
         }
@@ -169,8 +185,7 @@ impl HttpClient {
             deadline: timeouts.deadline,
             reply: Some(reply),
         };
-        self.sender.order(order, request)?;
-        Ok(Answer { answer, in_flight: Some(in_flight) })
+        Ok((order, answer, in_flight))
     }
 }
 
@@ -184,25 +199,6 @@ fn request_head_size<B>(request: &Request<B>) -> u64 {
 /// Bytes of headers, each with the four between and after its parts.
 pub(crate) fn header_size(headers: &http::HeaderMap) -> u64 {
     headers.iter().map(|(name, value)| (name.as_str().len() + value.len() + 4) as u64).sum()
-}
-
-/// Waits for an answer.
-struct Answer {
-    answer: oneshot::Receiver<Result<Response<BareBody>, HttpError>>,
-    in_flight: Option<InFlight>,
-}
-
-impl Future for Answer {
-    type Output = Result<Response<ResponseBody>, HttpError>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.answer).poll(context).map(|answer| {
-            let in_flight = self.in_flight.take();
-            let answer = answer.unwrap_or(Err(HttpError::ConnectionTerminated))?;
-            let in_flight = in_flight.ok_or(HttpError::ConnectionTerminated)?;
-            Ok(answer.map(|body| ResponseBody::new(body, in_flight)))
-        })
-    }
 }
 
 impl Shared {

@@ -16,7 +16,7 @@ use tokio::{
     net::TcpStream,
     sync::Semaphore,
     task::spawn_blocking,
-    time::timeout,
+    time::{sleep, timeout},
 };
 use tokio_rustls::rustls::pki_types::ServerName;
 
@@ -111,7 +111,7 @@ impl Dialer {
                 () = driver => {}
             }
         }));
-        Ok(Connection { requests, address })
+        Ok(Connection { requests, address, late: Box::pin(sleep(order.first_byte)) })
     }
 
     /// Those of the host that the request may go to.

@@ -2,10 +2,10 @@
 
 use std::{
     future::{Future, pending, poll_fn},
-    pin::pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::Poll,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
@@ -19,7 +19,7 @@ use http_body_util::{BodyExt, Empty};
 use hyper::{body::Incoming, client::conn::TrySendError};
 use tokio::{
     sync::mpsc,
-    time::{sleep, sleep_until, timeout},
+    time::{Sleep, sleep, sleep_until, timeout},
 };
 
 use crate::{
@@ -42,8 +42,46 @@ pub(crate) async fn charged<T>(client: Arc<Shared>, work: impl Future<Output = T
     .await
 }
 
+/// A request to be sent.
+pub(crate) struct Begun {
+    parts: Parts,
+    body: RequestBody,
+    /// Taken from the body already.
+    first: Option<Frame<Bytes>>,
+}
+
+/// Waits for the body, if it must. Guests say only at its end that a body is empty. A request that reads is sent once that is known: servers take an
+/// empty body in chunks for an odd one.
+pub(crate) async fn begin_body(request: Request<RequestBody>, order: &Order) -> Result<Begun, HttpError> {
+    let (mut parts, mut body) = request.into_parts();
+    if !is_safe(&parts.method) || body.is_end_stream() {
+        return Ok(Begun { parts, body, first: None });
+    }
+    let begun = async {
+        loop {
+            match body.frame().await {
+                None => return Ok(None),
+                Some(Ok(first)) if first.data_ref().is_some_and(Bytes::is_empty) => {}
+                Some(Ok(first)) => return Ok(Some(first)),
+                Some(Err(_)) => return Err(HttpError::RequestBody),
+            }
+        }
+    };
+    let begun = async { timeout(order.first_byte, begun).await.map_err(|_late| HttpError::RequestBody)? };
+    let first = until(order.deadline, begun).await?;
+    match first {
+        None => body = empty(),
+        // hyper would leave out the body.
+        Some(_) if !parts.headers.contains_key(CONTENT_LENGTH) => {
+            parts.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        }
+        Some(_) => {}
+    }
+    Ok(Begun { parts, body, first })
+}
+
 /// Carries out an order, unless its guest gives up or ends.
-pub(crate) async fn carry_out(mut order: Order, request: Request<RequestBody>, dialer: Arc<Dialer>) {
+pub(crate) async fn carry_out(mut order: Order, request: Begun, dialer: Arc<Dialer>) {
     let (mut ended, mut given_up) = (order.ended.clone(), order.reply.take());
     let Some(reply) = &mut given_up else { return };
     let begun = tokio::select! {
@@ -51,7 +89,6 @@ pub(crate) async fn carry_out(mut order: Order, request: Request<RequestBody>, d
         _dropped = ended.changed() => return,
         () = reply.closed() => return,
         begun = begin(&order, request, &dialer) => begun,
-        () = over(order.deadline) => Err(HttpError::ResponseTimeout),
     };
     let Some(reply) = given_up else { return };
     let (connection, answer) = match begun {
@@ -81,8 +118,7 @@ pub(crate) async fn carry_out(mut order: Order, request: Request<RequestBody>, d
                 biased;
                 _dropped = ended.changed() => return,
                 () = frames.frames.closed() => return,
-                ending = &mut passing => ending,
-                () = over(order.deadline) => Err(HttpError::ResponseTimeout),
+                ending = until(order.deadline, &mut passing) => ending,
             };
             drop(passing);
             let is_whole = ending.is_ok();
@@ -95,6 +131,18 @@ pub(crate) async fn carry_out(mut order: Order, request: Request<RequestBody>, d
     }
 }
 
+/// Does work until the deadline. No timer begins before the work has to wait.
+async fn until<T>(
+    deadline: Option<Instant>,
+    work: impl Future<Output = Result<T, HttpError>>,
+) -> Result<T, HttpError> {
+    tokio::select! {
+        biased;
+        done = work => done,
+        () = over(deadline) => Err(HttpError::ResponseTimeout),
+    }
+}
+
 async fn over(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => sleep_until(deadline.into()).await,
@@ -102,31 +150,28 @@ async fn over(deadline: Option<Instant>) {
     }
 }
 
+/// Waits as the guest's rate says.
+async fn pause(wait: Option<Duration>, order: &Order) -> Result<(), HttpError> {
+    let Some(wait) = wait else { return Ok(()) };
+    let pause = async {
+        sleep(wait).await;
+        Ok(())
+    };
+    until(order.deadline, pause).await
+}
+
 /// Sends the request, and waits until its answer begins.
 async fn begin(
     order: &Order,
-    request: Request<RequestBody>,
+    request: Begun,
     dialer: &Dialer,
 ) -> Result<(Connection, Response<Incoming>), HttpError> {
     let client = &order.client;
-    if let Some(wait) = client.begin(Instant::now()) {
-        sleep(wait).await;
-    }
-    let (parts, body) = request.into_parts();
-    let mut parts = as_sent(parts, order)?;
-    if let Some(wait) = client.sent(header_size(&parts.headers), Instant::now()) {
-        sleep(wait).await;
-    }
-    let is_safe = is_safe(&parts.method);
-    let (body, first) = match is_safe && !body.is_end_stream() {
-        true => begun_body(body, order).await?,
-        false => (body, None),
-    };
-    if first.is_some() && !parts.headers.contains_key(CONTENT_LENGTH) {
-        // hyper would leave out the body.
-        parts.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
-    }
-    let may_repeat = is_safe && body.is_end_stream();
+    pause(client.begin(Instant::now()), order).await?;
+    let Begun { parts, body, first } = request;
+    let parts = as_sent(parts, order)?;
+    pause(client.sent(header_size(&parts.headers), Instant::now()), order).await?;
+    let may_repeat = is_safe(&parts.method) && body.is_end_stream();
     let progress = Arc::new(Progress::new(Instant::now()));
     let (mut parts, mut body) = (Some(parts), Some((body, first)));
     let (mut unsent, mut is_repeated) = (None, false);
@@ -139,7 +184,7 @@ async fn begin(
         let is_kept = kept.is_some();
         let mut connection = match kept {
             Some(connection) => connection,
-            None => dialer.connect(order).await?,
+            None => until(order.deadline, dialer.connect(order)).await?,
         };
         progress.set(Instant::now());
         let request = match (unsent.take(), parts.take()) {
@@ -151,14 +196,12 @@ async fn begin(
             (None, None) => return Err(HttpError::ConnectionTerminated),
         };
         let sent = connection.requests.try_send_request(request);
-        match first_byte(sent, &progress, order).await? {
+        match first_byte(sent, connection.late.as_mut(), &progress, order).await? {
             Ok(answer) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => {
                 return Err(HttpError::Upgraded);
             }
             Ok(answer) => {
-                if let Some(wait) = client.received(header_size(answer.headers()), Instant::now()) {
-                    sleep(wait).await;
-                }
+                pause(client.received(header_size(answer.headers()), Instant::now()), order).await?;
                 return Ok((connection, answer));
             }
             // Its server has closed a kept connection: before the request went out, or as it did.
@@ -179,30 +222,6 @@ fn is_safe(method: &Method) -> bool {
 /// Whether the connection ended without a byte of an answer.
 fn has_ended(error: &hyper::Error) -> bool {
     matches!(HttpError::from_hyper(error), HttpError::ConnectionTerminated | HttpError::ResponseIncomplete)
-}
-
-/// Guests say only at its end that a body is empty. A request that reads is sent once that is known: servers take an
-/// empty body in chunks for an odd one.
-async fn begun_body(
-    mut body: RequestBody,
-    order: &Order,
-) -> Result<(RequestBody, Option<Frame<Bytes>>), HttpError> {
-    let begun = async {
-        loop {
-            match body.frame().await {
-                None => return Ok(None),
-                Some(Ok(first)) if first.data_ref().is_some_and(Bytes::is_empty) => {}
-                Some(Ok(first)) => return Ok(Some(first)),
-                Some(Err(_)) => return Err(HttpError::RequestBody),
-            }
-        }
-    };
-    match timeout(order.first_byte, begun).await {
-        Ok(Ok(None)) => Ok((empty(), None)),
-        Ok(Ok(first)) => Ok((body, first)),
-        Ok(Err(error)) => Err(error),
-        Err(_late) => Err(HttpError::RequestBody),
-    }
 }
 
 fn empty() -> RequestBody {
@@ -229,19 +248,29 @@ fn as_sent(mut parts: Parts, order: &Order) -> Result<Parts, HttpError> {
 type Sent = Result<Response<Incoming>, TrySendError<Request<CountedBody>>>;
 
 /// Waits for the answer, for as long as allowed after the last part of the request.
+///
+/// The timer is the connection's, set for an earlier request perhaps: a timer for each request would wake the thread
+/// from the wait that follows. One that ends too early is set anew.
 async fn first_byte(
     answer: impl Future<Output = Sent>,
+    mut late: Pin<&mut Sleep>,
     progress: &Progress,
     order: &Order,
 ) -> Result<Sent, HttpError> {
     let mut answer = pin!(answer);
-    let mut late = pin!(sleep(order.first_byte));
+    let end = || {
+        let end = progress.last() + order.first_byte;
+        order.deadline.map_or(end, |deadline| deadline.min(end))
+    };
+    if late.is_elapsed() || late.deadline() > end().into() {
+        late.as_mut().reset(end().into());
+    }
     loop {
         tokio::select! {
             biased;
             answer = &mut answer => return Ok(answer),
-            () = &mut late => {
-                let end = progress.last() + order.first_byte;
+            () = late.as_mut() => {
+                let end = end();
                 if end <= Instant::now() {
                     return Err(HttpError::ResponseTimeout);
                 }

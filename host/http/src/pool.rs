@@ -5,6 +5,7 @@
 use std::{
     collections::VecDeque,
     net::IpAddr,
+    pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -15,7 +16,7 @@ use std::{
 use hyper::client::conn::http1::SendRequest;
 use tokio::{
     sync::OwnedSemaphorePermit,
-    time::{sleep_until, timeout_at},
+    time::{Sleep, sleep_until, timeout_at},
 };
 
 use crate::{
@@ -42,6 +43,8 @@ pub(crate) struct Connection {
     pub(crate) requests: SendRequest<CountedBody>,
     /// Where it goes.
     pub(crate) address: IpAddr,
+    /// For the answers that it waits for, one after the other.
+    pub(crate) late: Pin<Box<Sleep>>,
 }
 
 #[derive(Debug)]

@@ -10,7 +10,6 @@ use std::{
     time::Duration,
 };
 
-use http::Request;
 use tokio::{
     runtime,
     sync::{Semaphore, mpsc},
@@ -18,12 +17,11 @@ use tokio::{
 use weir_config::Limits;
 
 use crate::{
-    body::RequestBody,
     client::{HttpClient, HttpGuest, Order},
     config::HttpConfig,
     connect::{Dialer, LOOKUPS, OfSystem, Resolve},
     error::HttpError,
-    exchange::{carry_out, charged},
+    exchange::{Begun, carry_out, charged},
     pool::Pool,
     tls::Tls,
 };
@@ -42,7 +40,7 @@ struct Inner {
 }
 
 struct Running {
-    orders: mpsc::Sender<(Order, Request<RequestBody>)>,
+    orders: mpsc::Sender<(Order, Begun)>,
     thread: JoinHandle<()>,
 }
 
@@ -104,7 +102,7 @@ impl HttpSender {
         self.0.dialer.pool.share()
     }
 
-    pub(crate) fn order(&self, order: Order, request: Request<RequestBody>) -> Result<(), HttpError> {
+    pub(crate) fn order(&self, order: Order, request: Begun) -> Result<(), HttpError> {
         let mut thread = self.0.thread.lock().unwrap_or_else(PoisonError::into_inner);
         let running = match &mut *thread {
             Some(running) => running,
@@ -119,7 +117,7 @@ impl HttpSender {
 }
 
 fn start(dialer: Arc<Dialer>) -> io::Result<Running> {
-    let (sender, mut orders) = mpsc::channel::<(Order, Request<RequestBody>)>(ORDERS);
+    let (sender, mut orders) = mpsc::channel::<(Order, Begun)>(ORDERS);
     let runtime = runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()

@@ -8,6 +8,8 @@ mod support;
 
 use std::{fs, time::Duration};
 
+use weir_http::Timeouts;
+
 use self::support::*;
 
 /// How often each of the sender's threads has gone to sleep.
@@ -34,6 +36,11 @@ async fn a_sender_takes_nothing_before_its_first_request_little_while_idle_and_n
     let guest = bench.guest(&grants);
     let before = open_files();
     assert!(guest.get("https://nowhere.test").await.is_err());
+    assert!(sleeps().is_empty());
+    // The thread hears of a request that reads once its body has begun, and so only once.
+    let url = server.url("/");
+    let unbegun = guest.client.send(with_no_beginning(&url), Timeouts::default()).unwrap();
+    assert!(tokio::time::timeout(Duration::ZERO, unbegun).await.is_err());
     assert!(sleeps().is_empty());
 
     for _ in 0..3000 {

@@ -1,4 +1,4 @@
-//! What a request costs of the processor, beside a native client of hyper.
+//! What a request costs of the processor, beside native clients of hyper: on the same thread, and on another one.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -6,13 +6,13 @@
 #[path = "http/support.rs"]
 mod support;
 
-use std::{fs, sync::mpsc, thread};
+use std::{fs, net::SocketAddr, sync::mpsc, thread};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
-use hyper::client::conn::http1;
+use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
-use tokio::{net::TcpStream, runtime::Builder};
+use tokio::{net::TcpStream, runtime::Builder, sync::oneshot};
 
 use self::support::*;
 
@@ -63,19 +63,30 @@ fn a_get_of_a_kibibyte_beside_hyper() {
 
     for round in 0..3 {
         let native = cost(&[], async move {
-            let stream = TcpStream::connect(address).await.unwrap();
-            stream.set_nodelay(true).unwrap();
-            let (mut requests, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
-            let driver = tokio::spawn(connection);
+            let mut client = Client::new(address).await;
             for _ in 0..REQUESTS {
-                let request = http::Request::get("/").header("host", address.to_string());
-                let request = request.body(Empty::<Bytes>::new()).unwrap();
-                requests.ready().await.unwrap();
-                let answer = requests.send_request(request).await.unwrap();
-                assert_eq!(answer.into_body().collect().await.unwrap().to_bytes().len(), 1024);
+                client.fetch().await;
             }
-            driver.abort();
         });
+        let (orders, mut taken) = tokio::sync::mpsc::channel::<oneshot::Sender<Bytes>>(1);
+        let carry_out = async move {
+            let mut client = Client::new(address).await;
+            while let Some(reply) = taken.recv().await {
+                reply.send(client.fetch().await).unwrap();
+            }
+        };
+        let other = move || Builder::new_current_thread().enable_all().build().unwrap().block_on(carry_out);
+        let other = thread::Builder::new().name("other".to_owned()).spawn(other).unwrap();
+        let until_read = orders.clone();
+        let handed_over = cost(&["other"], async move {
+            for _ in 0..REQUESTS {
+                let (reply, answer) = oneshot::channel();
+                orders.send(reply).await.unwrap();
+                assert_eq!(answer.await.unwrap().len(), 1024);
+            }
+        });
+        drop(until_read);
+        other.join().unwrap();
         let url = url.clone();
         let (bench, grants) = (Bench::new(), [grant(&url)]);
         let guest = bench.guest_with(&grants, |limits| limits.http_rate = 100_000);
@@ -87,7 +98,33 @@ fn a_get_of_a_kibibyte_beside_hyper() {
             drop(guest);
         });
         drop(bench);
-        let ratio = f64::from(u32::try_from(ours).unwrap()) / f64::from(u32::try_from(native).unwrap());
-        println!("round {round}: hyper {native} ns, here {ours} ns, {ratio:.2} times");
+        println!("round {round}: hyper {native} ns, on another thread {handed_over} ns, here {ours} ns");
+    }
+}
+
+/// A connection of hyper's.
+struct Client {
+    requests: SendRequest<Empty<Bytes>>,
+    address: SocketAddr,
+}
+
+impl Client {
+    async fn new(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        let (requests, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+        // It ends with the client.
+        let _driver = tokio::spawn(connection);
+        Self { requests, address }
+    }
+
+    async fn fetch(&mut self) -> Bytes {
+        let request = http::Request::get("/").header("host", self.address.to_string());
+        let request = request.body(Empty::new()).unwrap();
+        self.requests.ready().await.unwrap();
+        let answer = self.requests.send_request(request).await.unwrap();
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(body.len(), 1024);
+        body
     }
 }

@@ -8,13 +8,15 @@ use std::{
     time::Duration,
 };
 
+use http::Response;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
+    task::JoinHandle,
 };
 
 use super::support::*;
-use weir_http::{HttpError, Timeouts};
+use weir_http::{HttpError, ResponseBody, Timeouts};
 
 /// Reads a request without a body.
 async fn read_head(stream: &mut TcpStream) -> Option<Vec<u8>> {
@@ -23,6 +25,11 @@ async fn read_head(stream: &mut TcpStream) -> Option<Vec<u8>> {
         head.push(stream.read_u8().await.ok()?);
     }
     Some(head)
+}
+
+/// A request on its way.
+fn begun(guest: &Guest, url: &str) -> JoinHandle<Result<Response<ResponseBody>, HttpError>> {
+    tokio::spawn(guest.client.send(get(url), Timeouts::default()).unwrap())
 }
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
@@ -130,10 +137,10 @@ async fn a_request_is_repeated_once_however_many_connections_are_kept() {
     assert!(one.is_ok() && two.is_ok() && three.is_ok());
     bench.connections(3, 3).await;
     // The repeated one dials anew, and waits there for the other two of its three.
-    let asked = guest.client.send(get(&url), Timeouts::default()).unwrap();
+    let asked = begun(&guest, &url);
     eventually(|| server.accepted() == 4).await;
     assert_eq!(ended.load(Ordering::Relaxed), 1);
-    drop(asked);
+    asked.abort();
 }
 
 #[tokio::test]
@@ -156,14 +163,14 @@ async fn what_is_under_way_ends_with_its_guest() {
     let bench = Bench::new();
     let guest = bench.guest(&[grant(&server.url(""))]);
     let part = guest.get(&server.url("/part")).await.unwrap();
-    let none = guest.client.send(get(&server.url("/none")), Timeouts::default()).unwrap();
+    let none = begun(&guest, &server.url("/none"));
     eventually(|| server.accepted() == 2).await;
     let Guest { client, usage, .. } = guest;
     drop(client);
     eventually(|| gone.load(Ordering::Relaxed) == 2).await;
     bench.connections(0, 0).await;
     assert!(whole(part).await.is_err());
-    assert_eq!(none.await.unwrap_err(), HttpError::ConnectionTerminated);
+    assert_eq!(none.await.unwrap().unwrap_err(), HttpError::ConnectionTerminated);
     assert_eq!(usage.http.now(), 0);
 }
 
@@ -197,13 +204,13 @@ async fn no_more_connections_are_open_than_configured() {
     let (first, second, third) = (bench.guest(&grants), bench.guest(&grants), bench.guest(&grants));
     first.fetch(&server.url("/")).await.unwrap();
     bench.connections(1, 1).await;
-    let _one = second.client.send(get(&held.url("/")), Timeouts::default()).unwrap();
+    let one = begun(&second, &held.url("/"));
     bench.connections(2, 1).await;
     // The idle one makes room.
-    let _two = third.client.send(get(&held.url("/")), Timeouts::default()).unwrap();
+    let _two = begun(&third, &held.url("/"));
     bench.connections(2, 0).await;
     assert_eq!(first.fetch(&server.url("/")).await, Err(HttpError::TooMany));
-    drop(_one);
+    one.abort();
     bench.connections(1, 0).await;
     assert!(first.fetch(&server.url("/")).await.is_ok());
 }

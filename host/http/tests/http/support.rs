@@ -15,8 +15,12 @@ use std::{
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full, combinators::BoxBody};
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use http_body_util::{BodyExt, Full, StreamBody, combinators::BoxBody};
+use hyper::{
+    body::{Frame, Incoming},
+    server::conn::http1,
+    service::service_fn,
+};
 use hyper_util::rt::TokioIo;
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -220,6 +224,12 @@ pub(crate) fn get(url: &str) -> Request<RequestBody> {
 pub(crate) fn with_body(method: Method, url: &str, body: impl Into<Bytes>) -> Request<RequestBody> {
     let body = Full::new(body.into()).map_err(|never| match never {}).boxed_unsync();
     Request::builder().method(method).uri(url).body(body).unwrap()
+}
+
+/// Reads, with a body whose guest writes nothing and does not end it.
+pub(crate) fn with_no_beginning(url: &str) -> Request<RequestBody> {
+    let body = StreamBody::new(futures_util::stream::pending::<Result<Frame<Bytes>, _>>());
+    Request::get(url).body(BodyExt::boxed_unsync(body)).unwrap()
 }
 
 /// Grants reading and writing below a URL.

@@ -80,6 +80,49 @@ async fn a_deadline_ends_an_answer_at_any_point_of_it() {
 }
 
 #[tokio::test]
+async fn a_deadline_ends_a_request_whose_body_does_not_begin() {
+    let bench = Bench::new();
+    let guest = bench.guest(&[grant("http://a.test")]);
+    for (timeouts, why) in [
+        (
+            Timeouts { deadline: Some(Instant::now() + SHORT), ..Timeouts::default() },
+            HttpError::ResponseTimeout,
+        ),
+        (Timeouts { first_byte: Some(SHORT), ..Timeouts::default() }, HttpError::RequestBody),
+    ] {
+        assert_eq!(guest.send(with_no_beginning("http://a.test"), timeouts).await.unwrap_err(), why);
+    }
+}
+
+#[tokio::test]
+async fn each_request_on_a_connection_has_a_time_of_its_own() {
+    let server = Server::new(|request| async move {
+        match request.uri().path() {
+            "/late" => tokio::time::sleep(SHORT * 3).await,
+            "/never" => std::future::pending().await,
+            _ => {}
+        }
+        text("ok")
+    })
+    .await;
+    let bench = Bench::new();
+    let guest = bench.guest(&[grant(&server.url(""))]);
+    for (path, first_byte, is_answered) in
+        [("/", SHORT, true), ("/late", PATIENCE, true), ("/never", SHORT, false)]
+    {
+        let timeouts = Timeouts { first_byte: Some(first_byte), ..Timeouts::default() };
+        let (began, answer) = (Instant::now(), guest.send(get(&server.url(path)), timeouts).await);
+        match answer {
+            Ok(answer) => assert!(is_answered && whole(answer).await.unwrap() == "ok", "{path}"),
+            Err(error) => assert!(!is_answered && error == HttpError::ResponseTimeout, "{path} {error}"),
+        }
+        assert!(began.elapsed() < PATIENCE / 2, "{path}");
+        bench.connections(usize::from(is_answered), usize::from(is_answered)).await;
+    }
+    assert_eq!(server.accepted(), 1);
+}
+
+#[tokio::test]
 async fn a_deadline_ends_an_answer_that_nobody_reads() {
     let server = Server::raw(|mut stream| async move {
         let _request = stream.read(&mut [0; 4096]).await;
