@@ -30,16 +30,15 @@ use crate::{
     pool::Connection,
 };
 
-/// Does work for a guest, and counts its time.
-pub(crate) async fn charged<T>(client: Arc<Shared>, work: impl Future<Output = T>) -> T {
-    let mut work = pin!(work);
+/// Does work for a guest, and counts its time. Boxed, because it is large and moved several times before it begins.
+pub(crate) fn charged<T>(client: Arc<Shared>, work: impl Future<Output = T>) -> impl Future<Output = T> {
+    let mut work = Box::pin(work);
     poll_fn(move |context| {
         let began = Instant::now();
         let polled = work.as_mut().poll(context);
         client.worked(weir_metrics::nanoseconds(began.elapsed()));
         polled
     })
-    .await
 }
 
 /// A request to be sent.
@@ -50,7 +49,7 @@ pub(crate) struct Begun {
     first: Option<Frame<Bytes>>,
 }
 
-/// Waits for the body, if it must. Guests say only at its end that a body is empty. A request that reads is sent once that is known: servers take an
+/// Guests say only at its end that a body is empty. A request that reads is sent once that is known: servers take an
 /// empty body in chunks for an odd one.
 pub(crate) async fn begin_body(request: Request<RequestBody>, order: &Order) -> Result<Begun, HttpError> {
     let (mut parts, mut body) = request.into_parts();
@@ -184,7 +183,8 @@ async fn begin(
         let is_kept = kept.is_some();
         let mut connection = match kept {
             Some(connection) => connection,
-            None => until(order.deadline, dialer.connect(order)).await?,
+            // Boxed, because it is far larger than what most requests need.
+            None => until(order.deadline, Box::pin(dialer.connect(order))).await?,
         };
         progress.set(Instant::now());
         let request = match (unsent.take(), parts.take()) {

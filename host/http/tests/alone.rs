@@ -53,7 +53,8 @@ async fn a_sender_takes_nothing_before_its_first_request_little_while_idle_and_n
     let idle = sleeps();
     tokio::time::sleep(Duration::from_millis(500)).await;
     let later = sleeps();
-    assert!(idle.len() == 1 && later[0] - idle[0] <= 1, "{idle:?} {later:?}");
+    // It may still have been on its way to sleep, and the pool's last timer was to come.
+    assert!(idle.len() == 1 && later[0] - idle[0] <= 2, "{idle:?} {later:?}");
 
     drop(guest);
     drop(bench);
