@@ -37,7 +37,7 @@ const SIZE: usize = 1024;
 /// Keys that are set in turn.
 const KEYS: u32 = 1000;
 
-/// Writes under way.
+/// Writes or requests under way.
 const AT_ONCE: u32 = 64;
 
 /// The stores, by when a write is on disk.
@@ -66,7 +66,7 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
 
     let mut measured = values.map(|_| Rounds::new());
     let (mut beside_commits, mut alone) = (Vec::new(), Vec::new());
-    let (mut together, mut times, mut spent) = (Rounds::new(), Rounds::new(), Rounds::new());
+    let (mut together, mut fetched, mut fetched_at_once) = (Rounds::new(), Vec::new(), Vec::new());
     // Whatever is read must be there.
     weir.ask("set", WITHIN, KEYS)?;
     database.set(KEYS, Durable::Later)?;
@@ -84,10 +84,11 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
         let (beside, without) = weir.neighbour(commits)?;
         beside_commits.push(beside);
         alone.push(without);
-        let here = cost(&server, || weir.ask("fetch", &server.url(), fetches))?;
-        let there = cost(&server, || client.fetch(fetches))?;
-        times.push((here.0, there.0));
-        spent.push((here.1, there.1));
+        let url = server.url();
+        let here = cost(&server, || weir.ask("fetch", &url, fetches))?;
+        fetched.push((here, cost(&server, || client.fetch(fetches))?));
+        let here = cost(&server, || weir.fetch_at_once(&url, fetches))?;
+        fetched_at_once.push((here, cost(&server, || client.fetch_at_once(fetches))?));
     }
 
     let figure = |case: &str, metric, rounds: &Rounds, number| {
@@ -105,8 +106,18 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
         let figure = Figure::new(NAME, "an echo while commits are made", metric, Unit::Microseconds, beside);
         figures.push(figure.beside(alone));
     }
-    figures.push(figure("GET of 1 KiB", "time per call", &times, fetches));
-    figures.push(figure("GET of 1 KiB", "cpu per call", &spent, fetches).at_most(HTTP_CPU));
+    for (case, costs, target) in
+        [("GET of 1 KiB", &fetched, Some(HTTP_CPU)), ("GET of 1 KiB, 64 at once", &fetched_at_once, None)]
+    {
+        let times = costs.iter().map(|(here, there)| (here.time, there.time)).collect();
+        let spent = costs.iter().map(|(here, there)| (here.spent, there.spent)).collect();
+        figures.push(figure(case, "time per call", &times, fetches));
+        let cpu = figure(case, "cpu per call", &spent, fetches);
+        figures.push(match target {
+            Some(target) => cpu.at_most(target),
+            None => cpu,
+        });
+    }
     Ok(figures)
 }
 
@@ -116,12 +127,22 @@ fn timed(work: impl FnOnce() -> Result<()>) -> Result<Duration> {
     Ok(start.elapsed())
 }
 
-/// How long it takes, and the processor time of all but the server.
-fn cost(server: &Server, work: impl FnOnce() -> Result<()>) -> Result<(Duration, Duration)> {
+struct Cost {
+    time: Duration,
+    /// Processor time of all but the server.
+    spent: Duration,
+}
+
+fn cost(server: &Server, work: impl FnOnce() -> Result<()>) -> Result<Cost> {
     let spent = || anyhow::Ok(usage::of_all_threads().saturating_sub(server.spent()?));
     let before = spent()?;
     let time = timed(work)?;
-    Ok((time, spent()?.saturating_sub(before)))
+    Ok(Cost { time, spent: spent()?.saturating_sub(before) })
+}
+
+/// What one of [`AT_ONCE`] does of so many.
+fn share(number: u32, of: u32) -> u32 {
+    of / AT_ONCE + u32::from(number < of % AT_ONCE)
 }
 
 /// Main with two stores, and the extension that uses them.
@@ -133,6 +154,7 @@ struct Site {
 impl Site {
     fn start(bench: &Bench, dir: TempDir, server: &Server) -> Result<Self> {
         let mut services = bench.guests.services()?;
+        services.limits.http_in_flight = AT_ONCE;
         services.limits.http_rate = 100_000;
         services.limits.http_bytes_in = 1 << 30;
         for name in [EACH, WITHIN] {
@@ -202,6 +224,12 @@ impl Site {
             Ok(())
         };
         self.weir.run(async { try_join_all((0..AT_ONCE).map(in_turn)).await.map(drop) })
+    }
+
+    /// The extension fetches so often, for as many calls at a time as there are writers.
+    fn fetch_at_once(&self, url: &str, times: u32) -> Result<()> {
+        let calls = (0..AT_ONCE).map(|first| self.asked("fetch", url, share(first, times)));
+        self.weir.run(async { try_join_all(calls).await.map(drop) })
     }
 
     async fn call(&self, contract: &str, operation: &str, payload: Bytes) -> Result<()> {

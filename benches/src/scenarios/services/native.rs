@@ -5,6 +5,7 @@ use std::{net::SocketAddr, sync::Arc, thread, time::Duration};
 use anyhow::{Context, Result, ensure};
 use axum::{Router, routing::get};
 use bytes::Bytes;
+use futures_util::future::try_join_all;
 use http_body_util::{BodyExt as _, Empty};
 use hyper::{Request, client::conn::http1};
 use hyper_util::rt::TokioIo;
@@ -12,7 +13,7 @@ use redb::{Durability, ReadableDatabase as _, TableDefinition};
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{AT_ONCE, KEYS, SIZE};
+use super::{AT_ONCE, KEYS, SIZE, share};
 use crate::{scenarios::tasks::Worker, usage};
 
 const TABLE: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("values");
@@ -114,7 +115,7 @@ impl Server {
     }
 }
 
-/// A client on a thread of its own, with one connection.
+/// A client on a thread of its own. Each of its requests at a time has a connection.
 #[derive(Debug)]
 pub(super) struct Client {
     worker: Worker,
@@ -128,6 +129,12 @@ impl Client {
 
     pub(super) fn fetch(&self, times: u32) -> Result<()> {
         self.worker.run(fetch(self.address, times))?
+    }
+
+    pub(super) fn fetch_at_once(&self, times: u32) -> Result<()> {
+        let address = self.address;
+        let clients = (0..AT_ONCE).map(move |first| fetch(address, share(first, times)));
+        self.worker.run(async { try_join_all(clients).await.map(drop) })?
     }
 }
 
