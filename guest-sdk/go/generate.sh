@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")"
 module=github.com/weir-rt/weir/guest-sdk/go
 rm -rf wit/iec.wit wit/deps internal/bindings
-cp -r ../../wit/. wit
+cp -r ../../wit/iec.wit ../../wit/deps wit
 wit-bindgen go wit --world imports --pkg-name "$module/internal/bindings" --out-dir internal/bindings
 # These have the `main` of a program, and nothing that a world without exports needs.
 rm -r internal/bindings/exports

@@ -508,14 +508,21 @@ func DoneAll(jobs []uint64) witTypes.Result[witTypes.Unit, weir_iec_types.Error]
 	defer pinner.Unpin()
 
 	returnArea := uintptr(witRuntime.Allocate(pinner, (32 + 2*4), 8))
-	data := unsafe.Pointer(unsafe.SliceData(jobs))
-	pinner.Pin(data)
-	wasm_import_done_all(uintptr(data), uint32(len(jobs)), returnArea)
-	var result9 witTypes.Result[witTypes.Unit, weir_iec_types.Error]
+	slice := jobs
+	length := uint32(len(slice))
+	result := witRuntime.Allocate(pinner, uintptr(length*8), 8)
+	for index, element := range slice {
+		base := unsafe.Add(result, index*8)
+		*(*int64)(unsafe.Add(unsafe.Pointer(base), 0)) = int64(element)
+
+	}
+
+	wasm_import_done_all(uintptr(result), length, returnArea)
+	var result10 witTypes.Result[witTypes.Unit, weir_iec_types.Error]
 	switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), 0))) {
 	case 0:
 
-		result9 = witTypes.Ok[witTypes.Unit, weir_iec_types.Error](witTypes.Unit{})
+		result10 = witTypes.Ok[witTypes.Unit, weir_iec_types.Error](witTypes.Unit{})
 	case 1:
 		var variant weir_iec_types.Error
 		switch uint8(*(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), 8))) {
@@ -562,41 +569,41 @@ func DoneAll(jobs []uint64) witTypes.Result[witTypes.Unit, weir_iec_types.Error]
 			variant = weir_iec_types.MakeErrorLimitExceeded(weir_iec_types.Limit{Name: value4, Used: uint64(*(*int64)(unsafe.Add(unsafe.Pointer(returnArea), (16 + 2*4)))), Allowed: uint64(*(*int64)(unsafe.Add(unsafe.Pointer(returnArea), (24 + 2*4))))})
 
 		case 9:
-			result := make([]string, 0, *(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), (16 + 1*4))))
+			result6 := make([]string, 0, *(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), (16 + 1*4))))
 			for index := 0; index < int(*(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), (16 + 1*4)))); index++ {
 				base := unsafe.Add(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), 16)))), index*(2*4))
 				value5 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(base), 0))))), *(*uint32)(unsafe.Add(unsafe.Pointer(base), 4)))
 
-				result = append(result, value5)
+				result6 = append(result6, value5)
 			}
 
-			variant = weir_iec_types.MakeErrorWouldDeadlock(result)
+			variant = weir_iec_types.MakeErrorWouldDeadlock(result6)
 
 		case 10:
 
 			variant = weir_iec_types.MakeErrorTooLarge(weir_iec_types.Size{Bytes: uint64(*(*int64)(unsafe.Add(unsafe.Pointer(returnArea), 16))), Allowed: uint64(*(*int64)(unsafe.Add(unsafe.Pointer(returnArea), 24)))})
 
 		case 11:
-			value6 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), 16))))), *(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), (16 + 1*4))))
+			value7 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), 16))))), *(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), (16 + 1*4))))
 
-			variant = weir_iec_types.MakeErrorInvalid(value6)
+			variant = weir_iec_types.MakeErrorInvalid(value7)
 
 		case 12:
-			value7 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), 16))))), *(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), (16 + 1*4))))
-			value8 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), (16 + 2*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), (16 + 3*4))))
+			value8 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), 16))))), *(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), (16 + 1*4))))
+			value9 := unsafe.String((*uint8)(unsafe.Pointer(uintptr(*(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), (16 + 2*4)))))), *(*uint32)(unsafe.Add(unsafe.Pointer(returnArea), (16 + 3*4))))
 
-			variant = weir_iec_types.MakeErrorHandler(weir_iec_types.HandlerError{Code: value7, Message: value8})
+			variant = weir_iec_types.MakeErrorHandler(weir_iec_types.HandlerError{Code: value8, Message: value9})
 
 		default:
 			panic("unreachable")
 		}
 
-		result9 = witTypes.Err[witTypes.Unit, weir_iec_types.Error](variant)
+		result10 = witTypes.Err[witTypes.Unit, weir_iec_types.Error](variant)
 	default:
 		panic("unreachable")
 	}
-	result10 := result9
-	return result10
+	result11 := result10
+	return result11
 
 }
 
