@@ -222,7 +222,7 @@ async fn events(client: &Client, subscribers: usize, operations: u32) -> Result<
     Ok(())
 }
 
-/// Puts so many jobs before it waits until they are done.
+/// Puts 64 jobs, then waits until they are done. The extension takes `at_once`.
 async fn jobs_for_extension(client: &Client, at_once: u32, operations: u32) -> Result<()> {
     let arguments: Bytes = [at_once, operations, 16].into_iter().flat_map(u32::to_le_bytes).collect();
     client.call("reader@1", "prepare", arguments).await?;

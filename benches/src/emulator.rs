@@ -5,7 +5,7 @@ use std::{ffi::OsStr, ops::Range, path::PathBuf, process::Command};
 use anyhow::{Context, Result};
 use weir_host::component::CompileTarget;
 
-/// Where in qemu's process the emulated one begins. Nothing of qemu is above.
+/// Where in qemu's process the emulated one begins. Nothing of qemu is there, nor in what follows for both widths.
 const FIRST: u64 = 0x1000_0000_0000;
 
 /// Addresses of an emulated process of 32 bits.

@@ -71,7 +71,7 @@ impl Process {
     }
 
     pub(crate) fn memory(&self) -> Result<Memory> {
-        Ok(self.mappings()?.iter().fold(Memory::default(), |all, mapping| all.and(&mapping.memory)))
+        Ok(Memory::of(&self.mappings()?))
     }
 
     pub(crate) fn mappings(&self) -> Result<Vec<Mapping>> {
@@ -93,6 +93,10 @@ impl Process {
 impl Memory {
     pub(crate) fn private(&self) -> f64 {
         self.private_clean + self.private_dirty
+    }
+
+    pub(crate) fn of(mappings: &[Mapping]) -> Self {
+        mappings.iter().fold(Self::default(), |all, mapping| all.and(&mapping.memory))
     }
 
     fn and(self, other: &Self) -> Self {

@@ -23,7 +23,7 @@ use tracing_subscriber::{
     registry::LookupSpan,
     util::SubscriberInitExt,
 };
-use weir_names::harmless;
+use weir_names::{harmless, log_filter};
 
 use crate::args::LogFormat;
 
@@ -38,8 +38,8 @@ pub(crate) fn init(format: LogFormat) -> anyhow::Result<()> {
     let filter = std::env::var_os("RUST_LOG").filter(|text| !text.is_empty());
     let filter: Targets = filter
         .as_deref()
-        .map_or(Some(FILTER), |text| text.to_str())
-        .context("it is no text")
+        .map_or(Some(FILTER.to_owned()), |text| text.to_str().and_then(log_filter))
+        .context("it has levels and targets alone")
         .and_then(|text| Ok(text.parse()?))
         .context("cannot read `RUST_LOG`: write it as in `info,weir_nats=debug`")?;
     let log = tracing_subscriber::fmt::layer()

@@ -8,6 +8,8 @@ use std::{
 
 use tracing_subscriber::{filter::Targets, fmt::MakeWriter, layer::SubscriberExt, util::SubscriberInitExt};
 
+use weir_host::names::log_filter;
+
 use crate::{
     c::{Callback, ErrorOut, Text, run, text, weir_drop},
     error::weir_error,
@@ -50,11 +52,10 @@ pub extern "C" fn weir_log_start(
 ) -> bool {
     let callback = Callback::new(callback, data, drop);
     run(error, || {
-        let filter: Targets = filter
-            .optional("filter")?
-            .unwrap_or("info")
-            .parse()
-            .map_err(|error| weir_error::argument(format!("`filter`: {error}")))?;
+        let filter = log_filter(filter.optional("filter")?.unwrap_or("info"))
+            .ok_or_else(|| weir_error::argument("`filter` has levels and targets alone".to_owned()))?;
+        let filter: Targets =
+            filter.parse().map_err(|error| weir_error::argument(format!("`filter`: {error}")))?;
         let lines = tracing_subscriber::fmt::layer()
             .with_ansi(false)
             .without_time()

@@ -29,6 +29,8 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
+use weir_host::names::log_filter;
+
 use self::stderr::Lines;
 use crate::{
     args::LogFormat,
@@ -43,8 +45,8 @@ pub(crate) fn init(format: LogFormat) -> anyhow::Result<()> {
     let filter = std::env::var_os("RUST_LOG").filter(|text| !text.is_empty());
     let filter: Targets = filter
         .as_deref()
-        .map_or(Some("info"), |text| text.to_str())
-        .context("it is no text")
+        .map_or(Some("info".to_owned()), |text| text.to_str().and_then(log_filter))
+        .context("it has levels and targets alone")
         .and_then(|text| Ok(text.parse()?))
         .context("cannot read `RUST_LOG`: write it as in `info,weir::extension=debug`")?;
     let lines = LINES.get_or_init(Lines::default);

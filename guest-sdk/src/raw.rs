@@ -46,7 +46,7 @@
 //! }
 //! ```
 //!
-//! With small jobs, crossings are most of the work. Then take and finish many at once:
+//! With small jobs, crossings are most of the work. Then an extension that gets nothing else takes and finishes many at once:
 //!
 //! ```no_run
 //! use weir_sdk::raw::{
@@ -57,7 +57,7 @@
 //! # fn work(_: &[u8]) {}
 //! let uploads = queues::open("uploads").expect("`takes` lists `uploads`");
 //! loop {
-//!     queues::take(uploads, Taking::Next(64)).expect("`takes` lists `uploads`");
+//!     queues::take(uploads, Taking::Next(64)).expect("`in-flight` allows 64");
 //!     let batch = channel::receive_batch(64, BatchOrder::AnyOrder, None).expect("it may be as large");
 //!     if batch.is_empty() {
 //!         break;

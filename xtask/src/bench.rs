@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::{
     demo::weir,
-    dist::Target,
+    dist::{TARGETS, Target},
     guests, nats,
     run::{cargo, root, run, target_dir},
 };
@@ -34,7 +34,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     pulley: bool,
     /// Measure Main's memory on another machine, emulated: the scenario `footprint`.
-    #[arg(long, value_name = "TRIPLE", conflicts_with_all = ["pulley", "only"])]
+    #[arg(long, value_name = "TRIPLE", value_parser = TARGETS.map(|target| target.triple))]
+    #[arg(conflicts_with_all = ["pulley", "only"])]
     target: Option<String>,
     /// Measure nothing: show how the figures of two files differ, the worst first.
     #[arg(long, num_args = 2, value_names = ["FILE", "FILE"], conflicts_with_all = ["quick", "only", "json", "docs", "pulley", "target"])]

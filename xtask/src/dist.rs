@@ -17,7 +17,7 @@ use std::{fs, path::PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-pub(crate) use self::target::Target;
+pub(crate) use self::target::{TARGETS, Target};
 use self::{
     build::{Build, EPOCH_VARIABLE, epoch},
     packages::Packages,
@@ -29,7 +29,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The machine that it is for.
-    #[arg(long, value_name = "TRIPLE", value_parser = target::TARGETS.map(|target| target.triple))]
+    #[arg(long, value_name = "TRIPLE", value_parser = TARGETS.map(|target| target.triple))]
     #[arg(required_unless_present = "check")]
     target: Option<String>,
     /// The smallest: no compiler, no gateway, no stores, no HTTP, no OpenTelemetry, no tools of authors; built for size.

@@ -178,6 +178,7 @@ const DEVICE_SUITE: &[&str] = &[
     "host/guest/src/engine.rs",
     "host/guest/src/program",
     "host/guest/src/program.rs",
+    "xtask/src/dist/target.rs",
     "xtask/src/full_devices.rs",
 ];
 

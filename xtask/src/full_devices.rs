@@ -35,7 +35,7 @@ pub(crate) fn aarch64() -> Result<Vec<String>> {
 fn build(target: &Target) -> Result<PathBuf> {
     target.prepare()?;
     let directory = Target::directory()?;
-    let mut build = cargo(["build", "--package", "weir", "--no-default-features", "--features", "tools"])?;
+    let mut build = cargo(["build", "--package", "weir", "--no-default-features"])?;
     target.choose(&mut build);
     run(build.env("CARGO_TARGET_DIR", &directory))?;
     Ok(directory.join(target.triple).join("debug/weir"))

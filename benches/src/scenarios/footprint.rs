@@ -145,7 +145,8 @@ impl Seen {
     fn of(device: &Device) -> Result<Self> {
         let process = device.process();
         let threads = u32::try_from(process.threads()?.len())?.into();
-        Ok(Self { threads, memory: process.memory()?, mappings: process.mappings()? })
+        let mappings = process.mappings()?;
+        Ok(Self { threads, memory: Memory::of(&mappings), mappings })
     }
 }
 

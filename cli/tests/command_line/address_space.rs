@@ -49,7 +49,8 @@ fn in_39_bits_of_addresses_200_extensions_start_without_being_told() {
 fn with_large_reservations_they_do_not_all_start() {
     let mut main = with_200("address-space = \"large\"");
     let failed = main.until("failed: cannot start");
-    let advice = "for want of addresses (raise `ulimit -v`, or see `main.address-space`)";
+    let advice =
+        "for want of addresses (raise `ulimit -v` or `vm.max_map_count`, or see `main.address-space`)";
     assert!(failed.contains(advice), "{failed}");
     let ready = main.until("extensions are ready");
     assert!(!ready.contains("200 of 200"), "there was room for all: {ready}");

@@ -22,6 +22,7 @@ mod outside_races;
 mod policies;
 mod policy_changes;
 mod producers;
+mod queue_model;
 mod queues;
 mod requests;
 mod retained;

@@ -175,8 +175,10 @@ pub(super) fn said(error: &wasmtime::Error) -> String {
 pub(super) enum NotInstantiated {
     #[error("cannot be instantiated")]
     Any,
-    /// The process has no addresses left for a memory or a stack.
-    #[error("cannot be instantiated for want of addresses (raise `ulimit -v`, or see `main.address-space`)")]
+    /// The process has no addresses, or mappings, left for a memory.
+    #[error(
+        "cannot be instantiated for want of addresses (raise `ulimit -v` or `vm.max_map_count`, or see `main.address-space`)"
+    )]
     NoAddresses,
 }
 

@@ -154,6 +154,8 @@ impl HttpClient {
             // Here, because each part of a body would wake the sender's thread.
             let begun = begin_body(request, &order).await?;
             sender.order(order, begun).inspect_err(|error| shared.refuse(error))?;
+            // Not kept by an answer that nobody waits for.
+            drop(sender);
             let answer = reply.await.unwrap_or(Err(HttpError::ConnectionTerminated))?;
             Ok(answer.map(|body| ResponseBody::new(body, in_flight)))
         };

@@ -1,4 +1,4 @@
-//! One request and its answer, on the sender's thread.
+//! One request and its answer, on the sender's thread; and the beginning of its body, before that thread hears of it.
 
 use std::{
     future::{Future, pending, poll_fn},

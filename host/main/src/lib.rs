@@ -114,7 +114,7 @@ pub mod http {
 pub mod names {
     pub use weir_names::{
         CallGrant, ContractName, ExtensionId, HookDirName, NameError, OperationName, PeerName, QueueName,
-        StoreName, Topic, TopicPattern, codec, harmless, is_harmful,
+        StoreName, Topic, TopicPattern, codec, harmless, is_harmful, log_filter,
     };
 }
 

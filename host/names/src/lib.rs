@@ -11,6 +11,7 @@ mod description;
 mod error;
 #[doc(hidden)]
 pub mod json;
+mod log_filter;
 mod name;
 mod policy;
 pub mod rules;
@@ -24,6 +25,7 @@ pub use self::{
     contract::{Contract, Operation},
     description::{Description, Item, Payload, Role},
     error::{Error, HandlerError},
+    log_filter::log_filter,
     name::{
         ContractName, ExtensionId, HookDirName, MAIN, NameError, OperationName, PeerName, QueueName,
         StoreName, Topic, TopicPattern,

@@ -33,7 +33,7 @@ pub(crate) struct Target {
 const AARCH64_GCC: &str = "aarch64-linux-gnu-gcc";
 const ARMHF_GCC: &str = "arm-linux-gnueabihf-gcc";
 
-pub(super) const TARGETS: [Target; 5] = [
+pub(crate) const TARGETS: [Target; 5] = [
     Target {
         triple: "x86_64-unknown-linux-gnu",
         compiles: true,

@@ -61,7 +61,7 @@ impl TakenJob {
             }
         }
         queue.finish(jobs.iter().filter_map(Self::get));
-        // Else each would go back.
+        // Else each would go back. After the lock, because payloads are freed here.
         jobs.iter_mut().for_each(|taken| taken.job = None);
     }
 

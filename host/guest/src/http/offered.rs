@@ -228,7 +228,6 @@ impl WasiHttpHooks for Outgoing {
                         ErrorCode::HttpRequestHeaderSectionSize(u32::try_from(*size).ok())
                     }
                     HttpError::TooMany => ErrorCode::ConnectionLimitReached,
-                    HttpError::Configuration(_) => ErrorCode::ConfigurationError,
                     _ => ErrorCode::HttpRequestDenied,
                 });
                 Box::new(ready(Err(code(error))))

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use weir_host::{
     Config, Error, ExtensionConfig, Main, MainConfig,
-    client::Job,
+    client::{Job, PutOptions},
     config::{QueueConfig, QueuePolicy, RestartPolicy},
     control::ExtensionState,
     traffic::QueueStatus,
@@ -120,6 +120,24 @@ async fn jobs_are_done_together_also_beside_some_that_are_not_in_hand() {
     assert_eq!(tell(&main, "a", &format!("done-all {fourth}")).await.unwrap(), "()");
     assert_eq!(tell(&main, "a", "done-all").await.unwrap(), "()");
     assert_eq!((status(&main, "q").in_hand, status(&main, "q").done), (0, 4));
+}
+
+#[tokio::test]
+async fn a_sender_that_waits_hears_of_jobs_that_were_done_together() {
+    let main = start(vec![user("a")], |_| {}).await;
+    let client = main.client().clone();
+    let waits =
+        tokio::spawn(
+            async move { client.queue("q").unwrap().put_until_done("x", PutOptions::default()).await },
+        );
+    until(&main, |main| status(main, "q").waiting == 1).await;
+    tell(&main, "a", "take q 1").await.unwrap();
+    until(&main, |main| status(main, "q").in_hand == 1).await;
+    let heard = tell(&main, "a", "heard").await.unwrap();
+    let id = heard.split(' ').nth(1).unwrap();
+    assert!(!waits.is_finished());
+    assert_eq!(tell(&main, "a", &format!("done-all {id}")).await.unwrap(), "()");
+    waits.await.unwrap().unwrap();
 }
 
 #[tokio::test]
