@@ -1,6 +1,6 @@
 //! A job in hand: done, or given back when dropped.
 
-use std::{slice, sync::Arc, time::Instant};
+use std::{iter, sync::Arc, time::Instant};
 
 use super::{
     SharedQueue,
@@ -41,7 +41,10 @@ impl TakenJob {
     /// Finishes the job: it leaves the queue.
     #[inline]
     pub fn done(mut self) {
-        Self::finish(slice::from_mut(&mut self));
+        if let Some(job) = self.job.take() {
+            self.tell_done(&job);
+            self.queue.finish(iter::once(&job));
+        }
     }
 
     /// Finishes these jobs. Those in a row that are of one queue leave it under one lock.
@@ -50,19 +53,25 @@ impl TakenJob {
     }
 
     /// Finishes jobs of one queue.
-    #[inline]
     fn finish(jobs: &mut [Self]) {
         let Some(Self { queue, .. }) = jobs.first() else { return };
         for taken in &*jobs {
-            let Some(job) = &taken.job else { continue };
-            taken.end_span(job, "ok");
-            if let Some(fate) = &job.fate {
-                fate.finish();
+            if let Some(job) = &taken.job {
+                taken.tell_done(job);
             }
         }
         queue.finish(jobs.iter().filter_map(Self::get));
         // Else each would go back. After the lock, because payloads are freed here.
         jobs.iter_mut().for_each(|taken| taken.job = None);
+    }
+
+    /// Tells its trace and its sender that it is done.
+    #[inline]
+    fn tell_done(&self, job: &QueuedJob) {
+        self.end_span(job, "ok");
+        if let Some(fate) = &job.fate {
+            fate.finish();
+        }
     }
 
     #[inline]
