@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn whatever_was_published_stands_beside_a_figure() {
-        for entry in docs::committed().entries {
+        for entry in docs::committed().entries.into_iter().filter(|entry| entry.instead.is_none()) {
             let published_of = PUBLISHED.iter().filter(|(scenario, ..)| *scenario == entry.scenario).count();
             let shown = entry.figures.iter().filter_map(published).count();
             assert_eq!(shown, published_of, "{}", entry.scenario);
