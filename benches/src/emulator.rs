@@ -3,7 +3,7 @@
 use std::{ffi::OsStr, ops::Range, path::PathBuf, process::Command};
 
 use anyhow::{Context, Result};
-use weir_host::component::CompileTarget;
+use weir_host::component::{AddressClass, CompileTarget};
 
 /// Where in qemu's process the emulated one begins. Nothing of qemu is there, nor in what follows for both widths.
 const FIRST: u64 = 0x1000_0000_0000;
@@ -11,8 +11,8 @@ const FIRST: u64 = 0x1000_0000_0000;
 /// Addresses of an emulated process of 32 bits.
 const BITS_32: u64 = 1 << 32;
 
-/// Addresses that an emulated process of 64 bits gets: 64 TiB, enough for 9,000 memories of 4 GiB.
-const BITS_64: u64 = 0x4000_0000_0000;
+/// Addresses of an emulated process of 64 bits: 39 bits of them, as some kernels for ARM give.
+const BITS_39: u64 = 1 << 39;
 
 /// What stands for a device's processor.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct Emulator {
     pub(crate) target: CompileTarget,
     program: PathBuf,
     arguments: Vec<String>,
-    pub(crate) is_32_bit: bool,
+    is_32_bit: bool,
 }
 
 impl Emulator {
@@ -30,7 +30,7 @@ impl Emulator {
     pub(crate) fn new(triple: &str, command: &str) -> Result<Self> {
         let mut words = command.split_whitespace().map(str::to_owned);
         let program = words.next().context("the emulator has no name")?.into();
-        let target = CompileTarget::new(Some(triple), None)?;
+        let target = CompileTarget::new(Some(triple), Some(AddressClass::Small))?;
         let is_32_bit = target.triple() == "pulley32";
         Ok(Self { triple: triple.to_owned(), target, program, arguments: words.collect(), is_32_bit })
     }
@@ -40,7 +40,7 @@ impl Emulator {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).args(["-B", &format!("{FIRST:#x}")]);
         if !self.is_32_bit {
-            command.args(["-R", &format!("{BITS_64:#x}")]);
+            command.args(["-R", &format!("{BITS_39:#x}")]);
         }
         command.arg(program);
         command
@@ -48,7 +48,7 @@ impl Emulator {
 
     /// Where the emulated process is in qemu's.
     pub(crate) fn addresses(&self) -> Range<u64> {
-        FIRST..FIRST + if self.is_32_bit { BITS_32 } else { BITS_64 }
+        FIRST..FIRST + if self.is_32_bit { BITS_32 } else { BITS_39 }
     }
 
     /// What stands in the record.

@@ -30,8 +30,8 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub(crate) struct Arguments {
     /// The machine that it is for.
     #[arg(long, value_name = "TRIPLE", value_parser = TARGETS.map(|target| target.triple))]
-    #[arg(required_unless_present = "check")]
-    target: Option<String>,
+    #[arg(default_value_if("check", "true", check::GNU))]
+    target: String,
     /// The smallest: no compiler, no gateway, no stores, no HTTP, no OpenTelemetry, no tools of authors; built for size.
     #[arg(long)]
     device: bool,
@@ -44,32 +44,29 @@ pub(crate) struct Arguments {
     /// Instead, build for size with one feature after the other, and print what each adds.
     #[arg(long, conflicts_with_all = ["device", "deb", "sbom"])]
     sizes: bool,
-    /// Instead, install the package for x86-64 in a clean Debian, use and remove it, and compare two builds.
-    #[arg(long, exclusive = true)]
+    /// Instead, install the package in a clean Debian, use and remove it; for x86-64, compare two builds, too.
+    #[arg(long, conflicts_with_all = ["deb", "sbom", "sizes"])]
     check: bool,
 }
 
 pub(crate) fn dist(arguments: &Arguments) -> Result<()> {
-    let Some(target) = &arguments.target else { return check::check() };
-    let target = Target::named(target)?;
+    let target = Target::named(&arguments.target)?;
     if arguments.sizes {
         return sizes::print(target);
     }
     let build = Build { target, is_for_devices: arguments.device };
     ensure!(
-        !arguments.deb || target.debian.is_some(),
+        !(arguments.deb || arguments.check) || target.debian.is_some(),
         "`{}` is not an architecture of Debian: its tarball runs there, too",
         target.triple
     );
+    if arguments.check {
+        return check::check(build);
+    }
     for file in make(build, arguments.deb, arguments.sbom)? {
         println!("{}", file.display());
     }
     Ok(())
-}
-
-/// Builds a Debian package, and all that goes with it.
-fn make_named(triple: &str, is_for_devices: bool, sbom: bool) -> Result<Vec<PathBuf>> {
-    make(Build { target: Target::named(triple)?, is_for_devices }, true, sbom)
 }
 
 /// Builds for a target, and returns the files that were made: the tarball, the Debian package, the SBOM.

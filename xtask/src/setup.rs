@@ -60,6 +60,12 @@ pub(crate) const MUSL: Need = Need { packages: &["musl-tools"], probe: "musl-gcc
 /// Makes a Debian of its own in a directory.
 pub(crate) const DEBOOTSTRAP: Need = Need { packages: &["debootstrap"], probe: "debootstrap --version" };
 
+/// Has the kernel start programs for other processors by an emulator, in other roots, too.
+pub(crate) const FOREIGN_PROGRAMS: Need = Need {
+    packages: &["qemu-user-static", "binfmt-support"],
+    probe: "qemu-aarch64-static --version && update-binfmts --version",
+};
+
 /// A linker and a C library for 32-bit ARM, and an emulator.
 pub(crate) const ARMV7: Need = Need {
     packages: &["gcc-arm-linux-gnueabihf", "libc6-dev-armhf-cross", "qemu-user"],

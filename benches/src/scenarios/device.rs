@@ -82,14 +82,9 @@ impl<'a> Site<'a> {
         let number = self.processes.get();
         let own = self.dir.path().join(format!("dir-{number}"));
         fs::create_dir(&own)?;
-        // Where it is emulated, a Main of 64 bits sees fewer addresses than on its own processor.
-        let space = match &self.bench.emulator {
-            Some(emulator) if !emulator.is_32_bit => "address-space = \"large\"\n",
-            _ => "",
-        };
         let main = format!(
             "[main]\nplugin-dir = \".\"\ncontrol-socket = \"{number}.sock\"\ntrusted-keys = [\"{}\"]\n\
-             data-dir = \"{}\"\n{space}",
+             data-dir = \"{}\"\n",
             self.key.trusted_key(),
             own.display()
         );

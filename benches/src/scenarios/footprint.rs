@@ -73,8 +73,8 @@ struct Seen {
 fn run(bench: &Bench) -> Result<Vec<Figure>> {
     // On a device Main is alone: a program file that others have mapped, too, would not count as its own.
     let site = Site::new(bench, bench.scale != Scale::Smoke)?;
-    if let Some(emulator) = &bench.emulator {
-        return emulated::figures(&site, bench.scale, emulator.is_32_bit);
+    if bench.emulator.is_some() {
+        return emulated::figures(&site, bench.scale);
     }
     let counts = counts(bench);
     let rounds = bench.scale.pick(3, 1, 1);

@@ -1,5 +1,5 @@
-//! The Debian package in a clean Debian, by the commands of `docs/operators.md`; and two builds in two directories, which
-//! are to be the same.
+//! A Debian package in a clean Debian of its processor, by the commands of `docs/operators.md`; and two builds in two
+//! directories, which are to be the same.
 
 use std::{
     collections::BTreeSet,
@@ -14,23 +14,26 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{EPOCH_VARIABLE, epoch, make_named};
+use super::{
+    EPOCH_VARIABLE, VERSION,
+    build::{self, Build},
+    epoch, make,
+    target::Target,
+};
 use crate::{
+    demo::weir,
     run::{cargo, output, pause, root, run, target_dir},
-    setup::{self, DEBOOTSTRAP},
+    setup::{self, DEBOOTSTRAP, FOREIGN_PROGRAMS},
 };
 
 const PAGE: &str = "docs/operators.md";
 
-/// The heading above the commands.
-const HEADING: &str = "## Install";
-
 const RELEASE: &str = "bookworm";
 
-const GNU: &str = "x86_64-unknown-linux-gnu";
+pub(super) const GNU: &str = "x86_64-unknown-linux-gnu";
 
-/// Main compiles an extension meanwhile.
-const WITHIN: Duration = Duration::from_secs(120);
+/// Main compiles an extension meanwhile, under an emulator or not.
+const WITHIN: Duration = Duration::from_secs(600);
 
 /// What the machine's own bookkeeping changes, and what a package takes no care of: packages and their logs; copies that
 /// each change of a user leaves.
@@ -47,24 +50,32 @@ const KEPT_BY_DEBIAN: [&str; 8] = [
 const KEPT_BY_APT: [&str; 5] =
     ["/var/cache/apt/", "/var/cache/ldconfig/", "/var/lib/apt/", "/var/lib/dpkg/", "/var/log/"];
 
-pub(super) fn check() -> Result<()> {
+pub(super) fn check(build: Build) -> Result<()> {
     let missing = setup::install(&[&DEBOOTSTRAP])?;
     ensure!(missing.is_empty(), "first run `{}`", setup::line(&missing));
-    let made = make_named(GNU, false, true)?;
+    let made = make(build, true, true)?;
     let package = made.iter().find(|file| file.extension().is_some_and(|end| end == "deb"));
-    installs(package.context("there is no package")?)?;
-    are_the_same()
+    installs(&build, package.context("there is no package")?)?;
+    if build.target.triple == GNU { are_the_same() } else { Ok(()) }
 }
 
 /// Installs the package as the page says, uses it, and removes it.
-fn installs(package: &Path) -> Result<()> {
-    let page = fs::read_to_string(root()?.join(PAGE)).with_context(|| format!("cannot read `{PAGE}`"))?;
-    let commands = commands(&page);
-    let [install, configure, start] = commands[..] else {
-        bail!("`{PAGE}` promises three commands and shows {commands:?}");
-    };
-    let debian = Debian::make()?;
+fn installs(build: &Build, package: &Path) -> Result<()> {
+    let mut page = fs::read_to_string(root()?.join(PAGE)).with_context(|| format!("cannot read `{PAGE}`"))?;
+    let debian = Debian::make(build.target)?;
     debian.take(package)?;
+    let name = package.file_name().context("the package has no name")?.to_string_lossy();
+    let commands = if build.compiles() {
+        page = page.replace(&format!("weir_{VERSION}-1_amd64.deb"), &name);
+        let commands = commands(&page, "## Install");
+        ensure!(commands.len() == 3, "`{PAGE}` promises three commands and shows {commands:?}");
+        commands
+    } else {
+        page = page.replace(&format!("weir_{VERSION}-1_armhf.deb"), &name);
+        page = page.replace(r#"trusted-keys = ["…"]"#, &debian.take_artifact(build.target)?);
+        commands(&page, "### Without a compiler")
+    };
+    let [install, configure @ .., start] = &commands[..] else { bail!("`{PAGE}` shows {commands:?}") };
     let before = debian.files()?;
 
     debian.run(install)?;
@@ -73,7 +84,9 @@ fn installs(package: &Path) -> Result<()> {
     debian.run("test -s /usr/share/man/man1/weir-run.1.gz")?;
     debian.run("bash -c '. /usr/share/bash-completion/completions/weir && complete -p weir'")?;
     debian.run("! su --shell /bin/sh nobody --command 'cat /etc/weir/weir.toml'")?;
-    debian.run(configure)?;
+    for command in configure {
+        debian.run(command)?;
+    }
     let mut main = debian.start(start)?;
     debian.wait_until_ready(&mut main.0)?;
     let os = debian.run("weir call device.info@1 os --config /etc/weir/weir.toml")?;
@@ -82,18 +95,22 @@ fn installs(package: &Path) -> Result<()> {
     debian.run("weir shutdown --config /etc/weir/weir.toml")?;
     ensure!(main.0.wait()?.success(), "Main did not end as it should");
 
-    debian.run("apt-get purge --quiet --yes --autoremove weir")?;
-    let left: Vec<_> = debian.files()?.difference(&before).cloned().collect();
+    let purge = format!("apt-get purge --quiet --yes --autoremove {}", build.package());
+    debian.run(&purge)?;
+    let mut left: Vec<_> = debian.files()?.difference(&before).cloned().collect();
+    // The operator's own.
+    left.retain(|path| !path.starts_with("/usr/local/"));
     ensure!(left.is_empty(), "the package leaves {left:?}");
     debian.run("! getent passwd weir && ! getent group weir")?;
     Ok(())
 }
 
 /// The lines of the console below the heading that an operator types as root.
-fn commands(page: &str) -> Vec<&str> {
-    let section = page.split(HEADING).nth(1).unwrap_or_default();
-    let console = section.split("```console\n").nth(1).and_then(|rest| rest.split("```").next());
-    console.unwrap_or_default().lines().filter_map(|line| line.strip_prefix("# ")).collect()
+fn commands<'a>(page: &'a str, heading: &str) -> Vec<&'a str> {
+    let section = page.split(heading).nth(1).unwrap_or_default();
+    let consoles = section.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let as_root = |console: &'a str| console.lines().filter_map(|line| line.strip_prefix("# ")).collect();
+    consoles.map(as_root).find(|commands: &Vec<_>| !commands.is_empty()).unwrap_or_default()
 }
 
 /// A directory with a minimal Debian. Its programs run in namespaces, so that nothing of them outlives this.
@@ -102,19 +119,47 @@ struct Debian {
 }
 
 impl Debian {
-    fn make() -> Result<Self> {
+    fn make(target: &Target) -> Result<Self> {
+        if let Some(emulator) = target.emulator {
+            let missing = setup::install(&[&FOREIGN_PROGRAMS])?;
+            ensure!(missing.is_empty(), "first run `{}`", setup::line(&missing));
+            let name = emulator.split(' ').next().unwrap_or_default();
+            // An init system has done it where there is one.
+            run(as_root("update-binfmts")?.args(["--enable", name]))?;
+        }
+        let architecture = target.debian.context("its C library is not that of Debian")?;
         let root = target_dir()?.join("dist/debian");
         let debian = Self { root };
         debian.remove()?;
         // What the package recommends, and apt, which would keep it.
         let minimal = ["--variant=minbase", "--include=ca-certificates", RELEASE];
-        run(as_root("debootstrap")?.args(minimal).arg(&debian.root))?;
+        run(as_root("debootstrap")?.args(["--arch", architecture]).args(minimal).arg(&debian.root))?;
         Ok(debian)
     }
 
-    /// Copies the package to where the commands expect it.
-    fn take(&self, package: &Path) -> Result<()> {
-        run(as_root("cp")?.arg(package).arg(self.root.join("root")))
+    /// Copies a file to where the commands expect it.
+    fn take(&self, file: &Path) -> Result<()> {
+        run(as_root("cp")?.arg(file).arg(self.root.join("root")))
+    }
+
+    /// Compiles the extension on this machine, and brings it with its configuration. Returns the line of the trusted key.
+    fn take_artifact(&self, target: &Target) -> Result<String> {
+        let (weir, dir) = (weir::build()?, tempfile::tempdir()?);
+        let [key, artifact, configuration] =
+            ["release.key", "device-info.cwasm", "device-info.toml"].map(|name| dir.path().join(name));
+        let trusted = output(Command::new(&weir).arg("keygen").arg(&key))?;
+        let mut compile = Command::new(&weir);
+        compile.arg("compile").arg(build::extension("device-info")?).args(["--target", target.triple]);
+        if target.emulator.is_some() {
+            // As Main sees them under qemu.
+            compile.args(["--address-space", "small"]);
+        }
+        run(compile.arg("--key").arg(key).arg("--output").arg(&artifact))?;
+        let text = fs::read_to_string(root()?.join("packaging/extensions/device-info.toml"))?;
+        fs::write(&configuration, text.replace("/usr/share", "/usr/local/share").replace(".wasm", ".cwasm"))?;
+        self.take(&artifact)?;
+        self.take(&configuration)?;
+        Ok(trusted.trim_end().to_owned())
     }
 
     /// A shell command in it, in the home of root, with processes and their `/proc` of its own.
@@ -193,7 +238,7 @@ fn are_the_same() -> Result<()> {
     let mut there = cargo(["xtask", "dist", "--target", GNU, "--device", "--deb", "--sbom"])?;
     there.current_dir(copy.root()).env_remove("CARGO_TARGET_DIR").env(EPOCH_VARIABLE, epoch()?);
     run(&mut there)?;
-    for here in make_named(GNU, true, true)? {
+    for here in make(Build { target: Target::named(GNU)?, is_for_devices: true }, true, true)? {
         let name = here.file_name().context("a file without a name")?;
         let there = copy.root().join("target/dist").join(name);
         ensure!(

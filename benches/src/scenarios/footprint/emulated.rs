@@ -15,9 +15,9 @@ use crate::{
     },
 };
 
-/// How many extensions wait. Each memory reserves 10 MiB where addresses have 32 bits.
-const COUNTS_32_BIT: (u32, u32) = (20, 200);
-const COUNTS_64_BIT: (u32, u32) = (100, 1000);
+/// How many extensions wait: few enough for addresses of 32 bits, of which each memory reserves 10 MiB.
+const FEW: u32 = 20;
+const MANY: u32 = 200;
 
 #[derive(Debug)]
 struct Round {
@@ -28,19 +28,18 @@ struct Round {
 
 type Side = fn(&Round) -> &Seen;
 
-pub(super) fn figures(site: &Site, scale: Scale, is_32_bit: bool) -> Result<Vec<Figure>> {
-    let (few, many) = if is_32_bit { COUNTS_32_BIT } else { COUNTS_64_BIT };
+pub(super) fn figures(site: &Site, scale: Scale) -> Result<Vec<Figure>> {
     let rounds = scale.pick(3, 1, 1);
     let mut seen = Vec::new();
     for round in 0..rounds {
         progress("starting and waiting", round, rounds);
-        seen.push(look(site, few, many)?);
+        seen.push(look(site)?);
     }
     let figure = |case: &str, metric, unit, of: &dyn Fn(&Round) -> f64| {
         Figure::of_rounds(NAME, case, metric, unit, &seen.iter().map(of).collect::<Vec<_>>())
     };
     let mut figures = Vec::new();
-    let idle = format!("{many} idle");
+    let idle = format!("{MANY} idle");
     let sides: [(&str, Side); 2] = [("7 extensions", |round| &round.seven), (&idle, |round| &round.many)];
     for (case, side) in sides {
         let mebibytes = |metric, of: fn(&Seen) -> f64| {
@@ -51,21 +50,21 @@ pub(super) fn figures(site: &Site, scale: Scale, is_32_bit: bool) -> Result<Vec<
         figures.push(mebibytes("private RSS, as in a file", |seen| seen.memory.private_clean));
     }
     let each =
-        |round: &Round| (round.many.memory.private() - round.few.memory.private()) / f64::from(many - few);
-    figures.push(figure(&format!("from {few} to {many} idle"), "private, each", Unit::Kibibytes, &each));
+        |round: &Round| (round.many.memory.private() - round.few.memory.private()) / f64::from(MANY - FEW);
+    figures.push(figure(&format!("from {FEW} to {MANY} idle"), "private, each", Unit::Kibibytes, &each));
     let rounds: Vec<_> = seen.iter().map(|round| [&round.seven, &round.few, &round.many]).collect();
-    figures.extend(mappings::figures(&rounds, few, many));
+    figures.extend(mappings::figures(&rounds, FEW, MANY));
     Ok(figures)
 }
 
-fn look(site: &Site, few: u32, many: u32) -> Result<Round> {
+fn look(site: &Site) -> Result<Round> {
     let mut with_seven = seven::start(site)?;
-    let (mut with_few, mut with_many) = (site.idle(few)?, site.idle(many)?);
+    let (mut with_few, mut with_many) = (site.idle(FEW)?, site.idle(MANY)?);
     wait_until(Instant::now() + SETTLING);
     let round =
         Round { seven: Seen::of(&with_seven)?, few: Seen::of(&with_few)?, many: Seen::of(&with_many)? };
     seven::ensure_answers(&mut with_seven)?;
-    with_few.ensure_answers(few)?;
-    with_many.ensure_answers(many)?;
+    with_few.ensure_answers(FEW)?;
+    with_many.ensure_answers(MANY)?;
     Ok(round)
 }
