@@ -139,6 +139,14 @@ impl Peer {
         self.driver.wait(self.peer.publish_to(receiver, topic, payload))
     }
 
+    /// As [`crate::Peer::publish_after`].
+    ///
+    /// # Errors
+    /// As [`crate::Peer::publish_after`].
+    pub fn publish_after(&self, lost: u64, topic: &str, payload: impl Into<Bytes>) -> Result<Receipt, Error> {
+        self.driver.wait(self.peer.publish_after(lost, topic, payload))
+    }
+
     /// As [`crate::Peer::announce`].
     ///
     /// # Errors

@@ -43,6 +43,14 @@ impl Queue {
         self.driver.wait(self.queue.put_until_done(payload))
     }
 
+    /// As [`crate::Queue::put_until_done_after`].
+    ///
+    /// # Errors
+    /// As [`crate::Queue::put_until_done_after`].
+    pub fn put_until_done_after(&self, deliveries: u32, payload: impl Into<Bytes>) -> Result<(), Error> {
+        self.driver.wait(self.queue.put_until_done_after(deliveries, payload))
+    }
+
     /// As [`crate::Queue::take`].
     ///
     /// # Errors

@@ -108,6 +108,12 @@ impl Request {
         self.request.payload()
     }
 
+    /// Main's id of the message.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.request.id()
+    }
+
     /// As [`crate::Request::trace`].
     #[must_use]
     pub fn trace(&self) -> Option<TraceContext> {
@@ -130,6 +136,12 @@ impl Request {
     pub fn answer(self, answer: Result<impl Into<Bytes>, HandlerError>) {
         let Self { request, driver } = self;
         driver.wait(request.answer(answer));
+    }
+
+    /// As [`crate::Request::refuse`].
+    pub fn refuse(self, error: Error) {
+        let Self { request, driver } = self;
+        driver.wait(request.refuse(error));
     }
 }
 

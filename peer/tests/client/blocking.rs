@@ -39,6 +39,15 @@ fn a_program_without_async_code_does_the_same() {
         main.answer(id, "").await;
         main.request(1, "read").await;
         main.expect_frame(FromPeer::Reply { request: 1, payload: "21.5".into() }).await;
+        main.request(2, "read").await;
+        main.expect_frame(FromPeer::Refuse { request: 2, error: Error::NoProvider("nobody".to_owned()) })
+            .await;
+        main.expect_frame(FromPeer::Counted { count: 4 }).await;
+        let id = main.expect_id().await;
+        main.answer(id, vec![0; 12]).await;
+        main.expect_frame(FromPeer::Counted { count: 3 }).await;
+        let id = main.expect_id().await;
+        main.answer(id, "").await;
         let id = main.expect_id().await;
         main.answer(id, "").await;
         main.job(3, "uploads").await;
@@ -53,7 +62,10 @@ fn a_program_without_async_code_does_the_same() {
     assert_eq!(events.next_within(Duration::from_millis(1)), Err(Error::Timeout));
     let mut requests = peer.serve("thermal@1", &["read"]).unwrap();
     requests.next().unwrap().answer(Ok("21.5"));
+    requests.next().unwrap().refuse(Error::NoProvider("nobody".to_owned()));
+    peer.publish_after(4, "a", "").unwrap();
     let queue = peer.queue("uploads").unwrap();
+    queue.put_until_done_after(3, "").unwrap();
     let job = queue.take().unwrap();
     drop((queue, requests, peer));
     job.done();

@@ -172,11 +172,11 @@ impl Jobs {
         Some((delivered, sender))
     }
 
-    /// What a message is part of that is sent for this job. A job has no deadline.
     pub(crate) fn are_in_hand(&self) -> bool {
         !self.in_hand.is_empty()
     }
 
+    /// What a message is part of that is sent for this job. A job has no deadline.
     pub(crate) fn parent(&self, id: MessageId) -> Option<Parent> {
         let span = self.in_hand.get(&id)?.span();
         Some(Parent { trace: span.map(|span| SpanOrigin::within(span.context())), ..Parent::default() })
@@ -188,19 +188,19 @@ impl Jobs {
 
     /// Finishes those of these jobs that are in hand. Fails if others are not, or are named twice.
     pub(crate) fn done_all(&mut self, ids: &[MessageId]) -> Result<(), Error> {
-        let (mut done, mut others) = (Vec::with_capacity(ids.len()), Vec::new());
+        let (mut done, mut first_other) = (Vec::with_capacity(ids.len()), None);
         for id in ids {
             match self.in_hand.remove(id) {
                 Some(job) => done.push(job),
-                None => others.push(*id),
+                None => _ = first_other.get_or_insert(id),
             }
         }
+        let others = ids.len() - done.len();
         TakenJob::all_done(done);
-        match others.first() {
+        match first_other {
             None => Ok(()),
             Some(first) => Err(Error::Invalid(format!(
-                "{} of {} jobs are not in hand, or were named twice: the first is {first}",
-                others.len(),
+                "{others} of {} jobs are not in hand, or were named twice: the first is {first}",
                 ids.len()
             ))),
         }
