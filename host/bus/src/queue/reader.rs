@@ -65,6 +65,12 @@ impl JobReader {
         self.handed().is_some()
     }
 
+    /// The job that it holds.
+    #[cfg(test)]
+    pub(crate) fn handed_job(&self) -> Option<QueuedJob> {
+        self.handed().as_ref().map(|HandedJob(job, _)| job.clone())
+    }
+
     /// A permit for one more job; none if it may have no more.
     pub(super) fn permit(&self) -> Option<Permit> {
         let Some(left) = self.left.as_ref().filter(|_| self.counts.load(Ordering::Relaxed)) else {

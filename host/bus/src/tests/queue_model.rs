@@ -128,7 +128,8 @@ impl World {
     /// A new job goes to a reader in line that takes it; only without one does it wait.
     fn add(&mut self, job: Known, first: bool) {
         if self.line.iter().any(|reader| job.fits(*reader)) {
-            let has_it = |reader: &usize| self.readers[*reader].has_job() && job.fits(*reader);
+            let number = |reader: &usize| Some(Known::of(&self.readers[*reader].handed_job()?).number);
+            let has_it = |reader: &usize| number(reader) == Some(job.number);
             let place = self.line.iter().position(has_it).expect("one in line has it");
             self.handed[self.line.remove(place)] = Some(job);
         } else if first {
@@ -276,6 +277,23 @@ impl World {
 
 fn vec(jobs: &VecDeque<Known>) -> Vec<Known> {
     jobs.iter().copied().collect()
+}
+
+#[test]
+fn of_jobs_let_in_together_each_goes_to_a_reader_that_takes_it() {
+    use Op::{AllDone, Done, Enlist, Take};
+    const SMALL: Op = Op::Put { large: false };
+    const LARGE: Op = Op::Put { large: true };
+
+    let mut world = World::new(QueuePolicy::Block);
+    // The first reader has had fewer jobs than the second when both wait.
+    let begin = [Enlist(0), SMALL, SMALL, SMALL, Take(1), Done(0), SMALL, SMALL, SMALL, SMALL, LARGE];
+    let goes_on = [SMALL, SMALL, Take(0), SMALL, SMALL, Done(0), SMALL, Take(0), Take(1), Take(1), Take(0)];
+    let end = [Enlist(1), Enlist(0), AllDone(1)];
+    for op in begin.iter().chain(&goes_on).chain(&end) {
+        world.apply(op);
+    }
+    assert_eq!(world.handed.map(|job| job.map(|job| job.large)), [Some(false), Some(true), None]);
 }
 
 proptest! {
