@@ -181,6 +181,18 @@ impl Peer {
         Ok(Requests::new(requests, self.driver.clone()))
     }
 
+    /// As [`crate::Peer::in_flight`].
+    #[must_use]
+    pub fn in_flight(&self) -> u32 {
+        self.peer.in_flight()
+    }
+
+    /// As [`crate::Peer::subscriptions`].
+    #[must_use]
+    pub fn subscriptions(&self) -> u32 {
+        self.peer.subscriptions()
+    }
+
     /// Waits for the end of the session, and says why it ended.
     pub fn closed(&self) -> Ended {
         self.driver.wait(self.peer.closed())

@@ -30,8 +30,8 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub(crate) struct Arguments {
     /// The machine that it is for.
     #[arg(long, value_name = "TRIPLE", value_parser = TARGETS.map(|target| target.triple))]
-    #[arg(default_value_if("check", "true", check::GNU))]
-    target: String,
+    #[arg(required_unless_present = "check")]
+    target: Option<String>,
     /// The smallest: no compiler, no gateway, no stores, no HTTP, no OpenTelemetry, no tools of authors; built for size.
     #[arg(long)]
     device: bool,
@@ -50,7 +50,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn dist(arguments: &Arguments) -> Result<()> {
-    let target = Target::named(&arguments.target)?;
+    let target = Target::named(arguments.target.as_deref().unwrap_or(check::GNU))?;
     if arguments.sizes {
         return sizes::print(target);
     }

@@ -58,12 +58,13 @@ pub(crate) const VALGRIND: Need = Need { packages: &["valgrind"], probe: "valgri
 pub(crate) const MUSL: Need = Need { packages: &["musl-tools"], probe: "musl-gcc --version" };
 
 /// Makes a Debian of its own in a directory.
-pub(crate) const DEBOOTSTRAP: Need = Need { packages: &["debootstrap"], probe: "debootstrap --version" };
+pub(crate) const DEBOOTSTRAP: Need =
+    Need { packages: &["debootstrap"], probe: "PATH=$PATH:/usr/sbin debootstrap --version" };
 
 /// Has the kernel start programs for other processors by an emulator, in other roots, too.
 pub(crate) const FOREIGN_PROGRAMS: Need = Need {
     packages: &["qemu-user-static", "binfmt-support"],
-    probe: "qemu-aarch64-static --version && update-binfmts --version",
+    probe: "qemu-aarch64-static --version && PATH=$PATH:/usr/sbin update-binfmts --version",
 };
 
 /// A linker and a C library for 32-bit ARM, and an emulator.

@@ -62,7 +62,9 @@ fn a_program_without_async_code_does_the_same() {
     assert_eq!(events.next_within(Duration::from_millis(1)), Err(Error::Timeout));
     let mut requests = peer.serve("thermal@1", &["read"]).unwrap();
     requests.next().unwrap().answer(Ok("21.5"));
-    requests.next().unwrap().refuse(Error::NoProvider("nobody".to_owned()));
+    let request = requests.next().unwrap();
+    assert_eq!(request.id(), 99);
+    request.refuse(Error::NoProvider("nobody".to_owned()));
     peer.publish_after(4, "a", "").unwrap();
     let queue = peer.queue("uploads").unwrap();
     queue.put_until_done_after(3, "").unwrap();

@@ -51,7 +51,8 @@ const KEPT_BY_APT: [&str; 5] =
     ["/var/cache/apt/", "/var/cache/ldconfig/", "/var/lib/apt/", "/var/lib/dpkg/", "/var/log/"];
 
 pub(super) fn check(build: Build) -> Result<()> {
-    let missing = setup::install(&[&DEBOOTSTRAP])?;
+    let needs = [&DEBOOTSTRAP, &FOREIGN_PROGRAMS];
+    let missing = setup::install(if build.target.emulator.is_some() { &needs } else { &needs[..1] })?;
     ensure!(missing.is_empty(), "first run `{}`", setup::line(&missing));
     let made = make(build, true, true)?;
     let package = made.iter().find(|file| file.extension().is_some_and(|end| end == "deb"));
@@ -65,17 +66,15 @@ fn installs(build: &Build, package: &Path) -> Result<()> {
     let debian = Debian::make(build.target)?;
     debian.take(package)?;
     let name = package.file_name().context("the package has no name")?.to_string_lossy();
-    let commands = if build.compiles() {
-        page = page.replace(&format!("weir_{VERSION}-1_amd64.deb"), &name);
-        let commands = commands(&page, "## Install");
-        ensure!(commands.len() == 3, "`{PAGE}` promises three commands and shows {commands:?}");
-        commands
-    } else {
-        page = page.replace(&format!("weir_{VERSION}-1_armhf.deb"), &name);
+    let (heading, count, on_page) =
+        if build.compiles() { ("## Install", 3, "amd64") } else { ("### Without a compiler", 5, "armhf") };
+    page = page.replace(&format!("weir_{VERSION}-1_{on_page}.deb"), &name);
+    if !build.compiles() {
         page = page.replace(r#"trusted-keys = ["…"]"#, &debian.take_artifact(build.target)?);
-        commands(&page, "### Without a compiler")
-    };
-    let [install, configure @ .., start] = &commands[..] else { bail!("`{PAGE}` shows {commands:?}") };
+    }
+    let commands = commands(&page, heading);
+    ensure!(commands.len() == count, "`{PAGE}` promises {count} commands and shows {commands:?}");
+    let [install, configure @ .., start] = &commands[..] else { bail!("`{PAGE}` shows no commands") };
     let before = debian.files()?;
 
     debian.run(install)?;
@@ -107,7 +106,7 @@ fn installs(build: &Build, package: &Path) -> Result<()> {
 
 /// The lines of the console below the heading that an operator types as root.
 fn commands<'a>(page: &'a str, heading: &str) -> Vec<&'a str> {
-    let section = page.split(heading).nth(1).unwrap_or_default();
+    let section = page.split(heading).nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap_or_default();
     let consoles = section.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next());
     let as_root = |console: &'a str| console.lines().filter_map(|line| line.strip_prefix("# ")).collect();
     consoles.map(as_root).find(|commands: &Vec<_>| !commands.is_empty()).unwrap_or_default()
@@ -121,8 +120,6 @@ struct Debian {
 impl Debian {
     fn make(target: &Target) -> Result<Self> {
         if let Some(emulator) = target.emulator {
-            let missing = setup::install(&[&FOREIGN_PROGRAMS])?;
-            ensure!(missing.is_empty(), "first run `{}`", setup::line(&missing));
             let name = emulator.split(' ').next().unwrap_or_default();
             // An init system has done it where there is one.
             run(as_root("update-binfmts")?.args(["--enable", name]))?;

@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// How many extensions wait: few enough for addresses of 32 bits, of which each memory reserves 10 MiB.
+/// How many extensions wait, few and many: no more than fit addresses of 32 bits, of which each memory reserves 10 MiB.
 const FEW: u32 = 20;
 const MANY: u32 = 200;
 
