@@ -160,7 +160,7 @@ async fn an_extension_fetches_what_is_granted_and_is_told_of_all_else() {
     let said = lines.iter().filter(|line| line.message.contains("an HTTP request was refused"));
     assert_eq!(said.count(), 3, "at the first, the second and the fourth");
     main.shutdown().await.unwrap();
-    assert_eq!(server.open(), 0);
+    timeout(PATIENCE, until(|| server.open() == 0)).await.unwrap();
 }
 
 #[tokio::test]
