@@ -13,8 +13,8 @@ mod work;
 
 use std::path::PathBuf;
 
-use anyhow::Result;
-use clap::{Parser, Subcommand};
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand, ValueEnum};
 
 use self::{
     kept::Kept,
@@ -45,6 +45,13 @@ enum Task {
         #[arg(long)]
         bless: bool,
     },
+    /// Do the work of every case this many times, and count nothing.
+    WorkAll {
+        operations: u32,
+        /// The directory of the extensions.
+        #[arg(long, value_name = "DIRECTORY")]
+        guests: PathBuf,
+    },
     /// Do the work of a case this many times: the counted part.
     Work {
         #[arg(value_enum)]
@@ -59,6 +66,12 @@ fn main() -> Result<()> {
     match Arguments::parse().task {
         Task::Work { case, operations, artifacts } => {
             work::work(case, operations, &Artifacts::in_dir(artifacts))
+        }
+        Task::WorkAll { operations, guests } => {
+            let dir = tempfile::tempdir().context("cannot make a directory")?;
+            let artifacts = Artifacts::make(&guests, dir.path().to_owned())?;
+            let mut cases = Case::value_variants().iter();
+            cases.try_for_each(|case| work::work(*case, operations / case.weight(), &artifacts))
         }
         Task::Count { guests, kept, profiles, bless } => {
             let before = Kept::read(&kept)?;

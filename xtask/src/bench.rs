@@ -1,6 +1,9 @@
 //! The benchmarks: builds them with their extensions and hooks, and starts them.
 
-use std::{path::PathBuf, process::Command};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -8,7 +11,7 @@ use clap::Args;
 use crate::{
     demo::weir,
     dist::{TARGETS, Target},
-    guests, nats,
+    guests, nats, pgo,
     run::{cargo, root, run, target_dir},
 };
 
@@ -44,14 +47,11 @@ pub(crate) struct Arguments {
 
 pub(crate) fn bench(arguments: &Arguments) -> Result<()> {
     if !arguments.compare.is_empty() {
-        return run(Profile::Shipped.program()?.arg("--compare").args(&arguments.compare));
+        let program = Profile::Shipped.programs()?.join("weir-bench");
+        return run(Command::new(program).arg("--compare").args(&arguments.compare));
     }
     let target = arguments.target.as_deref().map(Target::named).transpose()?;
-    let profile = match target {
-        Some(_) => Profile::Crossing,
-        None if arguments.pulley => Profile::Interpreting,
-        None => Profile::Shipped,
-    };
+    let profile = if arguments.pulley { Profile::Interpreting } else { Profile::Shipped };
     let mut measure = program(profile, target)?;
     if target.is_some() {
         measure.args(["--only", "footprint"]);
@@ -79,34 +79,46 @@ pub(crate) fn check() -> Result<()> {
     run(measure.args(["--scale", "quick", "--json"]).arg(json.path().join("figures.json")))
 }
 
+/// Runs every scenario with programs that write what they did to files of this name: all but the fleet, whose programs do
+/// not end by themselves.
+pub(crate) fn train(files: &Path) -> Result<()> {
+    let mut measure = program(Profile::Counting, None)?;
+    run(measure.args(["--scale", "quick"]).env("LLVM_PROFILE_FILE", files))
+}
+
 /// How the programs are built.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Profile {
     /// As they are shipped, which takes long.
     Shipped,
-    /// The same, but for extensions and hooks, which are interpreted.
+    /// The same, but they count what they do.
+    Counting,
+    /// Optimised, with extensions and hooks interpreted. The profile would match by chance: other crates have other features.
     Interpreting,
-    /// As they are shipped, and able to compile for other processors.
-    Crossing,
     /// As the tests have them.
     OfTests,
 }
 
 impl Profile {
-    /// Builds the programs, and returns the one that measures.
-    fn program(self) -> Result<Command> {
-        let mut build = match self {
-            Self::Shipped => cargo(["build", "--release", "--package", "weir-bench"])?,
-            Self::Interpreting => {
-                cargo(["build", "--release", "--package", "weir-bench", "--features", "pulley"])?
-            }
-            Self::Crossing => {
-                cargo(["build", "--release", "--package", "weir-bench", "--features", "cross-compiler"])?
-            }
-            Self::OfTests => cargo(weir::AS_TESTED)?,
-        };
+    /// Builds the programs that measure, and returns their directory.
+    fn programs(self) -> Result<PathBuf> {
+        let (mut build, dir) = self.build()?;
         run(build.args(["--bin", "weir-bench", "--bin", "weir-bench-peer", "--bin", "weir-bench-gateway"]))?;
-        Ok(Command::new(self.dir()?.join("weir-bench")))
+        Ok(dir)
+    }
+
+    /// Has Cargo build programs, to be named. Returns their directory, too.
+    fn build(self) -> Result<(Command, PathBuf)> {
+        match self {
+            Self::Shipped => pgo::build(),
+            Self::Counting => pgo::build_counting(),
+            Self::Interpreting => {
+                let (mut build, dir) = pgo::build_plainly()?;
+                build.args(["--features", "pulley"]);
+                Ok((build, dir))
+            }
+            Self::OfTests => Ok((cargo(weir::AS_TESTED)?, target_dir()?.join("debug"))),
+        }
     }
 
     /// Builds Main without the compiler.
@@ -114,7 +126,7 @@ impl Profile {
         // Alone: a build with other packages would turn on their compiler feature.
         let mut build = cargo(["build", "--package", "weir-device"])?;
         let dir = match (self, target) {
-            (Self::OfTests, _) => self.dir()?,
+            (Self::OfTests, _) => target_dir()?.join("debug"),
             (_, Some(target)) => {
                 target.prepare()?;
                 target.choose(&mut build);
@@ -143,36 +155,26 @@ impl Profile {
                 return Ok(());
             }
         };
-        match self {
-            Self::Shipped | Self::Interpreting | Self::Crossing => {
-                // With the features of Main in `weir-bench`.
-                let features = match self {
-                    Self::Interpreting => "compiler,gateway,http,store,pulley",
-                    _ => "compiler,gateway,http,store",
-                };
-                let weir = ["--package", "weir", "--no-default-features", "--features", features];
-                run(cargo(["build", "--release"])?.args(weir))?;
-                let rest = ["--package", "weir-nats", "--package", "weir-bench-fleet"];
-                run(cargo(["build", "--release"])?.args(rest))?;
-            }
-            Self::OfTests => {
-                let programs = ["--bin", "weir", "--bin", "weir-nats", "--bin", "weir-bench-fleet"];
-                run(cargo(weir::AS_TESTED)?.args(programs))?;
-            }
-        }
-        let programs = ["weir-bench-fleet", "weir", "weir-nats"];
-        let dir = self.dir()?;
-        measure.arg("--fleet").args(programs.map(|program| dir.join(program))).arg(server);
+        let (mut build, dir) = self.build()?;
+        build.args(["--bin", "weir"]);
+        let of_bridge = if self == Self::OfTests {
+            build.args(["--bin", "weir-nats", "--bin", "weir-bench-fleet"]);
+            dir.clone()
+        } else {
+            let packages = ["--package", "weir-nats", "--package", "weir-bench-fleet"];
+            run(cargo(["build", "--release"])?.args(packages))?;
+            target_dir()?.join("release")
+        };
+        run(&mut build)?;
+        measure.arg("--fleet").arg(of_bridge.join("weir-bench-fleet"));
+        measure.arg(dir.join("weir")).arg(of_bridge.join("weir-nats")).arg(server);
         Ok(())
-    }
-
-    fn dir(self) -> Result<PathBuf> {
-        Ok(target_dir()?.join(if self == Self::OfTests { "debug" } else { "release" }))
     }
 }
 
 fn program(profile: Profile, device: Option<&Target>) -> Result<Command> {
-    let mut program = profile.program()?;
+    let dir = profile.programs()?;
+    let mut program = Command::new(dir.join("weir-bench"));
     guests::add_target()?;
     let build_programs = |for_weir: &[&str]| {
         let packages = ["--package", "bench-guests", "--package", "kernels", "--package", "example-hooks"];
@@ -182,7 +184,7 @@ fn program(profile: Profile, device: Option<&Target>) -> Result<Command> {
     build_programs(&["--target", guests::TARGET].into_iter().chain(plugins).collect::<Vec<_>>())?;
     // Native processes of the same source, to compare hooks with.
     build_programs(&[])?;
-    let (target, dir) = (target_dir()?, profile.dir()?);
+    let target = target_dir()?;
     program.arg("--guests").arg(target.join(guests::TARGET).join("guest"));
     program.arg("--native").arg(target.join("guest"));
     program.arg("--peer").arg(dir.join("weir-bench-peer"));

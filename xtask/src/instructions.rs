@@ -1,45 +1,53 @@
 //! Instructions of Weir's hot path: counted, and compared with the kept numbers.
 
-use std::{env::consts::ARCH, process::Command};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::Result;
 
 use crate::{
-    guests,
+    guests, pgo,
     run::{cargo, root, run, target_dir},
 };
 
-/// The kept numbers are for this architecture.
-const COUNTED_ON: &str = "x86_64";
-
 /// Counts the release build. Keeps the new numbers, or fails if one grew.
 pub(crate) fn instructions(bless: bool) -> Result<()> {
-    if ARCH != COUNTED_ON {
-        println!("instructions are counted on {COUNTED_ON} only, and this is {ARCH}");
+    if !pgo::IS_HERE {
+        println!("instructions are counted on {} only", pgo::TARGET);
         return Ok(());
     }
-    guests::add_target()?;
-    run(&mut cargo([
-        "build",
-        "--bins",
-        "--profile",
-        "guest",
-        "--target",
-        guests::TARGET,
-        "--package",
-        "echo",
-        "--package",
-        "bench-guests",
-    ])?)?;
-    run(&mut cargo(["build", "--release", "--package", "weir-bench", "--bin", "weir-count"])?)?;
-    let target = target_dir()?;
-    let mut count = Command::new(target.join("release/weir-count"));
-    count.arg("count").arg("--guests").arg(target.join(guests::TARGET).join("guest"));
+    let guests = extensions()?;
+    let (mut build, dir) = pgo::build()?;
+    run(build.args(["--bin", "weir-count"]))?;
+    let mut count = Command::new(dir.join("weir-count"));
+    count.arg("count").arg("--guests").arg(guests);
     count.arg("--kept").arg(root()?.join("benches/instructions.json"));
-    count.arg("--profiles").arg(target.join("instructions"));
+    count.arg("--profiles").arg(target_dir()?.join("instructions"));
     if bless {
         count.arg("--bless");
     }
     // With these set, every error would take a backtrace.
     run(count.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE"))
+}
+
+/// Does what is counted many times, with a program that writes what it did to files of this name.
+pub(crate) fn train(files: &Path) -> Result<()> {
+    /// A quarter of all that the benchmarks do, about.
+    const OPERATIONS: &str = "2000000";
+
+    let guests = extensions()?;
+    let (mut build, dir) = pgo::build_counting()?;
+    run(build.args(["--bin", "weir-count"]))?;
+    let mut work = Command::new(dir.join("weir-count"));
+    run(work.args(["work-all", OPERATIONS, "--guests"]).arg(guests).env("LLVM_PROFILE_FILE", files))
+}
+
+/// Builds the extensions, and returns their directory.
+fn extensions() -> Result<PathBuf> {
+    guests::add_target()?;
+    let mut build = cargo(["build", "--bins", "--profile", "guest", "--target", guests::TARGET])?;
+    run(build.args(["--package", "echo", "--package", "bench-guests"]))?;
+    Ok(target_dir()?.join(guests::TARGET).join("guest"))
 }

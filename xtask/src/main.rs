@@ -24,6 +24,7 @@ mod guests;
 mod hooks;
 mod instructions;
 mod nats;
+mod pgo;
 mod run;
 mod setup;
 mod spec_tests;
@@ -67,6 +68,8 @@ enum Task {
         #[arg(long)]
         bless: bool,
     },
+    /// Make the profile anew that what is shipped and measured is compiled with: `packaging/pgo`. Takes three quarters of an hour.
+    Pgo,
     /// Build the guest of `conformance/NAME`, and test what Weir can do from that language.
     Conformance {
         /// The folder in `conformance/`: `c`, `go`, `python`, `rust`, `typescript`.
@@ -100,6 +103,7 @@ fn main() -> Result<()> {
         Task::Dist(arguments) => dist::dist(&arguments),
         Task::Bench(arguments) => bench::bench(&arguments),
         Task::Instructions { bless } => instructions::instructions(bless),
+        Task::Pgo => pgo::make(),
         Task::Conformance { lang, record, only } => conformance::test(&lang, record, only.as_deref()),
         Task::Test { full: Some(Some(group)), .. } => full::run(&group),
         Task::Test { full: Some(None), .. } => full::list(),

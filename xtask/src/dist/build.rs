@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 
 use super::{VERSION, target::Target};
 use crate::{
-    guests,
+    guests, pgo,
     run::{cargo, output, root, run, target_dir},
 };
 
@@ -70,13 +70,14 @@ impl Build {
     }
 }
 
-/// Builds `weir` in a profile, with these arguments for features. Symbols are stripped: a trace of an extension does not
-/// need them.
+/// Builds `weir` in a profile of Cargo, with these arguments for features. Symbols are stripped: a trace of an extension
+/// does not need them.
 pub(super) fn weir(target: &Target, profile: &str, features: &[&str]) -> Result<PathBuf> {
-    let mut build = same_everywhere(target.triple)?;
+    // As flags: with other settings of Cargo, functions would not be named as in the profile of what they do.
+    let mut flags = ["-Cstrip=symbols", "-Cdebuginfo=0"].map(str::to_owned).to_vec();
+    flags.extend(pgo::flags(target.triple, profile)?);
+    let mut build = same_everywhere(target.triple, flags)?;
     build.args(["--package", "weir", "--bin", "weir", "--profile", profile]).args(features);
-    build.args(["--config", &format!("profile.{profile}.strip='symbols'")]);
-    build.args(["--config", &format!("profile.{profile}.debug=false")]);
     target.choose(&mut build);
     let remaps = remaps()?.map(|(from, to)| format!("-ffile-prefix-map={from}={to}"));
     build.env(format!("CFLAGS_{}", target.underscored()), remaps.join(" "));
@@ -87,7 +88,7 @@ pub(super) fn weir(target: &Target, profile: &str, features: &[&str]) -> Result<
 /// Builds an extension of `plugins/`.
 pub(super) fn extension(name: &str) -> Result<PathBuf> {
     guests::add_target()?;
-    let mut build = same_everywhere(guests::TARGET)?;
+    let mut build = same_everywhere(guests::TARGET, Vec::new())?;
     run(build.args(["--target", guests::TARGET, "--package", name, "--bin", name, "--profile", "guest"]))?;
     Ok(build_dir()?.join(guests::TARGET).join("guest").join(format!("{name}.wasm")))
 }
@@ -107,12 +108,10 @@ pub(super) fn build_dir() -> Result<PathBuf> {
     Ok(target_dir()?.join("dist/build"))
 }
 
-fn same_everywhere(triple: &str) -> Result<Command> {
-    let flags = remaps()?.map(|(from, to)| format!("--remap-path-prefix={from}={to}"));
+fn same_everywhere(triple: &str, mut flags: Vec<String>) -> Result<Command> {
+    flags.extend(remaps()?.map(|(from, to)| format!("--remap-path-prefix={from}={to}")));
     let mut build = cargo(["build", "--locked"])?;
-    // The variables would replace the flags of all configurations; those of this argument are added to the others.
-    build.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
-    build.args(["--config", &format!("target.{triple}.rustflags={}", serde_json::to_string(&flags)?)]);
+    pgo::add_flags(&mut build, triple, &flags)?;
     build.env("CARGO_TARGET_DIR", build_dir()?).env(EPOCH_VARIABLE, epoch()?);
     Ok(build)
 }

@@ -1,0 +1,109 @@
+//! Profile-guided optimisation: what is shipped and measured is compiled with a profile of what it does in benchmarks.
+//!
+//! The profile is checked in. Names of functions in it hold for one target, one version of every crate and its features:
+//! what does not match is compiled as without a profile.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, ensure};
+use tempfile::NamedTempFile;
+
+use crate::{
+    bench, instructions,
+    run::{cargo, output, root, run, target_dir},
+};
+
+/// The target of the profile.
+pub(crate) const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// The profile, from the root.
+const PROFILE: &str = "packaging/pgo/x86_64-unknown-linux-gnu.profdata";
+
+/// The profile of Cargo that the names hold for.
+const RELEASE: &str = "release";
+
+/// Whether programs for this machine are compiled with the profile.
+pub(crate) const IS_HERE: bool = cfg!(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"));
+
+/// Has Cargo build programs of `weir` and `weir-bench`, to be named, as they are shipped. Returns their directory, too.
+pub(crate) fn build() -> Result<(Command, PathBuf)> {
+    if IS_HERE { build_with(flags(TARGET, RELEASE)?) } else { build_plainly() }
+}
+
+/// The same, but without the profile.
+pub(crate) fn build_plainly() -> Result<(Command, PathBuf)> {
+    // With both packages, all others have the features that `weir` alone gives them.
+    let build = cargo(["build", "--release", "--package", "weir", "--package", "weir-bench"])?;
+    Ok((build, target_dir()?.join(RELEASE)))
+}
+
+/// The same, but the programs count what they do. They write it when they end, to where `LLVM_PROFILE_FILE` says.
+pub(crate) fn build_counting() -> Result<(Command, PathBuf)> {
+    build_with(vec!["-Cprofile-generate".to_owned()])
+}
+
+fn build_with(flags: Vec<String>) -> Result<(Command, PathBuf)> {
+    let (mut build, _) = build_plainly()?;
+    add_flags(build.args(["--target", TARGET]), TARGET, &flags)?;
+    Ok((build, target_dir()?.join(TARGET).join(RELEASE)))
+}
+
+/// Flags of the compiler that bring the profile, if there is one for a target and a profile of Cargo.
+pub(crate) fn flags(target: &str, profile: &str) -> Result<Vec<String>> {
+    if (target, profile) != (TARGET, RELEASE) {
+        return Ok(Vec::new());
+    }
+    let file = root()?.join(PROFILE);
+    let sum = output(Command::new("sha256sum").arg(&file))?;
+    let sum = sum.split_whitespace().next().context("`sha256sum` printed no sum")?;
+    // Cargo builds again only what has other flags, so another profile needs another name.
+    let named = target_dir()?.join("pgo").join(sum).with_extension("profdata");
+    if !named.exists() {
+        copy(&file, &named)?;
+    }
+    Ok(vec![format!("-Cprofile-use={}", named.display())])
+}
+
+/// Adds flags of the compiler for a target to those of all configurations.
+pub(crate) fn add_flags(build: &mut Command, target: &str, flags: &[String]) -> Result<()> {
+    build.args(["--config", &format!("target.{target}.rustflags={}", serde_json::to_string(flags)?)]);
+    // The variables would replace the flags of all configurations.
+    build.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
+    Ok(())
+}
+
+/// Makes the profile anew: by a quick run of all benchmarks, and by the paths whose instructions are counted.
+pub(crate) fn make() -> Result<()> {
+    ensure!(IS_HERE, "the profile is for `{TARGET}`: make it there");
+    let merge = profdata()?;
+    let counted = tempfile::tempdir().context("cannot make a directory")?;
+    // The processes of a program share up to four files.
+    let files = counted.path().join("%4m.profraw");
+    bench::train(&files)?;
+    instructions::train(&files)?;
+    let merged = counted.path().join("merged");
+    run(Command::new(merge).args(["merge", "--sparse", "--output"]).arg(&merged).arg(counted.path()))?;
+    copy(&merged, &root()?.join(PROFILE))
+}
+
+/// The program that merges what programs counted, of the compiler's own version of LLVM.
+fn profdata() -> Result<PathBuf> {
+    // The workspace's toolchain file decides the toolchain.
+    run(Command::new("rustup").args(["component", "add", "llvm-tools"]).current_dir(root()?))?;
+    let sysroot = output(Command::new("rustc").args(["--print", "sysroot"]).current_dir(root()?))?;
+    Ok(Path::new(sysroot.trim_end()).join("lib/rustlib").join(TARGET).join("bin/llvm-profdata"))
+}
+
+/// Copies a file so that it is there whole or not at all.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    let dir = to.parent().context("a file lies in no directory")?;
+    fs::create_dir_all(dir).with_context(|| format!("cannot make `{}`", dir.display()))?;
+    let part = NamedTempFile::new_in(dir)?;
+    fs::copy(from, part.path()).with_context(|| format!("cannot read `{}`", from.display()))?;
+    part.persist(to).with_context(|| format!("cannot write `{}`", to.display()))?;
+    Ok(())
+}
