@@ -1,6 +1,6 @@
 //! The client for programs without async code.
 //!
-//! Everything is as in the crate's own types, and each function waits where the other is awaited. One thread, named
+//! What is here is as in the crate's own types, and each function waits where the other is awaited. One thread, named
 //! `weir-peer`, reads and writes for a session. It ends with the last of the session's values, once what was sent before is
 //! written, for at most a second.
 //!

@@ -19,17 +19,14 @@ pub(crate) fn instructions(bless: bool) -> Result<()> {
         return Ok(());
     }
     let guests = extensions()?;
-    let (mut build, dir) = pgo::build()?;
-    run(build.args(["--bin", "weir-count"]))?;
-    let mut count = Command::new(dir.join("weir-count"));
+    let mut count = counter(pgo::build()?)?;
     count.arg("count").arg("--guests").arg(guests);
     count.arg("--kept").arg(root()?.join("benches/instructions.json"));
     count.arg("--profiles").arg(target_dir()?.join("instructions"));
     if bless {
         count.arg("--bless");
     }
-    // With these set, every error would take a backtrace.
-    run(count.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE"))
+    run(&mut count)
 }
 
 /// Does what is counted many times, with a program that writes what it did to files of this name.
@@ -38,10 +35,17 @@ pub(crate) fn train(files: &Path) -> Result<()> {
     const OPERATIONS: &str = "2000000";
 
     let guests = extensions()?;
-    let (mut build, dir) = pgo::build_counting()?;
-    run(build.args(["--bin", "weir-count"]))?;
-    let mut work = Command::new(dir.join("weir-count"));
+    let mut work = counter(pgo::build_counting()?)?;
     run(work.args(["work-all", OPERATIONS, "--guests"]).arg(guests).env("LLVM_PROFILE_FILE", files))
+}
+
+/// Builds the program that counts.
+fn counter((mut build, dir): (Command, PathBuf)) -> Result<Command> {
+    run(build.args(["--bin", "weir-count"]))?;
+    let mut counter = Command::new(dir.join("weir-count"));
+    // With these set, every error would take a backtrace.
+    counter.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE");
+    Ok(counter)
 }
 
 /// Builds the extensions, and returns their directory.

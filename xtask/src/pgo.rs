@@ -36,7 +36,7 @@ pub(crate) fn build() -> Result<(Command, PathBuf)> {
 
 /// The same, but without the profile.
 pub(crate) fn build_plainly() -> Result<(Command, PathBuf)> {
-    // With both packages, all others have the features that `weir` alone gives them.
+    // With both packages, the crates below the gateway have the features that `weir` alone gives them.
     let build = cargo(["build", "--release", "--package", "weir", "--package", "weir-bench"])?;
     Ok((build, target_dir()?.join(RELEASE)))
 }
