@@ -244,7 +244,7 @@ async fn jobs(client: &Client, operations: u32) -> Result<()> {
     for _ in 0..operations {
         queue.put(Bytes::copy_from_slice(&[7; 16])).await?;
         let job = queue.take().await.context("the queue has ended")?;
-        ensure!(job.payload == [7; 16][..], "another job came");
+        ensure!(job.payload() == &[7; 16][..], "another job came");
         job.done();
     }
     Ok(())

@@ -105,7 +105,7 @@ pub extern "C" fn weir_queue_take(
             }
         };
         Ok(job.map(|job| {
-            let (payload, sender) = (Bytes::new(&job.payload), text(&*job.sender));
+            let (payload, sender) = (Bytes::new(job.payload()), text(&*job.sender()));
             Box::new(weir_job { payload, sender, job })
         }))
     })
@@ -135,13 +135,13 @@ pub extern "C" fn weir_job_sender(job: Option<&weir_job>) -> *const c_char {
 /// Its number, the same at each delivery.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_job_id(job: Option<&weir_job>) -> u64 {
-    job.map_or(0, |job| job.job.id.0)
+    job.map_or(0, |job| job.job.id().0)
 }
 
 /// Deliveries so far, this one included.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_job_deliveries(job: Option<&weir_job>) -> u32 {
-    job.map_or(0, |job| job.job.deliveries)
+    job.map_or(0, |job| job.job.deliveries())
 }
 
 /// Finishes a job, and frees it: it is not delivered again. Any thread. Does not block. NULL is fine.

@@ -197,11 +197,11 @@ impl Methods {
         let number = next_free(&mut self.last_job, &self.jobs);
         let reply = Reply::value(&TakenJob {
             job: number,
-            id: job.id.0.to_string(),
-            deliveries: job.deliveries,
-            sender: &job.sender,
+            id: job.id().0.to_string(),
+            deliveries: job.deliveries(),
+            sender: &job.sender(),
             traceparent: job.trace().map(|trace| trace.to_string()),
-            payload: rpc::payload_value(&job.payload),
+            payload: rpc::payload_value(job.payload()),
         });
         self.jobs.insert(number, job);
         reply

@@ -93,7 +93,7 @@ async fn jobs_are_put_and_a_stream_without_frames_is_done_at_once() {
     let mut queue = stage.main.client().queue("jobs").unwrap();
     for payload in ["1", "2"] {
         let job = queue.try_take().unwrap();
-        assert_eq!((&*job.payload, &*job.sender), (payload.as_bytes(), "app:polite"));
+        assert_eq!((&**job.payload(), &*job.sender()), (payload.as_bytes(), "app:polite"));
         job.done();
     }
     let mut none = opened(&stage, "publish news.a length").await;

@@ -81,20 +81,19 @@ impl Inbox {
     }
 
     /// Waits until `take` finds something, in one task for each reader.
-    pub async fn readable(&self, reader: ReaderId) {
-        poll_fn(|context| self.poll_readable(reader, context)).await;
+    pub fn readable(&self, reader: ReaderId) -> impl Future<Output = ()> {
+        poll_fn(move |context| self.poll_readable(reader, context))
     }
 
     /// Waits until `take` finds something, or `other` holds. The code that makes `other` hold must [wake](Self::wake)
     /// the reader.
-    pub async fn readable_or(&self, reader: ReaderId, other: impl Fn() -> bool) {
+    pub fn readable_or(&self, reader: ReaderId, other: impl Fn() -> bool) -> impl Future<Output = ()> {
         // `other` is asked after the waker is left, so a change in between wakes it; and outside the lock, for which
         // the code that changes it may wait.
-        poll_fn(|context| match self.poll_readable(reader, context) {
+        poll_fn(move |context| match self.poll_readable(reader, context) {
             Poll::Pending if !other() => Poll::Pending,
             _ => Poll::Ready(()),
         })
-        .await;
     }
 
     /// From now on `take` says stop to this reader.

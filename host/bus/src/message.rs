@@ -181,8 +181,8 @@ pub struct Published {
     pub topic: Topic,
     /// Its place in the topic; 0 for an event to one peer.
     pub sequence: u64,
-    /// When it was published.
-    pub at: Instant,
+    /// When it was published, as a [`moment`](weir_metrics::moment).
+    pub at: u64,
     /// What was published, in the topic's own encoding.
     pub payload: Bytes,
     /// Its span, if it is sampled.

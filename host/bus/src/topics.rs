@@ -142,7 +142,7 @@ impl TopicState {
     /// Records what happened to an event.
     pub(crate) fn note(&mut self, published: &Arc<Published>, receipt: Receipt) {
         self.count(receipt);
-        self.rate.add(published.at.into_std(), 1);
+        self.rate.add_at(published.at, 1);
         if self.is_retained {
             self.value = Some(published.clone());
         }

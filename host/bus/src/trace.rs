@@ -54,6 +54,8 @@ pub(crate) struct Traces {
 pub(crate) struct JobTrace {
     traces: Arc<Traces>,
     origin: SpanOrigin,
+    /// When the job was put.
+    put: Instant,
 }
 
 /// The span of a message under way.
@@ -168,14 +170,14 @@ impl Traces {
 }
 
 impl JobTrace {
-    pub(crate) fn new(traces: Arc<Traces>, origin: SpanOrigin) -> Box<Self> {
-        Box::new(Self { traces, origin })
+    pub(crate) fn new(traces: Arc<Traces>, origin: SpanOrigin, put: Instant) -> Box<Self> {
+        Box::new(Self { traces, origin, put })
     }
 
-    /// A reader takes the job, which was put at that time.
+    /// A reader takes the job.
     #[cold]
-    pub(crate) fn take(&self, put: Instant) -> Arc<OpenSpan> {
-        let span = self.traces.begin(self.origin.clone(), put);
+    pub(crate) fn take(&self) -> Arc<OpenSpan> {
+        let span = self.traces.begin(self.origin.clone(), self.put);
         span.note_taken();
         span
     }

@@ -2,9 +2,10 @@
 //!
 //! Owns how messages are taken (single, in batches, jobs and events in turns), what the guest has in hand, which of its
 //! requests may still get a reply, and whether it is ready. Knows nothing of the Store and sets no fuel: the imports
-//! charge, and call this. It asks the meter only when the guest was woken.
+//! charge, and call this. It asks the meter only for the time.
 
 mod checks;
+mod clock;
 mod handling;
 mod in_hand;
 mod jobs;
@@ -18,19 +19,18 @@ use std::{
 };
 
 use bytes::Bytes;
-use tokio::time::Instant;
 use weir_bus::{
     Error, Event, Incoming, MessageId, OpenSpan, Parent, Peer, PeerId, Reply, Request, SpanOrigin,
     TakeOptions, Taken, Waiter,
 };
-use weir_metrics::{Usage, moment};
+use weir_metrics::Usage;
 
 pub use self::handling::Handling;
 pub(super) use self::{
     checks::Checks,
     jobs::{Jobs, TakenQueues},
 };
-use self::{in_hand::InHand, readiness::Readiness};
+use self::{clock::Clock, in_hand::InHand, readiness::Readiness};
 use super::{abi, memory::size, meter::Meter, signals::Signals};
 
 #[derive(Debug)]
@@ -93,7 +93,7 @@ impl Delivery {
         next: &mut Option<abi::Message>,
     ) -> Option<usize> {
         self.begin_receive(false);
-        let found = self.take_one(task, meter, next);
+        let found = self.take_one(task, &Clock::new(meter), next);
         self.jobs.end_receive();
         match found {
             Found::Stop => Some(0),
@@ -142,10 +142,10 @@ impl Delivery {
     ) -> Option<Vec<abi::OnePiece<abi::Message>>> {
         self.begin_receive(order == abi::BatchOrder::InOrder);
         let mut batch = Vec::new();
-        let (mut next, mut is_stop) = (None, false);
+        let (clock, mut next, mut is_stop) = (Clock::new(meter), None, false);
         // A stop ends a batch; the next receive says it.
         while batch.len() < max && (batch.is_empty() || !self.peer.is_stopping()) {
-            match self.take_one(task.filter(|_| batch.is_empty()), meter, &mut next) {
+            match self.take_one(task.filter(|_| batch.is_empty()), &clock, &mut next) {
                 Found::Message => batch.extend(next.take().map(abi::OnePiece)),
                 end => {
                     is_stop = matches!(end, Found::Stop);
@@ -163,7 +163,7 @@ impl Delivery {
             self.peer.check_size(payload)?;
         }
         let (duty, was_full) = self.in_hand.take(MessageId(id)).ok_or_else(|| not_in_hand(id))?;
-        self.show_in_flight();
+        self.show_in_hand();
         self.has_spans &= self.in_hand.len() > 0;
         if !duty.give_unmeasured(answer) {
             self.peer.count_late();
@@ -245,7 +245,7 @@ impl Delivery {
     pub(super) fn sent(&mut self, waiter: Arc<Waiter>) -> u64 {
         let id = waiter.id();
         self.under_way.insert(id, waiter);
-        self.show_in_flight();
+        self.show_under_way();
         id.0
     }
 
@@ -253,12 +253,15 @@ impl Delivery {
         // A reply on its way counts until it is received.
         if self.under_way.get(&MessageId(id)).is_some_and(|waiter| waiter.cancel()) {
             self.under_way.remove(&MessageId(id));
-            self.show_in_flight();
+            self.show_under_way();
         }
     }
 
-    fn show_in_flight(&self) {
+    fn show_in_hand(&self) {
         self.usage.in_hand.set(self.in_hand.len() as u64);
+    }
+
+    fn show_under_way(&self) {
         self.usage.under_way.set(self.under_way.len() as u64);
     }
 
@@ -269,16 +272,16 @@ impl Delivery {
         self.jobs.begin_receive();
     }
 
-    fn take_one(&mut self, task: Option<&Waker>, meter: &Meter, to: &mut Option<abi::Message>) -> Found {
+    fn take_one(&mut self, task: Option<&Waker>, clock: &Clock<'_>, to: &mut Option<abi::Message>) -> Found {
         if self.in_hand.is_full() && self.peer.take_abandoned_in_hand() {
             self.in_hand.forget_abandoned();
-            self.show_in_flight();
+            self.show_in_hand();
         }
         // Said each time: the inbox forgets it when a caller gives up.
         let look = TakeOptions { events: true, hold: Some(self.in_hand.is_full()), task };
         match self.jobs.takes {
-            true => self.take_one_or_job(look, meter, to),
-            false => self.take_from_inbox(&look, meter, to),
+            true => self.take_one_or_job(look, clock, to),
+            false => self.take_from_inbox(&look, clock, to),
         }
     }
 
@@ -287,18 +290,18 @@ impl Delivery {
     fn take_from_inbox(
         &mut self,
         look: &TakeOptions<'_>,
-        meter: &Meter,
+        clock: &Clock<'_>,
         to: &mut Option<abi::Message>,
     ) -> Found {
         let taken = self.peer.take_with(look);
-        self.next(taken, meter, to)
+        self.next(taken, clock, to)
     }
 
     #[inline(never)]
     fn take_one_or_job(
         &mut self,
         look: TakeOptions<'_>,
-        meter: &Meter,
+        clock: &Clock<'_>,
         to: &mut Option<abi::Message>,
     ) -> Found {
         let jobs_first = self.is_turn_of_jobs;
@@ -306,11 +309,11 @@ impl Delivery {
             Taken::Empty => {}
             Taken::Message(event @ Incoming::Event(_)) => {
                 self.is_turn_of_jobs = true;
-                return self.next(Taken::Message(event), meter, to);
+                return self.next(Taken::Message(event), clock, to);
             }
-            taken => return self.next(taken, meter, to),
+            taken => return self.next(taken, clock, to),
         }
-        if let Some((job, sender)) = self.jobs.next() {
+        if let Some((job, sender)) = self.jobs.next(clock) {
             self.in_hand.pass_job(MessageId(job.id));
             self.is_turn_of_jobs = false;
             self.met.insert(sender);
@@ -321,25 +324,28 @@ impl Delivery {
             return Found::Empty;
         }
         let taken = self.peer.take_with(&look);
-        self.next(taken, meter, to)
+        self.next(taken, clock, to)
     }
 
-    fn next(&mut self, taken: Taken, meter: &Meter, to: &mut Option<abi::Message>) -> Found {
+    fn next(&mut self, taken: Taken, clock: &Clock<'_>, to: &mut Option<abi::Message>) -> Found {
         match taken {
             Taken::Stop => Found::Stop,
             Taken::Empty => Found::Empty,
-            Taken::Message(Incoming::Request(request)) if self.refuses(&request) => Found::Empty,
+            Taken::Message(Incoming::Request(request)) if self.refuses(&request, clock) => Found::Empty,
             Taken::Message(message) => {
-                *to = Some(self.delivered(message, meter));
+                *to = Some(self.delivered(message, clock));
                 Found::Message
             }
         }
     }
 
     /// Answers a request that does not fit. The look ends then, so that others run before the next one is checked.
-    fn refuses(&mut self, request: &Request) -> bool {
+    fn refuses(&mut self, request: &Request, clock: &Clock<'_>) -> bool {
         let Some(checks) = &self.checks else { return false };
-        let Some(misfit) = checks.misfit(request) else { return false };
+        let misfit = checks.misfit(request);
+        // A check may take long.
+        clock.read_anew();
+        let Some(misfit) = misfit else { return false };
         self.has_refused = true;
         self.peer.count_refused();
         request.responder.give(Err(misfit));
@@ -347,24 +353,24 @@ impl Delivery {
     }
 
     /// The message as it goes into the guest. Remembers what later calls need of it.
-    fn delivered(&mut self, message: Incoming, meter: &Meter) -> abi::Message {
+    fn delivered(&mut self, message: Incoming, clock: &Clock<'_>) -> abi::Message {
         match message {
-            Incoming::Request(request) => self.deliver_request(request, meter),
+            Incoming::Request(request) => self.deliver_request(request, clock),
             Incoming::Reply(Reply { id, outcome }) => {
                 if let Some(waiter) = self.under_way.remove(&id) {
                     self.in_hand.pass_response(id, waiter.receiver());
                 }
-                self.show_in_flight();
+                self.show_under_way();
                 abi::Message::Response(abi::Response { id: id.0, outcome: outcome.map_err(Into::into) })
             }
-            Incoming::Event(event) => self.deliver_event(event, meter),
+            Incoming::Event(event) => self.deliver_event(event, clock),
         }
     }
 
-    fn deliver_request(&mut self, request: Request, meter: &Meter) -> abi::Message {
+    fn deliver_request(&mut self, request: Request, clock: &Clock<'_>) -> abi::Message {
         let (id, sender, operation) = (request.responder.id().0, request.responder.sender(), request.number);
         self.met.insert(sender);
-        let waited = now(meter).saturating_sub(request.responder.sent());
+        let waited = clock.now().saturating_sub(request.responder.sent());
         let remaining_ms = abi::milliseconds(request.responder.allowed().saturating_sub(waited));
         let waited_us = abi::microseconds(waited);
         if let Some(span) = request.responder.span() {
@@ -372,12 +378,12 @@ impl Delivery {
             self.has_spans = true;
         }
         let payload = self.in_hand.hold(request);
-        self.show_in_flight();
+        self.show_in_hand();
         let sender = sender.0;
         abi::Message::Request(abi::Request { id, sender, operation, remaining_ms, waited_us, payload })
     }
 
-    fn deliver_event(&mut self, event: Event, meter: &Meter) -> abi::Message {
+    fn deliver_event(&mut self, event: Event, clock: &Clock<'_>) -> abi::Message {
         self.met.insert(event.published.sender);
         self.has_traced_event |= event.published.trace.is_some();
         self.in_hand.pass(event.clone());
@@ -389,7 +395,7 @@ impl Delivery {
             sequence: published.sequence,
             lost,
             retained,
-            waited_us: abi::microseconds(now(meter).saturating_sub(moment(published.at.into_std()))),
+            waited_us: abi::microseconds(clock.now().saturating_sub(published.at)),
             payload: published.payload.clone(),
         })
     }
@@ -409,11 +415,6 @@ impl Drop for Delivery {
         self.usage.in_hand.set(0);
         self.usage.under_way.set(0);
     }
-}
-
-/// The [`moment`]; for a guest just woken, when it was woken. Reading the clock is a good part of a message's cost.
-fn now(meter: &Meter) -> u64 {
-    meter.woken().unwrap_or_else(|| moment(Instant::now().into_std()))
 }
 
 fn not_in_hand(id: u64) -> Error {

@@ -1,11 +1,12 @@
 //! Topics, subscriptions and queues at one moment.
 
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use serde::Serialize;
 use weir_bus::{Bus, Error, MessageId, QueueStats, QueuedJob, SubscriptionStats, TopicStats};
 use weir_logs::rfc3339;
+use weir_metrics::moment;
 use weir_names::{Policy, QueueName, QueuePolicy, Topic, TopicPattern};
 
 /// All known topics and all subscriptions.
@@ -235,7 +236,7 @@ impl QueueStatus {
 impl JobStatus {
     fn new(bus: &Bus, job: QueuedJob) -> Self {
         let QueuedJob { id, sender, at, payload, deliveries, died_in, .. } = job;
-        let age = Instant::now().saturating_duration_since(at.into_std());
+        let age = Duration::from_nanos(moment(Instant::now()).saturating_sub(at));
         let (died_in, died_after) = died_in.map(|died| *died).unzip();
         Self {
             id,

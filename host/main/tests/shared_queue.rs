@@ -136,8 +136,8 @@ fn every_job_is_done_and_none_is_lost_while_readers_are_killed() {
                     else {
                         continue;
                     };
-                    let number = number_of(&job.payload);
-                    book.enter(&format!("thread {reader}"), number, job.deliveries);
+                    let number = number_of(job.payload());
+                    book.enter(&format!("thread {reader}"), number, job.deliveries());
                     // Deadly jobs do not kill threads, but they do not finish poison either.
                     if number.is_multiple_of(POISON) {
                         dropped.fetch_add(1, Ordering::Relaxed);

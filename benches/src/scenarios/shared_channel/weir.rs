@@ -152,8 +152,8 @@ fn read(mut queue: Queue, client: &Client, jobs: Jobs, over: &AtomicBool) -> Res
     let mut came = Came::none_of(jobs)?;
     while !over.load(Ordering::Relaxed) {
         let Some(job) = wait_for(LOOK, queue.take())?.flatten() else { continue };
-        ensure!(job.deliveries == 1, "a job was delivered before");
-        let is_last = came.note(&job.payload)?;
+        ensure!(job.deliveries() == 1, "a job was delivered before");
+        let is_last = came.note(job.payload())?;
         job.done();
         if is_last {
             wait(client.publish("last", ""))?;

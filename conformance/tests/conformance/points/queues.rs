@@ -13,7 +13,7 @@ pub(super) async fn put(language: &Language) {
     let stage = Stage::new(language).await;
     assert_eq!(stage.told("put", "conformance-out 0 two  words").await, "ok");
     let job = stage.main.client().queue("conformance-out").unwrap().take().await.unwrap();
-    assert_eq!((&*job.sender, &*job.payload), (GUEST, &b"two  words"[..]));
+    assert_eq!((&*job.sender(), &**job.payload()), (GUEST, &b"two  words"[..]));
     job.done();
     let refused = stage.told("put", "conformance-jobs 0 x").await;
     assert!(refused.starts_with("error permission-denied "), "{refused}");
@@ -32,7 +32,7 @@ pub(super) async fn job_done(language: &Language) {
 async fn dies(stage: &Stage, job: &str, failures: usize) {
     stage.put(JOBS, job).await;
     let dead = stage.main.client().queue("conformance-dead").unwrap().take().await.unwrap();
-    assert_eq!(&*dead.payload, job.as_bytes());
+    assert_eq!(&**dead.payload(), job.as_bytes());
     dead.done();
     assert_eq!(stage.queue(JOBS).done, 0);
     // The job is dead before Main says that the guest has failed. After that it starts again.

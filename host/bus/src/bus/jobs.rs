@@ -7,6 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use tokio::time::Instant;
+use weir_metrics::moment;
 use weir_names::{Error, QueueName};
 
 use super::{Bus, deadlocks::WaitGuard, requests::PendingCall};
@@ -174,11 +175,12 @@ impl Bus {
         sender.may_put(queue.name())?;
         sender.check_size(&payload)?;
         let (id, waits_until_done) = (self.next_message_id(), fate.is_some());
-        let (from, at) = (sender.sender(), Self::now());
+        let (from, put) = (sender.sender(), Self::now());
         let Parent { deadline: until, trace, counted } = parent;
         let deliveries = u32::try_from(counted).unwrap_or(u32::MAX);
         let trace = self.traces.sample(trace);
-        let traced = trace.as_deref().map(|origin| JobTrace::new(self.traces.clone(), origin.clone()));
+        let traced = trace.as_deref().map(|origin| JobTrace::new(self.traces.clone(), origin.clone(), put));
+        let at = moment(put.into_std());
         let job = QueuedJob { id, sender: from, at, payload, deliveries, died_in: None, fate, traced };
         let way = match queue.put(job, |store| self.owners.is_provider(store, sender))? {
             Placed::In => Way::Over,

@@ -7,6 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use tokio::time::Instant;
+use weir_metrics::moment;
 use weir_names::{Error, Topic};
 
 use super::{Bus, deadlocks::WaitGuard};
@@ -136,9 +137,9 @@ impl Bus {
             state.sequence += 1;
             state.sequence
         });
-        let at = Self::now();
-        let span = self.traces.open(parent.trace, at);
-        let trace = span.as_ref().map(|span| Box::new(*span.context()));
+        let now = Self::now();
+        let span = self.traces.open(parent.trace, now);
+        let (trace, at) = (span.as_ref().map(|span| Box::new(*span.context())), moment(now.into_std()));
         let published = Arc::new(Published { sender: sender.sender(), topic, sequence, at, payload, trace });
         let (mut receipt, mut blocked) = (Receipt::default(), Vec::new());
         for subscription in subscriptions {

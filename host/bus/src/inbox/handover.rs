@@ -59,6 +59,11 @@ impl Inbox {
         self.lanes().is_current(reader)
     }
 
+    pub(crate) fn is_serving(&self, reader: ReaderId) -> bool {
+        let mut lanes = self.lanes();
+        lanes.is_current(reader) && lanes.reader(reader).is_some_and(|own| own.stop == StopState::No)
+    }
+
     pub(crate) fn current(&self, seat: Seat) -> ReaderId {
         self.lanes().seats.get(seat.0).map_or(ReaderId::NOBODY, |sitting| sitting.current)
     }

@@ -51,14 +51,14 @@ impl Peer {
         self.inbox().is_stopping(self.reader())
     }
 
-    /// Waits until [`take`](Self::take) finds something.
-    pub async fn readable(&self) {
-        self.inbox().readable(self.reader()).await;
+    /// Waits until [`take`](Self::take) finds something for the instance of now.
+    pub fn readable(&self) -> impl Future<Output = ()> {
+        self.inbox().readable(self.reader())
     }
 
     /// Waits until [`take`](Self::take) finds something, or `other` holds.
-    pub async fn readable_or(&self, other: impl Fn() -> bool) {
-        self.inbox().readable_or(self.reader(), other).await;
+    pub fn readable_or(&self, other: impl Fn() -> bool) -> impl Future<Output = ()> {
+        self.inbox().readable_or(self.reader(), other)
     }
 
     /// Whether requests stay in the inbox for now, because the instance has enough in hand.
@@ -74,6 +74,11 @@ impl Peer {
     /// Whether its instance gets requests and events, and not another of the same peer.
     pub fn is_current(&self) -> bool {
         self.inbox().is_current(self.reader())
+    }
+
+    /// Whether its instance gets requests and events, and was not told to stop.
+    pub fn is_serving(&self) -> bool {
+        self.inbox().is_serving(self.reader())
     }
 
     /// The next message, without waiting. Answers requests for operations that this instance does not serve.

@@ -2,8 +2,10 @@
 
 use std::{collections::VecDeque, sync::MutexGuard, time::Instant};
 
-use super::{SharedQueue, job::QueuedJob, reader::wake, state::QueueState};
+use weir_metrics::moment;
 use weir_names::Error;
+
+use super::{SharedQueue, job::QueuedJob, reader::wake, state::QueueState};
 
 impl SharedQueue {
     /// Puts a job at the end, if there is room without dropping others.
@@ -13,7 +15,7 @@ impl SharedQueue {
         if !state.has_room(&job) {
             return Err(Error::Overloaded(self.name.to_string()));
         }
-        state.count_put(Instant::now());
+        state.count_put(moment(Instant::now()));
         let woken = state.add(job);
         drop(state);
         wake(woken);
@@ -103,7 +105,7 @@ impl SharedQueue {
             state.counts.shed += 1;
         } else {
             state.drop_oldest_for(&job);
-            state.count_put(Instant::now());
+            state.count_put(moment(Instant::now()));
             woken = state.add(job);
         }
         let after = state.lost();

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::time::Instant;
 use weir_names::QueueName;
 
 use super::fate::Watched;
@@ -20,8 +19,8 @@ pub struct QueuedJob {
     pub id: MessageId,
     /// The peer that put it.
     pub sender: PeerId,
-    /// When it was put.
-    pub at: Instant,
+    /// When it was put, as a [`moment`](weir_metrics::moment).
+    pub at: u64,
     /// The work, in the queue's own encoding.
     pub payload: Bytes,
     /// How often it was delivered.

@@ -8,7 +8,7 @@ use std::{
     time::Instant,
 };
 
-use weir_metrics::PerSecond;
+use weir_metrics::{PerSecond, moment};
 use weir_names::QueuePolicy;
 
 use super::{
@@ -90,7 +90,7 @@ impl QueueState {
                 }
             }
         }
-        self.count_put(job.at.into_std());
+        self.count_put(job.at);
         Ok(self.add(job))
     }
 
@@ -139,7 +139,7 @@ impl QueueState {
             && self.has_room(job)
             && let Some((ticket, job)) = self.blocked.pop_front()
         {
-            self.count_put(Instant::now());
+            self.count_put(moment(Instant::now()));
             woken.extend(self.add(job));
             ticket.admit();
         }
@@ -166,9 +166,10 @@ impl QueueState {
         self.bytes -= bytes;
     }
 
-    pub(super) fn count_put(&mut self, at: Instant) {
+    /// Counts a job that gets in at this [`moment`].
+    pub(super) fn count_put(&mut self, at: u64) {
         self.counts.put += 1;
-        self.put_rate.add(at, 1);
+        self.put_rate.add_at(at, 1);
     }
 
     /// Whether there is room if nothing waits: jobs in hand stay.

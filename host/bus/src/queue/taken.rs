@@ -13,17 +13,18 @@ use crate::trace::{OpenSpan, What};
 #[derive(Debug)]
 pub struct TakenJob {
     queue: Arc<SharedQueue>,
-    job: Option<QueuedJob>,
+    job: QueuedJob,
+    is_done: bool,
     /// Of this delivery, if the job is sampled; and its reader.
     span: Option<Box<(Arc<OpenSpan>, Arc<str>)>>,
     _permit: Permit,
 }
 
 impl TakenJob {
-    /// The job; none once it is done.
+    /// The job.
     #[inline]
-    pub fn get(&self) -> Option<&QueuedJob> {
-        self.job.as_ref()
+    pub fn get(&self) -> &QueuedJob {
+        &self.job
     }
 
     /// The queue that it was taken from.
@@ -41,10 +42,10 @@ impl TakenJob {
     /// Finishes the job: it leaves the queue.
     #[inline]
     pub fn done(mut self) {
-        if let Some(job) = self.job.take() {
-            self.tell_done(&job);
-            self.queue.finish(iter::once(&job));
-        }
+        // First: whoever is woken may panic, and a finished job must not go back.
+        self.is_done = true;
+        self.tell_done();
+        self.queue.finish(iter::once(&self.job));
     }
 
     /// Finishes these jobs. Those in a row that are of one queue leave it under one lock.
@@ -55,38 +56,37 @@ impl TakenJob {
     /// Finishes jobs of one queue.
     fn finish(jobs: &mut [Self]) {
         let Some(Self { queue, .. }) = jobs.first() else { return };
-        for taken in &*jobs {
-            if let Some(job) = &taken.job {
-                taken.tell_done(job);
-            }
+        let queue = queue.clone();
+        for taken in &mut *jobs {
+            taken.is_done = true;
+            taken.tell_done();
         }
-        queue.finish(jobs.iter().filter_map(Self::get));
-        // Else each would go back. After the lock, because payloads are freed here.
-        jobs.iter_mut().for_each(|taken| taken.job = None);
+        queue.finish(jobs.iter().map(Self::get));
     }
 
     /// Tells its trace and its sender that it is done.
     #[inline]
-    fn tell_done(&self, job: &QueuedJob) {
-        self.end_span(job, "ok");
-        if let Some(fate) = &job.fate {
+    fn tell_done(&self) {
+        self.end_span("ok");
+        if let Some(fate) = &self.job.fate {
             fate.finish();
         }
     }
 
     #[inline]
-    fn end_span(&self, job: &QueuedJob, outcome: &'static str) {
+    fn end_span(&self, outcome: &'static str) {
         if let Some((span, reader)) = self.span.as_deref() {
-            span.end(What::Job(self.queue.name().clone()), job.sender, Some(reader), outcome);
+            span.end(What::Job(self.queue.name().clone()), self.job.sender, Some(reader), outcome);
         }
     }
 }
 
 impl Drop for TakenJob {
     fn drop(&mut self) {
-        if let Some(job) = self.job.take() {
-            self.end_span(&job, "returned");
-            self.queue.give_back(job);
+        if !self.is_done {
+            self.end_span("returned");
+            // A drop cannot move it out.
+            self.queue.give_back(self.job.clone());
         }
     }
 }
@@ -103,8 +103,8 @@ impl SharedQueue {
         job.deliveries = job.deliveries.saturating_add(1);
         state.counts.delivered += 1;
         drop(state);
-        let span = job.traced.as_ref().map(|traced| Box::new((traced.take(job.at), reader.name().clone())));
-        Some(TakenJob { queue: self.clone(), job: Some(job), span, _permit: permit })
+        let span = job.traced.as_ref().map(|traced| Box::new((traced.take(), reader.name().clone())));
+        Some(TakenJob { queue: self.clone(), job, is_done: false, span, _permit: permit })
     }
 
     fn finish<'j>(&self, jobs: impl Iterator<Item = &'j QueuedJob>) {

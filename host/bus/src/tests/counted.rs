@@ -82,7 +82,7 @@ async fn deliveries_elsewhere_count_and_a_job_that_has_none_left_gets_one_more()
         let done = bus.bus.offer(bus.main(), &queue, "poison".into(), parent).unwrap().done();
         for delivery in deliveries {
             let job = queue.take(&reader).unwrap();
-            assert_eq!(job.get().unwrap().deliveries, delivery);
+            assert_eq!(job.get().deliveries, delivery);
         }
         assert_eq!(done.await.unwrap_err().code(), "dead");
     }

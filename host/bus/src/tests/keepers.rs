@@ -153,7 +153,7 @@ impl World {
             }
             Op::Done(place) if !self.in_hand.is_empty() => {
                 let (_, job) = self.in_hand.swap_remove(place % self.in_hand.len());
-                let taken = job.get().unwrap();
+                let taken = job.get();
                 let is_new = self.done.entry(number(taken)).or_default().insert(taken.id);
                 assert!(is_new, "{taken:?} is done twice");
                 job.done();

@@ -104,7 +104,7 @@ fn take_jobs(queue: &Arc<SharedQueue>, is_over: &AtomicBool, done: &Mutex<BTreeS
             }
             let Some(job) = queue.take(&reader) else { continue };
             if number % 7 != 3 {
-                assert!(done.lock().unwrap().insert(job.get().unwrap().id), "done twice");
+                assert!(done.lock().unwrap().insert(job.get().id), "done twice");
                 job.done();
             }
         }

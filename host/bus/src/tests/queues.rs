@@ -45,7 +45,7 @@ fn reader() -> (Arc<JobReader>, Arc<AtomicUsize>) {
 }
 
 fn payload(job: &TakenJob) -> Bytes {
-    job.get().unwrap().payload.clone()
+    job.get().payload.clone()
 }
 
 #[tokio::test(start_paused = true)]
@@ -76,7 +76,7 @@ async fn a_job_goes_to_another_until_it_was_delivered_too_often_and_then_to_the_
     let (reader, _) = reader();
     for delivery in 1..=3 {
         let job = queue.take(&reader).unwrap();
-        assert_eq!((job.get().unwrap().id, job.get().unwrap().deliveries), (id, delivery));
+        assert_eq!((job.get().id, job.get().deliveries), (id, delivery));
     }
     let good = queue.take(&reader).unwrap();
     assert_eq!(payload(&good), "good");
@@ -91,7 +91,7 @@ async fn a_job_goes_to_another_until_it_was_delivered_too_often_and_then_to_the_
     assert!(bus.requeue(&dead, Some(MessageId(99_999))).is_err());
     assert_eq!(bus.requeue(&dead, Some(id)), Ok(1));
     let again = queue.take(&reader).unwrap();
-    assert_eq!((again.get().unwrap().id, again.get().unwrap().deliveries), (id, 1));
+    assert_eq!((again.get().id, again.get().deliveries), (id, 1));
     assert_eq!(dead.stats().waiting, 0);
 }
 
@@ -205,7 +205,7 @@ async fn a_reader_that_leaves_hands_on_what_it_was_handed_and_has_not_taken() {
     queue.leave(&first);
     assert_eq!(woken.load(Ordering::Relaxed), 1);
     let job = queue.take(&second).unwrap();
-    assert_eq!(job.get().unwrap().deliveries, 1, "it was never delivered before");
+    assert_eq!(job.get().deliveries, 1, "it was never delivered before");
 }
 
 #[tokio::test(start_paused = true)]
@@ -229,4 +229,20 @@ async fn jobs_of_several_queues_are_done_together_and_their_senders_hear_it() {
         assert_eq!(wait.await.unwrap(), Ok(()));
     }
     TakenJob::all_done(Vec::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finished_job_stays_finished_if_the_reader_of_the_next_one_panics() {
+    let bus = TestBus::new();
+    let queue = configure(&bus, QueueSettings { messages: 1, when_full: QueuePolicy::Block, ..SETTINGS });
+    put(&bus, &queue, "1").unwrap();
+    let job = queue.take(&reader().0).unwrap();
+    let next = bus.bus.put(bus.main(), &queue, "2".into(), (None, Parent::default())).unwrap();
+    let panicking = JobReader::new("reader".into(), u64::MAX, None, || panic!("its waker panics"));
+    queue.enlist(&panicking);
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job.done())).unwrap_err();
+    assert_eq!((queue.stats().counts.done, queue.stats().counts.returned), (1, 0));
+    next.put().await.unwrap();
+    queue.take(&panicking).unwrap().done();
+    assert_eq!((queue.stats().counts.done, queue.stats().in_hand), (2, 0));
 }

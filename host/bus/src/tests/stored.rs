@@ -157,7 +157,7 @@ async fn what_the_provider_offers_goes_to_the_readers_and_it_hears_when_one_is_d
     let keeper = world.keeper();
     let mut done = Box::pin(world.offer(&keeper, "job").done());
     let job = world.take();
-    let offered = job.get().unwrap();
+    let offered = job.get();
     assert_eq!((&offered.payload[..], offered.sender), (&b"job"[..], world.name.id()));
     assert!(matches!(keeper.take(), Taken::Empty), "its own job is no request to it");
     assert!((&mut done).now_or_never().is_none());
@@ -174,7 +174,7 @@ async fn an_offered_job_that_comes_back_is_delivered_again_and_its_death_is_told
     for delivery in 1..=SETTINGS.max_deliveries {
         assert!((&mut done).now_or_never().is_none());
         let job = world.take();
-        assert_eq!(job.get().unwrap().deliveries, delivery);
+        assert_eq!(job.get().deliveries, delivery);
     }
     assert_eq!(done.now_or_never(), Some(dead()));
     world.assert_empty();
@@ -267,7 +267,7 @@ async fn an_offer_waits_for_room_and_gives_it_to_the_next_when_it_is_dropped() {
     assert!((&mut fourth).now_or_never().is_none());
     drop(first);
     let jobs = [world.take(), world.take()];
-    assert_eq!(jobs.each_ref().map(|job| job.get().unwrap().payload.clone()), ["3", "4"]);
+    assert_eq!(jobs.each_ref().map(|job| job.get().payload.clone()), ["3", "4"]);
     jobs.into_iter().for_each(TakenJob::done);
     assert_eq!((third.done().now_or_never(), fourth.now_or_never()), (Some(Ok(())), Some(Ok(()))));
     world.assert_empty();

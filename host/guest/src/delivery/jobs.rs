@@ -8,11 +8,11 @@ use std::{
     },
 };
 
-use tokio::time::Instant;
-use weir_bus::{Error, JobReader, MessageId, Parent, Peer, PeerId, SharedQueue, SpanOrigin, TakenJob};
-use weir_metrics::nanoseconds;
+use weir_bus::{
+    Error, JobReader, MessageId, Parent, Peer, PeerId, QueuedJob, SharedQueue, SpanOrigin, TakenJob,
+};
 
-use super::handling::Handling;
+use super::{clock::Clock, handling::Handling};
 use crate::abi;
 
 #[derive(Debug)]
@@ -149,18 +149,18 @@ impl Jobs {
     }
 
     /// A job for the guest, without waiting. Queues take turns.
-    pub(crate) fn next(&mut self) -> Option<(abi::Job, PeerId)> {
+    pub(super) fn next(&mut self, clock: &Clock<'_>) -> Option<(abi::Job, PeerId)> {
         if !self.queues.is_open() {
             return None;
         }
         let (place, number, job, is_one) = self.queues.take()?;
-        let one = job.get()?;
+        let one = job.get();
         let delivered = abi::Job {
             id: one.id.0,
             queue: number,
             sender: one.sender.0,
             deliveries: one.deliveries,
-            waited_us: abi::microseconds(nanoseconds(Instant::now().saturating_duration_since(one.at))),
+            waited_us: abi::microseconds(clock.now().saturating_sub(one.at)),
             payload: one.payload.clone(),
         };
         let (id, sender) = (one.id, one.sender);
@@ -212,12 +212,13 @@ impl Jobs {
 
     /// The job in hand with this id, or else the oldest.
     pub(crate) fn handling(&self, id: Option<MessageId>) -> Option<Handling> {
-        let (id, job) = match id {
-            Some(id) => self.in_hand.get_key_value(&id)?,
-            None => self.in_hand.first_key_value()?,
+        let job = match id {
+            Some(id) => self.in_hand.get(&id)?,
+            None => self.in_hand.values().next()?,
         };
         let operation = format!("queue {}", job.queue().name());
-        Some(Handling { message: Some(*id), sequence: None, sender: job.get()?.sender, operation })
+        let QueuedJob { id, sender, .. } = *job.get();
+        Some(Handling { message: Some(id), sequence: None, sender, operation })
     }
 
     /// The instance has ended: its jobs go to others.
@@ -256,7 +257,7 @@ impl TakenQueues {
 
     /// The instance that gets requests also gets jobs, until it must stop.
     fn is_open(&self) -> bool {
-        self.peer.is_current() && !self.peer.is_stopping()
+        self.peer.is_serving()
     }
 
     /// Waits in every queue that it wants a job from; whether it was handed one. The receive that brings the next job

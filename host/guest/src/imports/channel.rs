@@ -1,7 +1,7 @@
 //! `weir:iec/channel`: the inbox, and answers to its requests.
 
 use std::{
-    future::poll_fn,
+    future::{poll_fn, ready},
     sync::Arc,
     task::{Context, Poll, Waker},
     time::Duration,
@@ -23,9 +23,7 @@ type Received = Option<abi::Message>;
 
 pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Result<()> {
     linker.func_wrap("serve", serve)?;
-    linker.func_wrap_async("receive", |mut store, ()| -> Async<'_, OnePiece<Received>> {
-        Box::new(async move { Ok((OnePiece(receive(&mut store).await?),)) })
-    })?;
+    linker.func_wrap_async("receive", |store, ()| receive(store, |next| Ok((OnePiece(next),))))?;
     linker.func_wrap_async("receive-within", |store, (timeout_ms,)| receive_within(store, timeout_ms))?;
     linker.func_wrap_async("receive-batch", |store, (max, order, timeout_ms)| {
         receive_batch(store, max, order, timeout_ms)
@@ -94,23 +92,33 @@ async fn wait_for(
             return Ok(false);
         }
         meter::show(store);
-        let readable = store.data().delivery.readable(has_refused);
         match timeout_ms {
-            None => readable.await,
+            None => store.data().delivery.readable(has_refused).await,
             Some(ms) => {
                 let deadline =
                     *deadline.get_or_insert_with(|| Instant::now() + Duration::from_millis(ms.into()));
-                // Looks once more: a job may have come at the last moment.
-                is_over = timeout_at(deadline, readable).await.is_err();
+                // Boxed: the timer is large, and most guests wait without one. Looks once more after it: a job may
+                // have come at the last moment.
+                let readable = store.data().delivery.readable(has_refused);
+                is_over = Box::pin(timeout_at(deadline, readable)).await.is_err();
             }
         }
     }
 }
 
-async fn receive(store: &mut Store<'_>) -> wasmtime::Result<Received> {
-    let mut next = None;
-    wait_for(store, None, |state, task| state.delivery.take(task, &state.sandbox.meter, &mut next)).await?;
-    Ok(next)
+/// The next message, or none for stop, as what the import returns.
+fn receive<'a, T: 'static>(
+    mut store: Store<'a>,
+    returned: fn(Received) -> wasmtime::Result<(T,)>,
+) -> Async<'a, T> {
+    Box::new(async move {
+        let mut next = None;
+        let take = |state: &mut InstanceState, task: Option<&Waker>| {
+            state.delivery.take(task, &state.sandbox.meter, &mut next)
+        };
+        wait_for(&mut store, None, take).await?;
+        returned(next)
+    })
 }
 
 fn receive_within(mut store: Store<'_>, timeout_ms: u32) -> Async<'_, OnePiece<Fallible<Received>>> {
@@ -167,18 +175,20 @@ fn respond_and_receive(
     id: u64,
     answer: GuestAnswer,
 ) -> Async<'_, OnePiece<Fallible<Received>>> {
-    Box::new(async move {
-        match respond(&mut store, id, answer)? {
-            Ok(()) => in_one_piece(Ok(receive(&mut store).await?)),
-            Err(error) => in_one_piece(Err(error)),
-        }
-    })
+    // At once: the future is copied to the heap, so it has only the wait.
+    let failed = match respond(&mut store, id, answer) {
+        Ok(Ok(())) => return receive(store, |next| in_one_piece(Ok(next))),
+        Ok(Err(error)) => in_one_piece(Err(error)),
+        Err(trap) => Err(trap),
+    };
+    Box::new(ready(failed))
 }
 
 /// A guest that looks for messages is ready, unless it has said otherwise.
 async fn declare_ready(store: &mut Store<'_>) {
     if !store.data().delivery.readiness.is_declared() {
-        store.data_mut().delivery.readiness.ready().await;
+        // Boxed: it waits once in an instance, and every wait for a message would have room for it.
+        Box::pin(store.data_mut().delivery.readiness.ready()).await;
     }
 }
 

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use wasmtime::component::LinkerInstance;
+use weir_bus::{Error, PendingCall};
 use weir_schedule::switch;
 
 use super::{Async, Fallible, Payload, Store, abi, in_one_piece, meter, outcome, take};
@@ -35,17 +36,11 @@ fn call(
     payload: Payload,
     options: abi::Options,
 ) -> Async<'_, OnePiece<Fallible<Bytes>>> {
+    // At once: the future is copied to the heap, so it has only the wait.
+    let sent = send_call(&mut store, target, &payload, &options);
     Box::new(async move {
-        let payload = take(&mut store, &payload, 0)?;
-        let (sent, others_ran) = switch(|| store.data_mut().call(target, payload, &options));
-        if let Some(until) = others_ran {
-            store.data().sandbox.meter.go_on(until);
-        }
-        let answer = match sent {
-            Ok(sent) => {
-                let pending = store.data().bus.watch(sent);
-                pending.answer().await
-            }
+        let answer = match sent? {
+            Ok(pending) => pending.answer().await,
             Err(error) => Err(error),
         };
         if let Ok(payload) = &answer {
@@ -54,6 +49,20 @@ fn call(
         }
         in_one_piece(answer)
     })
+}
+
+fn send_call(
+    store: &mut Store<'_>,
+    target: u32,
+    payload: &Payload,
+    options: &abi::Options,
+) -> wasmtime::Result<Result<PendingCall, Error>> {
+    let payload = take(store, payload, 0)?;
+    let (sent, others_ran) = switch(|| store.data_mut().call(target, payload, options));
+    if let Some(until) = others_ran {
+        store.data().sandbox.meter.go_on(until);
+    }
+    Ok(sent.map(|sent| store.data().bus.watch(sent)))
 }
 
 fn send(

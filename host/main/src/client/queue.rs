@@ -4,7 +4,7 @@ use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
-use weir_bus::{Error, JobReader, MessageId, Parent, TakenJob};
+use weir_bus::{Bus, Error, JobReader, MessageId, Parent, TakenJob};
 use weir_names::{QueueName, TraceContext};
 
 use super::{Client, PutOptions};
@@ -29,21 +29,37 @@ pub struct Queue {
 /// `max-deliveries`, becomes a dead letter.
 #[derive(Debug)]
 #[must_use = "dropped, it goes back to the queue"]
-#[non_exhaustive]
 pub struct Job {
-    /// The same at each delivery.
-    pub id: MessageId,
-    /// The sending extension's id, a peer's name, or `main`.
-    pub sender: String,
-    /// Deliveries so far, this one included.
-    pub deliveries: u32,
-    /// The payload.
-    pub payload: Bytes,
     taken: TakenJob,
+    bus: Arc<Bus>,
     _traced: Option<Box<TracedGuard>>,
 }
 
 impl Job {
+    /// The same at each delivery.
+    #[must_use]
+    pub fn id(&self) -> MessageId {
+        self.taken.get().id
+    }
+
+    /// The sending extension's id, a peer's name, or `main`.
+    #[must_use]
+    pub fn sender(&self) -> Arc<str> {
+        self.bus.peer(self.taken.get().sender).map(|peer| peer.shared_name()).unwrap_or_default()
+    }
+
+    /// Deliveries so far, this one included.
+    #[must_use]
+    pub fn deliveries(&self) -> u32 {
+        self.taken.get().deliveries
+    }
+
+    /// The payload.
+    #[must_use]
+    pub fn payload(&self) -> &Bytes {
+        &self.taken.get().payload
+    }
+
     /// The span of this delivery, if the job is recorded: for what is sent on its behalf, as in
     /// [`CallOptions::trace`](super::CallOptions::trace).
     #[must_use]
@@ -181,7 +197,7 @@ impl Queue {
             }
         })
         .await?;
-        self.job(taken)
+        Some(self.job(taken))
     }
 
     /// Takes a job if one waits.
@@ -191,7 +207,7 @@ impl Queue {
         }
         self.join();
         let taken = self.queue.take(&self.reader)?;
-        self.job(taken)
+        Some(self.job(taken))
     }
 
     /// Whether a peer may take no more. Main always may.
@@ -206,18 +222,10 @@ impl Queue {
         }
     }
 
-    fn job(&self, taken: TakenJob) -> Option<Job> {
-        let job = taken.get()?;
-        let sender = self.client.bus.peer(job.sender).map(|peer| peer.name().to_owned());
+    fn job(&self, taken: TakenJob) -> Job {
         let traced = self.client.session.as_ref().zip(taken.span());
-        Some(Job {
-            _traced: traced.map(|(live, span)| TracedGuard::new(live, span)),
-            id: job.id,
-            sender: sender.unwrap_or_default(),
-            deliveries: job.deliveries,
-            payload: job.payload.clone(),
-            taken,
-        })
+        let traced = traced.map(|(live, span)| TracedGuard::new(live, span));
+        Job { taken, bus: self.client.bus.clone(), _traced: traced }
     }
 }
 

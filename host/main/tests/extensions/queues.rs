@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use weir_host::{
     Config, Error, ExtensionConfig, Main, MainConfig,
-    client::{Job, PutOptions},
+    client::PutOptions,
     config::{QueueConfig, QueuePolicy, RestartPolicy},
     control::ExtensionState,
     traffic::QueueStatus,
@@ -159,7 +159,7 @@ async fn one_that_dies_after_it_finished_some_of_its_jobs_leaves_the_others_alon
     let QueueStatus { waiting, done, returned, .. } = status(&main, "q");
     assert_eq!((waiting, done, returned), (1, 2, 1));
     let left = main.client().queue("q").unwrap().take().await.unwrap();
-    assert_eq!((left.id.to_string(), left.deliveries), (ids[1].clone(), 2));
+    assert_eq!((left.id().to_string(), left.deliveries()), (ids[1].clone(), 2));
 }
 
 #[tokio::test]
@@ -192,8 +192,8 @@ async fn who_dies_with_a_job_leaves_it_to_another_and_in_the_end_to_the_dead_let
     main.control().stop("a").await.unwrap();
     main.control().stop("b").await.unwrap();
     assert_eq!(main.control().requeue("dead", None), Ok(1));
-    let Job { id, deliveries, .. } = main.client().queue("q").unwrap().take().await.unwrap();
-    assert_eq!((id, deliveries), (poison, 1));
+    let job = main.client().queue("q").unwrap().take().await.unwrap();
+    assert_eq!((job.id(), job.deliveries()), (poison, 1));
 }
 
 #[tokio::test]
@@ -309,7 +309,7 @@ async fn whoever_waits_for_a_job_or_for_room_hears_that_main_ends() {
     client.queue("q").unwrap().put("1").await.unwrap();
     let (putter, mut taker) = (client.queue("q").unwrap(), client.queue("dead").unwrap());
     let put = tokio::spawn(async move { putter.put_within(PATIENCE, "2").await });
-    let take = tokio::spawn(async move { taker.take().await.map(|job| job.id) });
+    let take = tokio::spawn(async move { taker.take().await.map(|job| job.id()) });
     until(&main, |main| status(main, "q").blocked == 1 && status(main, "dead").idle_readers == 1).await;
     main.shutdown().await.unwrap();
     assert!(matches!(put.await.unwrap(), Err(Error::NoProvider(_))));

@@ -65,11 +65,11 @@ impl Jobs {
         output.span(job.trace());
         output.send(&FromMain::Job {
             job: number,
-            message: job.id.0,
-            deliveries: job.deliveries,
-            sender: &job.sender,
+            message: job.id().0,
+            deliveries: job.deliveries(),
+            sender: &job.sender(),
             queue: queue.name().as_str(),
-            payload: job.payload.clone(),
+            payload: job.payload().clone(),
         });
         self.in_hand.insert(number, job);
         if let Some(credit) = self.credit.get_mut(queue.name().as_str()) {

@@ -2,7 +2,7 @@
 
 use weir_host::{
     Error, ExtensionConfig, Main,
-    client::{Job, PutOptions},
+    client::PutOptions,
     config::{QueueConfig, QueuePolicy, SubscribeGrant},
     control::ExtensionState,
     peers::PeerConfig,
@@ -113,13 +113,13 @@ async fn jobs_go_both_ways_and_come_back_from_a_session_that_ends() {
     tell(&main, "a", "put q by the extension").await.unwrap();
     let mut queue = session.client().queue("q").unwrap();
     let job = queue.take().await.unwrap();
-    assert_eq!((&*job.sender, &job.payload[..], job.deliveries), ("a", &b"by the extension"[..], 1));
+    assert_eq!((&*job.sender(), &job.payload()[..], job.deliveries()), ("a", &b"by the extension"[..], 1));
     // A connection drops both, in this order.
     drop(session);
     drop(job);
     assert!(queue.take().await.is_none());
-    let Job { sender, deliveries, .. } = main.client().queue("q").unwrap().take().await.unwrap();
-    assert_eq!((&*sender, deliveries), ("a", 2));
+    let job = main.client().queue("q").unwrap().take().await.unwrap();
+    assert_eq!((&*job.sender(), job.deliveries()), ("a", 2));
 }
 
 /// Keeps the jobs of `q`.
@@ -174,7 +174,7 @@ async fn a_job_of_a_stored_queue_goes_through_its_store_to_a_reader() {
     let again = async {
         reached(&main, "b", ExtensionState::Failed).await;
         let job = main.client().queue("q").unwrap().take().await.unwrap();
-        assert_eq!((&*job.sender, job.deliveries), ("sidecar:store", 2));
+        assert_eq!((&*job.sender(), job.deliveries()), ("sidecar:store", 2));
         drop(job);
     };
     let (dead, ()) = tokio::join!(dies, again);
@@ -193,7 +193,7 @@ async fn jobs_of_a_store_that_leaves_are_taken_out_and_those_in_hand_are_done() 
     let queue = session.client().queue("q").unwrap();
     let in_hand = async {
         let job = main.client().queue("q").unwrap().take().await.unwrap();
-        assert_eq!(job.payload, "1");
+        assert_eq!(job.payload(), "1");
         job
     };
     // Dropped with its connection.
