@@ -4,7 +4,6 @@
 //! own: `weir run` as a child process, through its control socket.
 
 mod build;
-mod descriptor;
 mod dev;
 mod go;
 mod group;

@@ -4,6 +4,7 @@
 //! Main's worker thread.
 
 mod hang_up;
+mod heap;
 mod notify;
 mod own_file;
 
@@ -31,10 +32,6 @@ use weir_peer_socket::PeerSocket;
 use self::{notify::ServiceManager, own_file::OwnFile};
 use crate::{args::RunArgs, compilation::compilation, configuration, locate, logging, progress};
 
-/// From this size on, in bytes, memory is mapped straight from the system.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-const LARGE_BLOCK: libc::c_int = 1024 * 1024;
-
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<()> {
     logging::init(args.log_format)?;
     if args.end_with_parent {
@@ -46,7 +43,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<()> {
         tracing::warn!("{warning}");
     }
     allow_all_descriptors();
-    return_large_blocks();
+    heap::return_large_blocks();
     let socket =
         locate::overridden(args.socket.as_deref()).unwrap_or_else(|| config.main.control_socket.clone());
     tokio::runtime::Builder::new_current_thread()
@@ -99,17 +96,6 @@ fn allow_all_descriptors() {
     }
 }
 
-/// Returns the memory of large payloads to the system at once. By default glibc raises its threshold for that to
-/// up to 32 MiB after the first large block.
-fn return_large_blocks() {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    #[expect(unsafe_code, reason = "the only way to set it")]
-    // SAFETY: it takes no pointer, and only this thread calls it.
-    unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BLOCK);
-    }
-}
-
 /// Ends with Main. A signal asks Main to end.
 async fn watch(
     control: &Control,
@@ -141,7 +127,7 @@ async fn watch(
                 let Some(event) = event else { return };
                 let is_up = is_started && !is_stopping;
                 if matches!(event, MainEvent::Reloaded) {
-                    give_back_freed();
+                    heap::give_back_freed();
                     own_file.lock_again();
                 }
                 match event {
@@ -168,7 +154,7 @@ async fn watch(
             () = &mut started, if !is_started => {
                 is_started = true;
                 logging::show_below(String::new());
-                give_back_freed();
+                heap::give_back_freed();
                 if !is_told_to_end && !is_stopping {
                     let extensions = control.extensions();
                     summarize(&extensions, &mem::take(&mut seen_ready));
@@ -176,17 +162,6 @@ async fn watch(
                 }
             }
         }
-    }
-}
-
-/// Returns freed memory to the system. A start or reload takes several times the memory of what it loads, and
-/// glibc keeps it.
-fn give_back_freed() {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    #[expect(unsafe_code, reason = "the only way to ask for it")]
-    // SAFETY: it takes no pointer, and any thread may call it at any time.
-    unsafe {
-        libc::malloc_trim(0);
     }
 }
 

@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
@@ -79,6 +79,29 @@ fn no_two_public_types_of_the_host_have_one_name() {
     assert!(found.len() > 150, "only {} public types were found", found.len());
     let twice: Vec<_> = found.into_iter().filter(|(_, paths)| paths.len() > 1).collect();
     assert!(twice.is_empty(), "{twice:?}");
+}
+
+#[test]
+fn unsafe_code_stands_where_the_promises_say() {
+    // A C interface, what guests are made of, and what only measures or tests.
+    const OTHERS: [&str; 7] = [
+        "benches",
+        "capi",
+        "guest-sdk",
+        "plugins/storage/src/keyvalue.rs",
+        "spec-tests",
+        "test-guests",
+        "xtask",
+    ];
+    let is_in = |path: &Path| !OTHERS.iter().any(|other| path.starts_with(other));
+    let files = sources("").into_iter().filter(|path| is_in(path));
+    let unsafe_ones: BTreeSet<_> = files.filter(|path| text(path).contains("unsafe_code")).collect();
+    let promises = text(Path::new("docs/security.md"));
+    let row = promises.lines().find(|line| line.contains("**Unsafe code stands in")).unwrap();
+    let promise = row.split('|').nth(1).unwrap();
+    let named: BTreeSet<_> =
+        promise.split('`').filter(|word| word.ends_with(".rs")).map(PathBuf::from).collect();
+    assert_eq!(unsafe_ones, named);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    os::{fd::OwnedFd, unix::process::CommandExt},
+    os::unix::process::CommandExt,
     process::{Child, Command, ExitStatus},
     time::Duration,
 };
@@ -12,9 +12,7 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open},
 };
-use tokio::io::unix::AsyncFd;
-
-use super::descriptor::readable;
+use tokio::net::unix::pipe::Receiver;
 
 /// From the request to end to the kill.
 const END_WITHIN: Duration = Duration::from_secs(15);
@@ -23,8 +21,9 @@ const END_WITHIN: Duration = Duration::from_secs(15);
 #[derive(Debug)]
 pub(super) struct Group {
     child: Child,
-    /// Readable once the child has ended.
-    ended: AsyncFd<OwnedFd>,
+    /// Readable once the child has ended. It is a descriptor of the process, and only waited on: the kernel tells of it as
+    /// of a pipe.
+    ended: Receiver,
     is_reaped: bool,
 }
 
@@ -35,7 +34,7 @@ impl Group {
         let mut child = child.with_context(|| format!("cannot run `{program}`"))?;
         let ended = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())
             .map_err(io::Error::from)
-            .and_then(readable);
+            .and_then(Receiver::from_owned_fd_unchecked);
         match ended {
             Ok(ended) => Ok(Self { child, ended, is_reaped: false }),
             Err(error) => {
@@ -51,7 +50,7 @@ impl Group {
 
     pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
         if !self.is_reaped {
-            self.ended.readable().await?.retain_ready();
+            self.ended.readable().await?;
             self.is_reaped = true;
         }
         self.child.wait()

@@ -1,9 +1,9 @@
 //! Waits for changes of a project's files.
 
 use std::{
+    convert::Infallible,
     fs, io,
     mem::MaybeUninit,
-    os::fd::OwnedFd,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -13,9 +13,7 @@ use rustix::{
     fs::inotify::{self, CreateFlags, Reader, WatchFlags},
     io::Errno,
 };
-use tokio::io::unix::AsyncFd;
-
-use super::descriptor::readable;
+use tokio::net::unix::pipe::Receiver;
 
 /// After the last change, before anything is done: editors write a file in several steps.
 const QUIET: Duration = Duration::from_millis(100);
@@ -29,7 +27,8 @@ const BUFFER: usize = 4096;
 
 pub(super) struct Watch {
     dir: PathBuf,
-    inotify: AsyncFd<OwnedFd>,
+    /// No pipe, but the kernel tells of it as of one.
+    inotify: Receiver,
 }
 
 impl Watch {
@@ -37,7 +36,7 @@ impl Watch {
     pub(super) fn new(dir: &Path) -> anyhow::Result<Self> {
         let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)
             .map_err(io::Error::from)
-            .and_then(readable)
+            .and_then(Receiver::from_owned_fd_unchecked)
             .context("cannot watch files")?;
         let watch = Self { dir: dir.to_owned(), inotify };
         watch.add(&watch.dir)?;
@@ -56,22 +55,22 @@ impl Watch {
 
     /// Waits for events. Whether one is of a source.
     async fn next_are_changes(&self) -> anyhow::Result<bool> {
-        let mut ready = self.inotify.readable().await?;
+        self.inotify.readable().await?;
         let mut buffer = [MaybeUninit::uninit(); BUFFER];
         let mut events = Reader::new(&self.inotify, &mut buffer);
         let mut are_changes = false;
-        loop {
-            match events.next() {
-                // An event without a name says that events were lost.
-                Ok(event) => {
-                    are_changes |= event.file_name().is_none_or(|name| is_source(&name.to_string_lossy()));
-                }
-                Err(Errno::WOULDBLOCK) => break,
-                Err(error) => return Err(io::Error::from(error)).context("cannot watch files"),
+        let read: io::Result<Infallible> = self.inotify.try_io(|| {
+            loop {
+                let event = events.next()?;
+                // Without a name: events were lost, or a watched directory has gone.
+                are_changes |= event.file_name().is_none_or(|name| is_source(&name.to_string_lossy()));
             }
+        });
+        match read {
+            Err(end) if end.kind() == io::ErrorKind::WouldBlock => Ok(are_changes),
+            Err(error) => Err(error).context("cannot watch files"),
+            Ok(never) => match never {},
         }
-        ready.clear_ready();
-        Ok(are_changes)
     }
 
     fn add(&self, dir: &Path) -> anyhow::Result<()> {

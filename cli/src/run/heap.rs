@@ -1,0 +1,27 @@
+//! What glibc does with freed memory.
+
+/// From this size on, in bytes, memory is mapped straight from the system.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const LARGE_BLOCK: libc::c_int = 1024 * 1024;
+
+/// Returns the memory of large payloads to the system at once. By default glibc raises its threshold for that to
+/// up to 32 MiB after the first large block.
+pub(super) fn return_large_blocks() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[expect(unsafe_code, reason = "the only way to set it")]
+    // SAFETY: it takes no pointer, and only this thread calls it.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BLOCK);
+    }
+}
+
+/// Returns freed memory to the system. A start or reload takes several times the memory of what it loads, and
+/// glibc keeps it.
+pub(super) fn give_back_freed() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[expect(unsafe_code, reason = "the only way to ask for it")]
+    // SAFETY: it takes no pointer, and any thread may call it at any time.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
