@@ -5,14 +5,14 @@ use std::{
     io::{BufRead, BufReader, Read},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    process::{Child, ChildStderr, Command, Stdio},
+    process::{ChildStderr, Command, Stdio},
 };
 
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use rustix::process::{Pid, Signal, test_kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::support::{Done, PUPPET, done, until, weir, with_own_component};
+use super::support::{Done, Killed, PUPPET, assert_golden, done, until, weir, with_own_component};
 
 const CONTRACT: &str = r#"{"openrpc":"1.3.2","info":{"title":"puppet@1","description":"Does as it is told."},
     "methods":[{"name":"puppet@1/run","x-bytes":true,"params":[],"result":{"name":"bytes","schema":{}}}]}"#;
@@ -49,12 +49,6 @@ fn author(dir: &Path, args: &[&str]) -> Command {
 
 fn left_in_tmp(dir: &Path) -> Vec<PathBuf> {
     fs::read_dir(dir.join("tmp")).unwrap().map(|entry| entry.unwrap().path()).collect()
-}
-
-fn assert_golden(name: &str, text: &str) {
-    insta::with_settings!({ snapshot_path => "../golden", prepend_module_to_snapshot => false, omit_expression => true }, {
-        insta::assert_snapshot!(name, text);
-    });
 }
 
 #[test]
@@ -251,8 +245,9 @@ fn a_test_program_that_does_not_end_is_ended_with_what_it_started() {
 
 /// `weir dev`, with its output.
 struct Dev {
+    // Before the directory: `weir dev` ends first.
+    child: Killed,
     dir: TempDir,
-    child: Child,
     log: BufReader<ChildStderr>,
     socket: String,
 }
@@ -265,7 +260,7 @@ impl Dev {
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let socket = line.trim_end().strip_prefix("export WEIR_SOCKET=").unwrap().to_owned();
         let log = BufReader::new(child.stderr.take().unwrap());
-        let mut dev = Self { dir, child, log, socket };
+        let mut dev = Self { child: Killed(child), dir, log, socket };
         dev.until("`puppet` is ready");
         dev
     }
@@ -284,27 +279,19 @@ impl Dev {
     fn main(&self) -> Pid {
         let answer = self.ask(&["ps", "--json"]);
         assert_eq!(answer.code, 0, "{answer:?}");
-        let children = format!("/proc/{pid}/task/{pid}/children", pid = self.child.id());
+        let children = format!("/proc/{pid}/task/{pid}/children", pid = self.child.0.id());
         let children = fs::read_to_string(children).unwrap();
         Pid::from_raw(children.split_whitespace().next().unwrap().parse().unwrap()).unwrap()
     }
 
     fn end(mut self, signal: Signal) -> (Option<i32>, String, TempDir) {
         let main = self.main();
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
+        self.child.signal(signal);
         let mut rest = String::new();
         self.log.read_to_string(&mut rest).unwrap();
-        let code = self.child.wait().unwrap().code();
+        let code = self.child.0.wait().unwrap().code();
         until("Main has ended", || test_kill_process(main).is_err().then_some(()));
-        (code, rest, std::mem::replace(&mut self.dir, tempfile::tempdir().unwrap()))
-    }
-}
-
-impl Drop for Dev {
-    fn drop(&mut self) {
-        // After a complete test it has ended already.
-        drop(self.child.kill());
-        drop(self.child.wait());
+        (code, rest, self.dir)
     }
 }
 

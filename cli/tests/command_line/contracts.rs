@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::support::{Done, Running, done, weir};
+use super::support::{Done, Running, assert_golden, done, weir};
 
 /// `puppet@1`, as far as its caller may know it.
 const PUPPET: &str = r##"{"openrpc":"1.3.2","info":{"title":"puppet@1","version":"1","description":"Does as it is told."},"methods":[{"name":"puppet@1/run","description":"Does this.","paramStructure":"by-name","x-arguments":"Order","params":[{"name":"command","description":"What to do.","required":true,"schema":{"type":"string"}},{"name":"times","schema":{"type":["integer","null"],"format":"uint8","minimum":0}}],"result":{"name":"Done","schema":{"$ref":"#/components/schemas/Done"}},"errors":[{"code":-32010,"message":"refused","data":"It does not want to."}]}],"x-topics":[{"name":"told.>","payload":true}],"components":{"schemas":{"Done":{"type":"object","properties":{"answer":{"type":"string"}},"required":["answer"]}}}}"##;
@@ -58,12 +58,6 @@ fn described() -> TempDir {
 
 fn alone(dir: &Path, args: &[&str]) -> Done {
     done(weir(dir).args(args))
-}
-
-fn assert_golden(name: &str, text: &str) {
-    insta::with_settings!({ snapshot_path => "../golden", prepend_module_to_snapshot => false, omit_expression => true }, {
-        insta::assert_snapshot!(name, text);
-    });
 }
 
 #[test]

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::support::{Done, Running, done, own_cache, weir};
+use super::support::{Done, Running, assert_golden, done, own_cache, weir};
 
 fn hooks(names: &[&str]) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
@@ -47,12 +47,6 @@ fn timeless(text: &str) -> String {
     }
     // Shown only on a slow machine with an empty cache.
     timeless.replace(", of which TIME to load it", "")
-}
-
-fn assert_golden(name: &str, text: &str) {
-    insta::with_settings!({ snapshot_path => "../golden", prepend_module_to_snapshot => false, omit_expression => true }, {
-        insta::assert_snapshot!(name, text);
-    });
 }
 
 #[test]

@@ -5,12 +5,12 @@ use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
-    process::{Child, Stdio},
+    process::Stdio,
 };
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
-use super::support::{PUPPETS, Running, done, until, weir};
+use super::support::{Killed, PUPPETS, Running, assert_golden, done, until, weir};
 
 const CHANNELS: &str = "[queue.uploads]\nmessages = 5\n[topic.\"told.it\"]\nretain = true\n";
 
@@ -86,9 +86,7 @@ fn the_text_conforms_and_has_a_family_for_each_thing_that_main_counts() {
 
     let mut families: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
     families.sort_unstable();
-    insta::with_settings!({ snapshot_path => "../golden", prepend_module_to_snapshot => false, omit_expression => true }, {
-        insta::assert_snapshot!("metrics-families", families.join("\n"));
-    });
+    assert_golden("metrics-families", &families.join("\n"));
     let documented = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/metrics.md")).unwrap();
     let without = |family: &&str| !documented.contains(&format!("`{}`", family.split(' ').next().unwrap()));
     assert_eq!(families.into_iter().filter(without).collect::<Vec<_>>(), [""; 0], "not in docs/metrics.md");
@@ -121,7 +119,7 @@ fn no_counter_shrinks_when_an_extension_restarts() {
 
 /// `weir metrics --listen` that runs.
 struct Bridge {
-    child: Child,
+    child: Killed,
     address: String,
 }
 
@@ -133,7 +131,7 @@ impl Bridge {
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let address =
             line.trim().strip_prefix("http://").unwrap().strip_suffix("/metrics").unwrap().to_owned();
-        Self { child, address }
+        Self { child: Killed(child), address }
     }
 
     fn ask(&self, method: &str, path: &str, host: &str) -> String {
@@ -146,14 +144,6 @@ impl Bridge {
 
     fn get(&self, path: &str) -> String {
         self.ask("GET", path, &self.address)
-    }
-}
-
-impl Drop for Bridge {
-    fn drop(&mut self) {
-        // Fails if it has ended, which is the aim.
-        let _ended = self.child.kill();
-        let _reaped = self.child.wait();
     }
 }
 
@@ -193,8 +183,8 @@ fn the_bridge_shows_the_metrics_alone_and_to_this_machine_alone() {
     until("Main is gone", || bridge.get("/metrics").starts_with("HTTP/1.1 503 ").then_some(()));
     let gone = bridge.get("/metrics");
     assert!(gone.contains("cannot reach Main at `") && gone.ends_with("\n"), "{gone}");
-    kill_process(Pid::from_child(&bridge.child), Signal::TERM).unwrap();
-    assert_eq!(bridge.child.wait().unwrap().code(), Some(0));
+    bridge.child.signal(Signal::TERM);
+    assert_eq!(bridge.child.0.wait().unwrap().code(), Some(0));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use weir_peer::{
     blocking::{Peer, Subscription},
 };
 
-use super::support::{Done, Running, configured, done, until, weir};
+use super::support::{Done, Running, assert_golden, configured, done, until, weir};
 
 /// Main with a peer socket, and these tables.
 pub(super) fn with_socket(tables: &str) -> String {
@@ -219,9 +219,7 @@ fn what_to_do_with_a_token_is_said_beside_it() {
         let (stdout, stderr) = (shown(&made.stdout), shown(&made.stderr));
         text.push_str(&format!("$ weir peers token {}\n{stdout}{stderr}\n", args.join(" ")));
     }
-    insta::with_settings!({ snapshot_path => "../golden", prepend_module_to_snapshot => false, omit_expression => true }, {
-        insta::assert_snapshot!("peers-token", text);
-    });
+    assert_golden("peers-token", &text);
 }
 
 /// The puppet for peers to call, and a player with these grants.

@@ -3,22 +3,22 @@
 use std::{
     fs::{self, File},
     io::Read,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 
 use nix::pty::{Winsize, openpty};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Signal, kill_process};
 
 use super::{
     compiling::stop_compiling,
-    support::{PUPPET, weir, with_own_component},
+    support::{Killed, PUPPET, weir, with_own_component},
 };
 
 const CLEAR: &str = "\r\x1b[2K";
 
 /// A command with a terminal as its stderr.
 struct OnTerminal {
-    child: Child,
+    child: Killed,
     terminal: File,
     seen: String,
 }
@@ -27,7 +27,7 @@ impl OnTerminal {
     fn start(mut command: Command) -> Self {
         let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
         let terminal = openpty(&size, None).unwrap();
-        let child = command.env("TERM", "xterm").stderr(terminal.slave).spawn().unwrap();
+        let child = Killed(command.env("TERM", "xterm").stderr(terminal.slave).spawn().unwrap());
         // Closes this process's copy of the command's end.
         drop(command);
         Self { child, terminal: terminal.master.into(), seen: String::new() }
@@ -50,16 +50,8 @@ impl OnTerminal {
 
     fn end(mut self) -> String {
         while self.read() {}
-        assert!(self.child.wait().unwrap().success(), "{:?}", self.seen);
-        std::mem::take(&mut self.seen)
-    }
-}
-
-impl Drop for OnTerminal {
-    fn drop(&mut self) {
-        // After a complete test the process has ended already.
-        let _ended = self.child.kill();
-        let _ended = self.child.wait();
+        assert!(self.child.0.wait().unwrap().success(), "{:?}", self.seen);
+        self.seen
     }
 }
 
@@ -92,14 +84,14 @@ fn main_says_below_its_log_how_far_the_start_is() {
     command.args(["run", "weir.toml"]);
     let mut main = OnTerminal::start(command);
     main.until("[puppet] is being compiled");
-    let compiler = stop_compiling(main.child.id(), 1);
+    let compiler = stop_compiling(main.child.0.id(), 1);
     main.until("0 of 1 extensions are ready; compiling `puppet`");
     main.until("  3s 0 of 1 extensions are ready; compiling `puppet`");
     for process in compiler {
         kill_process(process, Signal::CONT).unwrap();
     }
     main.until("1 of 1 extensions are ready\r\n");
-    kill_process(Pid::from_child(&main.child), Signal::TERM).unwrap();
+    main.child.signal(Signal::TERM);
     let seen = main.end();
     // Every log line has its own line, without rests of the progress line.
     for line in seen.split_terminator("\r\n") {

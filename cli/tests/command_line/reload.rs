@@ -2,7 +2,7 @@
 
 use std::{fs, process::Stdio};
 
-use super::support::{PUPPET, Running, let_go, slow, with_own_component};
+use super::support::{PUPPET, Running, assert_golden, let_go, slow, with_own_component};
 
 /// Overwrites the shared component with an invalid file.
 fn break_component(main: &Running) {
@@ -63,9 +63,7 @@ fn a_configuration_is_applied_with_a_word_on_each_that_it_touches() {
     let reloaded = main.weir(&["reload"]);
     assert_eq!(reloaded.code, 1);
     let said = format!("{}--\n{}", reloaded.stdout, reloaded.stderr);
-    insta::with_settings!({ snapshot_path => "../golden", prepend_module_to_snapshot => false, omit_expression => true }, {
-        insta::assert_snapshot!("reload", said);
-    });
+    assert_golden("reload", &said);
     assert_eq!(own_name(&main, "new"), "new");
     let restarts = |id: &str| main.json(&["status", "--json", id])["restarts"].clone();
     assert_eq!((restarts("same"), restarts("other")), (0.into(), 1.into()));

@@ -4,54 +4,37 @@ use std::{
     collections::BTreeSet,
     fs,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use weir_peer::blocking::Peer;
 
 use super::{
     peers::{connect, own_uid, with_socket},
-    support::{Running, configured, until},
+    support::{Killed, Running, configured, until},
 };
 
 /// Jobs of the store.
 const JOBS: usize = 1000;
 
-/// A program that is killed with the test.
-struct Program(Child);
-
-impl Program {
-    /// Starts an example with these arguments. `None`: there is no Python here.
-    fn start(main: &Running, arguments: &[&str]) -> Option<Self> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/peers");
-        let started = Command::new("python3")
-            .arg("-B")
-            .args(arguments)
-            .arg("--socket")
-            .arg(main.path().join("peers.sock"))
-            .current_dir(folder)
-            .stdin(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        if started.is_err() {
-            eprintln!("skipped: there is no python3");
-        }
-        started.ok().map(Self)
+/// Starts an example with these arguments. `None`: there is no Python here.
+fn start_program(main: &Running, arguments: &[&str]) -> Option<Killed> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/peers");
+    let started = Command::new("python3")
+        .arg("-B")
+        .args(arguments)
+        .arg("--socket")
+        .arg(main.path().join("peers.sock"))
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    if started.is_err() {
+        eprintln!("skipped: there is no python3");
     }
-
-    fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.0), signal).unwrap();
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        // Also a stopped process ends by this.
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
+    started.ok().map(Killed)
 }
 
 fn is_connected(main: &Running, name: &str) -> bool {
@@ -76,13 +59,13 @@ fn a_sidecar_that_is_killed_with_a_request_in_hand_is_heard_of_at_once() {
     let read = || main.weir(&["call", "thermal@1", "read"]);
     let temperatures = r#"{"thermal_zone0": {"type": "cpu", "celsius": 41.5}}"#;
 
-    let Some(program) = Program::start(&main, &arguments) else { return };
+    let Some(sidecar) = start_program(&main, &arguments) else { return };
     until("the sidecar serves", || is_connected(&main, "sidecar:thermal").then_some(()));
     assert_eq!(read().good(), temperatures);
     let by_extension = main.weir(&["call", "puppet@1", "run", "--raw", "call thermal@1 read x"]);
     assert_eq!(by_extension.good(), temperatures);
 
-    program.signal(Signal::STOP);
+    sidecar.signal(Signal::STOP);
     let received =
         || main.json(&["peers", "--json"])["peers"][0]["sessions"][0]["received"].as_u64().unwrap();
     let before = received();
@@ -90,7 +73,7 @@ fn a_sidecar_that_is_killed_with_a_request_in_hand_is_heard_of_at_once() {
     let call = call.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     until("the request is in hand", || (received() > before).then_some(()));
     let killed = Instant::now();
-    drop(program);
+    drop(sidecar);
     let heard = call.wait_with_output().unwrap();
     let stderr = String::from_utf8(heard.stderr).unwrap();
     assert!(killed.elapsed() < Duration::from_secs(5), "{:?}", killed.elapsed());
@@ -102,7 +85,7 @@ fn a_sidecar_that_is_killed_with_a_request_in_hand_is_heard_of_at_once() {
     let refused = read();
     let expected = "error: no provider: `sidecar:thermal` is not connected; `weir ps` shows what runs\n";
     assert_eq!((refused.code, refused.stderr.as_str()), (8, expected));
-    let _program = Program::start(&main, &arguments);
+    let _sidecar = start_program(&main, &arguments);
     until("it serves again", || is_connected(&main, "sidecar:thermal").then_some(()));
     assert_eq!(read().good(), temperatures);
 }
@@ -130,7 +113,7 @@ fn no_job_that_a_store_has_acknowledged_is_lost_when_it_and_main_are_killed() {
     ))));
     let file = main.path().join("uploads.log");
     let arguments = ["store.py", "--file", file.to_str().unwrap()];
-    let Some(store) = Program::start(&main, &arguments) else { return };
+    let Some(store) = start_program(&main, &arguments) else { return };
     until("the store serves", || is_connected(&main, "sidecar:store").then_some(()));
 
     let player = connect(&main, "app:player", None).unwrap();
@@ -153,7 +136,7 @@ fn no_job_that_a_store_has_acknowledged_is_lost_when_it_and_main_are_killed() {
     let main = Running::start(main.into_dir());
     let player = connect(&main, "app:player", None).unwrap();
     assert!(matches!(player.queue("uploads").unwrap().put("more"), Err(weir_peer::Error::NoProvider(_))));
-    let _store = Program::start(&main, &arguments);
+    let _store = start_program(&main, &arguments);
     let taken = finish(&player, &acknowledged);
     assert!(taken <= JOBS, "{taken} jobs came");
     // What was finished does not come again.

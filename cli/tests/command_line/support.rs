@@ -81,6 +81,30 @@ pub(super) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+pub(super) fn assert_golden(name: &str, text: &str) {
+    insta::with_settings!({ snapshot_path => "../golden", prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!(name, text);
+    });
+}
+
+/// A process that is killed on drop, also if it is stopped.
+#[derive(Debug)]
+pub(super) struct Killed(pub(super) Child);
+
+impl Killed {
+    pub(super) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.0), signal).unwrap();
+    }
+}
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // After a complete test it has ended already.
+        let _ended = self.0.kill();
+        let _ended = self.0.wait();
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Done {
     pub(super) code: i32,
@@ -145,8 +169,9 @@ pub(super) fn with_own_component(extensions: &str) -> TempDir {
 
 #[derive(Debug)]
 pub(super) struct Running {
+    // Before the directory: Main ends first.
+    child: Killed,
     pub(super) dir: TempDir,
-    child: Child,
     log: BufReader<ChildStderr>,
 }
 
@@ -173,7 +198,7 @@ impl Running {
     pub(super) fn spawn(dir: TempDir, mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let log = BufReader::new(child.stderr.take().unwrap());
-        Self { dir, child, log }
+        Self { child: Killed(child), dir, log }
     }
 
     /// The next line of the log that contains `text`.
@@ -197,7 +222,7 @@ impl Running {
     }
 
     pub(super) fn pid(&self) -> u32 {
-        self.child.id()
+        self.child.0.id()
     }
 
     pub(super) fn command(&self, args: &[&str]) -> Command {
@@ -238,21 +263,21 @@ impl Running {
     }
 
     pub(super) fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
+        self.child.signal(signal);
     }
 
     /// Waits for Main's end. Returns the rest of its log, too.
     pub(super) fn wait(&mut self) -> (ExitStatus, String) {
         let mut log = String::new();
         self.log.read_to_string(&mut log).unwrap();
-        (self.child.wait().unwrap(), log)
+        (self.child.0.wait().unwrap(), log)
     }
 
     /// Waits for Main's end with a limit, without reading its log.
     pub(super) fn wait_unread(&mut self) -> Option<ExitStatus> {
         let began = Instant::now();
         while began.elapsed() < Duration::from_secs(60) {
-            if let Some(status) = self.child.try_wait().unwrap() {
+            if let Some(status) = self.child.0.try_wait().unwrap() {
                 return Some(status);
             }
         }
@@ -261,14 +286,6 @@ impl Running {
 
     pub(super) fn into_dir(mut self) -> TempDir {
         self.wait();
-        std::mem::replace(&mut self.dir, tempfile::tempdir().unwrap())
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // After a complete test Main has ended already.
-        let _ended = self.child.kill();
-        let _ended = self.child.wait();
+        self.dir
     }
 }

@@ -8,7 +8,7 @@ use std::{
         fd::{AsFd, OwnedFd},
         unix::process::CommandExt,
     },
-    process::{Child, Stdio},
+    process::Stdio,
 };
 
 use nix::{
@@ -18,10 +18,10 @@ use nix::{
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::{FdFlags, fcntl_setfd},
-    process::{Pid, Signal, WaitOptions, kill_process, waitpid},
+    process::{Pid, Signal, WaitOptions, waitpid},
 };
 
-use super::support::{PUPPETS, Running, until};
+use super::support::{Killed, PUPPETS, Running, until};
 
 const ENTER: &str = "\x1b[?1049h";
 const LEAVE: &str = "\x1b[?1049l";
@@ -31,7 +31,7 @@ const PATIENCE: Timespec = Timespec { tv_sec: 60, tv_nsec: 0 };
 
 /// `weir top` with a terminal of its own. The test keeps the command's end open, to see its modes.
 struct View {
-    child: Child,
+    child: Killed,
     /// None: the terminal is gone.
     keyboard: Option<File>,
     inside: Option<OwnedFd>,
@@ -55,7 +55,7 @@ impl View {
         let mut command = main.command(&["top", "--interval", "100ms", "--sort", "name"]);
         command.env("TERM", "xterm").stdin(end()).stdout(end()).stderr(end());
         // What stops the view must not stop the test.
-        let child = command.process_group(0).spawn().unwrap();
+        let child = Killed(command.process_group(0).spawn().unwrap());
         drop(command);
         let (seen, screen) = (String::new(), vt100::Parser::new(rows, columns, 0));
         Self { child, keyboard: Some(master.into()), inside: Some(slave), before, seen, screen }
@@ -110,14 +110,6 @@ impl View {
         self.keyboard.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
     }
 
-    fn signal(&self, signal: Signal) {
-        kill_process(self.pid(), signal).unwrap();
-    }
-
-    fn pid(&self) -> Pid {
-        Pid::from_child(&self.child)
-    }
-
     fn modes(&self) -> Termios {
         tcgetattr(self.inside.as_ref().unwrap().as_fd()).unwrap()
     }
@@ -126,16 +118,8 @@ impl View {
     fn assert_left_clean(mut self) {
         self.until(LEAVE);
         self.until("\x1b[?25h");
-        assert_eq!(self.child.wait().unwrap().code(), Some(0), "{:?}", self.seen);
+        assert_eq!(self.child.0.wait().unwrap().code(), Some(0), "{:?}", self.seen);
         assert_eq!(self.modes(), self.before);
-    }
-}
-
-impl Drop for View {
-    fn drop(&mut self) {
-        // After a complete test the process has ended already.
-        let _ended = self.child.kill();
-        let _ended = self.child.wait();
     }
 }
 
@@ -156,7 +140,7 @@ fn a_signal_ends_top_and_leaves_the_terminal_as_it_was() {
     let main = Running::with(PUPPETS);
     for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
         let view = View::shown(&main);
-        view.signal(signal);
+        view.child.signal(signal);
         view.assert_left_clean();
     }
 }
@@ -168,7 +152,7 @@ fn top_ends_with_its_terminal() {
     // Nothing tells the process: this is not the terminal that it is controlled from.
     view.inside = None;
     view.keyboard = None;
-    until("the end of the view", || view.child.try_wait().unwrap());
+    until("the end of the view", || view.child.0.try_wait().unwrap());
 }
 
 #[test]
@@ -179,14 +163,15 @@ fn top_gives_the_terminal_to_the_shell_and_takes_it_back() {
         if is_key {
             view.press("\x1a");
         } else {
-            view.signal(Signal::TSTP);
+            view.child.signal(Signal::TSTP);
         }
-        let stopped = waitpid(Some(view.pid()), WaitOptions::UNTRACED).unwrap().unwrap().1;
+        let view_pid = Pid::from_child(&view.child.0);
+        let stopped = waitpid(Some(view_pid), WaitOptions::UNTRACED).unwrap().unwrap().1;
         assert!(stopped.stopped(), "{stopped:?}: {:?}", view.rest());
         view.until(LEAVE);
         assert_eq!(view.modes(), view.before);
         view.seen.clear();
-        view.signal(Signal::CONT);
+        view.child.signal(Signal::CONT);
         view.until(ENTER);
         view.until_shown("spare");
         view.seen.clear();

@@ -4,7 +4,7 @@ use std::{fmt::Write, fs, path::Path, process::Command};
 
 use tempfile::TempDir;
 
-use super::support::{Done, Running, done, weir, with_own_component};
+use super::support::{Done, Running, assert_golden, done, weir, with_own_component};
 
 /// A mangled name of a hundred bytes that prints as a megabyte: each tuple contains the inner one twice.
 fn growing() -> String {
@@ -142,9 +142,7 @@ fn a_trace_with_lines_says_where_in_the_source_its_functions_were() {
     let stripped = main.weir_with_stdin(&["symbolise", "--component", "stripped.wasm"], status.as_bytes());
     let nothing = main.weir_with_stdin(&["symbolise", "--component", "unstripped.wasm"], b"{}");
     let errors = format!("{}{}", stripped.stderr, nothing.stderr);
-    insta::with_settings!({ snapshot_path => "../golden", prepend_module_to_snapshot => false, omit_expression => true }, {
-        insta::assert_snapshot!("symbolise-errors", errors);
-    });
+    assert_golden("symbolise-errors", &errors);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-use super::support::{Done, done, weir};
+use super::support::{Done, assert_golden, done, weir};
 
 const COMMANDS: [&str; 50] = [
     "new",
@@ -65,12 +65,6 @@ const COMMANDS: [&str; 50] = [
 
 fn in_no_place(args: &[&str]) -> Done {
     done(weir(Path::new("/")).args(args))
-}
-
-fn assert_golden(name: &str, text: &str) {
-    insta::with_settings!({ snapshot_path => "../golden", prepend_module_to_snapshot => false, omit_expression => true }, {
-        insta::assert_snapshot!(name, text);
-    });
 }
 
 #[test]
