@@ -184,6 +184,26 @@ fn any_topic(fulfills: &[&str], calls: &[&str]) -> Access {
     }
 }
 
+/// The queue `q`, and one for its dead letters.
+fn with_dead_letters(
+    bus: &Bus,
+    settings: QueueSettings,
+    dead: QueueSettings,
+) -> (Arc<SharedQueue>, Arc<SharedQueue>) {
+    bus.configure_queues(vec![
+        ("q".parse().unwrap(), settings, Some("dead".parse().unwrap())),
+        ("dead".parse().unwrap(), dead, None),
+    ]);
+    (bus.queue("q").unwrap(), bus.queue("dead").unwrap())
+}
+
+/// Calls as a guest does, with everything else stopped.
+fn blocking(bus: &TestBus, caller: &Arc<Peer>, contract: &str) -> Result<PendingCall, Error> {
+    let mut target = bus.open(caller, contract, "do", None)?;
+    let deadline = bus.term(&target, None, Parent::default());
+    bus.call_to(caller, &mut target, Bytes::new(), deadline.clone(), true)
+}
+
 /// Starts a new instance that serves the operation `do` of these contracts.
 fn start(peer: &Peer, contracts: &[&str]) {
     peer.begin_instance();
@@ -221,6 +241,13 @@ fn drain(inbox: &Inbox) -> Vec<(u64, u64, Bytes)> {
         events.push((event.published.sequence, event.lost, event.published.payload.clone()));
     }
     events
+}
+
+fn denied<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
+    match result.unwrap_err() {
+        Error::PermissionDenied(text) => text,
+        other => panic!("not `permission-denied` but {other:?}"),
+    }
 }
 
 fn ok(payload: &'static str) -> Result<Bytes, Error> {

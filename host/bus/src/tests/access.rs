@@ -2,13 +2,6 @@
 
 use super::*;
 
-fn denied<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
-    match result.unwrap_err() {
-        Error::PermissionDenied(text) => text,
-        other => panic!("not `permission-denied` but {other:?}"),
-    }
-}
-
 fn narrow(bus: &TestBus) -> Arc<Peer> {
     let access = Access {
         fulfills: vec!["mine@1".parse().unwrap()],

@@ -2,13 +2,6 @@
 
 use super::*;
 
-/// Calls as a guest does, with everything else stopped.
-fn blocking(bus: &TestBus, caller: &Arc<Peer>, contract: &str) -> Result<PendingCall, Error> {
-    let mut target = bus.open(caller, contract, "do", None)?;
-    let deadline = bus.term(&target, None, Parent::default());
-    bus.call_to(caller, &mut target, Bytes::new(), deadline.clone(), true)
-}
-
 fn circle(names: &[&str]) -> Error {
     Error::WouldDeadlock(names.iter().map(|&name| name.to_owned()).collect())
 }

@@ -84,19 +84,15 @@ impl World {
             messages,
             bytes: 1 << 20,
             when_full,
-            max_deliveries: 3,
-            max_payload: u64::MAX,
             store,
+            ..queues::SETTINGS
         };
-        bus.configure_queues(vec![
-            ("q".parse().unwrap(), settings(4, when_full, store), Some("dead".parse().unwrap())),
-            ("dead".parse().unwrap(), settings(1000, QueuePolicy::Reject, None), None),
-        ]);
+        let (settings, dead) = (settings(4, when_full, store), settings(1000, QueuePolicy::Reject, None));
+        let (queue, dead_letters) = with_dead_letters(&bus, settings, dead);
         let access = |fulfills| Access { puts: vec!["q".parse().unwrap()], ..any_topic(fulfills, &[]) };
         let name = |name: &str, access| bus.add_name(&name.parse().unwrap(), access).unwrap();
         let (putters, keepers) =
             (name("app:putter", access(&[])), name("sidecar:keeper", access(&["store@1"])));
-        let (queue, dead_letters) = (bus.queue("q").unwrap(), bus.queue("dead").unwrap());
         let mut world = Self {
             bus,
             queue,

@@ -270,14 +270,7 @@ async fn the_number_of_a_program_that_is_there_is_given_to_no_other() {
 
 /// The first of these queues, each with room for everything.
 pub(super) fn queue(bus: &TestBus, names: &[&str]) -> Arc<SharedQueue> {
-    let settings = QueueSettings {
-        messages: 100,
-        bytes: 1 << 20,
-        when_full: weir_names::QueuePolicy::Reject,
-        max_deliveries: 3,
-        max_payload: u64::MAX,
-        store: None,
-    };
+    let settings = QueueSettings { messages: 100, bytes: 1 << 20, ..queues::SETTINGS };
     let configured = names.iter().map(|name| (name.parse().unwrap(), settings.clone(), None));
     bus.configure_queues(configured.collect());
     bus.queue(names[0]).unwrap()

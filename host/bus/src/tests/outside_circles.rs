@@ -4,12 +4,6 @@ use weir_names::QueuePolicy;
 
 use super::*;
 
-fn blocking(bus: &TestBus, caller: &Arc<Peer>, contract: &str) -> Result<PendingCall, Error> {
-    let mut target = bus.open(caller, contract, "do", None)?;
-    let term = bus.term(&target, None, Parent::default());
-    bus.call_to(caller, &mut target, Bytes::new(), term.clone(), true)
-}
-
 #[tokio::test(start_paused = true)]
 async fn an_extension_that_waits_for_a_program_that_waits_for_it_closes_no_circle_and_ends_in_time() {
     let bus = TestBus::new();
@@ -49,14 +43,8 @@ async fn a_program_that_waits_for_room_still_answers_and_closes_no_circle() {
 #[tokio::test(start_paused = true)]
 async fn a_program_that_is_the_only_reader_of_a_full_queue_may_wait_for_room_there() {
     let bus = TestBus::new();
-    let settings = QueueSettings {
-        messages: 1,
-        bytes: 10_000,
-        when_full: QueuePolicy::Block,
-        max_deliveries: 1,
-        max_payload: u64::MAX,
-        store: None,
-    };
+    let settings =
+        QueueSettings { messages: 1, when_full: QueuePolicy::Block, max_deliveries: 1, ..queues::SETTINGS };
     bus.configure_queues(vec![("q".parse().unwrap(), settings, None)]);
     let queue = bus.queue("q").unwrap();
     let access = Access { puts: vec![queue.name().clone()], ..Access::default() };

@@ -20,13 +20,6 @@ fn grant(bus: &TestBus, access: Access) -> Arc<Peer> {
     bus.add_name(&"app:x".parse().unwrap(), access).unwrap()
 }
 
-fn denied<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
-    match result.unwrap_err() {
-        Error::PermissionDenied(text) => text,
-        other => panic!("not `permission-denied` but {other:?}"),
-    }
-}
-
 /// The outcome of everything that a grant is needed for, with the name of the operation.
 fn try_all(bus: &TestBus, session: &Arc<Peer>) -> Vec<Result<(), String>> {
     let queue = |name: &str| bus.queue(name).unwrap();

@@ -32,14 +32,7 @@ async fn a_subscription_that_no_longer_blocks_loses_one_event_for_one_and_lets_i
 #[tokio::test(start_paused = true)]
 async fn a_queue_that_no_longer_blocks_loses_one_job_for_one_and_lets_in_who_waited() {
     let bus = TestBus::new();
-    let settings = |when_full| QueueSettings {
-        messages: 4,
-        bytes: 10_000,
-        when_full,
-        max_deliveries: 3,
-        max_payload: u64::MAX,
-        store: None,
-    };
+    let settings = |when_full| QueueSettings { when_full, ..queues::SETTINGS };
     let configure = |policy| bus.configure_queues(vec![("q".parse().unwrap(), settings(policy), None)]);
     configure(QueuePolicy::Block);
     let queue = bus.queue("q").unwrap();

@@ -17,11 +17,9 @@ const READERS: usize = 3;
 fn configure(bus: &TestBus) {
     let settings = QueueSettings {
         messages: 16,
-        bytes: 10_000,
         when_full: QueuePolicy::Block,
         max_deliveries: u32::MAX,
-        max_payload: u64::MAX,
-        store: None,
+        ..queues::SETTINGS
     };
     bus.configure_queues(vec![("q".parse().unwrap(), settings, None)]);
 }

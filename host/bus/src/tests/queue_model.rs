@@ -91,11 +91,7 @@ impl World {
         let bus = Arc::new(Bus::new(LIMITS, Box::new(|_, _| {})));
         let settings = QueueSettings { when_full: policy, ..SETTINGS };
         let dead = QueueSettings { when_full: QueuePolicy::Reject, ..SETTINGS };
-        bus.configure_queues(vec![
-            ("q".parse().unwrap(), settings, Some("dead".parse().unwrap())),
-            ("dead".parse().unwrap(), dead, None),
-        ]);
-        let (queue, dead_letters) = (bus.queue("q").unwrap(), bus.queue("dead").unwrap());
+        let (queue, dead_letters) = with_dead_letters(&bus, settings, dead);
         let readers = [SMALL, u64::MAX, u64::MAX]
             .map(|bytes| JobReader::new("reader".into(), bytes, None, || {}))
             .to_vec();

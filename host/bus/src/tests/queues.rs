@@ -17,11 +17,7 @@ pub(super) const SETTINGS: QueueSettings = QueueSettings {
 
 pub(super) fn configure(bus: &TestBus, settings: QueueSettings) -> Arc<SharedQueue> {
     let dead = QueueSettings { when_full: QueuePolicy::DropOldest, ..SETTINGS };
-    bus.configure_queues(vec![
-        ("q".parse().unwrap(), settings, Some("dead".parse().unwrap())),
-        ("dead".parse().unwrap(), dead, None),
-    ]);
-    bus.queue("q").unwrap()
+    with_dead_letters(bus, settings, dead).0
 }
 
 pub(super) fn put(

@@ -16,11 +16,8 @@ async fn put(bus: &TestBus, queue: &Arc<SharedQueue>, bytes: usize) {
 #[tokio::test(start_paused = true)]
 async fn a_dead_letter_that_can_never_fit_drives_out_no_others() {
     let bus = TestBus::new();
-    bus.configure_queues(vec![
-        ("q".parse().unwrap(), settings(4096, QueuePolicy::Reject), Some("dead".parse().unwrap())),
-        ("dead".parse().unwrap(), settings(500, QueuePolicy::Reject), None),
-    ]);
-    let (queue, dead) = (bus.queue("q").unwrap(), bus.queue("dead").unwrap());
+    let dead = settings(500, QueuePolicy::Reject);
+    let (queue, dead) = with_dead_letters(&bus, settings(4096, QueuePolicy::Reject), dead);
     let reader = JobReader::new("reader".into(), u64::MAX, None, || {});
     for bytes in [1, 1, 1, 1000] {
         put(&bus, &queue, bytes).await;
@@ -33,11 +30,7 @@ async fn a_dead_letter_that_can_never_fit_drives_out_no_others() {
 async fn dead_letters_for_a_queue_that_is_no_longer_configured_drive_out_no_others() {
     let bus = TestBus::new();
     let dead = QueueSettings { messages: 1, ..settings(4096, QueuePolicy::Reject) };
-    bus.configure_queues(vec![
-        ("q".parse().unwrap(), settings(4096, QueuePolicy::Reject), Some("dead".parse().unwrap())),
-        ("dead".parse().unwrap(), dead, None),
-    ]);
-    let (queue, dead) = (bus.queue("q").unwrap(), bus.queue("dead").unwrap());
+    let (queue, dead) = with_dead_letters(&bus, settings(4096, QueuePolicy::Reject), dead);
     let reader = JobReader::new("reader".into(), u64::MAX, None, || {});
     put(&bus, &queue, 1).await;
     drop(queue.take(&reader));

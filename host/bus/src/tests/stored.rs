@@ -25,7 +25,8 @@ struct World {
 impl World {
     fn new(when_full: QueuePolicy) -> Self {
         let bus = TestBus::new();
-        let (queue, dead) = configure(&bus, when_full);
+        let stored = QueueSettings { store: Some("store@1".parse().unwrap()), when_full, ..SETTINGS };
+        let (queue, dead) = with_dead_letters(&bus, stored, SETTINGS);
         let access = || Access { puts: vec!["q".parse().unwrap()], ..any_topic(&[], &[]) };
         let keeper = Access { fulfills: vec!["store@1".parse().unwrap()], ..access() };
         let name = |name: &str, access| bus.add_name(&name.parse().unwrap(), access).unwrap();
@@ -58,15 +59,6 @@ impl World {
         let stats = self.queue.stats();
         assert_eq!((stats.waiting, stats.in_hand, stats.bytes, stats.blocked), (0, 0, 0, 0));
     }
-}
-
-fn configure(bus: &TestBus, when_full: QueuePolicy) -> (Arc<SharedQueue>, Arc<SharedQueue>) {
-    let stored = QueueSettings { store: Some("store@1".parse().unwrap()), when_full, ..SETTINGS };
-    bus.configure_queues(vec![
-        ("q".parse().unwrap(), stored, Some("dead".parse().unwrap())),
-        ("dead".parse().unwrap(), SETTINGS, None),
-    ]);
-    (bus.queue("q").unwrap(), bus.queue("dead").unwrap())
 }
 
 fn dead() -> Result<(), Error> {

@@ -13,19 +13,6 @@ const SETTINGS: QueueSettings = QueueSettings {
     store: None,
 };
 
-/// A queue, and one for its dead letters.
-fn configure(
-    bus: &TestBus,
-    settings: QueueSettings,
-    dead: QueueSettings,
-) -> (Arc<SharedQueue>, Arc<SharedQueue>) {
-    bus.configure_queues(vec![
-        ("q".parse().unwrap(), settings, Some("dead".parse().unwrap())),
-        ("dead".parse().unwrap(), dead, None),
-    ]);
-    (bus.queue("q").unwrap(), bus.queue("dead").unwrap())
-}
-
 fn put(bus: &TestBus, queue: &Arc<SharedQueue>, bytes: usize) -> Result<MessageId, Error> {
     let putting = bus.bus.put(bus.main(), queue, vec![0; bytes].into(), (None, Parent::default()))?;
     putting.put().now_or_never().expect("nobody waits for room")
@@ -47,7 +34,7 @@ fn feeding_itself(bus: &TestBus, queue: &SharedQueue) -> Arc<Peer> {
 #[tokio::test(start_paused = true)]
 async fn whoever_waits_for_room_in_a_queue_from_which_main_takes_too_waits_for_main() {
     let bus = TestBus::new();
-    let (queue, _) = configure(&bus, SETTINGS, SETTINGS);
+    let (queue, _) = with_dead_letters(&bus, SETTINGS, SETTINGS);
     let peer = feeding_itself(&bus, &queue);
     for _ in 0..2 {
         put(&bus, &queue, 1).unwrap();
@@ -69,7 +56,7 @@ async fn whoever_waits_for_room_in_a_queue_from_which_main_takes_too_waits_for_m
 #[tokio::test(start_paused = true)]
 async fn a_job_too_large_for_all_who_take_is_refused() {
     let bus = TestBus::new();
-    let (queue, _) = configure(&bus, QueueSettings { max_payload: 100, ..SETTINGS }, SETTINGS);
+    let (queue, _) = with_dead_letters(&bus, QueueSettings { max_payload: 100, ..SETTINGS }, SETTINGS);
     put(&bus, &queue, 100).unwrap();
     assert_eq!(put(&bus, &queue, 101), Err(Error::TooLarge { bytes: 101, allowed: 100 }));
 }
@@ -77,13 +64,13 @@ async fn a_job_too_large_for_all_who_take_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn jobs_that_became_too_large_for_all_who_take_are_dead_and_block_nobody() {
     let bus = TestBus::new();
-    let (queue, dead) = configure(&bus, SETTINGS, SETTINGS);
+    let (queue, dead) = with_dead_letters(&bus, SETTINGS, SETTINGS);
     for bytes in [101, 100] {
         put(&bus, &queue, bytes).unwrap();
     }
     let waiting = bus.bus.put(bus.main(), &queue, "next".into(), (None, Parent::default())).unwrap();
     let too_large = bus.bus.put(bus.main(), &queue, vec![0; 102].into(), (None, Parent::default())).unwrap();
-    configure(&bus, QueueSettings { max_payload: 100, ..SETTINGS }, SETTINGS);
+    with_dead_letters(&bus, QueueSettings { max_payload: 100, ..SETTINGS }, SETTINGS);
     waiting.put().now_or_never().unwrap().unwrap();
     assert_eq!(too_large.put().now_or_never().unwrap(), Err(Error::Overloaded("q".to_owned())));
     let lengths = |queue: &SharedQueue| queue.jobs(9).iter().map(|job| job.payload.len()).collect::<Vec<_>>();
@@ -92,7 +79,7 @@ async fn jobs_that_became_too_large_for_all_who_take_are_dead_and_block_nobody()
 
     // It goes back once a reader takes it again.
     assert_eq!(bus.requeue(&dead, None), Err(Error::TooLarge { bytes: 101, allowed: 100 }));
-    let (queue, dead) = configure(&bus, QueueSettings { messages: 3, ..SETTINGS }, SETTINGS);
+    let (queue, dead) = with_dead_letters(&bus, QueueSettings { messages: 3, ..SETTINGS }, SETTINGS);
     assert_eq!(bus.requeue(&dead, None), Ok(1));
     assert_eq!(lengths(&queue), [100, 4, 101]);
 }
@@ -100,7 +87,7 @@ async fn jobs_that_became_too_large_for_all_who_take_are_dead_and_block_nobody()
 #[tokio::test(start_paused = true)]
 async fn dead_jobs_that_nobody_keeps_are_told_as_losses() {
     let bus = TestBus::new();
-    let (queue, dead) = configure(&bus, SETTINGS, QueueSettings { messages: 1, ..SETTINGS });
+    let (queue, dead) = with_dead_letters(&bus, SETTINGS, QueueSettings { messages: 1, ..SETTINGS });
     for _ in 0..3 {
         put(&bus, &queue, 1).unwrap();
         drop(queue.take(&anybody()));
@@ -118,12 +105,12 @@ async fn dead_jobs_that_nobody_keeps_are_told_as_losses() {
 #[tokio::test(start_paused = true)]
 async fn whoever_waits_for_room_where_none_is_waited_for_any_more_hears_it_as_such() {
     let bus = TestBus::new();
-    let (queue, _) = configure(&bus, SETTINGS, SETTINGS);
+    let (queue, _) = with_dead_letters(&bus, SETTINGS, SETTINGS);
     for _ in 0..2 {
         put(&bus, &queue, 1).unwrap();
     }
     let waiting = bus.bus.put(bus.main(), &queue, "next".into(), (None, Parent::default())).unwrap();
-    configure(&bus, QueueSettings { when_full: QueuePolicy::Reject, ..SETTINGS }, SETTINGS);
+    with_dead_letters(&bus, QueueSettings { when_full: QueuePolicy::Reject, ..SETTINGS }, SETTINGS);
     assert_eq!(waiting.put().now_or_never().unwrap(), Err(Error::Overloaded("q".to_owned())));
 }
 
@@ -131,14 +118,14 @@ async fn whoever_waits_for_room_where_none_is_waited_for_any_more_hears_it_as_su
 async fn what_comes_back_from_a_reader_and_is_too_large_by_then_is_dead() {
     let bus = TestBus::new();
     let settings = QueueSettings { max_deliveries: 9, ..SETTINGS };
-    let (queue, dead) = configure(&bus, settings.clone(), SETTINGS);
+    let (queue, dead) = with_dead_letters(&bus, settings.clone(), SETTINGS);
     let handed = anybody();
     queue.enlist(&handed);
     for _ in 0..2 {
         put(&bus, &queue, 101).unwrap();
     }
     let in_hand = queue.take(&anybody()).unwrap();
-    configure(&bus, QueueSettings { max_payload: 100, ..settings }, SETTINGS);
+    with_dead_letters(&bus, QueueSettings { max_payload: 100, ..settings }, SETTINGS);
     drop(in_hand);
     queue.leave(&handed);
     let stats = queue.stats();
@@ -150,17 +137,18 @@ async fn what_comes_back_from_a_reader_and_is_too_large_by_then_is_dead() {
 async fn dead_letters_stay_though_they_are_too_large_for_whoever_takes_those() {
     let bus = TestBus::new();
     let small = QueueSettings { max_payload: 10, ..SETTINGS };
-    let (queue, dead) = configure(&bus, SETTINGS, small.clone());
+    let (queue, dead) = with_dead_letters(&bus, SETTINGS, small.clone());
     put(&bus, &queue, 100).unwrap();
     drop(queue.take(&anybody()));
-    configure(&bus, SETTINGS, small);
+    with_dead_letters(&bus, SETTINGS, small);
     assert_eq!(dead.stats().waiting, 1);
     assert_eq!(bus.requeue(&dead, None), Ok(1));
 }
 
 /// A queue with room for all jobs, and two readers that have each taken so many.
 fn two_who_had(bus: &TestBus, jobs: usize) -> (Arc<SharedQueue>, [Arc<JobReader>; 2]) {
-    let (queue, _) = configure(bus, QueueSettings { messages: 9999, bytes: 1 << 30, ..SETTINGS }, SETTINGS);
+    let (queue, _) =
+        with_dead_letters(bus, QueueSettings { messages: 9999, bytes: 1 << 30, ..SETTINGS }, SETTINGS);
     let readers = [anybody(), anybody()];
     for reader in readers.iter().cycle().take(2 * jobs) {
         put(bus, &queue, 1).unwrap();

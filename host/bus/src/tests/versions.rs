@@ -2,17 +2,6 @@
 
 use super::*;
 
-fn access(fulfills: &[&str], calls: &[&str]) -> Access {
-    let contracts = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect();
-    Access {
-        fulfills: contracts(fulfills),
-        calls: contracts(calls).into_iter().map(Into::into).collect(),
-        publishes: vec![">".parse().unwrap()],
-        subscribes: vec![(">".parse().unwrap(), LaneSettings::default())],
-        ..Access::default()
-    }
-}
-
 fn serve(peer: &Peer, contract: &str, operations: [&str; 2]) {
     peer.begin_instance();
     peer.serve(contract, &operations.map(ToOwned::to_owned)).unwrap();
@@ -62,7 +51,7 @@ async fn a_predecessor_gets_the_replies_that_came_when_its_successor_is_forgotte
     let bus = TestBus::new();
     let (old, server) = (bus.ready("a", &[], &["s@1"]), bus.ready("server", &["s@1"], &[]));
     bus.send(&old, "s@1", "of the old").unwrap();
-    let new = old.renewed(LIMITS, access(&[], &["s@1"]));
+    let new = old.renewed(LIMITS, any_topic(&[], &["s@1"]));
     new.begin_beside();
     bus.hand_over(&new, true);
     new.become_current();
@@ -81,7 +70,7 @@ async fn a_predecessor_is_told_that_no_reply_comes_when_those_that_came_were_dro
     let bus = TestBus::new();
     let (old, server) = (bus.ready("a", &[], &["s@1"]), bus.ready("server", &["s@1"], &[]));
     bus.send(&old, "s@1", "of the old").unwrap();
-    let new = old.renewed(LIMITS, access(&[], &["s@1"]));
+    let new = old.renewed(LIMITS, any_topic(&[], &["s@1"]));
     new.begin_beside();
     bus.hand_over(&new, true);
     new.become_current();
@@ -96,7 +85,7 @@ async fn a_predecessor_is_told_that_no_reply_comes_when_those_that_came_were_dro
 async fn what_both_instances_subscribed_to_goes_to_the_current_one_and_stays_when_the_other_fails() {
     let bus = TestBus::new();
     let old = bus.ready("a", &[], &[]);
-    let new = old.renewed(LIMITS, access(&[], &[]));
+    let new = old.renewed(LIMITS, any_topic(&[], &[]));
     new.begin_beside();
     bus.subscribe(&new, new.inbox(), "t").unwrap();
     bus.subscribe(&old, old.inbox(), "t").unwrap();
@@ -111,7 +100,7 @@ async fn what_both_instances_subscribed_to_goes_to_the_current_one_and_stays_whe
 async fn a_successor_may_call_one_who_waits_for_the_version_that_serves() {
     let bus = TestBus::new();
     let (old, other) = (bus.ready("a", &["a@1"], &["b@1"]), bus.ready("b", &["b@1"], &["a@1"]));
-    let new = old.renewed(LIMITS, access(&["a@1"], &["b@1"]));
+    let new = old.renewed(LIMITS, any_topic(&["a@1"], &["b@1"]));
     new.begin_beside();
     let blocking = |caller: &Arc<Peer>, contract: &str| {
         let mut target = bus.open(caller, contract, "do", None).unwrap();
@@ -129,7 +118,7 @@ async fn a_successor_may_call_one_who_waits_for_the_version_that_serves() {
 async fn what_a_predecessor_subscribes_to_is_what_the_version_that_serves_may() {
     let bus = TestBus::new();
     let old = bus.ready("a", &[], &[]);
-    let mut narrower = access(&[], &[]);
+    let mut narrower = any_topic(&[], &[]);
     narrower.subscribes = vec![("only".parse().unwrap(), LaneSettings::default())];
     let new = old.renewed(LIMITS, narrower);
     new.begin_beside();
@@ -149,7 +138,7 @@ async fn an_event_that_a_predecessor_dies_with_counts_as_one_for_its_successor()
     let publish = || bus.publish(bus.main(), None, "t", "".into()).unwrap();
     publish();
     let in_hand = take_event(old.inbox());
-    let new = old.renewed(LIMITS, access(&[], &[]));
+    let new = old.renewed(LIMITS, any_topic(&[], &[]));
     new.begin_beside();
     bus.hand_over(&new, true);
     new.become_current();
@@ -177,7 +166,7 @@ async fn what_a_predecessor_dies_without_having_reached_goes_to_nobody_out_of_or
     let first = ask();
     publish();
     let unreached = vec![Incoming::Request(take_request(&old)), Incoming::Event(take_event(old.inbox()))];
-    let new = old.renewed(LIMITS, access(&["a@1"], &[]));
+    let new = old.renewed(LIMITS, any_topic(&["a@1"], &[]));
     new.begin_beside();
     new.serve("a@1", &["do".to_owned()]).unwrap();
     bus.hand_over(&new, true);
