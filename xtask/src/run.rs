@@ -4,7 +4,7 @@ use std::{
     env,
     ffi::OsStr,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Child, Command},
     thread,
     time::Duration,
 };
@@ -51,6 +51,18 @@ fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let words: Vec<_> = words.map(OsStr::to_string_lossy).collect();
     format!("`{}`", words.join(" "))
+}
+
+/// A process that is killed on drop.
+#[derive(Debug)]
+pub(crate) struct Process(pub(crate) Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Fails if it has ended.
+        let _ended = self.0.kill();
+        let _reaped = self.0.wait();
+    }
 }
 
 /// Waits before another look at a process.

@@ -2,14 +2,14 @@
 
 use std::{
     path::{Path, PathBuf},
-    process::{Child, Command},
+    process::Command,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::run::{cargo, output, pause, run, target_dir};
+use crate::run::{Process, cargo, output, pause, run, target_dir};
 
 /// Time for Main to answer after its start. It compiles its extensions meanwhile.
 const UP_WITHIN: Duration = Duration::from_secs(120);
@@ -56,7 +56,7 @@ fn build_with(build: &[&str], selection: &[&str]) -> Result<PathBuf> {
 pub(crate) struct RunningWeir {
     weir: PathBuf,
     socket: PathBuf,
-    child: Child,
+    process: Process,
 }
 
 impl RunningWeir {
@@ -71,10 +71,10 @@ impl RunningWeir {
             .env("CACHE_DIRECTORY", target_dir()?.join("demo/cache"))
             .spawn()
             .with_context(|| format!("cannot start `{}`", weir.display()))?;
-        let mut main = Self { weir: weir.to_owned(), socket, child };
+        let mut main = Self { weir: weir.to_owned(), socket, process: Process(child) };
         let deadline = Instant::now() + UP_WITHIN;
         while !main.is_up() {
-            if let Some(status) = main.child.try_wait()? {
+            if let Some(status) = main.process.0.try_wait()? {
                 bail!("Main ended before it answered: {status}");
             }
             ensure!(Instant::now() < deadline, "Main does not answer within {UP_WITHIN:?}");
@@ -94,7 +94,7 @@ impl RunningWeir {
     }
 
     pub(crate) fn process(&self) -> u32 {
-        self.child.id()
+        self.process.0.id()
     }
 
     /// Runs a `weir` command against it and returns the output.
@@ -111,7 +111,7 @@ impl RunningWeir {
         self.run(&["shutdown"])?;
         let deadline = Instant::now() + DOWN_WITHIN;
         loop {
-            if let Some(status) = self.child.try_wait()? {
+            if let Some(status) = self.process.0.try_wait()? {
                 ensure!(status.success(), "Main ended with {status}");
                 return Ok(());
             }
@@ -121,7 +121,7 @@ impl RunningWeir {
     }
 
     pub(crate) fn wait(&mut self) -> Result<()> {
-        let status = self.child.wait()?;
+        let status = self.process.0.wait()?;
         ensure!(status.success(), "Main ended with {status}");
         Ok(())
     }
@@ -130,13 +130,5 @@ impl RunningWeir {
         let mut command = Command::new(&self.weir);
         command.args(arguments).env("WEIR_SOCKET", &self.socket);
         command
-    }
-}
-
-impl Drop for RunningWeir {
-    fn drop(&mut self) {
-        // Fails if Main has ended, which is the aim.
-        let _ended = self.child.kill();
-        let _reaped = self.child.wait();
     }
 }

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     demo::weir,
-    run::{cargo, output, pause, root, run, target_dir},
+    run::{Process, cargo, output, pause, root, run, target_dir},
     setup::{self, DEBOOTSTRAP, FOREIGN_PROGRAMS},
 };
 
@@ -175,9 +175,9 @@ impl Debian {
         output(&mut self.command(text)?)
     }
 
-    fn start(&self, text: &str) -> Result<Running> {
+    fn start(&self, text: &str) -> Result<Process> {
         println!("# {text} &");
-        Ok(Running(self.command(text)?.spawn()?))
+        Ok(Process(self.command(text)?.spawn()?))
     }
 
     fn wait_until_ready(&self, main: &mut Child) -> Result<()> {
@@ -203,17 +203,6 @@ impl Debian {
 
     fn remove(&self) -> Result<()> {
         run(as_root("rm")?.args(["--recursive", "--force", "--one-file-system"]).arg(&self.root))
-    }
-}
-
-/// A program in it, which ends with this.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ended = self.0.kill();
-        let _ended = self.0.wait();
     }
 }
 

@@ -4,14 +4,14 @@
 use std::{
     fs,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, ensure};
 
 use super::{build, target::Target};
-use crate::run::pause;
+use crate::run::{Process, pause};
 
 /// Features, each with those that it brings.
 const FEATURES: [(&str, &str); 9] = [
@@ -63,7 +63,7 @@ fn memory(weir: &Path) -> Result<u64> {
     // As in packaging/systemd/weir.service.
     command.arg("run").arg(&file).arg("--socket").arg(&socket).env("MALLOC_ARENA_MAX", "1");
     command.stdin(Stdio::null()).stderr(Stdio::null());
-    let mut main = Running(command.spawn().context("cannot start `weir`")?);
+    let mut main = Process(command.spawn().context("cannot start `weir`")?);
     let start = Instant::now();
     while !socket.exists() {
         ensure!(main.0.try_wait()?.is_none(), "`weir run` has ended");
@@ -78,15 +78,4 @@ fn memory(weir: &Path) -> Result<u64> {
     };
     let private = of("Private_Clean:").zip(of("Private_Dirty:"));
     private.map(|(clean, dirty)| clean + dirty).context("the kernel does not say what memory it has")
-}
-
-/// Main, which ends with this.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ended = self.0.kill();
-        let _ended = self.0.wait();
-    }
 }
