@@ -2,12 +2,14 @@
 
 use std::cmp::Ordering;
 
+use clap::ValueEnum;
+
 use crate::model::{Row, as_f64};
 
 /// What the rows are sorted by. Largest first, but names from A to Z.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SortKey {
-    /// Name.
+    /// Name, from A to Z.
     Name,
     /// Share of processor time.
     Cpu,
@@ -17,9 +19,9 @@ pub enum SortKey {
     Limit,
     /// Messages a second.
     Messages,
-    /// Half of the requests were answered within this time.
+    /// Time within which half of the requests were answered.
     P50,
-    /// 99 of 100 requests were answered within this time.
+    /// Time within which 99 of 100 requests were answered.
     P99,
     /// Waiting messages.
     Inbox,
@@ -30,19 +32,6 @@ pub enum SortKey {
 }
 
 impl SortKey {
-    const ALL: [Self; 10] = [
-        Self::Name,
-        Self::Cpu,
-        Self::Memory,
-        Self::Limit,
-        Self::Messages,
-        Self::P50,
-        Self::P99,
-        Self::Inbox,
-        Self::Lost,
-        Self::Restarts,
-    ];
-
     /// As the title names it.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -77,11 +66,11 @@ impl SortKey {
     }
 
     pub(crate) fn next(self) -> Self {
-        Self::after(Self::ALL.into_iter(), self)
+        Self::after(Self::value_variants().iter().copied(), self)
     }
 
     pub(crate) fn previous(self) -> Self {
-        Self::after(Self::ALL.into_iter().rev(), self)
+        Self::after(Self::value_variants().iter().copied().rev(), self)
     }
 
     fn after(keys: impl Iterator<Item = Self> + Clone, key: Self) -> Self {
@@ -176,7 +165,7 @@ mod tests {
     #[test]
     fn each_key_follows_another_and_all_come_around() {
         let mut key = SortKey::Cpu;
-        for _ in SortKey::ALL {
+        for _ in SortKey::value_variants() {
             assert_eq!(key.next().previous(), key);
             key = key.next();
         }

@@ -2,7 +2,7 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
 use weir_top::SortKey;
 
 use super::Target;
@@ -26,7 +26,7 @@ pub(crate) struct TopArgs {
     pub(crate) interval: Duration,
     /// Sort by this, largest first
     #[arg(long, value_name = "WHAT", default_value = "cpu")]
-    pub(crate) sort: TopSort,
+    pub(crate) sort: SortKey,
     /// Show only extensions and peers with this text in their name or state
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub(crate) filter: String,
@@ -35,47 +35,6 @@ pub(crate) struct TopArgs {
     pub(crate) no_color: bool,
     #[command(flatten)]
     pub(crate) target: Target,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum TopSort {
-    /// Name, from A to Z
-    Name,
-    /// Share of processor time
-    Cpu,
-    /// Bytes of memory in use
-    Memory,
-    /// Memory in use as a part of its limit
-    Limit,
-    /// Messages a second
-    Messages,
-    /// Time within which half of the requests were answered
-    P50,
-    /// Time within which 99 of 100 requests were answered
-    P99,
-    /// Waiting messages
-    Inbox,
-    /// Lost messages
-    Lost,
-    /// Number of restarts
-    Restarts,
-}
-
-impl From<TopSort> for SortKey {
-    fn from(sort: TopSort) -> Self {
-        match sort {
-            TopSort::Name => Self::Name,
-            TopSort::Cpu => Self::Cpu,
-            TopSort::Memory => Self::Memory,
-            TopSort::Limit => Self::Limit,
-            TopSort::Messages => Self::Messages,
-            TopSort::P50 => Self::P50,
-            TopSort::P99 => Self::P99,
-            TopSort::Inbox => Self::Inbox,
-            TopSort::Lost => Self::Lost,
-            TopSort::Restarts => Self::Restarts,
-        }
-    }
 }
 
 fn interval(text: &str) -> Result<Duration, String> {

@@ -33,7 +33,7 @@ pub(crate) fn top(TopArgs { interval, sort, filter, no_color, target }: TopArgs)
     // A Main that is not there is an error of the command. Later, the view says it and tries again.
     client::block_on(async { Client::connect_to(&socket).await.map(drop) })?;
     let color = !no_color && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let top = Top::new(Options { interval, sort: sort.into(), filter, color });
+    let top = Top::new(Options { interval, sort, filter, color });
     outside::watch(top.outside())?;
     // The terminal is given back before the process stops. `TSTP` is heard from outside, too, and so stops nothing.
     let suspend = || {

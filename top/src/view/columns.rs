@@ -12,7 +12,8 @@ use super::{
 };
 use crate::{model::Row, sort::SortKey};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// In the order of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Column {
     Name,
     State,
@@ -30,22 +31,6 @@ pub(super) enum Column {
 
 /// The narrowest names, with their mark.
 const MIN_NAME: u16 = 14;
-
-/// As they stand in a line.
-const ALL: [Column; 12] = [
-    Column::Name,
-    Column::State,
-    Column::Cpu,
-    Column::CpuHistory,
-    Column::Limit,
-    Column::Memory,
-    Column::Messages,
-    Column::P50,
-    Column::P99,
-    Column::Inbox,
-    Column::Lost,
-    Column::Restarts,
-];
 
 /// Those that a narrow terminal keeps come first.
 const BY_IMPORTANCE: [Column; 12] = [
@@ -66,7 +51,7 @@ const BY_IMPORTANCE: [Column; 12] = [
 /// The columns that fit, as they stand in a line, with their widths. That of `sort` is always among them. Names get
 /// what is left, up to `longest_name`.
 pub(super) fn fitting(width: u16, sort: SortKey, longest_name: u16) -> Vec<(Column, u16)> {
-    let sorted = ALL.into_iter().find(|column| column.sort() == Some(sort));
+    let sorted = BY_IMPORTANCE.into_iter().find(|column| column.sort() == Some(sort));
     let mut chosen = vec![Column::Name];
     let mut used = MIN_NAME;
     for column in sorted.into_iter().chain(BY_IMPORTANCE) {
@@ -78,10 +63,8 @@ pub(super) fn fitting(width: u16, sort: SortKey, longest_name: u16) -> Vec<(Colu
     }
     let name = MIN_NAME.saturating_add(width.saturating_sub(used)).min(longest_name.max(MIN_NAME));
     let width_of = |column: Column| if column == Column::Name { name.min(width) } else { column.width() };
-    ALL.into_iter()
-        .filter(|column| chosen.contains(column))
-        .map(|column| (column, width_of(column)))
-        .collect()
+    chosen.sort_unstable();
+    chosen.into_iter().map(|column| (column, width_of(column))).collect()
 }
 
 impl Column {
