@@ -4,6 +4,20 @@
 //! what was read; [`FromPeer`] and [`FromMain`] decode what it gives, and encode whole frames. Strings are borrowed, and a
 //! payload of [`SHARED_MIN`] bytes or more shares the memory that it was read into.
 
+/// A constant of each kind of frame, and `name`, which gives a kind's name in the specification.
+macro_rules! kinds {
+    ($($name:ident = $kind:literal;)*) => {
+        $(const $name: u8 = $kind;)*
+
+        fn name(kind: u8) -> Option<&'static str> {
+            Some(match kind {
+                $($name => stringify!($name),)*
+                _ => return None,
+            })
+        }
+    };
+}
+
 mod error;
 mod from_main;
 mod from_peer;

@@ -5,17 +5,19 @@ use weir_names::{Error, TraceContext};
 
 use super::{FrameError, message_error::Parts, read::Fields, write};
 
-const WELCOME: u8 = 0x81;
-const CLOSE: u8 = 0x82;
-const ANSWER: u8 = 0x90;
-const ERROR: u8 = 0x91;
-const REQUEST: u8 = 0xa0;
-const GIVEN_UP: u8 = 0xa1;
-const EVENT: u8 = 0xa2;
-const JOB: u8 = 0xa3;
-const DROPPED: u8 = 0xa4;
-const NO_JOBS: u8 = 0xa5;
-const TRACE: u8 = 0xa6;
+kinds! {
+    WELCOME = 0x81;
+    CLOSE = 0x82;
+    ANSWER = 0x90;
+    ERROR = 0x91;
+    REQUEST = 0xa0;
+    GIVEN_UP = 0xa1;
+    EVENT = 0xa2;
+    JOB = 0xa3;
+    DROPPED = 0xa4;
+    NO_JOBS = 0xa5;
+    TRACE = 0xa6;
+}
 
 /// Bytes of a CLOSE's text, so that it fits a frame before the welcome.
 const CLOSE_TEXT_MAX: usize = 400;
@@ -275,21 +277,4 @@ impl<'a> FromMain<'a> {
         };
         name(kind).unwrap_or_default()
     }
-}
-
-fn name(kind: u8) -> Option<&'static str> {
-    Some(match kind {
-        WELCOME => "WELCOME",
-        CLOSE => "CLOSE",
-        ANSWER => "ANSWER",
-        ERROR => "ERROR",
-        REQUEST => "REQUEST",
-        GIVEN_UP => "GIVEN_UP",
-        EVENT => "EVENT",
-        JOB => "JOB",
-        DROPPED => "DROPPED",
-        NO_JOBS => "NO_JOBS",
-        TRACE => "TRACE",
-        _ => return None,
-    })
 }

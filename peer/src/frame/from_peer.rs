@@ -5,24 +5,26 @@ use weir_names::{Error, HandlerError, TraceContext};
 
 use super::{FrameError, message_error::Parts, read::Fields, write};
 
-const HELLO: u8 = 0x01;
-const CALL: u8 = 0x10;
-const CANCEL: u8 = 0x11;
-const PUBLISH: u8 = 0x12;
-const SUBSCRIBE: u8 = 0x13;
-const UNSUBSCRIBE: u8 = 0x14;
-const PUT: u8 = 0x15;
-const TAKE: u8 = 0x16;
-const DONE: u8 = 0x17;
-const RETURN: u8 = 0x18;
-const SERVE: u8 = 0x19;
-const REPLY: u8 = 0x1a;
-const FAIL: u8 = 0x1b;
-const CREDIT: u8 = 0x1c;
-const TRACE: u8 = 0x1d;
-const DESCRIBE: u8 = 0x1e;
-const COUNTED: u8 = 0x1f;
-const REFUSE: u8 = 0x20;
+kinds! {
+    HELLO = 0x01;
+    CALL = 0x10;
+    CANCEL = 0x11;
+    PUBLISH = 0x12;
+    SUBSCRIBE = 0x13;
+    UNSUBSCRIBE = 0x14;
+    PUT = 0x15;
+    TAKE = 0x16;
+    DONE = 0x17;
+    RETURN = 0x18;
+    SERVE = 0x19;
+    REPLY = 0x1a;
+    FAIL = 0x1b;
+    CREDIT = 0x1c;
+    TRACE = 0x1d;
+    DESCRIBE = 0x1e;
+    COUNTED = 0x1f;
+    REFUSE = 0x20;
+}
 
 /// The first bytes of a HELLO.
 const MAGIC: [u8; 4] = *b"WEIR";
@@ -395,28 +397,4 @@ impl<'a> Hello<'a> {
             write::str8(out, self.token.unwrap_or_default());
         });
     }
-}
-
-fn name(kind: u8) -> Option<&'static str> {
-    Some(match kind {
-        HELLO => "HELLO",
-        CALL => "CALL",
-        CANCEL => "CANCEL",
-        PUBLISH => "PUBLISH",
-        SUBSCRIBE => "SUBSCRIBE",
-        UNSUBSCRIBE => "UNSUBSCRIBE",
-        PUT => "PUT",
-        TAKE => "TAKE",
-        DONE => "DONE",
-        RETURN => "RETURN",
-        SERVE => "SERVE",
-        REPLY => "REPLY",
-        FAIL => "FAIL",
-        CREDIT => "CREDIT",
-        TRACE => "TRACE",
-        DESCRIBE => "DESCRIBE",
-        COUNTED => "COUNTED",
-        REFUSE => "REFUSE",
-        _ => return None,
-    })
 }
