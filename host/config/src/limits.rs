@@ -9,6 +9,7 @@ mod value;
 
 use std::time::Duration;
 
+pub(super) use self::key::Number;
 use self::source::Sources;
 pub use self::{
     fixed::{FixedLimits, INTERPRETED},

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use weir_metrics::nanoseconds;
-
 use crate::{
     LimitKey, TIMEOUT,
+    limits::Number,
     shape::{Shape, bytes},
 };
 
@@ -80,67 +79,28 @@ pub(crate) struct PeerLimitKey {
     pub(crate) set: fn(&mut PeerSessionLimits, u64),
 }
 
-/// All limits of a peer's sessions. Those that an extension has too have its ranges.
-pub(crate) static PEER_LIMIT_KEYS: [PeerLimitKey; 9] = [
-    PeerLimitKey {
-        name: "sessions",
-        shape: Shape::Count(1..=4096),
-        get: |limits| Some(limits.sessions.into()),
-        set: |limits, value| limits.sessions = small(value),
-    },
-    PeerLimitKey {
-        name: "in-flight",
-        shape: LimitKey::IN_FLIGHT.shape,
-        get: |limits| Some(limits.in_flight.into()),
-        set: |limits, value| limits.in_flight = small(value),
-    },
-    PeerLimitKey {
-        name: "message-size",
-        shape: LimitKey::MESSAGE_SIZE.shape,
-        get: |limits| Some(limits.message_size),
-        set: |limits, value| limits.message_size = value,
-    },
-    PeerLimitKey {
-        name: "message-rate",
-        shape: Shape::Count(1..=1_000_000),
-        get: |limits| Some(limits.message_rate.into()),
-        set: |limits, value| limits.message_rate = small(value),
-    },
-    PeerLimitKey {
-        name: "subscriptions",
-        shape: Shape::Count(1..=4096),
-        get: |limits| Some(limits.subscriptions.into()),
-        set: |limits, value| limits.subscriptions = small(value),
-    },
-    PeerLimitKey {
-        name: "inbox.messages",
-        shape: LimitKey::INBOX_MESSAGES.shape,
-        get: |limits| Some(limits.inbox_messages.into()),
-        set: |limits, value| limits.inbox_messages = small(value),
-    },
-    PeerLimitKey {
-        name: "inbox.bytes",
-        shape: LimitKey::INBOX_BYTES.shape,
-        get: |limits| Some(limits.inbox_bytes),
-        set: |limits, value| limits.inbox_bytes = value,
-    },
-    PeerLimitKey {
-        name: "request-timeout",
-        shape: Shape::Time(TIMEOUT),
-        get: |limits| limits.request_timeout.map(nanoseconds),
-        set: |limits, value| limits.request_timeout = Some(Duration::from_nanos(value)),
-    },
-    PeerLimitKey {
-        name: "stall-timeout",
-        shape: Shape::Time(TIMEOUT),
-        get: |limits| Some(nanoseconds(limits.stall_timeout)),
-        set: |limits, value| limits.stall_timeout = Duration::from_nanos(value),
-    },
-];
+macro_rules! limits {
+    ($($name:literal $field:ident: $shape:expr;)*) => {
+        /// All limits of a peer's sessions. Those that an extension has too have its ranges.
+        pub(crate) static PEER_LIMIT_KEYS: [PeerLimitKey; [$($name),*].len()] = [$(PeerLimitKey {
+            name: $name,
+            shape: $shape,
+            get: |limits| limits.$field.number(),
+            set: |limits, value| limits.$field = Number::of(value),
+        }),*];
+    };
+}
 
-/// A value that its range keeps small.
-fn small(value: u64) -> u32 {
-    u32::try_from(value).unwrap_or(u32::MAX)
+limits! {
+    "sessions" sessions: Shape::Count(1..=4096);
+    "in-flight" in_flight: LimitKey::IN_FLIGHT.shape;
+    "message-size" message_size: LimitKey::MESSAGE_SIZE.shape;
+    "message-rate" message_rate: Shape::Count(1..=1_000_000);
+    "subscriptions" subscriptions: Shape::Count(1..=4096);
+    "inbox.messages" inbox_messages: LimitKey::INBOX_MESSAGES.shape;
+    "inbox.bytes" inbox_bytes: LimitKey::INBOX_BYTES.shape;
+    "request-timeout" request_timeout: Shape::Time(TIMEOUT);
+    "stall-timeout" stall_timeout: Shape::Time(TIMEOUT);
 }
 
 #[cfg(test)]
