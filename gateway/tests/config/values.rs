@@ -1,6 +1,6 @@
 //! Defaults, all keys at once, and configurations made in Rust.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, fs, time::Duration};
 
 use weir_gateway::{Alias, Listen, TlsConfig, WhenSlow};
 

@@ -9,12 +9,17 @@ mod hostile;
 mod keys;
 mod peers;
 mod queues;
+mod refused;
 mod restart;
 mod rust;
 
 use std::path::{Path, PathBuf};
 
+use self::refused::{assert_golden, parse_error};
 use super::{Config, ConfigErrors, Loader, environment::Environment, file, shape::Shape};
+
+/// Fewer than there are broken files.
+const FEWEST: usize = 20;
 
 fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/config")
@@ -39,16 +44,4 @@ fn written(size: u64) -> String {
     let text = shape.text(size);
     assert_eq!(shape.number_in(&text), Some(size), "{text}");
     text
-}
-
-fn parse_error(text: &str) -> String {
-    parse(text).unwrap_err().to_string()
-}
-
-fn assert_golden(name: &str, text: &str) {
-    let mut settings = insta::Settings::new();
-    settings.set_snapshot_path(golden());
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
-    settings.bind(|| insta::assert_snapshot!(name, text));
 }

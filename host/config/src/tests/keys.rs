@@ -1,103 +1,15 @@
 //! Tests of every key, from the list that the reader makes.
 
+mod every;
+mod shapes;
+
 use std::fs;
 
 use bytesize::ByteSize;
 
+use self::every::{report, split};
 use super::*;
 use crate::{LIMIT_KEYS, Limits, section::KnownKey, shape::Shape};
-
-#[test]
-fn a_misspelt_key_is_refused_and_the_right_one_suggested() {
-    let mut report = String::new();
-    for key in keys() {
-        let (_, name) = split(&key.path);
-        let mut misspelt = name.to_owned();
-        misspelt.remove(name.len() / 2);
-        let error = parse_error(&document(&key.path, &misspelt, valid(&key).as_deref().unwrap_or("{}")));
-        assert!(error.contains(&format!("did you mean `{name}`?")), "{error}");
-        report.push_str(&format!("# {}\n{error}\n\n", key.path));
-    }
-    assert_golden("keys-misspelt", &report);
-}
-
-#[test]
-fn a_value_of_the_wrong_type_is_refused() {
-    let report = report(|key| {
-        let wrong: &[&str] = match &key.shape {
-            Shape::Flag => &["1", "\"yes\""],
-            Shape::Count(_) => &["\"5\"", "1.5", "nan"],
-            Shape::Size(_) => &["true", "1.5", "nan"],
-            Shape::Time(_) => &["5", "[]"],
-            Shape::Share(_) => &["5", "0.05", "nan"],
-            Shape::Text(_) => &["5"],
-            Shape::Texts(_) => &["\"a\"", "[5]"],
-            Shape::TextsAndTables(_) => &["\"a\"", "{}", "[5]", "[[]]"],
-            Shape::Values | Shape::ValuesAndTables => &["\"a\"", "{ a = [] }"],
-            Shape::Table => &["5", "[]"],
-            Shape::Tables => &["5", "{}", "[5]"],
-            Shape::Named | Shape::NamedTexts(_) | Shape::NamedTextsAndTables(_) => &["5", "[]", "{ a = 5 }"],
-        };
-        wrong.iter().map(ToString::to_string).collect()
-    });
-    assert_golden("keys-wrong-type", &report);
-}
-
-#[test]
-fn a_value_out_of_range_is_refused() {
-    let report = report(|key| match &key.shape {
-        Shape::Count(range) => {
-            let below = range.start().checked_sub(1);
-            let around = below.into_iter().chain([range.end() + 1]).map(|number| number.to_string());
-            ["-1".to_owned()].into_iter().chain(around).chain(["99999999999999999999".to_owned()]).collect()
-        }
-        Shape::Size(range) => vec![
-            "0".to_owned(),
-            "-1".to_owned(),
-            (range.start() - 1).to_string(),
-            (range.end() + 1).to_string(),
-            format!("\"{}\"", written(range.start() - 1)),
-            format!("\"{}\"", written(range.end() + 1)),
-            "\"99999999999999999999 GiB\"".to_owned(),
-            "\"much\"".to_owned(),
-        ],
-        Shape::Time(range) => vec![
-            "\"0s\"".to_owned(),
-            "\"-1s\"".to_owned(),
-            "\"999us 999ns\"".to_owned(),
-            format!("\"{} 1ns\"", humantime::format_duration(*range.end())),
-            format!("\"{}h\"", range.end().as_secs() / 3600 + 1),
-            "\"99999999999999999999s\"".to_owned(),
-            "\"soon\"".to_owned(),
-        ],
-        Shape::Share(_) => ["0%", "-5%", "0.09%", "100.01%", "99999999999999999999%", "nan%", "5"]
-            .map(|share| format!("\"{share}\""))
-            .to_vec(),
-        Shape::Text(_) => vec![r#""\u0000""#.to_owned(), "\"\"".to_owned()],
-        Shape::Texts(_) | Shape::TextsAndTables(_) => vec![r#"["\u0000"]"#.to_owned()],
-        Shape::Values | Shape::ValuesAndTables => {
-            vec!["{ a = nan }".to_owned(), "{ a = 99999999999999999999 }".to_owned()]
-        }
-        // Every value of the type is valid, or the keys within are tested.
-        Shape::Flag | Shape::Table | Shape::Tables | Shape::Named => Vec::new(),
-        Shape::NamedTexts(_) | Shape::NamedTextsAndTables(_) => vec![r#"{ a = "\u0000" }"#.to_owned()],
-    });
-    assert_golden("keys-out-of-range", &report);
-}
-
-#[test]
-fn every_key_changes_the_configuration() {
-    for key in keys() {
-        let Some(value) = valid(&key) else {
-            continue;
-        };
-        let (_, name) = split(&key.path);
-        let with = parse(&document(&key.path, name, &value)).unwrap();
-        // The document sets required keys itself.
-        let without = parse(&document(&key.path, "", "")).unwrap();
-        assert_ne!(with, without, "{}", key.path);
-    }
-}
 
 #[test]
 fn every_field_of_the_configuration_has_a_key() {
@@ -181,19 +93,6 @@ fn keys() -> Vec<KnownKey> {
     let keys = Loader::new().keys();
     assert!(keys.len() > 40, "{keys:?}");
     keys
-}
-
-fn report(values: impl Fn(&KnownKey) -> Vec<String>) -> String {
-    let mut report = String::new();
-    for key in keys() {
-        let (_, name) = split(&key.path);
-        for value in values(&key) {
-            let error = parse_error(&document(&key.path, name, &value));
-            assert!(error.contains(&format!("`{name}")) || error.contains(&format!(".{name}")), "{error}");
-            report.push_str(&format!("# {} = {value}\n{error}\n\n", key.path));
-        }
-    }
-    report
 }
 
 /// A value that is neither the default nor in [`document`]. `None` for tables.
@@ -297,8 +196,4 @@ fn document(path: &str, name: &str, value: &str) -> String {
         }
         _ => format!("{table}{entries}"),
     }
-}
-
-fn split(path: &str) -> (&str, &str) {
-    path.rsplit_once('.').unwrap_or(("", path))
 }

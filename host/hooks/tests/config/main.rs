@@ -3,15 +3,19 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod keys;
+#[path = "../../../config/src/tests/refused.rs"]
+mod refused;
 mod values;
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use weir_config::{Config, ConfigErrors, Loader};
 use weir_hooks::HooksConfig;
+
+use self::refused::{assert_golden, parse_error};
+
+/// Fewer than there are broken files.
+const FEWEST: usize = 8;
 
 fn loader() -> Loader {
     Loader::new().section::<HooksConfig>()
@@ -23,32 +27,6 @@ fn golden() -> PathBuf {
 
 fn parse(text: &str) -> Result<Config, ConfigErrors> {
     loader().parse(text, "weir.toml", &golden())
-}
-
-fn parse_error(text: &str) -> String {
-    parse(text).unwrap_err().to_string()
-}
-
-fn assert_golden(name: &str, text: &str) {
-    let mut settings = insta::Settings::new();
-    settings.set_snapshot_path(golden());
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
-    settings.bind(|| insta::assert_snapshot!(name, text));
-}
-
-#[test]
-fn every_broken_file_is_refused_with_its_golden_message() {
-    let mut cases = 0;
-    for entry in fs::read_dir(golden()).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "toml") {
-            let errors = parse_error(&fs::read_to_string(&path).unwrap());
-            assert_golden(path.file_stem().unwrap().to_str().unwrap(), &errors);
-            cases += 1;
-        }
-    }
-    assert!(cases > 8, "{cases}");
 }
 
 #[test]

@@ -1,0 +1,64 @@
+//! Tests of every key, by the shape of its value. Tests of hooks include this file, too.
+
+use super::*;
+
+#[test]
+fn a_value_of_the_wrong_type_is_refused() {
+    let report = report(|key| match &key.shape {
+        Shape::Flag => vec!["1", "\"yes\""],
+        Shape::Count(_) => vec!["\"5\"", "1.5", "nan"],
+        Shape::Size(_) => vec!["true", "1.5", "nan"],
+        Shape::Time(_) => vec!["5", "[]"],
+        Shape::Share(_) => vec!["5", "0.05", "nan"],
+        Shape::Text(_) => vec!["5"],
+        Shape::Texts(_) => vec!["\"a\"", "[5]"],
+        Shape::TextsAndTables(_) => vec!["\"a\"", "{}", "[5]", "[[]]"],
+        Shape::Values | Shape::ValuesAndTables => vec!["\"a\"", "{ a = [] }"],
+        Shape::Table => vec!["5", "[]"],
+        Shape::Tables => vec!["5", "{}", "[5]"],
+        Shape::Named | Shape::NamedTexts(_) | Shape::NamedTextsAndTables(_) => vec!["5", "[]", "{ a = 5 }"],
+    });
+    assert_golden("keys-wrong-type", &report);
+}
+
+#[test]
+fn a_value_out_of_range_is_refused() {
+    let report = report(|key| match &key.shape {
+        Shape::Count(range) => {
+            let below = range.start().checked_sub(1);
+            let around = below.into_iter().chain([range.end() + 1]).map(|number| number.to_string());
+            ["-1".to_owned()].into_iter().chain(around).chain(["99999999999999999999".to_owned()]).collect()
+        }
+        Shape::Size(range) => vec![
+            "0".to_owned(),
+            "-1".to_owned(),
+            (range.start() - 1).to_string(),
+            (range.end() + 1).to_string(),
+            format!("\"{}\"", written(range.start() - 1)),
+            format!("\"{}\"", written(range.end() + 1)),
+            "\"99999999999999999999 GiB\"".to_owned(),
+            "\"much\"".to_owned(),
+        ],
+        Shape::Time(range) => vec![
+            "\"0s\"".to_owned(),
+            "\"-1s\"".to_owned(),
+            "\"999us 999ns\"".to_owned(),
+            format!("\"{} 1ns\"", humantime::format_duration(*range.end())),
+            format!("\"{}h\"", range.end().as_secs() / 3600 + 1),
+            "\"99999999999999999999s\"".to_owned(),
+            "\"soon\"".to_owned(),
+        ],
+        Shape::Share(_) => ["0%", "-5%", "0.09%", "100.01%", "99999999999999999999%", "nan%", "5"]
+            .map(|share| format!("\"{share}\""))
+            .to_vec(),
+        Shape::Text(_) => vec![r#""\u0000""#.to_owned(), "\"\"".to_owned()],
+        Shape::Texts(_) | Shape::TextsAndTables(_) => vec![r#"["\u0000"]"#.to_owned()],
+        Shape::Values | Shape::ValuesAndTables => {
+            vec!["{ a = nan }".to_owned(), "{ a = 99999999999999999999 }".to_owned()]
+        }
+        // Every value of the type is valid, or the keys within are tested.
+        Shape::Flag | Shape::Table | Shape::Tables | Shape::Named => Vec::new(),
+        Shape::NamedTexts(_) | Shape::NamedTextsAndTables(_) => vec![r#"{ a = "\u0000" }"#.to_owned()],
+    });
+    assert_golden("keys-out-of-range", &report);
+}
