@@ -7,10 +7,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use serde::Deserialize;
 use serde_json::Value;
 use tempfile::NamedTempFile;
+use wasmparser::BinaryReader;
 use weir_host::{
     component::Manifest,
     openrpc::{self, Document},
@@ -78,40 +79,23 @@ pub(super) fn embed(component: &Path, sections: &[Section]) -> anyhow::Result<()
 
 /// The component with one custom section of this name, at its end.
 fn replace(component: &[u8], name: &str, contents: &[u8]) -> anyhow::Result<Vec<u8>> {
-    let Some((header, mut rest)) = component.split_at_checked(HEADER) else { bail!("it is too short") };
-    if !header.starts_with(b"\0asm") {
-        bail!("it does not start with `\\0asm`");
-    }
+    let mut reader = BinaryReader::new(component, 0);
+    let header = reader.read_bytes(HEADER).ok().context("it is too short")?;
+    ensure!(header.starts_with(b"\0asm"), "it does not start with `\\0asm`");
     let mut replaced = header.to_vec();
-    while let Some((id, after_id)) = rest.split_first() {
-        let (size, body) = number(after_id).context("a section has no size")?;
-        let (body, after) = body.split_at_checked(size).context("a section is cut off")?;
-        let is_older = *id == CUSTOM
-            && number(body).is_some_and(|(length, named)| named.get(..length) == Some(name.as_bytes()));
-        if !is_older {
-            let (whole, _) =
-                rest.split_at_checked(rest.len() - after.len()).context("a section is cut off")?;
-            replaced.extend_from_slice(whole);
+    while !reader.eof() {
+        let start = reader.current_position();
+        let id = reader.read_u8()?;
+        let mut body = reader.read_reader().ok().context("a section is cut off")?;
+        if id != CUSTOM || body.read_string().ok() != Some(name) {
+            replaced.extend_from_slice(component.get(start..reader.current_position()).unwrap_or_default());
         }
-        rest = after;
     }
     let body = [&leb128(name.len()), name.as_bytes(), contents].concat();
     replaced.push(CUSTOM);
     replaced.extend(leb128(body.len()));
     replaced.extend(body);
     Ok(replaced)
-}
-
-/// The number (LEB128, 32 bits) at the start of `bytes`, and what follows it.
-fn number(bytes: &[u8]) -> Option<(usize, &[u8])> {
-    let mut value = 0_u64;
-    for (index, byte) in bytes.iter().enumerate().take(5) {
-        value |= u64::from(byte & 0x7f) << (7 * index);
-        if byte & 0x80 == 0 {
-            return Some((usize::try_from(value).ok()?, bytes.get(index + 1..)?));
-        }
-    }
-    None
 }
 
 fn leb128(mut value: usize) -> Vec<u8> {
