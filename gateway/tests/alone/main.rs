@@ -8,6 +8,7 @@
 mod app;
 mod churn;
 mod memory;
+#[path = "../../../host/peer-socket/tests/alone/process.rs"]
 mod process;
 #[path = "../gateway/support.rs"]
 #[allow(dead_code, reason = "the other tests use the rest")]
