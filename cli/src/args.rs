@@ -46,7 +46,7 @@ pub(crate) use self::{
 pub(crate) use self::{
     hooks::{HooksCommand, HooksRunArgs},
     logs::LogsArgs,
-    main_choice::Target,
+    main_choice::{Asked, Target},
     metrics::MetricsArgs,
     peers::{EndArgs, PeersArgs, PeersCommand, TokenArgs},
     trace::TraceArgs,
@@ -297,11 +297,8 @@ pub(crate) struct PsArgs {
     /// List again every two seconds, until Main ends
     #[arg(short, long, conflicts_with = "json")]
     pub(crate) watch: bool,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) asked: Asked,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -338,11 +335,8 @@ pub(crate) struct IdArgs {
     #[arg(value_name = "ID")]
     #[arg(add = ArgValueCompleter::new(complete::extension))]
     pub(crate) id: String,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) asked: Asked,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -362,11 +356,8 @@ pub(crate) struct ReloadArgs {
     #[arg(value_name = "ID")]
     #[arg(add = ArgValueCompleter::new(complete::extension))]
     pub(crate) id: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) asked: Asked,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -384,11 +375,8 @@ pub(crate) struct PlanArgs {
     #[arg(value_name = "ID")]
     #[arg(add = ArgValueCompleter::new(complete::extension))]
     pub(crate) id: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) asked: Asked,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -411,11 +399,8 @@ pub(crate) struct LimitsArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["socket", "config"])]
     pub(crate) file: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) asked: Asked,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -479,11 +464,8 @@ pub(crate) struct PublishArgs {
     #[arg(long, value_name = "ID")]
     #[arg(add = ArgValueCompleter::new(complete::extension))]
     pub(crate) to: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) asked: Asked,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::{
-    args::{IdArgs, OrderArgs, PsArgs, PsSort, ReloadArgs, ShutdownArgs, Target},
+    args::{Asked, IdArgs, OrderArgs, PsArgs, PsSort, ReloadArgs, ShutdownArgs},
     client::{self, Client, Patience, Refused, Route, Unreachable},
     exit::{self, Said},
     locate, model,
@@ -27,8 +27,8 @@ const WATCH_PAUSE: Duration = Duration::from_secs(2);
 const CLEAR: &str = "\x1b[2J\x1b[H";
 
 pub(crate) async fn ps(args: PsArgs) -> anyhow::Result<()> {
-    if args.json {
-        let mut client = Client::connect(&args.target).await?;
+    if args.asked.json {
+        let mut client = Client::connect(&args.asked.target).await?;
         let mut all: Value = of_all(&mut client).await?;
         if args.failures {
             return output::json(&json!({ "failures": failures(&all) }));
@@ -40,7 +40,7 @@ pub(crate) async fn ps(args: PsArgs) -> anyhow::Result<()> {
     }
     let before = if args.watch && output::is_terminal() { CLEAR } else { "" };
     loop {
-        let mut client = Client::connect(&args.target).await?;
+        let mut client = Client::connect(&args.asked.target).await?;
         let model::Extensions { mut extensions } = of_all(&mut client).await?;
         sort(&mut extensions, args.sort);
         let text = if args.failures {
@@ -88,9 +88,9 @@ fn sort(extensions: &mut [model::Extension], by: Option<PsSort>) {
 }
 
 pub(crate) async fn status(args: IdArgs) -> anyhow::Result<()> {
-    let mut client = Client::connect(&args.target).await?;
+    let mut client = Client::connect(&args.asked.target).await?;
     let route = Route::named(&["extensions", &args.id])?;
-    if args.json {
+    if args.asked.json {
         return output::json(&client.get::<Value>(&route).await?);
     }
     let extension = client.get(&route).await?;
@@ -99,9 +99,9 @@ pub(crate) async fn status(args: IdArgs) -> anyhow::Result<()> {
 }
 
 pub(crate) async fn history(args: IdArgs) -> anyhow::Result<()> {
-    let mut client = Client::connect(&args.target).await?;
+    let mut client = Client::connect(&args.asked.target).await?;
     let route = Route::named(&["extensions", &args.id, "history"])?;
-    if args.json {
+    if args.asked.json {
         return output::json(&client.get::<Value>(&route).await?);
     }
     let model::History { history } = client.get(&route).await?;
@@ -120,15 +120,15 @@ pub(crate) async fn restart(args: OrderArgs) -> anyhow::Result<()> {
     orders(args, "restart").await
 }
 
-pub(crate) async fn reload(ReloadArgs { id, json, target }: ReloadArgs) -> anyhow::Result<()> {
+pub(crate) async fn reload(ReloadArgs { id, asked }: ReloadArgs) -> anyhow::Result<()> {
     match id {
-        Some(id) => order(&mut Client::connect(&target).await?, &id, "reload", json).await,
-        None => apply(&target, json).await,
+        Some(id) => order(&mut Client::connect(&asked.target).await?, &id, "reload", asked.json).await,
+        None => apply(asked).await,
     }
 }
 
-async fn apply(target: &Target, json: bool) -> anyhow::Result<()> {
-    let mut client = Client::connect(target).await?;
+async fn apply(Asked { json, target }: Asked) -> anyhow::Result<()> {
+    let mut client = Client::connect(&target).await?;
     let route = Route::new(&["reload"]);
     let body = client.ask(Method::POST, &route, Bytes::new(), Patience::WhileMainAnswers).await?;
     let report: model::Reloaded = read(&body)?;

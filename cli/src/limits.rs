@@ -21,9 +21,9 @@ pub(crate) async fn limits(args: LimitsArgs) -> anyhow::Result<()> {
     }
     let report = match &args.file {
         Some(file) => configured(file, id).await?,
-        None => running(&args.target, id).await?,
+        None => running(&args.asked.target, id).await?,
     };
-    if args.json {
+    if args.asked.json {
         return output::json(&report);
     }
     let report = serde_json::from_value(report)

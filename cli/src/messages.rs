@@ -53,9 +53,9 @@ pub(crate) async fn call(args: CallArgs) -> anyhow::Result<()> {
 pub(crate) async fn publish(args: PublishArgs) -> anyhow::Result<()> {
     let route = Route::named(&["publish", &args.topic])?.with("to", args.to.as_deref());
     let payload = payload(args.payload.as_deref())?;
-    let mut client = Client::connect(&args.target).await?;
+    let mut client = Client::connect(&args.asked.target).await?;
     let answer = client.ask(Method::POST, &route, payload, Patience::WhileMainAnswers).await?;
-    if args.json {
+    if args.asked.json {
         return output::json(&serde_json::from_slice::<Value>(&answer)?);
     }
     output::line(&received(&serde_json::from_slice(&answer)?))

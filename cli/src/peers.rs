@@ -11,7 +11,7 @@ use weir_host::{
 };
 
 use crate::{
-    args::{EndArgs, PeersArgs, PeersCommand, Target, TokenArgs},
+    args::{Asked, EndArgs, PeersArgs, PeersCommand, TokenArgs},
     chance::random,
     client::{self, Client, Patience, Route},
     configuration,
@@ -27,15 +27,15 @@ const PREFIX: &str = "weir_";
 /// Too many to guess.
 const RANDOM_BYTES: usize = 32;
 
-pub(crate) fn peers(PeersArgs { command, json, target }: PeersArgs) -> anyhow::Result<()> {
+pub(crate) fn peers(PeersArgs { command, asked }: PeersArgs) -> anyhow::Result<()> {
     match command {
-        None => client::block_on(list(target, json)),
+        None => client::block_on(list(asked)),
         Some(PeersCommand::End(args)) => client::block_on(end(args)),
         Some(PeersCommand::Token(args)) => token(&args),
     }
 }
 
-async fn list(target: Target, json: bool) -> anyhow::Result<()> {
+async fn list(Asked { json, target }: Asked) -> anyhow::Result<()> {
     let mut client = Client::connect(&target).await?;
     let route = Route::new(&["peers"]);
     if json {
@@ -45,7 +45,7 @@ async fn list(target: Target, json: bool) -> anyhow::Result<()> {
     output::write(tables::peers(&peers, std::time::SystemTime::now()).as_bytes())
 }
 
-async fn end(EndArgs { session, json, target }: EndArgs) -> anyhow::Result<()> {
+async fn end(EndArgs { session, asked: Asked { json, target } }: EndArgs) -> anyhow::Result<()> {
     let mut client = Client::connect(&target).await?;
     let route = Route::new(&["peers", "sessions", &session.to_string(), "end"]);
     let answer = client.ask(Method::POST, &route, Bytes::new(), Patience::Query).await?;

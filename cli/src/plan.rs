@@ -5,7 +5,7 @@ use hyper::Method;
 use serde_json::Value;
 
 use crate::{
-    args::PlanArgs,
+    args::{Asked, PlanArgs},
     client::{Client, Patience, Route},
     control::read,
     exit::Said,
@@ -18,7 +18,7 @@ const SHORT_HASH: usize = 12;
 
 const AT_RESTART: &str = "when Main is started anew";
 
-pub(crate) async fn plan(PlanArgs { id, json, target }: PlanArgs) -> anyhow::Result<()> {
+pub(crate) async fn plan(PlanArgs { id, asked: Asked { json, target } }: PlanArgs) -> anyhow::Result<()> {
     let mut client = Client::connect(&target).await?;
     let body = ask(&mut client, id.as_deref(), Patience::WhileMainAnswers).await?;
     let plan: Plan = read(&body)?;

@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 
 use crate::{
     args::{
-        StoreArgs, StoreCommand, StoreCompactArgs, StoreExportArgs, StoreGetArgs, StoreImportArgs,
-        StoreLsArgs, StorePutArgs, StoreRmArgs, Target,
+        Asked, StoreArgs, StoreCommand, StoreCompactArgs, StoreExportArgs, StoreGetArgs, StoreImportArgs,
+        StoreLsArgs, StorePutArgs, StoreRmArgs,
     },
     client::{Client, Patience, Route},
     control::read,
@@ -39,7 +39,7 @@ const MAX_LINE: u64 = 96 << 20;
 pub(crate) async fn store(StoreArgs { command }: StoreArgs) -> anyhow::Result<()> {
     match command {
         StoreCommand::Ls(args) => match args.store.clone() {
-            None => stores(&args.target, args.json).await,
+            None => stores(args.asked).await,
             Some(store) => entries(&store, args).await,
         },
         StoreCommand::Get(args) => get(args).await,
@@ -51,8 +51,8 @@ pub(crate) async fn store(StoreArgs { command }: StoreArgs) -> anyhow::Result<()
     }
 }
 
-async fn stores(target: &Target, json: bool) -> anyhow::Result<()> {
-    let mut client = Client::connect(target).await?;
+async fn stores(Asked { json, target }: Asked) -> anyhow::Result<()> {
+    let mut client = Client::connect(&target).await?;
     let route = Route::new(&["stores"]);
     if json {
         return output::json(&client.get::<Value>(&route).await?);
@@ -62,7 +62,7 @@ async fn stores(target: &Target, json: bool) -> anyhow::Result<()> {
 }
 
 async fn entries(store: &str, args: StoreLsArgs) -> anyhow::Result<()> {
-    let StoreLsArgs { store: _, owner, prefix, after, max, json, target } = args;
+    let StoreLsArgs { store: _, owner, prefix, after, max, asked: Asked { json, target } } = args;
     let route = Route::named(&["stores", store, "entries"])?
         .with("owner", owner.as_deref())
         .with("prefix", Some(&*prefix).filter(|prefix| !prefix.is_empty()))
@@ -81,7 +81,9 @@ async fn entries(store: &str, args: StoreLsArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn get(StoreGetArgs { store, key, owner, json, target }: StoreGetArgs) -> anyhow::Result<()> {
+async fn get(
+    StoreGetArgs { store, key, owner, asked: Asked { json, target } }: StoreGetArgs,
+) -> anyhow::Result<()> {
     let route = value(&store, &owner, &key)?;
     let mut client = Client::connect(&target).await?;
     let value = client.ask(Method::GET, &route, Bytes::new(), Patience::WhileMainAnswers).await?;
@@ -98,7 +100,7 @@ async fn get(StoreGetArgs { store, key, owner, json, target }: StoreGetArgs) -> 
 }
 
 async fn put(args: StorePutArgs) -> anyhow::Result<()> {
-    let StorePutArgs { store, key, value: text, owner, json, target } = args;
+    let StorePutArgs { store, key, value: text, owner, asked: Asked { json, target } } = args;
     let route = value(&store, &owner, &key)?;
     let payload = payload(text.as_deref())?;
     let mut client = Client::connect(&target).await?;
@@ -165,7 +167,9 @@ async fn export(StoreExportArgs { store, owner, target }: StoreExportArgs) -> an
     }
 }
 
-async fn import(StoreImportArgs { store, file, json, target }: StoreImportArgs) -> anyhow::Result<()> {
+async fn import(
+    StoreImportArgs { store, file, asked: Asked { json, target } }: StoreImportArgs,
+) -> anyhow::Result<()> {
     let route = Route::named(&["stores", &store, "import"])?;
     let mut lines: Box<dyn BufRead> = match &file {
         Some(file) => {
@@ -210,7 +214,9 @@ async fn import(StoreImportArgs { store, file, json, target }: StoreImportArgs) 
     output::line(&format!("imported {}", counted_entries(imported)))
 }
 
-async fn compact(StoreCompactArgs { store, json, target }: StoreCompactArgs) -> anyhow::Result<()> {
+async fn compact(
+    StoreCompactArgs { store, asked: Asked { json, target } }: StoreCompactArgs,
+) -> anyhow::Result<()> {
     let route = Route::named(&["stores", &store, "compact"])?;
     let mut client = Client::connect(&target).await?;
     let answer = client.ask(Method::POST, &route, Bytes::new(), Patience::WhileMainAnswers).await?;

@@ -10,7 +10,7 @@ use serde_json::{Value, value::RawValue};
 use weir_host::names::TopicPattern;
 
 use crate::{
-    args::{PutArgs, QueuesArgs, QueuesCommand, RequeueArgs, ShowArgs, Target, TopicsArgs},
+    args::{Asked, PutArgs, QueuesArgs, QueuesCommand, RequeueArgs, ShowArgs, TopicsArgs},
     client::{Client, Patience, Route},
     exit::Usage,
     model,
@@ -19,7 +19,9 @@ use crate::{
     tables,
 };
 
-pub(crate) async fn topics(TopicsArgs { pattern, json, target }: TopicsArgs) -> anyhow::Result<()> {
+pub(crate) async fn topics(
+    TopicsArgs { pattern, asked: Asked { json, target } }: TopicsArgs,
+) -> anyhow::Result<()> {
     if let Some(pattern) = &pattern {
         pattern.parse::<TopicPattern>().map_err(|error| Usage(error.to_string()))?;
     }
@@ -30,21 +32,21 @@ pub(crate) async fn topics(TopicsArgs { pattern, json, target }: TopicsArgs) -> 
     if json { output::json(&report) } else { output::write(tables::topics(&understood(report)?).as_bytes()) }
 }
 
-pub(crate) async fn queues(QueuesArgs { command, json, target }: QueuesArgs) -> anyhow::Result<()> {
+pub(crate) async fn queues(QueuesArgs { command, asked }: QueuesArgs) -> anyhow::Result<()> {
     match command {
-        None => list(&target, json).await,
+        None => list(asked).await,
         Some(QueuesCommand::Show(args)) => show(args).await,
         Some(QueuesCommand::Put(args)) => put(args).await,
         Some(QueuesCommand::Requeue(args)) => requeue(args).await,
     }
 }
 
-async fn list(target: &Target, json: bool) -> anyhow::Result<()> {
-    let report: Value = Client::connect(target).await?.get(&Route::new(&["queues"])).await?;
+async fn list(Asked { json, target }: Asked) -> anyhow::Result<()> {
+    let report: Value = Client::connect(&target).await?.get(&Route::new(&["queues"])).await?;
     if json { output::json(&report) } else { output::write(tables::queues(&understood(report)?).as_bytes()) }
 }
 
-async fn show(ShowArgs { queue, max, json, target }: ShowArgs) -> anyhow::Result<()> {
+async fn show(ShowArgs { queue, max, asked: Asked { json, target } }: ShowArgs) -> anyhow::Result<()> {
     let route = Route::named(&["queues", &queue, "jobs"])?.with("max", Some(&max.to_string()));
     let mut client = Client::connect(&target).await?;
     if json {
@@ -56,7 +58,7 @@ async fn show(ShowArgs { queue, max, json, target }: ShowArgs) -> anyhow::Result
     output::write(tables::jobs(&queue, &jobs, SystemTime::now()).as_bytes())
 }
 
-async fn put(PutArgs { queue, payload: text, json, target }: PutArgs) -> anyhow::Result<()> {
+async fn put(PutArgs { queue, payload: text, asked: Asked { json, target } }: PutArgs) -> anyhow::Result<()> {
     let route = Route::named(&["queues", &queue, "jobs"])?;
     let payload = payload(text.as_deref())?;
     let mut client = Client::connect(&target).await?;
@@ -69,7 +71,9 @@ async fn put(PutArgs { queue, payload: text, json, target }: PutArgs) -> anyhow:
     output::line(&format!("put as job {id}"))
 }
 
-async fn requeue(RequeueArgs { queue, id, all: _, json, target }: RequeueArgs) -> anyhow::Result<()> {
+async fn requeue(
+    RequeueArgs { queue, id, all: _, asked: Asked { json, target } }: RequeueArgs,
+) -> anyhow::Result<()> {
     let id = id.map(|id| id.to_string());
     let route = Route::named(&["queues", &queue, "requeue"])?.with("id", id.as_deref());
     let mut client = Client::connect(&target).await?;

@@ -24,6 +24,16 @@ pub(crate) struct Target {
     pub(crate) config: Option<PathBuf>,
 }
 
+/// Which Main, and how its answer is printed.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Asked {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
 impl Target {
     fn is_given(&self) -> bool {
         self.socket.is_some() || self.config.is_some()
@@ -74,38 +84,38 @@ impl Command {
             Self::Top(TopArgs { target, .. })
             | Self::Describe(DescribeArgs { target, .. })
             | Self::Generate(GenerateArgs { target, .. }) => Some(target),
-            Self::Ps(PsArgs { target, .. })
-            | Self::Status(IdArgs { target, .. })
-            | Self::History(IdArgs { target, .. })
-            | Self::Limits(LimitsArgs { file: None, target, .. })
-            | Self::Logs(LogsArgs { target, .. })
-            | Self::Call(CallArgs { target, .. })
-            | Self::Publish(PublishArgs { target, .. })
-            | Self::Tail(TailArgs { target, .. })
-            | Self::Topics(TopicsArgs { target, .. })
-            | Self::Metrics(MetricsArgs { target, .. })
-            | Self::Trace(TraceArgs { target, .. })
+            Self::Ps(PsArgs { asked, .. })
+            | Self::Status(IdArgs { asked, .. })
+            | Self::History(IdArgs { asked, .. })
+            | Self::Limits(LimitsArgs { file: None, asked, .. })
+            | Self::Publish(PublishArgs { asked, .. })
+            | Self::Topics(TopicsArgs { asked, .. })
             | Self::Queues(
-                QueuesArgs { command: None, target, .. }
+                QueuesArgs { command: None, asked }
                 | QueuesArgs {
                     command:
                         Some(
-                            QueuesCommand::Show(ShowArgs { target, .. })
-                            | QueuesCommand::Put(PutArgs { target, .. })
-                            | QueuesCommand::Requeue(RequeueArgs { target, .. }),
+                            QueuesCommand::Show(ShowArgs { asked, .. })
+                            | QueuesCommand::Put(PutArgs { asked, .. })
+                            | QueuesCommand::Requeue(RequeueArgs { asked, .. }),
                         ),
                     ..
                 },
             )
             | Self::Peers(
-                PeersArgs { command: None, target, .. }
-                | PeersArgs { command: Some(PeersCommand::End(EndArgs { target, .. })), .. },
+                PeersArgs { command: None, asked }
+                | PeersArgs { command: Some(PeersCommand::End(EndArgs { asked, .. })), .. },
             )
+            | Self::Reload(ReloadArgs { asked, .. })
+            | Self::Plan(PlanArgs { asked, .. }) => Some(&mut asked.target),
+            Self::Logs(LogsArgs { target, .. })
+            | Self::Call(CallArgs { target, .. })
+            | Self::Tail(TailArgs { target, .. })
+            | Self::Metrics(MetricsArgs { target, .. })
+            | Self::Trace(TraceArgs { target, .. })
             | Self::Start(OrderArgs { target, .. })
             | Self::Stop(OrderArgs { target, .. })
             | Self::Restart(OrderArgs { target, .. })
-            | Self::Reload(ReloadArgs { target, .. })
-            | Self::Plan(PlanArgs { target, .. })
             | Self::Shutdown(ShutdownArgs { target }) => Some(target),
             #[cfg(feature = "compiler")]
             Self::New(_)

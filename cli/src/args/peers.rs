@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Subcommand, ValueHint};
 use weir_host::names::PeerName;
 
-use super::Target;
+use super::Asked;
 
 #[derive(Debug, ClapArgs)]
 #[command(
@@ -25,11 +25,8 @@ Examples:
 pub(crate) struct PeersArgs {
     #[command(subcommand)]
     pub(crate) command: Option<PeersCommand>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) asked: Asked,
 }
 
 #[derive(Debug, Subcommand)]
@@ -52,11 +49,8 @@ pub(crate) struct EndArgs {
     /// The number of the session, from `weir peers`
     #[arg(value_name = "SESSION")]
     pub(crate) session: u64,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) asked: Asked,
 }
 
 #[derive(Debug, ClapArgs)]

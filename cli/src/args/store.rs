@@ -2,7 +2,7 @@
 
 use clap::{Args as ClapArgs, Subcommand, ValueHint};
 
-use super::Target;
+use super::{Asked, Target};
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
@@ -37,13 +37,12 @@ pub(crate) enum StoreCommand {
 impl StoreCommand {
     pub(crate) fn target(&mut self) -> &mut Target {
         match self {
-            Self::Ls(StoreLsArgs { target, .. })
-            | Self::Get(StoreGetArgs { target, .. })
-            | Self::Put(StorePutArgs { target, .. })
-            | Self::Rm(StoreRmArgs { target, .. })
-            | Self::Export(StoreExportArgs { target, .. })
-            | Self::Import(StoreImportArgs { target, .. })
-            | Self::Compact(StoreCompactArgs { target, .. }) => target,
+            Self::Ls(StoreLsArgs { asked, .. })
+            | Self::Get(StoreGetArgs { asked, .. })
+            | Self::Put(StorePutArgs { asked, .. })
+            | Self::Import(StoreImportArgs { asked, .. })
+            | Self::Compact(StoreCompactArgs { asked, .. }) => &mut asked.target,
+            Self::Rm(StoreRmArgs { target, .. }) | Self::Export(StoreExportArgs { target, .. }) => target,
         }
     }
 }
@@ -74,11 +73,8 @@ pub(crate) struct StoreLsArgs {
     #[arg(long, value_name = "N", requires = "store", default_value_t = 100)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) max: u32,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) asked: Asked,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -98,11 +94,8 @@ pub(crate) struct StoreGetArgs {
     /// Whose key it is; by default, that which all share
     #[arg(long, value_name = "OWNER", default_value = "", hide_default_value = true)]
     pub(crate) owner: String,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) asked: Asked,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -125,11 +118,8 @@ pub(crate) struct StorePutArgs {
     /// Whose key it is; by default, that which all share
     #[arg(long, value_name = "OWNER", default_value = "", hide_default_value = true)]
     pub(crate) owner: String,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) asked: Asked,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -187,11 +177,8 @@ pub(crate) struct StoreImportArgs {
     /// The file of `weir store export`; stdin by default
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: Option<std::path::PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) asked: Asked,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -204,9 +191,6 @@ pub(crate) struct StoreCompactArgs {
     /// The store
     #[arg(value_name = "STORE")]
     pub(crate) store: String,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) asked: Asked,
 }

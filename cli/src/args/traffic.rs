@@ -3,7 +3,7 @@
 use clap::{ArgGroup, Args as ClapArgs, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 
-use super::Target;
+use super::{Asked, Target};
 use crate::complete;
 
 #[derive(Debug, ClapArgs)]
@@ -21,11 +21,8 @@ pub(crate) struct TopicsArgs {
     #[arg(value_name = "PATTERN")]
     #[arg(add = ArgValueCompleter::new(complete::topic_pattern))]
     pub(crate) pattern: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) asked: Asked,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -44,11 +41,8 @@ Examples:
 pub(crate) struct QueuesArgs {
     #[command(subcommand)]
     pub(crate) command: Option<QueuesCommand>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) asked: Asked,
 }
 
 #[derive(Debug, Subcommand)]
@@ -79,11 +73,8 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "N", default_value_t = 20)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) max: u32,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) asked: Asked,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -102,11 +93,8 @@ pub(crate) struct PutArgs {
     /// The payload: text, `-` for all of stdin, or `@file`; empty by default
     #[arg(value_name = "PAYLOAD|-|@FILE", allow_hyphen_values = true)]
     pub(crate) payload: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) asked: Asked,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -127,11 +115,8 @@ pub(crate) struct RequeueArgs {
     /// Every dead letter
     #[arg(long, group = "which")]
     pub(crate) all: bool,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) target: Target,
+    pub(crate) asked: Asked,
 }
 
 #[derive(Debug, ClapArgs)]
