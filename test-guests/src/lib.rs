@@ -6,15 +6,26 @@ pub mod words;
 use std::{
     collections::HashMap,
     path::PathBuf,
-    process::{Command, Stdio},
+    process::{Command, ExitCode, Stdio},
     sync::OnceLock,
 };
 
 use serde_json::Value;
-use weir_sdk::raw::types::Options;
+use weir_sdk::raw::{lifecycle, types::Options};
 
 /// The operator's default timeout, and no parent request.
 pub const PATIENT: Options = Options { timeout_ms: None, parent: None };
+
+/// The exit code of a guest that ended like this. Tells Main of an error.
+pub fn ended(outcome: Result<(), String>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            lifecycle::error(&reason);
+            ExitCode::FAILURE
+        }
+    }
+}
 
 /// Packages that are built: this crate, and the plugins and hooks that tests run, too.
 const PACKAGES: [&str; 5] = ["test-guests", "keyvalue-guest", "echo", "storage", "example-hooks"];

@@ -1,6 +1,8 @@
-//! Command lines for guests, word by word, and results as text.
+//! Command lines for guests, word by word, their settings, and results as text.
 
 use std::fmt::Debug;
+
+use weir_sdk::raw::config;
 
 /// Splits a line into its first word and the rest.
 #[must_use]
@@ -24,6 +26,12 @@ pub fn number(text: &str) -> Result<u64, String> {
 /// As [`number`].
 pub fn count(text: &str) -> Result<usize, String> {
     number(text).map(|number| usize::try_from(number).unwrap_or(usize::MAX))
+}
+
+/// The value of a key in `wasi:config`.
+#[must_use]
+pub fn setting(key: &str) -> Option<String> {
+    config::get(key).ok().flatten()
 }
 
 /// A value in its `Debug` form.

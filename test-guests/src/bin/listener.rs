@@ -14,7 +14,7 @@ use test_guests::words::text;
 use wasip2::clocks::monotonic_clock::subscribe_duration;
 use weir_sdk::raw::{
     channel::{self, Event, Message},
-    config, events, lifecycle,
+    config, events,
 };
 
 const DAY: u64 = 86_400_000_000_000;
@@ -29,13 +29,7 @@ struct Book {
 }
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(reason) => {
-            lifecycle::error(&reason);
-            ExitCode::FAILURE
-        }
-    }
+    test_guests::ended(run())
 }
 
 fn run() -> Result<(), String> {

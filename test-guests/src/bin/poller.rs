@@ -3,13 +3,7 @@
 
 #[cfg(target_family = "wasm")]
 fn main() -> std::process::ExitCode {
-    match wasm::run() {
-        Ok(()) => std::process::ExitCode::SUCCESS,
-        Err(reason) => {
-            weir_sdk::raw::lifecycle::error(&reason);
-            std::process::ExitCode::FAILURE
-        }
-    }
+    test_guests::ended(wasm::run())
 }
 
 #[cfg(not(target_family = "wasm"))]
@@ -17,8 +11,9 @@ fn main() {}
 
 #[cfg(target_family = "wasm")]
 mod wasm {
-    use std::{fmt::Debug, net::Ipv4Addr, net::SocketAddrV4};
+    use std::{net::Ipv4Addr, net::SocketAddrV4};
 
+    use test_guests::words::{setting, text};
     use wasip2::{
         clocks::monotonic_clock::subscribe_duration,
         io::{poll::poll, streams::InputStream},
@@ -31,14 +26,14 @@ mod wasm {
     };
     use weir_sdk::raw::{
         channel::{self, Message},
-        config, events, lifecycle,
+        events, lifecycle,
     };
 
     const HOUR: u64 = 3_600_000_000_000;
 
     pub(crate) fn run() -> Result<(), String> {
         channel::serve("poller@1", &["ask".to_owned()]).map_err(text)?;
-        let address = config::get("address").ok().flatten().ok_or("no `address`")?;
+        let address = setting("address").ok_or("no `address`")?;
         let (_socket, input, _output) = connect(&address)?;
         lifecycle::ready();
         let (inbox, data, timer) = (channel::subscribe_inbox(), input.subscribe(), subscribe_duration(HOUR));
@@ -86,9 +81,5 @@ mod wasm {
                 Err(error) => return Err(text(error)),
             }
         }
-    }
-
-    fn text(error: impl Debug) -> String {
-        format!("{error:?}")
     }
 }

@@ -30,20 +30,14 @@ use test_guests::{
 use wasip2::clocks::monotonic_clock::subscribe_duration;
 use weir_sdk::raw::{
     channel::{self, Job, Message},
-    config, events, lifecycle, peers,
+    config, events, peers,
     queues::{self, Taking},
 };
 
 const DAY: u64 = 86_400_000_000_000;
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(reason) => {
-            lifecycle::error(&reason);
-            ExitCode::FAILURE
-        }
-    }
+    test_guests::ended(run())
 }
 
 fn run() -> Result<(), String> {

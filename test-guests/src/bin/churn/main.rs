@@ -14,19 +14,16 @@ mod sender;
 
 use std::{hint::black_box, process::ExitCode};
 
-use test_guests::{churn::Deed, words::count};
-use weir_sdk::raw::{config, events, lifecycle};
+use test_guests::{
+    churn::Deed,
+    words::{count, setting, text},
+};
+use weir_sdk::raw::events;
 
 use self::ledger::Ledger;
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(reason) => {
-            lifecycle::error(&reason);
-            ExitCode::FAILURE
-        }
-    }
+    test_guests::ended(run())
 }
 
 fn run() -> Result<(), String> {
@@ -35,7 +32,7 @@ fn run() -> Result<(), String> {
         std::process::abort();
     }
     if setting("listener").is_some() {
-        events::subscribe(test_guests::churn::TOPIC).map_err(test_guests::words::text)?;
+        events::subscribe(test_guests::churn::TOPIC).map_err(text)?;
     }
     match setting("window") {
         Some(window) => sender::run(&ledger, &begun, count(&window)?),
@@ -54,8 +51,4 @@ fn end(ledger: &Ledger, deed: Deed) {
         Deed::Fail => std::process::exit(1),
         Deed::Finish => std::process::exit(0),
     }
-}
-
-fn setting(key: &str) -> Option<String> {
-    config::get(key).ok().flatten()
 }

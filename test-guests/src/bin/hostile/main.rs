@@ -23,11 +23,11 @@ use std::process::ExitCode;
 
 use test_guests::{
     PATIENT,
-    words::{text, word},
+    words::{setting, text, word},
 };
 use weir_sdk::raw::{
     channel::{self, Message, Request},
-    config, events, lifecycle,
+    events,
     types::HandlerError,
 };
 
@@ -35,13 +35,7 @@ use weir_sdk::raw::{
 type Outcome = Option<Result<String, String>>;
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(reason) => {
-            lifecycle::error(&reason);
-            ExitCode::FAILURE
-        }
-    }
+    test_guests::ended(run())
 }
 
 fn run() -> Result<(), String> {
@@ -79,8 +73,4 @@ fn obey(line: &str, request: u64) -> Result<String, String> {
         .or_else(|| sockets::run(command, rest))
         .or_else(|| storms::run(command, rest))
         .unwrap_or_else(|| Err(format!("unknown command `{command}`")))
-}
-
-fn setting(key: &str) -> Option<String> {
-    config::get(key).ok().flatten()
 }

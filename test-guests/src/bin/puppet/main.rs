@@ -19,10 +19,10 @@ use std::{
     process::ExitCode,
 };
 
+use test_guests::words::setting;
 use wasip2::{clocks::monotonic_clock::subscribe_duration, io::poll::poll};
 use weir_sdk::raw::{
     channel::{self, BatchOrder, Message},
-    config, lifecycle,
     types::HandlerError,
 };
 
@@ -38,13 +38,7 @@ thread_local! {
 }
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(reason) => {
-            lifecycle::error(&reason);
-            ExitCode::FAILURE
-        }
-    }
+    test_guests::ended(run())
 }
 
 fn run() -> Result<(), String> {
@@ -132,8 +126,4 @@ fn hear(what: String, payload: &[u8]) {
 fn is_inbox_ready() -> bool {
     let (inbox, timer) = (channel::subscribe_inbox(), subscribe_duration(1_000_000_000));
     poll(&[&inbox, &timer]).contains(&0)
-}
-
-fn setting(key: &str) -> Option<String> {
-    config::get(key).ok().flatten()
 }
