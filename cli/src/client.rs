@@ -162,6 +162,15 @@ impl Client {
     }
 }
 
+/// `None` if Main refused with one of these codes.
+pub(crate) fn unless<T>(codes: &[&str], answer: anyhow::Result<T>) -> anyhow::Result<Option<T>> {
+    let is_one = |refused: &Refused| codes.contains(&&*refused.code);
+    match answer {
+        Err(error) if error.downcast_ref().is_some_and(is_one) => Ok(None),
+        other => other.map(Some),
+    }
+}
+
 async fn within<T>(time: Duration, answer: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     tokio::time::timeout(time, answer).await.map_err(|_| Unanswered(time))?
 }

@@ -6,7 +6,7 @@ use hyper::Method;
 use serde::Deserialize;
 use weir_host::openrpc::{Document, Json};
 
-use crate::client::{Client, Patience, Refused, Route};
+use crate::client::{Client, Patience, Route, unless};
 
 /// What a contract or a file says.
 #[derive(Debug)]
@@ -51,9 +51,6 @@ pub(crate) async fn of_main_if_any(
     contract: &str,
     patience: Patience,
 ) -> anyhow::Result<Vec<Described>> {
-    let is_none = |refused: &Refused| matches!(&*refused.code, "not-described" | "no-such-route");
-    match of_main(client, Some(contract), patience).await {
-        Err(error) if error.downcast_ref().is_some_and(is_none) => Ok(Vec::new()),
-        other => other,
-    }
+    let described = of_main(client, Some(contract), patience).await;
+    Ok(unless(&["not-described", "no-such-route"], described)?.unwrap_or_default())
 }

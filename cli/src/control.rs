@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     args::{Asked, IdArgs, OrderArgs, PsArgs, PsSort, ReloadArgs, ShutdownArgs},
-    client::{self, Client, Patience, Refused, Route, Unreachable},
+    client::{self, Client, Patience, Refused, Route, Unreachable, unless},
     exit::{self, Said},
     locate, model,
     output::{self, printable},
@@ -66,14 +66,7 @@ async fn of_all<T: DeserializeOwned>(client: &mut Client) -> anyhow::Result<T> {
 
 /// `None`: Main is older, and has no peers.
 async fn of_peers<T: DeserializeOwned>(client: &mut Client) -> anyhow::Result<Option<T>> {
-    match client.get(&Route::new(&["peers"])).await {
-        Err(error)
-            if error.downcast_ref::<Refused>().is_some_and(|refused| refused.code == "no-such-route") =>
-        {
-            Ok(None)
-        }
-        other => other.map(Some),
-    }
+    unless(&["no-such-route"], client.get(&Route::new(&["peers"])).await)
 }
 
 fn sort(extensions: &mut [model::Extension], by: Option<PsSort>) {

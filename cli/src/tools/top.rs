@@ -18,7 +18,7 @@ use weir_top::{Answers, Fault, Looks, Options, Order, Orders, Top};
 
 use crate::{
     args::TopArgs,
-    client::{self, Client, Patience, Refused, Route},
+    client::{self, Client, Patience, Route, unless},
     control::read,
     exit::{self, Usage},
     locate, model,
@@ -102,20 +102,6 @@ async fn look(socket: &Path, log: Option<&str>) -> anyhow::Result<Answers> {
 
 async fn get(client: &mut Client, route: &Route) -> anyhow::Result<Vec<u8>> {
     Ok(client.ask(Method::GET, route, Bytes::new(), Patience::Query).await?.into())
-}
-
-/// None if Main refused with one of these codes.
-fn unless(codes: &[&str], answer: anyhow::Result<Vec<u8>>) -> anyhow::Result<Option<Vec<u8>>> {
-    match answer {
-        Err(error)
-            if error
-                .downcast_ref::<Refused>()
-                .is_some_and(|refused| codes.contains(&refused.code.as_str())) =>
-        {
-            Ok(None)
-        }
-        other => other.map(Some),
-    }
 }
 
 async fn give(socket: &Path, order: Order, id: &str) -> anyhow::Result<String> {

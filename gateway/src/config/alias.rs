@@ -5,23 +5,13 @@ use weir_host::{
     names::{ContractName, OperationName, Topic},
 };
 
+use crate::rpc;
+
 /// Completes "is not" and "each".
 pub(super) const CALL: &str = "a contract, a `/` and an operation, as in `device.info@1/name`";
 
-/// Methods of both directions that are built in.
-const BUILT_IN: [&str; 11] = [
-    "contracts.serve",
-    "events.ended",
-    "events.event",
-    "events.lost",
-    "events.publish",
-    "events.subscribe",
-    "events.unsubscribe",
-    "queues.done",
-    "queues.put",
-    "queues.return",
-    "queues.take",
-];
+/// Built-in methods of the other direction: the gateway calls them.
+const TO_APPS: [&str; 3] = ["events.ended", "events.event", "events.lost"];
 
 const LENGTH_MAX: usize = 128;
 
@@ -59,7 +49,8 @@ pub(super) fn name_fault(name: &str) -> Option<String> {
     if name.starts_with("rpc.") {
         return Some(format!("{} begins with `rpc.`, and those names belong to JSON-RPC", quote(name)));
     }
-    BUILT_IN.contains(&name).then(|| format!("{} is built in, and an alias would hide it", quote(name)))
+    let is_built_in = rpc::BUILT_IN.contains(&name) || TO_APPS.contains(&name);
+    is_built_in.then(|| format!("{} is built in, and an alias would hide it", quote(name)))
 }
 
 #[cfg(test)]
@@ -72,7 +63,7 @@ mod tests {
             assert_eq!(name_fault(name), None, "{name}");
         }
         let others = ["", "a/b", "a b", "ä", "\n", "rpc.", "rpc.discover", &"a".repeat(129)];
-        for name in others.into_iter().chain(BUILT_IN) {
+        for name in others.into_iter().chain(rpc::BUILT_IN).chain(TO_APPS) {
             assert!(name_fault(name).is_some(), "{name}");
         }
     }

@@ -40,7 +40,7 @@ impl Section<'_, '_> {
     /// Reads a list of tables. Messages show a table by its valid `id`, else by its position, from 1.
     pub fn tables(&mut self, key: &'static str, mut read: impl FnMut(&mut Section<'_, '_>)) {
         let list = self.list(key, &Shape::Tables);
-        self.note_keys(key, &mut read);
+        self.note_keys(self.path_of(key), &mut read);
         for (index, item) in list.into_iter().flat_map(|list| list.iter()).enumerate() {
             let Some(table) = item.get_ref().as_table() else {
                 self.wrong(self.path_of(key), &Shape::Tables, item, &Found::kind(item.get_ref()));
@@ -79,7 +79,7 @@ impl Section<'_, '_> {
     ) -> Vec<Located<T>> {
         let shape = Shape::TextsAndTables(what);
         let list = self.list(key, &shape);
-        self.note_keys(key, |section| drop(read(section)));
+        self.note_keys(self.path_of(key), |section| drop(read(section)));
         let path = self.path_of(key);
         let items = list.into_iter().flat_map(|list| list.iter()).enumerate();
         items
@@ -102,9 +102,9 @@ impl Section<'_, '_> {
         Section::read(self.reader, table, path, span, read)
     }
 
-    fn note_keys(&mut self, key: &'static str, read: impl FnOnce(&mut Section<'_, '_>)) {
+    /// Lists the keys that `read` asks for in a table with this path, if keys are listed.
+    pub(super) fn note_keys(&mut self, path: String, read: impl FnOnce(&mut Section<'_, '_>)) {
         if self.reader.keys.is_some() {
-            let path = self.path_of(key);
             Section::read(self.reader, &DeTable::new(), path, 0..0, read);
         }
     }

@@ -40,10 +40,7 @@ impl Section<'_, '_> {
         mut read: impl FnMut(&mut Section<'_, '_>) -> Option<T>,
     ) -> (BTreeMap<String, String>, BTreeMap<String, T>) {
         let entries = self.entries(key, &Shape::ValuesAndTables);
-        if self.reader.keys.is_some() {
-            let path = format!("{}.{NAME}", self.path_of(key));
-            Section::read(self.reader, &DeTable::new(), path, 0..0, |section| drop(read(section)));
-        }
+        self.note_keys(self.path_of_each(key), |section| drop(read(section)));
         let (mut values, mut tables) = (BTreeMap::new(), BTreeMap::new());
         for (name, path, value) in entries {
             match value.get_ref().as_table() {
@@ -55,6 +52,11 @@ impl Section<'_, '_> {
             }
         }
         (values, tables)
+    }
+
+    /// The path of a table with a free name, in lists of keys.
+    fn path_of_each(&self, key: &str) -> String {
+        format!("{}.{NAME}", self.path_of(key))
     }
 
     /// A value that becomes a string. Reports any other.
@@ -114,11 +116,8 @@ impl Section<'_, '_> {
     /// Reads tables with names that the operator chooses.
     pub fn named(&mut self, key: &'static str, mut read: impl FnMut(&mut Section<'_, '_>, Located<&str>)) {
         let value = self.find(key, &Shape::Named);
-        if self.reader.keys.is_some() {
-            let name = Located { value: NAME, location: self.location() };
-            let path = format!("{}.{NAME}", self.path_of(key));
-            Section::read(self.reader, &DeTable::new(), path, 0..0, |section| read(section, name));
-        }
+        let name = Located { value: NAME, location: self.location() };
+        self.note_keys(self.path_of_each(key), |section| read(section, name));
         let Some(value) = value else {
             return;
         };
@@ -173,10 +172,7 @@ impl Section<'_, '_> {
         mut read: impl FnMut(&mut Section<'_, '_>) -> Option<T>,
     ) -> Vec<(Located<String>, T)> {
         let entries = self.entries(key, &Shape::NamedTextsAndTables(what));
-        if self.reader.keys.is_some() {
-            let path = format!("{}.{NAME}", self.path_of(key));
-            Section::read(self.reader, &DeTable::new(), path, 0..0, |section| drop(read(section)));
-        }
+        self.note_keys(self.path_of_each(key), |section| drop(read(section)));
         let items = entries.into_iter().filter_map(|(name, path, value)| {
             let item = match value.get_ref().as_table() {
                 Some(table) => Section::read(self.reader, table, path, value.span(), &mut read),
