@@ -2,7 +2,7 @@
 
 use weir_host::{Client, Error, ExtensionConfig, Main, config::RestartConfig, control::ExtensionState};
 
-use super::support::{Gate, builder, puppet_with, reached, set, taken, tell};
+use super::support::{Gate, puppet_with, reached, set, taken, tell};
 
 /// A puppet that takes batches when the gate opens.
 fn batcher(order: &str) -> ExtensionConfig {
@@ -58,7 +58,7 @@ async fn what_was_not_reached_of_a_batch_in_order_goes_to_the_next_instance() {
     let gate = Gate::new();
     let mut batcher = batcher("in-order");
     batcher.restart = RestartConfig::default();
-    let main = builder(vec![batcher]).serve(gate.service()).start().await.unwrap();
+    let main = gate.start(vec![batcher]).await;
     let commands = ["echo 1", "echo 2", "trap", "echo 4", "echo 5"];
     let (answers, waiting) = run_batch(&main, &gate, &commands, 3).await;
     assert_eq!(answers, [Ok("1".into()), Ok("2".into()), Err(Error::Trapped)]);
@@ -73,7 +73,7 @@ async fn what_was_not_reached_of_a_batch_in_order_goes_to_the_next_instance() {
 #[tokio::test]
 async fn every_unanswered_request_of_a_batch_in_any_order_is_trapped() {
     let gate = Gate::new();
-    let main = builder(vec![batcher("any-order")]).serve(gate.service()).start().await.unwrap();
+    let main = gate.start(vec![batcher("any-order")]).await;
     let commands = ["echo 1", "trap", "echo 3"];
     let (answers, _) = run_batch(&main, &gate, &commands, 3).await;
     assert_eq!(answers, [Ok("1".into()), Err(Error::Trapped), Err(Error::Trapped)]);
@@ -87,7 +87,7 @@ async fn events_of_a_batch_that_an_extension_died_with_are_a_gap_for_the_next_in
     let mut batcher = batcher("in-order");
     batcher.subscribes = vec!["t".parse().unwrap()];
     set(&mut batcher, "start", "all subscribe t; call gate@1 pass");
-    let main = builder(vec![batcher]).serve(gate.service()).start().await.unwrap();
+    let main = gate.start(vec![batcher]).await;
     let control = main.control().clone();
     let starting = tokio::spawn(async move { control.start("a").await });
     while main.control().status("a").unwrap().sent == 0 {

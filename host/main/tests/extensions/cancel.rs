@@ -15,7 +15,7 @@ use futures_util::FutureExt;
 use tokio::{task::yield_now, time::timeout};
 use weir_host::{Error, Main, limits::LimitValue};
 
-use super::support::{Gate, PATIENCE, builder, puppet, puppet_with, set, start, tell};
+use super::support::{Gate, PATIENCE, puppet, puppet_with, set, start, tell};
 
 /// A payload, counted while it is held.
 struct Counted(&'static str, Arc<AtomicUsize>);
@@ -49,7 +49,7 @@ impl Stepped {
             set(a, "receive", "any-order");
         });
         let b = puppet_with("b", |b| b.wants = vec!["gate@1".parse().unwrap()]);
-        let main = builder(vec![a, b]).serve(gate.service()).start().await.unwrap();
+        let main = gate.start(vec![a, b]).await;
         Self { main, gate, held: Arc::default() }
     }
 

@@ -7,7 +7,7 @@ use std::sync::{
 
 use weir_host::ExtensionConfig;
 
-use super::support::{Gate, builder, extension, start};
+use super::support::{Gate, extension, start};
 
 const REQUESTS: usize = 100_000;
 /// Each makes three more on its way.
@@ -62,7 +62,7 @@ async fn a_handler_that_waits_for_another_contract_delays_no_other_request() {
     let mut waiter = extension("waiter", "waiter");
     waiter.fulfills = vec!["waiter@1".parse().unwrap()];
     waiter.requires = vec!["gate@1".parse().unwrap()];
-    let main = builder(vec![waiter]).serve(gate.service()).start().await.unwrap();
+    let main = gate.start(vec![waiter]).await;
     let client = main.client().clone();
     let slow = tokio::spawn(async move { client.call("waiter@1", "slow", "slow").await });
     while main.control().status("waiter").unwrap().sent == 0 {

@@ -44,7 +44,7 @@ async fn the_time_of_a_nested_call_is_in_both_and_a_timeout_has_its_own() {
     let gate = Gate::new();
     let mut outer = puppet("outer");
     outer.wants = vec!["gate@1".parse().unwrap()];
-    let main = builder(vec![outer]).serve(gate.service()).start().await.unwrap();
+    let main = gate.start(vec![outer]).await;
     let wait = Duration::from_millis(300);
     let slow = main.client().call_with(
         "outer@1",

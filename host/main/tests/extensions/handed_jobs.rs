@@ -8,7 +8,7 @@ use tokio::{
 };
 use weir_host::{ExtensionConfig, Main, config::QueueConfig};
 
-use super::support::{Gate, PATIENCE, config, puppet_with, tell};
+use super::support::{Gate, PATIENCE, puppet_with, tell};
 
 fn user(id: &str) -> ExtensionConfig {
     puppet_with(id, |puppet| {
@@ -21,8 +21,7 @@ fn user(id: &str) -> ExtensionConfig {
 #[tokio::test]
 async fn one_that_is_handed_a_job_and_gets_a_request_first_leaves_the_job_to_another() {
     let gate = Gate::new();
-    let mut config = config(["a", "b", "c"].map(user).to_vec());
-    config.main.serves = vec!["gate@1".parse().unwrap()];
+    let mut config = Gate::config(["a", "b", "c"].map(user).to_vec());
     config.queues.insert("q".parse().unwrap(), QueueConfig::default());
     let main = Main::builder(config).serve(gate.service()).start().await.unwrap();
     // They wait in this order.

@@ -9,7 +9,7 @@ use weir_host::{
     control::{ControlError, ExtensionState},
 };
 
-use super::support::{Gate, builder, config, puppet, puppet_with, reached, set, start, taken, tell};
+use super::support::{Gate, config, puppet, puppet_with, reached, set, start, taken, tell};
 
 fn threefold(id: &str) -> ExtensionConfig {
     puppet_with(id, |puppet| {
@@ -184,7 +184,7 @@ async fn first_backs_off(main: &Main) {
 #[tokio::test]
 async fn what_is_subscribed_to_stays_for_an_instance_that_waits_for_its_restart() {
     for last in ["stops", "exits", "is no longer configured"] {
-        let main = builder(vec![twofold()]).serve(Gate::new().service()).start().await.unwrap();
+        let main = Gate::new().start(vec![twofold()]).await;
         first_backs_off(&main).await;
         match last {
             "stops" => main.control().stop("a.2").await.unwrap(),
@@ -195,8 +195,7 @@ async fn what_is_subscribed_to_stays_for_an_instance_that_waits_for_its_restart(
             _ => {
                 let mut one = twofold();
                 one.instances = 1;
-                let mut config = config(vec![one]);
-                config.main.serves = vec!["gate@1".parse().unwrap()];
+                let config = Gate::config(vec![one]);
                 let report = main.control().reload_with(config).await.unwrap();
                 assert_eq!(report.removed.iter().map(|id| id.as_str()).collect::<Vec<_>>(), ["a.2"]);
             }
@@ -214,7 +213,7 @@ async fn what_is_subscribed_to_stays_for_an_instance_that_waits_for_its_restart(
 #[tokio::test]
 async fn requests_wait_for_whichever_instance_comes_back_first() {
     let gate = Gate::new();
-    let main = builder(vec![twofold()]).serve(gate.service()).start().await.unwrap();
+    let main = gate.start(vec![twofold()]).await;
     let status = |id| main.control().status(id).unwrap();
     first_backs_off(&main).await;
     for failures in 1..3 {

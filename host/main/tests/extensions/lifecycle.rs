@@ -11,9 +11,7 @@ use weir_host::{
     events::MainEvent,
 };
 
-use super::support::{
-    Gate, builder, extension, puppet, puppet_with, reached, set, start, states, taken, tell,
-};
+use super::support::{Gate, extension, puppet, puppet_with, reached, set, start, states, taken, tell};
 
 #[tokio::test]
 async fn a_stopped_extension_is_no_provider_until_it_is_started_again() {
@@ -70,7 +68,7 @@ async fn requests_wait_for_an_extension_that_is_starting() {
         a.autostart = false;
         set(a, "start", "call gate@1 pass");
     });
-    let main = builder(vec![slow]).serve(gate.service()).start().await.unwrap();
+    let main = gate.start(vec![slow]).await;
     let starting = main.control().start("a");
     let asking = async {
         reached(&main, "a", ExtensionState::Starting).await;
@@ -87,7 +85,7 @@ async fn requests_wait_for_an_extension_that_is_starting() {
 async fn whoever_waits_for_one_that_is_stopped_hears_it_before_its_end() {
     let gate = Gate::new();
     let slow = puppet_with("a", |a| a.wants = vec!["gate@1".parse().unwrap()]);
-    let main = builder(vec![slow]).serve(gate.service()).start().await.unwrap();
+    let main = gate.start(vec![slow]).await;
     let (client, control) = (main.client().clone(), main.control().clone());
     let in_hand = tokio::spawn(async move { client.call("a@1", "run", "call gate@1 pass on").await });
     while control.status("a").unwrap().received == 0 {
@@ -220,7 +218,7 @@ async fn main_says_once_that_it_stops_and_answers_a_ping_until_it_has() {
         a.wants = vec!["gate@1".parse().unwrap()];
         set(a, "stop", "call gate@1 pass");
     });
-    let main = builder(vec![slow, puppet("b")]).serve(gate.service()).start().await.unwrap();
+    let main = gate.start(vec![slow, puppet("b")]).await;
     let control = main.control().clone();
     control.ping().await.unwrap();
     let mut events = control.events();

@@ -123,7 +123,7 @@ async fn two_full_block_topics_that_face_each_other_are_an_error_that_names_the_
             set(p, "start", &format!("subscribe to.{id}"));
         })
     });
-    let main = builder(peers.to_vec()).serve(gate.service()).start().await.unwrap();
+    let main = gate.start(peers.to_vec()).await;
     // Each waits for the gate, so that its inbox fills.
     let publish = |id, other| {
         let command = format!("all call gate@1 pass; publish to.{other} more");

@@ -5,7 +5,7 @@ use weir_host::{
     control::{ControlError, ExtensionState},
 };
 
-use super::support::{Gate, builder, puppet, puppet_with, reached, set, start, states, tell};
+use super::support::{Gate, puppet, puppet_with, reached, set, start, states, tell};
 
 /// `a` requires `b`, which requires `c`; none starts by itself.
 fn chain(change: impl FnOnce(&mut ExtensionConfig)) -> Vec<ExtensionConfig> {
@@ -93,7 +93,7 @@ async fn stopping_what_a_start_waits_for_ends_that_start() {
         c.wants = vec!["gate@1".parse().unwrap()];
         set(c, "start", "call gate@1 pass");
     });
-    let main = builder(extensions).serve(gate.service()).start().await.unwrap();
+    let main = gate.start(extensions).await;
     let stop = async {
         reached(&main, "c", ExtensionState::Starting).await;
         main.control().stop("b").await.unwrap();
@@ -113,7 +113,7 @@ async fn a_start_that_is_under_way_is_told_of_the_shutdown() {
         c.wants = vec!["gate@1".parse().unwrap()];
         set(c, "start", "call gate@1 pass");
     });
-    let main = builder(extensions).serve(gate.service()).start().await.unwrap();
+    let main = gate.start(extensions).await;
     let control = main.control().clone();
     let starting = tokio::spawn(async move { control.start("a").await });
     reached(&main, "c", ExtensionState::Starting).await;

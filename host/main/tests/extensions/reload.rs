@@ -14,7 +14,7 @@ use weir_host::{
     events::MainEvent,
 };
 
-use super::support::{Gate, builder, config, puppet, puppet_with, reached, set, start, taken, tell, until};
+use super::support::{Gate, config, puppet, puppet_with, reached, set, start, taken, tell, until};
 
 pub(crate) struct Components(TempDir);
 
@@ -161,7 +161,7 @@ async fn what_waits_while_an_extension_is_exchanged_is_served_in_order_by_the_ne
             a.reload = mode;
             a.wants = vec!["gate@1".parse().unwrap()];
         });
-        let main = builder(vec![slow]).serve(gate.service()).start().await.unwrap();
+        let main = gate.start(vec![slow]).await;
         components.put(2);
         let in_hand = tell(&main, "a", "call gate@1 pass");
         let rest = async {
@@ -202,14 +202,13 @@ async fn a_stop_during_a_reload_ends_both_versions() {
     for mode in BOTH {
         let gate = Gate::new();
         let components = Components::new();
-        let main = builder(vec![components.puppet(|a| {
+        let a = components.puppet(|a| {
             a.reload = mode;
             a.wants = vec!["gate@1".parse().unwrap()];
             set(a, "start", "call gate@1 pass");
-        })])
-        .serve(gate.service());
+        });
         gate.open(1);
-        let main = main.start().await.unwrap();
+        let main = gate.start(vec![a]).await;
         components.put(2);
         let control = main.control();
         let stop = async {
@@ -246,14 +245,14 @@ async fn a_stop_during_a_reload_ends_both_versions() {
 async fn an_instance_that_dies_while_its_successor_starts_is_succeeded_at_once() {
     let gate = Gate::new();
     let components = Components::new();
-    let builder = builder(vec![components.puppet(|a| {
+    let a = components.puppet(|a| {
         a.reload = ReloadMode::Overlap;
         a.wants = vec!["gate@1".parse().unwrap()];
         a.restart.policy = RestartPolicy::OnFailure;
         set(a, "start", "call gate@1 pass");
-    })]);
+    });
     gate.open(1);
-    let main = builder.serve(gate.service()).start().await.unwrap();
+    let main = gate.start(vec![a]).await;
     let old = hash(&main);
     components.put(2);
     let die = async {
@@ -298,7 +297,7 @@ async fn a_second_reload_of_the_same_is_refused_until_the_first_has_ended() {
         a.wants = vec!["gate@1".parse().unwrap()];
         set(a, "stop", "call gate@1 pass");
     });
-    let main = builder(vec![slow]).serve(gate.service()).start().await.unwrap();
+    let main = gate.start(vec![slow]).await;
     let control = main.control();
     let second = async {
         reached(&main, "a", ExtensionState::Draining).await;

@@ -10,7 +10,7 @@ use weir_host::{
 
 use super::{
     reload::{BOTH, Components, TRAPS, hash, not_reloaded},
-    support::{Gate, builder, config, puppet_with, reached, set, start, taken, tell, until},
+    support::{Gate, config, puppet_with, reached, set, start, taken, tell, until},
 };
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -25,6 +25,15 @@ fn backs_off(a: &mut ExtensionConfig) {
     a.restart.policy = RestartPolicy::OnFailure;
     (a.restart.backoff, a.restart.max_backoff) = (HOUR, HOUR);
     a.restart.failures = 2;
+}
+
+/// `a`, which is reloaded in this mode and starts with this command.
+fn starting(mode: ReloadMode, start: &str, change: impl FnOnce(&mut ExtensionConfig)) -> ExtensionConfig {
+    puppet_with("a", |a| {
+        a.reload = mode;
+        set(a, "start", start);
+        change(a);
+    })
 }
 
 async fn traps(main: &Main) {
@@ -60,13 +69,7 @@ async fn one_that_backs_off_is_what_a_bad_version_leaves_behind() {
 #[tokio::test]
 async fn one_that_backs_off_is_what_a_bad_configuration_leaves_behind() {
     for mode in BOTH {
-        let with = |start: &'static str| {
-            puppet_with("a", |a| {
-                backs_off(a);
-                a.reload = mode;
-                set(a, "start", start);
-            })
-        };
+        let with = |start| starting(mode, start, backs_off);
         let main = start(vec![with("echo")]).await;
         traps(&main).await;
         reached(&main, "a", ExtensionState::BackingOff).await;
@@ -98,12 +101,7 @@ async fn one_that_never_served_is_exchanged_for_good() {
 #[tokio::test]
 async fn one_that_was_only_ever_interrupted_is_exchanged_for_one_that_is_interrupted() {
     for mode in BOTH {
-        let with = |reason: &str| {
-            puppet_with("a", |a| {
-                a.reload = mode;
-                set(a, "start", &format!("interrupted {reason}"));
-            })
-        };
+        let with = |reason: &str| starting(mode, &format!("interrupted {reason}"), |_| {});
         let main = start(vec![with("no network")]).await;
         for reason in ["still no network", "no network yet"] {
             let report = main.control().reload_with(config(vec![with(reason)])).await.unwrap();
@@ -118,12 +116,7 @@ async fn one_that_was_only_ever_interrupted_is_exchanged_for_one_that_is_interru
 #[tokio::test]
 async fn one_that_was_only_ever_interrupted_does_not_come_back() {
     for mode in BOTH {
-        let with = |start: &'static str| {
-            puppet_with("a", |a| {
-                a.reload = mode;
-                set(a, "start", start);
-            })
-        };
+        let with = |start| starting(mode, start, |_| {});
         let main = start(vec![with("interrupted no network")]).await;
         let report = main.control().reload_with(config(vec![with("error broken")])).await.unwrap();
         assert_eq!(failure(&report), "broken");
@@ -135,18 +128,15 @@ async fn one_that_was_only_ever_interrupted_does_not_come_back() {
 async fn one_that_is_still_starting_and_never_served_does_not_come_back() {
     for mode in BOTH {
         let gate = Gate::new();
-        let with = |start: &'static str| {
-            puppet_with("a", |a| {
+        let with = |start| {
+            starting(mode, start, |a| {
                 a.autostart = false;
-                a.reload = mode;
                 a.wants = vec!["gate@1".parse().unwrap()];
-                set(a, "start", start);
             })
         };
-        let main = builder(vec![with("call gate@1 pass")]).serve(gate.service()).start().await.unwrap();
+        let main = gate.start(vec![with("call gate@1 pass")]).await;
         let control = main.control();
-        let mut bad = config(vec![with("error broken")]);
-        bad.main.serves = vec!["gate@1".parse().unwrap()];
+        let bad = Gate::config(vec![with("error broken")]);
         let rest = async {
             reached(&main, "a", ExtensionState::Starting).await;
             let drained = async {
@@ -165,14 +155,11 @@ async fn one_that_is_still_starting_and_never_served_does_not_come_back() {
 async fn a_restart_that_a_bad_version_meets_starts_what_has_served() {
     let gate = Gate::new();
     let components = Components::new();
-    let main = builder(vec![components.puppet(|a| {
+    let a = components.puppet(|a| {
         a.wants = vec!["gate@1".parse().unwrap()];
         set(a, "stop", "call gate@1 pass");
-    })])
-    .serve(gate.service())
-    .start()
-    .await
-    .unwrap();
+    });
+    let main = gate.start(vec![a]).await;
     let old = hash(&main);
     let control = main.control();
     let rest = async {
@@ -204,7 +191,7 @@ async fn one_that_waits_for_what_it_requires_is_what_a_bad_version_leaves_behind
         a.requires = vec!["b@1".parse().unwrap()];
     });
     gate.open(1);
-    let main = builder(vec![a, b]).serve(gate.service()).start().await.unwrap();
+    let main = gate.start(vec![a, b]).await;
     let control = main.control();
     let old = hash(&main);
     components.put_text(TRAPS);
@@ -227,16 +214,9 @@ async fn one_that_waits_for_what_it_requires_is_what_a_bad_version_leaves_behind
 #[tokio::test]
 async fn a_version_that_is_interrupted_and_never_ready_leaves_the_old_one_serving() {
     for mode in BOTH {
-        let with = |change: fn(&mut ExtensionConfig)| {
-            puppet_with("a", |a| {
-                a.reload = mode;
-                change(a);
-            })
-        };
-        let main = start(vec![with(|_| {})]).await;
-        let new = with(|a| {
+        let main = start(vec![puppet_with("a", |a| a.reload = mode)]).await;
+        let new = starting(mode, "interrupted no network", |a| {
             a.limits.ready_timeout = Duration::from_millis(500);
-            set(a, "start", "interrupted no network");
         });
         let report = main.control().reload_with(config(vec![new])).await.unwrap();
         let serves_now = if mode == ReloadMode::Overlap { "serves on" } else { "serves again" };
@@ -250,12 +230,7 @@ async fn a_version_that_is_interrupted_and_never_ready_leaves_the_old_one_servin
 #[tokio::test]
 async fn a_version_that_traps_after_it_was_interrupted_leaves_the_old_one_serving() {
     for mode in BOTH {
-        let with = |start: &'static str| {
-            puppet_with("a", |a| {
-                a.reload = mode;
-                set(a, "start", start);
-            })
-        };
+        let with = |start| starting(mode, start, |_| {});
         let main = start(vec![with("echo")]).await;
         let new = with("all interrupted no network; trap");
         let report = main.control().reload_with(config(vec![new])).await.unwrap();
@@ -268,18 +243,11 @@ async fn a_version_that_traps_after_it_was_interrupted_leaves_the_old_one_servin
 async fn a_reload_is_done_when_the_new_version_is_ready_and_no_sooner() {
     for mode in BOTH {
         let gate = Gate::new();
-        let with = |start: &'static str| {
-            puppet_with("a", |a| {
-                a.reload = mode;
-                a.wants = vec!["gate@1".parse().unwrap()];
-                set(a, "start", start);
-            })
-        };
-        let main = builder(vec![with("echo")]).serve(gate.service()).start().await.unwrap();
+        let with = |start| starting(mode, start, |a| a.wants = vec!["gate@1".parse().unwrap()]);
+        let main = gate.start(vec![with("echo")]).await;
         let control = main.control().clone();
         let start = "all interrupted warming up; call gate@1 pass; call gate@1 pass; ready";
-        let mut new = config(vec![with(start)]);
-        new.main.serves = vec!["gate@1".parse().unwrap()];
+        let new = Gate::config(vec![with(start)]);
         gate.open(1);
         let reload = tokio::spawn({
             let control = control.clone();
@@ -307,11 +275,9 @@ async fn a_reload_is_done_when_the_new_version_is_ready_and_no_sooner() {
 #[tokio::test]
 async fn what_a_version_subscribed_to_that_did_not_come_up_does_not_reach_the_old_one() {
     for mode in BOTH {
-        let with = |start: &'static str| {
-            puppet_with("a", |a| {
-                a.reload = mode;
+        let with = |start| {
+            starting(mode, start, |a| {
                 a.subscribes = vec!["new".parse().unwrap(), "old".parse().unwrap()];
-                set(a, "start", start);
             })
         };
         let main = start(vec![with("echo")]).await;
@@ -338,13 +304,9 @@ async fn a_version_that_may_subscribe_to_less_ends_subscriptions_when_it_is_read
                 change(a);
             })
         };
-        let changed = |change: fn(&mut ExtensionConfig)| {
-            let mut config = config(vec![with(change)]);
-            config.main.serves = vec!["gate@1".parse().unwrap()];
-            config
-        };
+        let changed = |change: fn(&mut ExtensionConfig)| Gate::config(vec![with(change)]);
         let old = with(|a| a.subscribes = vec!["t".parse().unwrap()]);
-        let main = builder(vec![old]).serve(gate.service()).start().await.unwrap();
+        let main = gate.start(vec![old]).await;
         let number = tell(&main, "a", "subscribe t").await.unwrap();
         gate.open(1);
         let bad = changed(|a| set(a, "start", "all call gate@1 pass; call gate@1 pass; trap"));
@@ -379,10 +341,9 @@ async fn what_served_comes_back_where_both_versions_die_though_its_file_has_chan
             set(a, "start", start);
         })
     };
-    let main = builder(vec![with("echo")]).serve(gate.service()).start().await.unwrap();
+    let main = gate.start(vec![with("echo")]).await;
     let old = hash(&main);
-    let mut bad = config(vec![with("all call gate@1 pass; call gate@1 pass; trap")]);
-    bad.main.serves = vec!["gate@1".parse().unwrap()];
+    let bad = Gate::config(vec![with("all call gate@1 pass; call gate@1 pass; trap")]);
     gate.open(1);
     let die = async {
         until(|| gate.is_used_up()).await;
@@ -411,9 +372,8 @@ async fn one_that_finishes_while_its_successor_starts_is_not_said_to_have_failed
             change(a);
         })
     };
-    let main = builder(vec![with(|_| {})]).serve(gate.service()).start().await.unwrap();
-    let mut new = config(vec![with(|a| set(a, "start", "all call gate@1 pass; call gate@1 pass"))]);
-    new.main.serves = vec!["gate@1".parse().unwrap()];
+    let main = gate.start(vec![with(|_| {})]).await;
+    let new = Gate::config(vec![with(|a| set(a, "start", "all call gate@1 pass; call gate@1 pass"))]);
     gate.open(1);
     let finish = async {
         until(|| gate.is_used_up()).await;

@@ -12,7 +12,7 @@ use weir_host::{
 
 use super::{
     reload::{Components, TRAPS},
-    support::{Gate, builder, config, puppet, puppet_with, reached, set, start, tell, until},
+    support::{Gate, config, puppet, puppet_with, reached, set, start, tell, until},
 };
 
 const LONG: Duration = Duration::from_secs(15);
@@ -96,15 +96,14 @@ async fn a_version_that_comes_back_does_not_wait_for_one_that_waits_for_it() {
         set(b, "stop", "call gate@1 pass");
     };
     let old = vec![components.puppet(|a| a.requires = vec!["b@1".parse().unwrap()]), puppet_with("b", slow)];
-    let main = builder(old).serve(gate.service()).start().await.unwrap();
+    let main = gate.start(old).await;
     let a = components.puppet(|_| {});
     components.put_text(TRAPS);
     let b = puppet_with("b", |b| {
         slow(b);
         b.requires = vec!["a@1".parse().unwrap()];
     });
-    let mut new = config(vec![a, b]);
-    new.main.serves = vec!["gate@1".parse().unwrap()];
+    let new = Gate::config(vec![a, b]);
     let control = main.control();
     let open = async {
         until(|| !control.status("a").unwrap().failures.is_empty()).await;
@@ -119,13 +118,13 @@ async fn a_version_that_comes_back_does_not_wait_for_one_that_waits_for_it() {
 async fn a_reload_ends_though_its_extension_is_restarted_while_the_successor_starts() {
     let gate = Gate::new();
     let components = Components::new();
-    let builder = builder(vec![components.puppet(|a| {
+    let a = components.puppet(|a| {
         a.reload = ReloadMode::Overlap;
         a.wants = vec!["gate@1".parse().unwrap()];
         set(a, "start", "call gate@1 pass");
-    })]);
+    });
     gate.open(1);
-    let main = builder.serve(gate.service()).start().await.unwrap();
+    let main = gate.start(vec![a]).await;
     components.put(2);
     let control = main.control();
     let rest = async {
@@ -155,10 +154,9 @@ async fn a_stop_and_a_start_while_the_successor_starts_leave_the_extension_runni
             change(a);
         })
     };
-    let main = builder(vec![with(|_| {})]).serve(gate.service()).start().await.unwrap();
+    let main = gate.start(vec![with(|_| {})]).await;
     let control = main.control();
-    let mut new = config(vec![with(|a| set(a, "start", "call gate@1 pass"))]);
-    new.main.serves = vec!["gate@1".parse().unwrap()];
+    let new = Gate::config(vec![with(|a| set(a, "start", "call gate@1 pass"))]);
     let rest = async {
         until(|| restarts(&main, "a") == 1).await;
         let stop = within(control.stop("a"));
@@ -258,15 +256,15 @@ async fn a_start_reads_the_component_of_one_that_backs_off_anew() {
 async fn what_waits_is_served_by_the_successor_that_is_there_when_an_instance_dies() {
     let gate = Gate::new();
     let components = Components::new();
-    let builder = builder(vec![components.puppet(|a| {
+    let a = components.puppet(|a| {
         a.reload = ReloadMode::Overlap;
         a.wants = vec!["gate@1".parse().unwrap()];
         a.restart.policy = RestartPolicy::OnFailure;
         (a.restart.backoff, a.restart.max_backoff) = (HOUR, HOUR);
         set(a, "start", "call gate@1 pass");
-    })]);
+    });
     gate.open(1);
-    let main = builder.serve(gate.service()).start().await.unwrap();
+    let main = gate.start(vec![a]).await;
     components.put(2);
     let die = async {
         until(|| restarts(&main, "a") == 1).await;
@@ -285,14 +283,11 @@ async fn what_waits_is_served_by_the_successor_that_is_there_when_an_instance_di
 async fn a_reload_that_meets_a_restart_says_what_came_of_the_new_version() {
     let gate = Gate::new();
     let components = Components::new();
-    let main = builder(vec![components.puppet(|a| {
+    let a = components.puppet(|a| {
         a.wants = vec!["gate@1".parse().unwrap()];
         set(a, "stop", "call gate@1 pass");
-    })])
-    .serve(gate.service())
-    .start()
-    .await
-    .unwrap();
+    });
+    let main = gate.start(vec![a]).await;
     components.put_text(TRAPS);
     let control = main.control();
     let restart = async {
@@ -312,12 +307,12 @@ async fn a_reload_that_meets_a_restart_says_what_came_of_the_new_version() {
 async fn what_a_predecessor_gives_back_to_an_extension_that_has_failed_is_answered() {
     let gate = Gate::new();
     let components = Components::new();
-    let builder = builder(vec![components.puppet(|a| {
+    let a = components.puppet(|a| {
         a.reload = ReloadMode::Overlap;
         a.wants = vec!["gate@1".parse().unwrap()];
         set(a, "receive", "in-order");
-    })]);
-    let main = builder.serve(gate.service()).start().await.unwrap();
+    });
+    let main = gate.start(vec![a]).await;
     components.put(2);
     let control = main.control();
     let fail = async {
@@ -346,11 +341,11 @@ async fn what_a_predecessor_gives_back_to_an_extension_that_has_failed_is_answer
 async fn a_stop_that_a_start_follows_is_answered() {
     let gate = Gate::new();
     let components = Components::new();
-    let builder = builder(vec![components.puppet(|a| {
+    let a = components.puppet(|a| {
         a.reload = ReloadMode::Overlap;
         a.wants = vec!["gate@1".parse().unwrap()];
-    })]);
-    let main = builder.serve(gate.service()).start().await.unwrap();
+    });
+    let main = gate.start(vec![a]).await;
     components.put(2);
     let control = main.control();
     let rest = async {
@@ -386,7 +381,7 @@ async fn one_whose_delay_is_over_is_not_shown_as_backing_off() {
         (a.restart.backoff, a.restart.max_backoff) = (Duration::from_millis(1), Duration::from_millis(1));
     });
     gate.open(1);
-    let main = builder(vec![a, b]).serve(gate.service()).start().await.unwrap();
+    let main = gate.start(vec![a, b]).await;
     let control = main.control();
     let check = async {
         until(|| state(control, "b") == ExtensionState::Starting).await;
@@ -433,7 +428,7 @@ async fn nobody_is_refused_while_an_extension_is_exchanged() {
 async fn the_configuration_that_main_was_started_with_can_be_applied_again() {
     let gate = Gate::new();
     let all = || vec![puppet_with("a", |a| a.requires = vec!["gate@1".parse().unwrap()])];
-    let main = builder(all()).serve(gate.service()).start().await.unwrap();
+    let main = gate.start(all()).await;
     let report = main.control().reload_with(config(all())).await;
     assert_eq!(report.map(|report| report.changed), Ok(vec![]));
 }

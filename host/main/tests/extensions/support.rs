@@ -103,6 +103,18 @@ impl Gate {
         Self(Arc::new(Semaphore::new(0)))
     }
 
+    /// Of a Main that serves `gate@1`.
+    pub(crate) fn config(extensions: Vec<ExtensionConfig>) -> Config {
+        let mut config = config(extensions);
+        config.main.serves = vec!["gate@1".parse().unwrap()];
+        config
+    }
+
+    /// A Main that serves `gate@1`.
+    pub(crate) async fn start(&self, extensions: Vec<ExtensionConfig>) -> Main {
+        builder(extensions).serve(self.service()).start().await.unwrap()
+    }
+
     pub(crate) fn service(&self) -> Service {
         let permits = self.0.clone();
         Service::new("gate@1".parse().unwrap()).on("pass".parse().unwrap(), move |request| {

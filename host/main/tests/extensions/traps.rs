@@ -98,7 +98,7 @@ async fn of_several_requests_in_hand_a_failure_names_the_first_of_those_that_cam
             }
         });
         let culprit = puppet_with("culprit", |c| c.wants = vec!["a@1".parse().unwrap()]);
-        let main = builder(vec![a, culprit]).serve(gate.service()).start().await.unwrap();
+        let main = gate.start(vec![a, culprit]).await;
         let status = || main.control().status("a").unwrap();
         let mut calls = Vec::new();
         let mut call = |text: &'static str| {
