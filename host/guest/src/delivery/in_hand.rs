@@ -252,5 +252,12 @@ fn handling_event(Event { published, .. }: &Event) -> Handling {
 }
 
 fn place(requests: &VecDeque<HeldRequest>, id: MessageId) -> Result<usize, usize> {
-    requests.binary_search_by_key(&id, |held| held.responder.id())
+    let id_of = |held: &HeldRequest| held.responder.id();
+    // Nearly always there is none yet, or it comes after the last, or is the first.
+    match (requests.front(), requests.back()) {
+        (None, _) => Err(0),
+        (_, Some(last)) if id_of(last) < id => Err(requests.len()),
+        (Some(first), _) if id_of(first) == id => Ok(0),
+        _ => requests.binary_search_by_key(&id, id_of),
+    }
 }

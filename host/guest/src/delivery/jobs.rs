@@ -128,6 +128,10 @@ impl Jobs {
 
     /// A new receive finishes jobs that came one by one.
     pub(crate) fn begin_receive(&mut self) {
+        // Nearly always.
+        if self.one_by_one.is_empty() {
+            return;
+        }
         for (place, id) in self.one_by_one.drain(..) {
             if let Some(taking) = self.queues.list().get_mut(place) {
                 taking.has_one = false;
