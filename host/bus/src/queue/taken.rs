@@ -42,7 +42,7 @@ impl TakenJob {
     /// Finishes the job: it leaves the queue.
     #[inline]
     pub fn done(mut self) {
-        // First: whoever is woken may panic, and a finished job must not go back.
+        // First: a waker may panic, and a finished job must not go back.
         self.is_done = true;
         self.tell_done();
         self.queue.finish(iter::once(&self.job));
