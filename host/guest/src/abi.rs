@@ -218,7 +218,7 @@ impl From<weir_bus::Error> for Error {
 
 /// In whole milliseconds, at least 1 while any time is left.
 pub(super) fn milliseconds(nanoseconds: u64) -> u32 {
-    u32::try_from(nanoseconds.saturating_add(999_999) / 1_000_000).unwrap_or(u32::MAX)
+    u32::try_from(nanoseconds.div_ceil(1_000_000)).unwrap_or(u32::MAX)
 }
 
 pub(super) fn microseconds(nanoseconds: u64) -> u32 {
