@@ -49,7 +49,7 @@ const GROUPS: [Group; 14] = [
     },
     Group {
         name: "soak",
-        about: "half an hour of calls, events, jobs, faults, restarts and reloads, after which Main takes what it took before",
+        about: "half an hour of calls, events, jobs, apps, peers, stores, hooks, faults, restarts and reloads, after which Main takes what it took before",
         inputs: &[SOAK],
         tools: &[RUSTC],
         run: || {

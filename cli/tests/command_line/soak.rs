@@ -8,9 +8,30 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::support::{Running, with_own_component};
+use serde_json::{Value, json};
+use tungstenite::{Message, WebSocket};
+use weir_peer::blocking::{Peer, Requests};
 
+use super::{
+    peers::{connect, own_uid},
+    support::{Running, with_own_component},
+};
+
+/// Before the tables of programs outside, which have this user.
 const CONFIG: &str = r#"
+[main]
+data-dir = "data"
+peer-socket = "peers.sock"
+
+[gateway]
+listen = ["unix:gateway.sock"]
+
+[store.kept]
+bytes = "256 KiB"
+
+[hooks.checks]
+dir = "hooks.d"
+
 [queue.jobs]
 messages = 100
 when-full = "drop-oldest"
@@ -38,6 +59,13 @@ path = "puppet.wasm"
 fulfills = ["faulty@1"]
 config.contract = "faulty@1"
 limits.memory = "4 MiB"
+
+[[extension]]
+id = "storage"
+path = "storage.wasm"
+fulfills = ["local.storage@1"]
+grants.stores = ["kept"]
+config.store = "kept"
 "#;
 
 /// Without the variable `WEIR_SOAK_SECONDS`.
@@ -58,15 +86,21 @@ struct Sample {
 fn after_a_while_main_takes_no_more_memory_threads_or_files() {
     let seconds = std::env::var("WEIR_SOAK_SECONDS").map_or(SECONDS, |seconds| seconds.parse().unwrap());
     let length = Duration::from_secs(seconds);
-    let dir = with_own_component(CONFIG);
-    fs::copy(test_guests::path("worker"), dir.path().join("worker.wasm")).unwrap();
+    let dir = with_own_component(&config(INBOX));
+    for component in ["worker", "storage"] {
+        fs::copy(test_guests::path(component), dir.path().join(component).with_extension("wasm")).unwrap();
+    }
+    fs::create_dir(dir.path().join("hooks.d")).unwrap();
+    fs::copy(test_guests::path("hook"), dir.path().join("hooks.d/10-hook.wasm")).unwrap();
     let mut main = Running::start(dir);
+    // These two stay all the time.
+    let mut programs = Programs::connect(&main);
     let began = Instant::now();
     let (mut samples, mut operations) = (Vec::new(), 0_u64);
     let mut rounds = 0_u64;
     while began.elapsed() < length {
         rounds += 1;
-        operations += round(&main, rounds);
+        operations += round(&main, rounds) + programs.round(&main, rounds);
         samples.push(sample(&main, began.elapsed()));
     }
     let third = |number: u32| {
@@ -89,6 +123,103 @@ fn after_a_while_main_takes_no_more_memory_threads_or_files() {
     assert_eq!(main.wait().0.code(), Some(0));
 }
 
+const INBOX: u64 = 100;
+
+fn config(inbox: u64) -> String {
+    let uid = own_uid();
+    format!(
+        "{CONFIG}limits.inbox.messages = {inbox}\n\
+         [peer.'app:page']\nuid = {uid}\nwants = ['puppet@1', 'thermal@1']\nsubscribes = ['told.>']\n\
+         [peer.'sidecar:thermal']\nuid = {uid}\nfulfills = ['thermal@1']\nputs = ['jobs']\nsubscribes = ['told.>']\n"
+    )
+}
+
+/// An app and a sidecar that stay, and those that come and go.
+struct Programs {
+    page: Page,
+    sidecar: Peer,
+    requests: Requests,
+}
+
+impl Programs {
+    fn connect(main: &Running) -> Self {
+        let sidecar = connect(main, "sidecar:thermal", None).unwrap();
+        let requests = sidecar.serve("thermal@1", &["read"]).unwrap();
+        Self { page: Page::open(main), sidecar, requests }
+    }
+
+    /// Calls both ways, events, hooks, stores, and programs that leave rightly or without a word.
+    fn round(&mut self, main: &Running, number: u64) -> u64 {
+        self.page.call("events.subscribe", &json!({ "pattern": "told.state" }));
+        for count in 0..100 {
+            // "echo work", and the answer.
+            let echo = self.page.call("puppet@1/run", &json!({ "$base64": "ZWNobyB3b3Jr" }));
+            assert_eq!(echo["result"]["$base64"], "d29yaw==", "{echo}");
+            let call = self.page.begin("thermal@1/read", &json!({}));
+            self.requests.next().unwrap().answer(Ok("41"));
+            assert_eq!(self.page.answer(call)["result"], 41);
+            self.sidecar.queue("jobs").unwrap().put("echo work").unwrap();
+            let entry = json!({ "key": format!("key-{}", count % 10), "value": number });
+            assert_eq!(ask(main, "call/local.storage@1/set", entry.to_string().as_bytes()).0, 200);
+        }
+        self.page.call("events.unsubscribe", &json!({ "pattern": "told.state" }));
+        for task in ["echo", "fail", "trap"] {
+            let run = json!({ "hooks": "checks", "params": { "DO": task } });
+            assert_eq!(ask(main, "call/hooks@1/run", run.to_string().as_bytes()).0, 200);
+        }
+        for rightly in [true, false] {
+            let mut page = Page::open(main);
+            page.call("events.subscribe", &json!({ "pattern": "told.>" }));
+            let peer = connect(main, "app:page", None).unwrap();
+            drop(peer.subscribe("told.>").unwrap());
+            if rightly {
+                page.socket.close(None).unwrap();
+                while page.socket.read().is_ok() {}
+                peer.leave();
+            }
+        }
+        4 * 100 + 9
+    }
+}
+
+/// A WebSocket of the app.
+struct Page {
+    socket: WebSocket<UnixStream>,
+    last: u64,
+}
+
+impl Page {
+    fn open(main: &Running) -> Self {
+        let stream = UnixStream::connect(main.path().join("gateway.sock")).unwrap();
+        let (socket, _) = tungstenite::client("ws://localhost/v1/peers/app:page/rpc", stream).unwrap();
+        Self { socket, last: 0 }
+    }
+
+    fn begin(&mut self, method: &str, params: &Value) -> u64 {
+        self.last += 1;
+        let request = json!({ "jsonrpc": "2.0", "id": self.last, "method": method, "params": params });
+        self.socket.send(Message::text(request.to_string())).unwrap();
+        self.last
+    }
+
+    /// Passes over events.
+    fn answer(&mut self, id: u64) -> Value {
+        loop {
+            let Message::Text(text) = self.socket.read().unwrap() else { continue };
+            let answer: Value = serde_json::from_str(&text).unwrap();
+            if answer["id"] == id {
+                return answer;
+            }
+        }
+    }
+
+    /// A result or an error.
+    fn call(&mut self, method: &str, params: &Value) -> Value {
+        let id = self.begin(method, params);
+        self.answer(id)
+    }
+}
+
 /// Calls, events, jobs, clients that stall, a trap, and restarts and reloads of right and wrong files.
 fn round(main: &Running, number: u64) -> u64 {
     // They send half of a payload, and go when the round has ended.
@@ -107,8 +238,7 @@ fn round(main: &Running, number: u64) -> u64 {
     if number.is_multiple_of(4) {
         fs::write(&file, "[[extension]]\nid = 3\n").unwrap();
         assert_eq!(ask(main, "reload", b"").0, 422);
-        let inbox = 100 + number % 8;
-        fs::write(&file, format!("{CONFIG}limits.inbox.messages = {inbox}\n")).unwrap();
+        fs::write(&file, config(INBOX + number % 8)).unwrap();
         assert_eq!(ask(main, "reload", b"").0, 200);
     }
     drop(stalled);
