@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::support::{PUPPETS, Running, configured, done, weir};
+use super::support::{PUPPET, PUPPETS, Running, configured, done, until, weir};
 
 /// A budget and the rest of `[main]`, a class, and a limit of the extension's own.
 const LIMITED: &str = r#"memory-budget = "64 MiB"
@@ -103,4 +103,72 @@ fn what_is_not_started_has_used_nothing() {
         let peak = limit["peak"].as_f64();
         assert!(peak.is_none_or(|peak| peak == 0.0), "{limit}");
     }
+}
+
+#[test]
+fn a_handler_of_an_event_or_a_job_that_hangs_is_warned_of_and_ended_at_handler_timeout() {
+    let extension = |id: &str, keys: &str| {
+        format!(
+            r#"
+            [[extension]]
+            id = "{id}"
+            path = "puppet.wasm"
+            fulfills = ["{id}@1"]
+            config.contract = "{id}@1"
+            limits.handler-timeout = "400ms"
+            restart = {{ backoff = "1ms", max-backoff = "1ms", failures = 100 }}
+            {keys}
+            "#
+        )
+    };
+    let hears = extension("hears", "subscribes = [\"ev.>\"]\nconfig.start = \"subscribe ev.>\"");
+    let works = extension("works", "takes = [\"one\"]\nconfig.start = \"take one one-by-one\"");
+    // It receives on while the job is in hand.
+    let keeps = extension("keeps", "takes = [\"some\"]\nconfig.start = \"take some 2\"");
+    let queue = |name: &str| format!("[queue.{name}]\nmax-deliveries = 2\ndead-letter = \"dead\"\n");
+    let config = [PUPPET, &hears, &works, &keeps, &queue("one"), &queue("some"), "[queue.dead]\n"].concat();
+    let mut main = Running::with(&config);
+
+    main.weir(&["publish", "ev.a", "\"fine\""]).good();
+    main.weir(&["publish", "ev.a", "hang"]).good();
+    let half = main.until("has had a message in hand for 200ms, and is ended at `handler-timeout` of 400ms");
+    assert!(
+        half.contains("WARN") && half.contains("handling=\"event ev.a\"") && half.contains("sequence=\"2\""),
+        "{half}"
+    );
+    let end = main.until("failed: had a message in hand for longer than `handler-timeout` of 400ms");
+    assert!(end.contains("handling=\"event ev.a\"") && end.contains("sender=\"main\""), "{end}");
+    main.weir(&["publish", "ev.a", "fine"]).good();
+    until("the next instance hears", || {
+        let heard = main.weir(&["call", "hears@1", "run", "--raw", "heard"]).stdout;
+        heard.contains("event: ev.a 3 1 fine").then_some(())
+    });
+
+    for (queue, job, id) in [("one", "hang", "works"), ("some", "kept", "keeps")] {
+        main.weir(&["queues", "put", queue, job]).good();
+        for _ in 0..2 {
+            let end = main.until("failed: had a message in hand for longer than `handler-timeout`");
+            assert!(end.contains(&format!("handling=\"queue {queue}\"")), "{end}");
+        }
+        let status = main.json(&["status", "--json", id]);
+        let failure = &status["failures"][0];
+        assert_eq!(failure["limit"]["name"], "handler-timeout", "{failure}");
+        assert_eq!(failure["limit"]["allowed"], 0.4, "{failure}");
+        assert!(
+            failure["limit"]["used"].as_f64().is_some_and(|used| (0.4..4.0).contains(&used)),
+            "{failure}"
+        );
+        assert_eq!(failure["handling"]["sender"], "main", "{failure}");
+        assert!(
+            failure["handling"]["message"].is_u64() || failure["handling"]["message"].is_string(),
+            "{failure}"
+        );
+        assert_eq!(status["failures"].as_array().unwrap().len(), 2, "as often as it is delivered");
+    }
+    let dead = main.json(&["queues", "--json"]);
+    let queues = dead["queues"].as_array().unwrap();
+    let dead = queues.iter().find(|queue| queue["queue"] == "dead").unwrap();
+    assert_eq!(dead["waiting"], 2, "{dead}");
+    let puppet = main.json(&["status", "--json", "puppet"]);
+    assert_eq!((&puppet["state"], &puppet["restarts"]), (&"ready".into(), &0.into()));
 }

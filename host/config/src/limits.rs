@@ -24,6 +24,10 @@ use super::shape::bytes;
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
+/// Ten times as long as a server may be silent. The same in each class: it hangs on what a handler waits for, not on
+/// what the extension may use.
+const HANDLER_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+
 /// The built-in classes. An operator's classes inherit from them and cannot redefine them.
 pub(super) const BUILT_IN: [&str; 3] = ["min", "medium", "max"];
 
@@ -71,6 +75,8 @@ pub struct Limits {
     /// Timeout of requests to its contracts if the call sets none: 1 ms to 1 day. `None`:
     /// [`MainConfig::request_timeout`](super::MainConfig::request_timeout).
     pub request_timeout: Option<Duration>,
+    /// Time for an event or a job in hand: 1 ms to 1 day. Then the instance is ended; at half of it Main warns.
+    pub handler_timeout: Duration,
     /// Time from a stop to the end: 1 ms to 1 day.
     pub stop_timeout: Duration,
     /// Size of the component's file in bytes: 1 KiB to 1 GiB. A larger file is not read. `code_size` bounds
@@ -111,6 +117,7 @@ impl Limits {
             log_rate: 10,
             ready_timeout: Duration::from_secs(5),
             request_timeout: None,
+            handler_timeout: HANDLER_TIMEOUT,
             stop_timeout: Duration::from_secs(2),
             file_size: 4 * MIB,
             code_size: 16 * MIB,
@@ -144,6 +151,7 @@ impl Limits {
             log_rate: 100,
             ready_timeout: Duration::from_secs(10),
             request_timeout: None,
+            handler_timeout: HANDLER_TIMEOUT,
             stop_timeout: Duration::from_secs(5),
             file_size: 16 * MIB,
             code_size: 64 * MIB,
@@ -177,6 +185,7 @@ impl Limits {
             log_rate: 1000,
             ready_timeout: Duration::from_secs(30),
             request_timeout: None,
+            handler_timeout: HANDLER_TIMEOUT,
             stop_timeout: Duration::from_secs(10),
             file_size: 64 * MIB,
             code_size: 512 * MIB,

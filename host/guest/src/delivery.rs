@@ -6,7 +6,9 @@
 
 mod checks;
 mod clock;
+mod handler_limit;
 mod handling;
+mod held;
 mod in_hand;
 mod jobs;
 mod readiness;
@@ -28,6 +30,8 @@ use weir_metrics::Usage;
 pub use self::handling::Handling;
 pub(super) use self::{
     checks::Checks,
+    handler_limit::HandlerLimit,
+    held::Held,
     jobs::{Jobs, TakenQueues},
 };
 use self::{clock::Clock, in_hand::InHand, readiness::Readiness};
@@ -38,6 +42,10 @@ pub(super) struct Delivery {
     peer: Arc<Peer>,
     in_hand: InHand,
     pub(super) jobs: Jobs,
+    /// Its jobs, and the event of the last receive.
+    held: Arc<Held>,
+    /// Whether the last receive brought an event.
+    has_event: bool,
     /// Whether a job comes before an event next time.
     is_turn_of_jobs: bool,
     /// Its requests that are answered through the inbox.
@@ -62,9 +70,12 @@ pub(super) struct Delivery {
 impl Delivery {
     /// `in_flight` bounds its requests in hand, its jobs in hand, and its requests under way, each.
     pub(super) fn new(peer: Arc<Peer>, signals: Arc<Signals>, usage: Arc<Usage>, in_flight: u64) -> Self {
+        let held = Arc::<Held>::default();
         Self {
             in_hand: InHand::new(size(in_flight)),
-            jobs: Jobs::new(peer.clone(), size(in_flight)),
+            jobs: Jobs::new(peer.clone(), size(in_flight), held.clone()),
+            held,
+            has_event: false,
             is_turn_of_jobs: false,
             under_way: BTreeMap::new(),
             in_flight,
@@ -224,6 +235,16 @@ impl Delivery {
         self.in_hand.handling(&self.jobs)
     }
 
+    /// The message that has been in hand for too long.
+    pub(super) fn overdue(&self) -> Option<Handling> {
+        self.held.oldest(None)
+    }
+
+    /// The events and jobs in hand.
+    pub(super) fn held(&self) -> &Arc<Held> {
+        &self.held
+    }
+
     /// The instance has ended: requests in hand get this answer, and unreached messages go back to the front of the
     /// inbox, or to their queue.
     pub(super) fn end(&mut self, answer: &Error) {
@@ -268,6 +289,9 @@ impl Delivery {
     /// The guest asks for more: it has finished messages given one by one, or in order.
     fn begin_receive(&mut self, in_order: bool) {
         self.in_hand.begin_batch(in_order);
+        if std::mem::take(&mut self.has_event) {
+            self.held.end_event();
+        }
         self.has_traced_event = false;
         self.jobs.begin_receive();
     }
@@ -386,6 +410,10 @@ impl Delivery {
     fn deliver_event(&mut self, event: Event, clock: &Clock<'_>) -> abi::Message {
         self.met.insert(event.published.sender);
         self.has_traced_event |= event.published.trace.is_some();
+        let now = clock.now();
+        if !std::mem::replace(&mut self.has_event, true) {
+            self.held.take_event(now, &event.published);
+        }
         self.in_hand.pass(event.clone());
         let Event { subscription, names_one_topic, lost, retained, published } = event;
         abi::Message::Event(abi::Event {
@@ -395,7 +423,7 @@ impl Delivery {
             sequence: published.sequence,
             lost,
             retained,
-            waited_us: abi::microseconds(clock.now().saturating_sub(published.at)),
+            waited_us: abi::microseconds(now.saturating_sub(published.at)),
             payload: published.payload.clone(),
         })
     }

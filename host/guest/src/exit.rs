@@ -64,6 +64,14 @@ pub enum Exit {
     /// It did not finish in time after it was asked to stop.
     #[error("did not stop within `stop-timeout` of {}", humantime::format_duration(*.0))]
     StopOverdue(Duration),
+    /// It had an event or a job in hand for too long.
+    #[error("had a message in hand for longer than `handler-timeout` of {}", humantime::format_duration(*allowed))]
+    HandlerOverdue {
+        /// How long.
+        used: Duration,
+        /// How long it may.
+        allowed: Duration,
+    },
     /// The host panicked.
     #[error("internal error: {0}")]
     Panicked(String),
@@ -159,6 +167,9 @@ impl Exit {
             }
             Self::StopOverdue(allowed) => {
                 hit(LimitKey::STOP_TIMEOUT.into(), nanoseconds(*allowed), nanoseconds(*allowed))
+            }
+            Self::HandlerOverdue { used, allowed } => {
+                hit(LimitKey::HANDLER_TIMEOUT.into(), nanoseconds(*used), nanoseconds(*allowed))
             }
             Self::Finished | Self::Failed(_) | Self::Panicked(_) => None,
         }

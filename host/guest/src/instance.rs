@@ -1,6 +1,7 @@
 //! One run of one extension: the task that owns its Store, from instantiation to exit.
 
 use std::{
+    future::poll_fn,
     panic::{self, AssertUnwindSafe},
     sync::Arc,
     time::SystemTime,
@@ -16,7 +17,7 @@ use weir_metrics::{Usage, nanoseconds};
 use weir_schedule::{Activity, InTurn, SharedShare, TimeLimit, Turns};
 
 use super::{
-    delivery::{Checks, Handling},
+    delivery::{Checks, HandlerLimit, Handling},
     dir_locks::DirLock,
     exit::Exit,
     http::Http,
@@ -93,7 +94,10 @@ impl Instance {
             (Exit::Finished | Exit::Failed(_), Some(fault)) => Exit::Failed(Some(fault)),
             (exit, _) => exit.in_sandbox(&state.sandbox),
         };
-        let handling = state.delivery.handling();
+        let handling = match exit {
+            Exit::HandlerOverdue { .. } => state.delivery.overdue(),
+            _ => state.delivery.handling(),
+        };
         let ended_itself = matches!(exit, Exit::Finished | Exit::Failed(_));
         state.delivery.end(if ended_itself { &Error::PeerGone } else { &Error::Trapped });
         // Writes its last output, which may panic, too.
@@ -114,6 +118,7 @@ impl Instance {
         let limits = &self.config.limits;
         let mut stopping = None;
         let mut is_ready = false;
+        let mut handlers = HandlerLimit::new(store.data().delivery.held().clone(), limits.handler_timeout);
         let guest = program.run(store);
         let mut guest =
             InTurn::new(guest, self.turns.clone(), self.share.clone(), activity, self.usage.clone());
@@ -132,6 +137,10 @@ impl Instance {
                     stopping = Some(Instant::now());
                     limit = TimeLimit::new(limits.stop_timeout);
                 }
+                used = poll_fn(|context| handlers.poll(context, |at| self.warn_of(at))) => {
+                    self.note_stop(stopping);
+                    return Exit::HandlerOverdue { used, allowed: limits.handler_timeout };
+                }
                 () = limit.over(), if !is_ready || stopping.is_some() => {
                     if stopping.is_none() {
                         return Exit::NotReady(limits.ready_timeout);
@@ -141,6 +150,22 @@ impl Instance {
                 }
             }
         }
+    }
+
+    fn warn_of(&self, handling: &Handling) {
+        let allowed = self.config.limits.handler_timeout;
+        let text = format!(
+            "it has had a message in hand for {}, and is ended at `handler-timeout` of {}",
+            humantime::format_duration(allowed / 2),
+            humantime::format_duration(allowed),
+        );
+        let sender = self.bus.peer(handling.sender).map(|peer| peer.name().to_owned());
+        let number = handling.message.map(|id| ("message", id.0.to_string()));
+        let place = handling.sequence.map(|place| ("sequence", place.to_string()));
+        let known = [("handling", handling.operation.clone()), ("sender", sender.unwrap_or_default())];
+        let fields = known.into_iter().chain(number).chain(place);
+        let fields = fields.map(|(name, value)| (name.to_owned(), value));
+        self.output.say_with(Level::Warn, &text, fields);
     }
 
     fn note_stop(&self, began: Option<Instant>) {

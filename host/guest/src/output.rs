@@ -82,7 +82,11 @@ impl Output {
 
     /// A line of Main about the extension.
     pub(super) fn say(&self, level: Level, text: &str) {
-        self.0.logs.write(&self.0.extension, level, Source::Main, text, std::iter::empty());
+        self.say_with(level, text, std::iter::empty());
+    }
+
+    pub(super) fn say_with(&self, level: Level, text: &str, fields: impl Iterator<Item = (String, String)>) {
+        self.0.logs.write(&self.0.extension, level, Source::Main, text, fields);
     }
 
     fn rate(&self) -> MutexGuard<'_, Rate> {

@@ -132,6 +132,7 @@ limits! {
         InHooks::Refused("is for extensions: `output` of the hooks says how much each may write");
     READY_TIMEOUT "ready-timeout" ready_timeout: Time(TIMEOUT), Seconds, LastStart, NO_TIMEOUTS;
     REQUEST_TIMEOUT "request-timeout" request_timeout: Time(TIMEOUT), Seconds, Unmeasured, NO_TIMEOUTS;
+    HANDLER_TIMEOUT "handler-timeout" handler_timeout: Time(TIMEOUT), Seconds, Unmeasured, NO_TIMEOUTS;
     STOP_TIMEOUT "stop-timeout" stop_timeout: Time(TIMEOUT), Seconds, LastStop, NO_TIMEOUTS;
     FILE_SIZE "file-size" file_size: Size(KIB..=1024 * MIB), Bytes, Unmeasured, ALLOWED;
     CODE_SIZE "code-size" code_size: Size(64 * KIB..=4096 * MIB), Bytes, Unmeasured, ALLOWED;

@@ -173,9 +173,9 @@ impl InHand {
             (_, Some(Reached::Request(id))) => self.held_from(*id),
             (Given::Request(id), None) => self.held_from(id),
             (Given::Request(id), Some(Reached::Event(event))) if !self.in_order => {
-                self.held_from(id).or_else(|| Some(handling_event(event)))
+                self.held_from(id).or_else(|| Some(Handling::of_event(&event.published)))
             }
-            (_, Some(Reached::Event(event))) => Some(handling_event(event)),
+            (_, Some(Reached::Event(event))) => Some(Handling::of_event(&event.published)),
             (Given::Response(id, sender), None) => {
                 let operation = "response".to_owned();
                 Some(Handling { message: Some(id), sequence: None, sender, operation })
@@ -242,13 +242,6 @@ impl HeldRequest {
             operation,
         }
     }
-}
-
-fn handling_event(Event { published, .. }: &Event) -> Handling {
-    // An event for this extension alone has no place in its topic.
-    let sequence = (published.sequence > 0).then_some(published.sequence);
-    let operation = format!("event {}", published.topic);
-    Handling { message: None, sequence, sender: published.sender, operation }
 }
 
 fn place(requests: &VecDeque<HeldRequest>, id: MessageId) -> Result<usize, usize> {

@@ -1,18 +1,13 @@
 //! The queues that an instance has opened, those it takes from, and its jobs in hand.
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use weir_bus::{
-    Error, JobReader, MessageId, Parent, Peer, PeerId, QueuedJob, SharedQueue, SpanOrigin, TakenJob,
-};
+use weir_bus::{Error, JobReader, MessageId, Parent, Peer, PeerId, SharedQueue, SpanOrigin, TakenJob};
 
-use super::{clock::Clock, handling::Handling};
+use super::{clock::Clock, handling::Handling, held::Held};
 use crate::abi;
 
 #[derive(Debug)]
@@ -21,7 +16,7 @@ pub(crate) struct Jobs {
     opened: Vec<Arc<SharedQueue>>,
     queues: Arc<TakenQueues>,
     pub(crate) takes: bool,
-    in_hand: BTreeMap<MessageId, TakenJob>,
+    held: Arc<Held>,
     /// Jobs that the next receive finishes, each with the place of its queue.
     one_by_one: Vec<(usize, MessageId)>,
 }
@@ -51,14 +46,14 @@ struct TakenQueue {
 
 impl Jobs {
     /// At most `max` jobs can be in hand, besides those that come one by one.
-    pub(crate) fn new(peer: Arc<Peer>, max: usize) -> Self {
+    pub(crate) fn new(peer: Arc<Peer>, max: usize, held: Arc<Held>) -> Self {
         let (list, turn, left) = (Mutex::default(), AtomicUsize::new(0), Arc::new(AtomicUsize::new(max)));
         let has_handed = AtomicBool::new(false);
         Self {
             opened: Vec::new(),
             queues: Arc::new(TakenQueues { peer, list, turn, left, has_handed }),
             takes: false,
-            in_hand: BTreeMap::new(),
+            held,
             one_by_one: Vec::new(),
         }
     }
@@ -136,7 +131,7 @@ impl Jobs {
             if let Some(taking) = self.queues.list().get_mut(place) {
                 taking.has_one = false;
             }
-            if let Some(job) = self.in_hand.remove(&id) {
+            if let Some(job) = self.held.remove_job(id) {
                 job.done();
             }
         }
@@ -158,13 +153,13 @@ impl Jobs {
             return None;
         }
         let (place, number, job, is_one) = self.queues.take()?;
-        let one = job.get();
+        let (one, now) = (job.get(), clock.now());
         let delivered = abi::Job {
             id: one.id.0,
             queue: number,
             sender: one.sender.0,
             deliveries: one.deliveries,
-            waited_us: abi::microseconds(clock.now().saturating_sub(one.at)),
+            waited_us: abi::microseconds(now.saturating_sub(one.at)),
             payload: one.payload.clone(),
         };
         let (id, sender) = (one.id, one.sender);
@@ -172,18 +167,19 @@ impl Jobs {
         if is_one {
             self.one_by_one.push((place, id));
         }
-        self.in_hand.insert(id, job);
+        self.held.take_job(now, id, job);
         Some((delivered, sender))
     }
 
     pub(crate) fn are_in_hand(&self) -> bool {
-        !self.in_hand.is_empty()
+        self.held.has_jobs()
     }
 
     /// What a message is part of that is sent for this job. A job has no deadline.
     pub(crate) fn parent(&self, id: MessageId) -> Option<Parent> {
-        let span = self.in_hand.get(&id)?.span();
-        Some(Parent { trace: span.map(|span| SpanOrigin::within(span.context())), ..Parent::default() })
+        let context = |job: &TakenJob| job.span().map(|span| SpanOrigin::within(span.context()));
+        let trace = self.held.job(Some(id), context)?;
+        Some(Parent { trace, ..Parent::default() })
     }
 
     pub(crate) fn done(&mut self, id: MessageId) -> Result<(), Error> {
@@ -194,7 +190,7 @@ impl Jobs {
     pub(crate) fn done_all(&mut self, ids: &[MessageId]) -> Result<(), Error> {
         let (mut done, mut first_other) = (Vec::with_capacity(ids.len()), None);
         for id in ids {
-            match self.in_hand.remove(id) {
+            match self.held.remove_job(*id) {
                 Some(job) => done.push(job),
                 None => _ = first_other.get_or_insert(id),
             }
@@ -216,13 +212,7 @@ impl Jobs {
 
     /// The job in hand with this id, or else the oldest.
     pub(crate) fn handling(&self, id: Option<MessageId>) -> Option<Handling> {
-        let job = match id {
-            Some(id) => self.in_hand.get(&id)?,
-            None => self.in_hand.values().next()?,
-        };
-        let operation = format!("queue {}", job.queue().name());
-        let QueuedJob { id, sender, .. } = *job.get();
-        Some(Handling { message: Some(id), sequence: None, sender, operation })
+        self.held.job(id, Handling::of_job)
     }
 
     /// The instance has ended: its jobs go to others.
@@ -233,13 +223,13 @@ impl Jobs {
         }
         self.one_by_one.clear();
         // Last first: each goes to the front.
-        while let Some((_, job)) = self.in_hand.pop_last() {
+        while let Some(job) = self.held.pop_last_job() {
             drop(job);
         }
     }
 
     fn remove(&mut self, id: MessageId) -> Result<TakenJob, Error> {
-        self.in_hand.remove(&id).ok_or_else(|| Error::Invalid(format!("job {id} is not in hand")))
+        self.held.remove_job(id).ok_or_else(|| Error::Invalid(format!("job {id} is not in hand")))
     }
 }
 

@@ -13,7 +13,11 @@ use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 use weir_bus::Error;
 
 use super::{Async, Fallible, Payload, Store, abi, in_one_piece, meter, outcome, take};
-use crate::{abi::OnePiece, delivery::TakenQueues, instance_state::InstanceState};
+use crate::{
+    abi::OnePiece,
+    delivery::{Held, TakenQueues},
+    instance_state::InstanceState,
+};
 
 /// Messages that one receive may take.
 const MAX_BATCH: u32 = 1024;
@@ -193,16 +197,21 @@ async fn declare_ready(store: &mut Store<'_>) {
 }
 
 /// A guest waits on it until a receive would not wait.
-struct InboxPollable(Arc<TakenQueues>);
+struct InboxPollable {
+    queues: Arc<TakenQueues>,
+    held: Arc<Held>,
+}
 
 #[wasmtime_wasi::async_trait]
 impl Pollable for InboxPollable {
     async fn ready(&mut self) {
-        self.0.readable().await;
+        self.held.end_event();
+        self.queues.readable().await;
     }
 }
 
 fn subscribe_inbox(state: &mut InstanceState) -> wasmtime::Result<Resource<DynPollable>> {
-    let inbox = state.sandbox.table.push(InboxPollable(state.delivery.jobs.taken_queues().clone()))?;
+    let (queues, held) = (state.delivery.jobs.taken_queues().clone(), state.delivery.held().clone());
+    let inbox = state.sandbox.table.push(InboxPollable { queues, held })?;
     subscribe(&mut state.sandbox.table, inbox)
 }

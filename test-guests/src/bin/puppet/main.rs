@@ -9,7 +9,7 @@
 //! | `receive` | `in-order` or `any-order`: it takes batches |
 //!
 //! It traps if the payload of an event, a job or a response is `trap`. If that of an event or a job is
-//! `poll`, it says whether a pollable of the inbox is ready before the next receive.
+//! `hang`, it sleeps for an hour. If it is `poll`, it says whether a pollable of the inbox is ready before the next receive.
 
 mod commands;
 mod files;
@@ -116,6 +116,9 @@ fn hear(what: String, payload: &[u8]) {
     let payload = String::from_utf8_lossy(payload);
     if payload == "trap" {
         commands::trap();
+    }
+    if payload == "hang" {
+        std::thread::sleep(std::time::Duration::from_secs(3600));
     }
     let is_ready = payload == "poll" && is_inbox_ready();
     let ready = if is_ready { ", and there is more" } else { "" };

@@ -1,0 +1,124 @@
+//! `handler-timeout`: the time for an event or a job in hand.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use tokio::time::{Instant, Sleep, sleep};
+use weir_metrics::{moment, nanoseconds};
+
+use super::{Handling, held::Held};
+
+/// Parts of the limit. A pause of Main's uses up one at most.
+const PARTS: u64 = 16;
+
+/// How often it may look at what is in hand, in parts of the limit: looking at many jobs takes time.
+const LOOKS: u64 = 64;
+
+/// How late a timer may be on a busy machine. A later one shows that Main did not run.
+const LATE: Duration = Duration::from_millis(10);
+
+/// Looks at the age of what an instance has in hand while the instance waits. Without anything in hand, it has no
+/// timer.
+pub(crate) struct HandlerLimit {
+    held: Arc<Held>,
+    /// Nanoseconds.
+    allowed: u64,
+    /// All that is in hand since then, or longer, has been warned of.
+    warned: Option<u64>,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl HandlerLimit {
+    pub(crate) fn new(held: Arc<Held>, allowed: Duration) -> Self {
+        Self { held, allowed: nanoseconds(allowed), warned: None, timer: None }
+    }
+
+    /// Ready once something has been in hand for too long, with its age. Warns of what has been for half of that. Call
+    /// it whenever the instance waits.
+    #[inline]
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>, warn: impl Fn(&Handling)) -> Poll<Duration> {
+        if self.held.is_any() {
+            return self.poll_timer(context, &warn);
+        }
+        if self.timer.is_some() {
+            self.timer = None;
+        }
+        Poll::Pending
+    }
+
+    // Out of line: nearly always an instance waits with nothing in hand.
+    #[inline(never)]
+    fn poll_timer(&mut self, context: &mut Context<'_>, warn: &dyn Fn(&Handling)) -> Poll<Duration> {
+        loop {
+            if let Some(timer) = &mut self.timer {
+                ready!(timer.as_mut().poll(context));
+            }
+            let now = Instant::now();
+            match &self.timer {
+                Some(timer) => {
+                    let late = now.saturating_duration_since(timer.deadline());
+                    if late > LATE {
+                        self.held.pause(nanoseconds(late), moment(now.into_std()));
+                    }
+                }
+                None => self.forgive(now),
+            }
+            let Some(next) = self.look(now, warn) else { return Poll::Pending };
+            match next {
+                Next::Over(age) => return Poll::Ready(age),
+                Next::In(time) => self.timer = Some(Box::pin(sleep(time))),
+            }
+        }
+    }
+
+    /// What is in hand came just now, or else Main stood still in between.
+    fn forgive(&self, now: Instant) {
+        let now = moment(now.into_std());
+        let age = self.held.since(None).map_or(0, |since| self.held.time(now).saturating_sub(since.oldest));
+        let pause = age.saturating_sub(self.allowed / PARTS);
+        if pause > 0 {
+            self.held.pause(pause, now);
+        }
+    }
+
+    fn look(&mut self, now: Instant, warn: &dyn Fn(&Handling)) -> Option<Next> {
+        let now = self.held.time(moment(now.into_std()));
+        let since = self.held.since(self.warned)?;
+        let age = now.saturating_sub(since.oldest);
+        if age >= self.allowed {
+            return Some(Next::Over(Duration::from_nanos(age)));
+        }
+        let half = self.allowed / 2;
+        let mut left = self.allowed - age;
+        if let Some(fresh) = since.oldest_after {
+            let age = now.saturating_sub(fresh);
+            if age < half {
+                left = left.min(half - age);
+            } else if let Some(handling) = self.held.oldest(self.warned) {
+                warn(&handling);
+                self.warned = Some(now - half);
+            }
+        }
+        let time = left.clamp(self.allowed / LOOKS, self.allowed / PARTS);
+        Some(Next::In(Duration::from_nanos(time)))
+    }
+}
+
+enum Next {
+    Over(Duration),
+    In(Duration),
+}
+
+impl fmt::Debug for HandlerLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HandlerLimit").field("allowed", &self.allowed).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,153 @@
+//! The events and jobs that an instance has in hand, and since when: what `handler-timeout` bounds.
+//!
+//! Shared by the delivery and the task that runs the instance, which cannot reach the Store meanwhile. Times are
+//! [`moment`](weir_metrics::moment)s of a clock that stands still while Main does.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use weir_bus::{MessageId, Published, QueuedJob, TakenJob};
+
+use super::handling::Handling;
+
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    /// Whether there is anything. Read whenever the instance waits.
+    is_any: AtomicBool,
+    /// Nanoseconds for which Main stood still.
+    paused: AtomicU64,
+    list: Mutex<List>,
+}
+
+#[derive(Debug, Default)]
+struct List {
+    /// The first event of the last receive, until the guest looks for messages again.
+    event: Option<(u64, Arc<Published>)>,
+    jobs: BTreeMap<MessageId, (u64, TakenJob)>,
+}
+
+/// Since when something is in hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Since {
+    pub(super) oldest: u64,
+    /// The oldest that came later than asked.
+    pub(super) oldest_after: Option<u64>,
+}
+
+impl Held {
+    #[inline]
+    pub(super) fn is_any(&self) -> bool {
+        self.is_any.load(Ordering::Relaxed)
+    }
+
+    /// The time of a moment.
+    pub(super) fn time(&self, moment: u64) -> u64 {
+        moment.saturating_sub(self.paused.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn take_event(&self, moment: u64, published: &Arc<Published>) {
+        self.change(|list| list.event = Some((self.time(moment), published.clone())));
+    }
+
+    /// The guest looks for messages: it is done with its event, as far as can be told.
+    pub(crate) fn end_event(&self) {
+        if self.is_any() {
+            drop(self.change(|list| list.event.take()));
+        }
+    }
+
+    pub(super) fn take_job(&self, moment: u64, id: MessageId, job: TakenJob) {
+        // Each job has a number of its own, so none is replaced.
+        self.change(|list| _ = list.jobs.insert(id, (self.time(moment), job)));
+    }
+
+    pub(super) fn remove_job(&self, id: MessageId) -> Option<TakenJob> {
+        self.change(|list| list.jobs.remove(&id)).map(|(_, job)| job)
+    }
+
+    pub(super) fn pop_last_job(&self) -> Option<TakenJob> {
+        self.change(|list| list.jobs.pop_last()).map(|(_, (_, job))| job)
+    }
+
+    pub(super) fn has_jobs(&self) -> bool {
+        !self.list().jobs.is_empty()
+    }
+
+    /// What `look` sees of the job in hand with this id, or else of the first one.
+    pub(super) fn job<T>(&self, id: Option<MessageId>, look: impl FnOnce(&TakenJob) -> T) -> Option<T> {
+        let list = self.list();
+        let (_, job) = match id {
+            Some(id) => list.jobs.get(&id)?,
+            None => list.jobs.values().next()?,
+        };
+        Some(look(job))
+    }
+
+    /// What has been in hand the longest; with `after`, of what came later.
+    pub(super) fn oldest(&self, after: Option<u64>) -> Option<Handling> {
+        let list = self.list();
+        let is_asked = |since: u64| after.is_none_or(|after| since > after);
+        let event = list.event.as_ref().filter(|(since, _)| is_asked(*since));
+        let jobs = list.jobs.values().filter(|(since, _)| is_asked(*since));
+        match (event, jobs.min_by_key(|(since, _)| *since)) {
+            (Some((event, _)), Some((since, job))) if since < event => Some(Handling::of_job(job)),
+            (Some((_, published)), _) => Some(Handling::of_event(published)),
+            (None, job) => job.map(|(_, job)| Handling::of_job(job)),
+        }
+    }
+
+    pub(super) fn since(&self, after: Option<u64>) -> Option<Since> {
+        let list = self.list();
+        let oldest_after = list.times().filter(|since| after.is_none_or(|after| *since > after)).min();
+        list.times().min().map(|oldest| Since { oldest, oldest_after })
+    }
+
+    /// Main stood still for so long, until this moment. Nothing is in hand since a time to come.
+    pub(super) fn pause(&self, nanoseconds: u64, moment: u64) {
+        let mut list = self.list();
+        self.paused.fetch_add(nanoseconds, Ordering::Relaxed);
+        let now = self.time(moment);
+        let List { event, jobs } = &mut *list;
+        let event = event.iter_mut().map(|(since, _)| since);
+        event.chain(jobs.values_mut().map(|(since, _)| since)).for_each(|since| *since = now.min(*since));
+    }
+
+    /// What is taken out must be dropped later: jobs go back to their queues then.
+    fn change<T>(&self, change: impl FnOnce(&mut List) -> T) -> T {
+        let mut list = self.list();
+        let changed = change(&mut list);
+        self.is_any.store(list.event.is_some() || !list.jobs.is_empty(), Ordering::Relaxed);
+        changed
+    }
+
+    fn list(&self) -> MutexGuard<'_, List> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl List {
+    fn times(&self) -> impl Iterator<Item = u64> {
+        let event = self.event.iter().map(|(since, _)| *since);
+        event.chain(self.jobs.values().map(|(since, _)| *since))
+    }
+}
+
+impl Handling {
+    pub(super) fn of_event(published: &Published) -> Self {
+        // An event for this extension alone has no place in its topic.
+        let sequence = (published.sequence > 0).then_some(published.sequence);
+        let operation = format!("event {}", published.topic);
+        Self { message: None, sequence, sender: published.sender, operation }
+    }
+
+    pub(super) fn of_job(job: &TakenJob) -> Self {
+        let operation = format!("queue {}", job.queue().name());
+        let QueuedJob { id, sender, .. } = *job.get();
+        Self { message: Some(id), sequence: None, sender, operation }
+    }
+}
