@@ -50,8 +50,29 @@ pub(crate) struct Unreachable {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("Main did not answer within {}; it may be stopped, or have too much to do", humantime::format_duration(*.0))]
-pub(crate) struct Unanswered(Duration);
+#[error("Main did not answer within {}; it may be stopped, or have too much to do{then}", humantime::format_duration(*time))]
+pub(crate) struct Unanswered {
+    time: Duration,
+    /// What becomes of the command.
+    then: &'static str,
+}
+
+/// After the error for a command.
+const THEN: &str = "; the command is carried out only if Main has begun it already";
+
+impl Unanswered {
+    fn after(time: Duration) -> Self {
+        Self { time, then: "" }
+    }
+}
+
+/// Says of a command that was not answered what becomes of it.
+pub(crate) fn of_command(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast::<Unanswered>() {
+        Ok(unanswered) => Unanswered { then: THEN, ..unanswered }.into(),
+        Err(error) => error,
+    }
+}
 
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
@@ -114,12 +135,14 @@ impl Client {
         patience: Patience,
     ) -> anyhow::Result<Bytes> {
         let path = self.path.clone();
+        let is_command = !method.is_safe();
         let answer = async { whole(self.send(method, route, body).await?).await };
-        match patience {
+        let answer = match patience {
             Patience::Query => within(QUERY_TIMEOUT, answer).await,
             Patience::Asked(time) => within(time.saturating_add(GRACE), answer).await,
             Patience::WhileMainAnswers => while_main_answers(&path, answer).await,
-        }
+        };
+        answer.map_err(|error| if is_command { of_command(error) } else { error })
     }
 
     pub(crate) async fn get<T: DeserializeOwned>(&mut self, route: &Route) -> anyhow::Result<T> {
@@ -172,7 +195,7 @@ pub(crate) fn unless<T>(codes: &[&str], answer: anyhow::Result<T>) -> anyhow::Re
 }
 
 async fn within<T>(time: Duration, answer: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    tokio::time::timeout(time, answer).await.map_err(|_| Unanswered(time))?
+    tokio::time::timeout(time, answer).await.map_err(|_| Unanswered::after(time))?
 }
 
 /// Waits for a long operation, and checks now and then that Main still answers.
@@ -289,7 +312,7 @@ async fn handshake(path: &Path) -> anyhow::Result<SendRequest<Full<Bytes>>> {
     let stream = connect(path).await.map_err(|source| {
         let hint = match source.kind() {
             // Main listens, and accepted no connection in that time.
-            io::ErrorKind::WouldBlock => return anyhow::Error::from(Unanswered(CONNECT_TIMEOUT)),
+            io::ErrorKind::WouldBlock => return anyhow::Error::from(Unanswered::after(CONNECT_TIMEOUT)),
             io::ErrorKind::InvalidInput => {
                 return Usage(SocketError::Path(path.to_owned()).to_string()).into();
             }

@@ -207,7 +207,8 @@ async fn order(client: &mut Client, id: &str, verb: &str, json: bool) -> anyhow:
 
 pub(crate) async fn shutdown(args: ShutdownArgs) -> anyhow::Result<()> {
     let socket = locate::socket(&args.target)?;
-    let mut events = Client::connect_to(&socket).await?.stream(&Route::new(&["main-events"])).await?;
+    let events = Client::connect_to(&socket).await?.stream(&Route::new(&["main-events"])).await;
+    let mut events = events.map_err(client::of_command)?;
     let mut client = Client::connect_to(&socket).await?;
     client.ask(Method::POST, &Route::new(&["shutdown"]), Bytes::new(), Patience::Query).await?;
     // The stream ends when all extensions have ended.

@@ -214,6 +214,7 @@ impl Methods {
         let denied = self.no_method(&request.method);
         let mut options = CallOptions::default();
         (options.timeout, options.trace) = (request.timeout, request.trace);
+        options.is_unanswered = request.id.is_none();
         Ok(Begun::later(async move {
             match operation.call_with(payload, options).await {
                 Ok(payload) => Ok(Reply::Payload(payload)),

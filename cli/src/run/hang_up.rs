@@ -4,7 +4,10 @@
 use std::{convert::Infallible, future};
 
 use tokio::signal::unix::Signal;
-use weir_host::{Control, control::ReloadReport};
+use weir_host::{
+    Control,
+    control::{ControlError, ReloadReport},
+};
 
 /// Reloads the configuration at each signal. A signal during a reload causes another one afterwards: the file may
 /// have changed again.
@@ -13,12 +16,26 @@ pub(super) async fn reload(control: &Control, hang_up: Option<Signal>) -> Infall
     let control = control.by("SIGHUP");
     while hang_up.recv().await.is_some() {
         tracing::info!("SIGHUP: reading the configuration again");
-        match control.reload().await {
+        match reloaded(&control).await {
             Ok(report) => say(&report),
             Err(error) => error.to_string().lines().for_each(|line| tracing::warn!("{line}")),
         }
     }
     future::pending().await
+}
+
+/// Reloads, after a reload under way for somebody else: that may have read the file before the signal.
+async fn reloaded(control: &Control) -> Result<ReloadReport, ControlError> {
+    loop {
+        // From before the look, so that no end is missed.
+        let mut events = control.events();
+        while control.is_reloading() && events.next().await.is_some() {}
+        match control.reload().await {
+            // Another one has come first.
+            Err(ControlError::Reloading(_)) => {}
+            outcome => return outcome,
+        }
+    }
 }
 
 fn say(report: &ReloadReport) {

@@ -2,7 +2,9 @@
 
 use std::{fs, process::Stdio};
 
-use super::support::{PUPPET, Running, assert_golden, let_go, slow, with_own_component};
+use rustix::process::Signal;
+
+use super::support::{PUPPET, Running, assert_golden, let_go, slow, until, with_own_component};
 
 /// Overwrites the shared component with an invalid file.
 fn break_component(main: &Running) {
@@ -114,4 +116,64 @@ fn one_reload_at_a_time_is_applied_and_goes_on_when_who_asked_has_left() {
     while !state().contains("state     ready") {}
     // The first client left before its report.
     while main.weir(&["reload"]).code != 0 {}
+}
+
+#[test]
+fn a_change_of_what_the_supervisor_alone_uses_is_told_and_starts_nothing_anew() {
+    let main = Running::start(with_own_component(&serving("a", "")));
+    let changes = [
+        "autostart = false",
+        "reload = \"overlap\"",
+        "restart.policy = \"never\"",
+        "restart.failures = 7",
+        "limits.compile-timeout = \"9s\"",
+    ];
+    for keys in changes {
+        configure(&main, &serving("a", keys));
+        assert_eq!(main.weir(&["reload"]).good(), "`a` was changed\n", "{keys}");
+        assert_eq!(main.weir(&["reload"]).good(), "nothing to add, to remove or to change\n", "{keys}");
+    }
+    main.weir(&["stop", "a"]).good();
+    configure(&main, &serving("a", ""));
+    assert_eq!(main.weir(&["reload"]).good(), "`a` was changed\n");
+    assert_eq!(main.json(&["status", "--json", "a"])["restarts"], 0);
+}
+
+#[test]
+fn a_delay_under_way_follows_the_policy_of_a_reload() {
+    let waits = "restart = { backoff = \"1h\", max-backoff = \"1h\" }";
+    let main = Running::start(with_own_component(&(serving("a", waits) + &serving("b", waits))));
+    let state = |id: &str| main.json(&["status", "--json", id])["state"].clone();
+    for id in ["a", "b"] {
+        assert_ne!(main.weir(&["call", &format!("{id}@1"), "run", "--raw", "trap"]).code, 0);
+        until("it is delayed", || (state(id) == "backing-off").then_some(()));
+    }
+    let (never, soon) =
+        ("restart.policy = \"never\"", "restart = { backoff = \"1ms\", max-backoff = \"1ms\" }");
+    configure(&main, &(serving("a", never) + &serving("b", soon)));
+    assert_eq!(main.weir(&["reload"]).good(), "`a` was changed\n`b` was changed\n");
+    let a = main.json(&["status", "--json", "a"]);
+    assert_eq!(
+        (&a["state"], &a["reason"]),
+        (&"failed".into(), &"`restart.policy` does not start it again".into())
+    );
+    until("it is not delayed any more", || (state("b") == "ready").then_some(()));
+    main.weir(&["start", "a"]).good();
+}
+
+#[test]
+fn a_signal_during_a_reload_leads_to_one_more_after_it() {
+    let mut main = Running::start(with_own_component(PUPPET));
+    let slow = PUPPET.to_owned() + &slow("start");
+    configure(&main, &slow);
+    let mut first = main.command(&["reload"]).stdout(Stdio::null()).spawn().unwrap();
+    let state = |id: &str| main.weir(&["status", id]).stdout;
+    until("the first reload is under way", || state("slow").contains("state     starting").then_some(()));
+    configure(&main, &(slow + &serving("late", "")));
+    main.signal(Signal::HUP);
+    main.until("SIGHUP: reading the configuration again");
+    let_go(&main);
+    assert!(first.wait().unwrap().success());
+    main.until("reloaded: 1 added, 0 changed, 0 removed");
+    assert!(state("late").contains("state     ready"));
 }

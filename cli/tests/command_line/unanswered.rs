@@ -1,10 +1,15 @@
 //! Commands to a Main that does not answer or is full.
 
-use std::{io::Write, os::unix::net::UnixStream, path::Path, process::Stdio};
+use std::{
+    io::{Read, Write},
+    os::unix::net::UnixStream,
+    path::Path,
+    process::Stdio,
+};
 
 use rustix::process::Signal;
 
-use super::support::{PUPPET, Running, done, weir};
+use super::support::{PUPPET, PUPPETS, Running, done, let_go, slow, until, weir};
 
 #[test]
 fn every_command_ends_where_main_is_stopped() {
@@ -28,6 +33,9 @@ fn every_command_ends_where_main_is_stopped() {
         let said = String::from_utf8(ended.stderr).unwrap();
         assert_eq!(ended.status.code(), Some(6), "{args:?}: {said}");
         assert!(said.starts_with("error: Main did not answer within "), "{args:?}: {said}");
+        let is_look = matches!(args[0], "ps" | "logs");
+        let says_then = said.ends_with("; the command is carried out only if Main has begun it already\n");
+        assert_eq!(says_then, !is_look, "{args:?}: {said}");
     }
     main.signal(Signal::CONT);
     main.weir(&["ps"]).good();
@@ -64,4 +72,67 @@ fn a_path_that_no_socket_can_have_is_said_in_words() {
     let refused = done(weir(Path::new(".")).args(["ps", "--socket", &path]));
     let expected = format!("error: `{path}` is not the path of a socket: it must have 1 to 107 bytes\n");
     assert_eq!((refused.code, refused.stderr), (2, expected));
+}
+
+#[test]
+fn a_command_whose_asker_has_gone_before_it_began_is_not_carried_out() {
+    let mut main = Running::with(&format!("{PUPPETS}\n[queue.jobs]\n"));
+    let commands = [
+        "POST /v1/extensions/spare/start",
+        "POST /v1/extensions/puppet/stop",
+        "POST /v1/extensions/puppet/restart",
+        "POST /v1/extensions/puppet/reload",
+        "POST /v1/reload",
+        "POST /v1/peers/sessions/1/end",
+        "POST /v1/queues/jobs/jobs",
+        "POST /v1/queues/jobs/requeue",
+        "POST /v1/publish/told.you",
+        "POST /v1/call/puppet@1/run",
+        "PUT /v1/stores/none/value?owner=puppet&key=a",
+        "DELETE /v1/stores/none/value?owner=puppet&key=a",
+        "POST /v1/shutdown",
+    ];
+    main.signal(Signal::STOP);
+    for command in commands {
+        let mut stream = UnixStream::connect(main.socket()).unwrap();
+        let request = format!("{command} HTTP/1.1\r\nhost: weir\r\ncontent-length: 4\r\n\r\ntrap");
+        stream.write_all(request.as_bytes()).unwrap();
+    }
+    // The asker of this one waits.
+    let mut patient = UnixStream::connect(main.socket()).unwrap();
+    patient.write_all(b"POST /v1/extensions/absent/start HTTP/1.1\r\nhost: weir\r\n\r\n").unwrap();
+    main.signal(Signal::CONT);
+    let mut said: Vec<String> = commands
+        .iter()
+        .map(|_| main.until("not carried out, because its asker had gone before: "))
+        .map(|line| line.split_once("before: ").unwrap().1.split_once(" by=").unwrap().0.to_owned())
+        .collect();
+    let mut expected = commands.map(str::to_owned);
+    said.sort();
+    expected.sort();
+    assert_eq!(said, expected);
+
+    let status = |id: &str| main.json(&["status", "--json", id]);
+    let (puppet, spare) = (status("puppet"), status("spare"));
+    assert_eq!(
+        (&puppet["state"], &puppet["restarts"], &puppet["received"]),
+        (&"ready".into(), &0.into(), &0.into())
+    );
+    assert_eq!(spare["state"], "loaded");
+    assert_eq!(main.json(&["queues", "--json"])["queues"][0]["waiting"], 0);
+    let mut answer = [0; 12];
+    patient.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 409");
+}
+
+#[test]
+fn a_command_that_began_goes_on_without_its_asker() {
+    let main = Running::with(&(PUPPET.to_owned() + &slow("stop")));
+    let mut stop = main.command(&["stop", "slow"]).spawn().unwrap();
+    let state = || main.json(&["status", "--json", "slow"])["state"].clone();
+    until("the stop begins", || (state() == "draining").then_some(()));
+    stop.kill().unwrap();
+    stop.wait().unwrap();
+    let_go(&main);
+    until("the stop ends", || (state() == "stopped").then_some(()));
 }

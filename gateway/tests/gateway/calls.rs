@@ -298,3 +298,23 @@ async fn an_app_discovers_what_it_may_call_and_no_more() {
     assert_eq!(unique.len(), names.len());
     assert_eq!(document["openrpc"], "1.3.2");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_without_an_id_is_carried_out_also_if_the_app_leaves_right_after_it() {
+    let stage = Stage::new(GATEWAY, FILE).await;
+    let mut theirs = stage.app("app:theirs").await;
+    let serve = json!({ "contract": "theirs@1", "operations": ["do"] });
+    assert_eq!(theirs.call("contracts.serve", serve).await, Ok(Value::Null));
+    for number in 0..20 {
+        let mut app = stage.app("app:polite").await;
+        app.send(json!({ "jsonrpc": "2.0", "method": "theirs@1/do", "params": [number] }).to_string()).await;
+        app.leave().await;
+    }
+    stage.sessions_become(1).await;
+    for number in 0..20 {
+        let request = theirs.next().await;
+        assert_eq!((&request["method"], &request["params"]), (&json!("theirs@1/do"), &json!([number])));
+        theirs.send(json!({ "jsonrpc": "2.0", "id": request["id"], "result": 1 }).to_string()).await;
+    }
+    becomes(|| stage.main.client().waiters() == 0, || "requests are left".to_owned()).await;
+}

@@ -21,6 +21,7 @@ mod bodies;
 mod contracts;
 mod error;
 mod limits;
+mod noticed;
 mod openmetrics;
 mod operations;
 mod peers;

@@ -1,10 +1,14 @@
 //! Accepts and serves connections until Main has stopped everything else.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    path::Path,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
-use axum::Router;
+use axum::{Router, response::IntoResponse};
 use hyper::{
-    Request,
+    Request, StatusCode,
     body::Incoming,
     server::conn::http1,
     service::{Service, service_fn},
@@ -17,10 +21,13 @@ use tokio::{
     net::{UnixListener, UnixStream},
     sync::{OwnedSemaphorePermit, Semaphore},
 };
-use weir_host::attached::{Attached, Closed};
+use weir_host::{
+    attached::{Attached, Closed},
+    names::harmless,
+};
 use weir_sockets::{BoundSocket, Opens, SocketError};
 
-use crate::{asker::Asker, routes};
+use crate::{asker::Asker, error::Refusal, noticed::Noticed, routes};
 
 /// More than operators need, and few enough to leave file descriptors to the extensions.
 const MAX_CONNECTIONS: usize = 128;
@@ -32,6 +39,9 @@ const MAX_REFUSED: usize = 16;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 const MAX_HEAD: usize = 16 * 1024;
+
+/// Bytes of a command's path in the log.
+const MAX_SAID: usize = 256;
 
 /// Without a pause, `accept` fails again and again, as when file descriptors have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -102,9 +112,24 @@ async fn accept(
 
 async fn converse(stream: UnixStream, router: Router, mut closed: Closed, _permit: OwnedSemaphorePermit) {
     let (asker, router) = (Asker::of(&stream), TowerToHyperService::new(router));
+    let (stream, has_gone) = Noticed::new(stream);
     let named = service_fn(move |mut request: Request<Incoming>| {
+        // A command begins here: what has begun goes on without its asker. Nobody wants it if that has gone before.
+        let is_unwanted = !request.method().is_safe() && has_gone.load(Ordering::Relaxed);
+        if is_unwanted {
+            let command = harmless(format_args!("{} {}", request.method(), request.uri()), MAX_SAID);
+            tracing::info!("not carried out, because its asker had gone before: {command} by=\"{asker}\"");
+        }
         request.extensions_mut().insert(asker.clone());
-        router.call(request)
+        let answer = (!is_unwanted).then(|| router.call(request));
+        async move {
+            match answer {
+                Some(answer) => answer.await,
+                None => {
+                    Ok(Refusal::new(StatusCode::REQUEST_TIMEOUT, "timeout", "nobody waits").into_response())
+                }
+            }
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -93,8 +93,7 @@ impl Client {
     ) -> Result<Bytes, Error> {
         let mut target = self.open(contract, operation, options.provider.as_deref())?;
         let _room = self.room()?;
-        answer(&self.bus, || send(self, &mut target, payload.into(), options.timeout, options.trace.as_ref()))
-            .await
+        answer(self, &options, || send(self, &mut target, payload.into(), &options)).await
     }
 
     /// Bytes of the largest payload that the present provider accepts.

@@ -77,7 +77,7 @@ pub enum ControlError {
     ShuttingDown,
 }
 
-/// An order to the supervisor.
+/// An order to the supervisor. One whose reply nobody waits for any more when its turn comes is not obeyed.
 #[derive(Debug)]
 pub enum Order {
     /// Start an extension and what it requires; answered when it is ready or has failed.
@@ -336,6 +336,8 @@ impl Supervisor {
     ) {
         match self.slots.find(id) {
             None => answer([reply], || Err(ControlError::Unknown(id.to_string()))),
+            // Who asked has gone before it began.
+            _ if reply.is_closed() => {}
             Some(index) => act(self, index, reply),
         }
     }

@@ -61,6 +61,8 @@ impl Target {
 pub struct PendingCall {
     waiter: Arc<Waiter>,
     is_over: bool,
+    /// Dropped, it is carried out all the same.
+    is_unanswered: bool,
     /// Nothing else reaches the caller meanwhile.
     _waits: Option<WaitGuard>,
 }
@@ -88,6 +90,12 @@ impl Sending {
 }
 
 impl PendingCall {
+    /// From now on, dropping it gives up the answer alone, and not the request.
+    pub fn unanswered(mut self) -> Self {
+        self.is_unanswered = true;
+        self
+    }
+
     /// Waits for the answer, at most until the deadline.
     pub async fn answer(mut self) -> Result<Bytes, Error> {
         let Some(slot) = self.waiter.slot() else { return Err(Error::PeerGone) };
@@ -99,7 +107,7 @@ impl PendingCall {
 
 impl Drop for PendingCall {
     fn drop(&mut self) {
-        if !self.is_over {
+        if !self.is_over && !self.is_unanswered {
             self.waiter.cancel();
             if let Some(slot) = self.waiter.slot() {
                 slot.close();
@@ -169,7 +177,7 @@ impl Bus {
         let slot = ReplyTo::Slot(Slot::default());
         // Its wait for the answer covers the wait for room.
         let (waiter, _room) = self.submit(caller, target, payload, term, slot)?;
-        Ok(SentCall(PendingCall { waiter, is_over: false, _waits: waits }))
+        Ok(SentCall(PendingCall { waiter, is_over: false, is_unanswered: false, _waits: waits }))
     }
 
     /// Ends the wait at the deadline. A request that an extension answered within the call has none to keep.

@@ -7,8 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use tokio::task::coop::cooperative;
-use weir_bus::{Bus, Error, SentCall, Target};
-use weir_names::TraceContext;
+use weir_bus::{Error, SentCall, Target};
 use weir_schedule::{note_wait, switch};
 
 use super::{CallOptions, Client};
@@ -38,7 +37,7 @@ impl ClientOperation {
     ///
     /// As [`Client::call`](crate::Client::call).
     pub async fn call(&self, payload: impl Into<Bytes>) -> Result<Bytes, Error> {
-        self.call_before(None, None, payload.into()).await
+        self.call_with(payload, CallOptions::default()).await
     }
 
     /// [`call`](Self::call), waiting at most `timeout` for the answer.
@@ -47,7 +46,7 @@ impl ClientOperation {
     ///
     /// As [`call`](Self::call).
     pub async fn call_within(&self, timeout: Duration, payload: impl Into<Bytes>) -> Result<Bytes, Error> {
-        self.call_before(Some(timeout), None, payload.into()).await
+        self.call_with(payload, CallOptions::default().timeout(timeout)).await
     }
 
     /// [`call`](Self::call) with options. The provider is the one that was looked up.
@@ -56,17 +55,9 @@ impl ClientOperation {
     ///
     /// As [`call`](Self::call).
     pub async fn call_with(&self, payload: impl Into<Bytes>, options: CallOptions) -> Result<Bytes, Error> {
-        self.call_before(options.timeout, options.trace.as_ref(), payload.into()).await
-    }
-
-    async fn call_before(
-        &self,
-        timeout: Option<Duration>,
-        trace: Option<&TraceContext>,
-        payload: Bytes,
-    ) -> Result<Bytes, Error> {
         let _room = self.client.room()?;
-        answer(&self.client.bus, || send(&self.client, &mut self.target(), payload, timeout, trace)).await
+        let payload = payload.into();
+        answer(&self.client, &options, || send(&self.client, &mut self.target(), payload, &options)).await
     }
 
     fn target(&self) -> MutexGuard<'_, Target> {
@@ -78,22 +69,23 @@ pub(super) fn send(
     client: &Client,
     target: &mut Target,
     payload: Bytes,
-    timeout: Option<Duration>,
-    trace: Option<&TraceContext>,
+    options: &CallOptions,
 ) -> Result<SentCall, Error> {
     let Client { bus, peer, .. } = client;
-    let term = bus.term(target, timeout, client.parent(trace));
+    let term = bus.term(target, options.timeout, client.parent(options.trace.as_ref()));
     note_wait(term.sent);
     bus.call(peer, target, payload, term, false)
 }
 
 /// Sends, lets the called extension run, and waits for its answer.
 pub(super) async fn answer(
-    bus: &Bus,
+    client: &Client,
+    options: &CallOptions,
     send: impl FnOnce() -> Result<SentCall, Error>,
 ) -> Result<Bytes, Error> {
     let (sent, _) = switch(send);
-    let pending = bus.watch(sent?);
+    let pending = client.bus.watch(sent?);
+    let pending = if options.is_unanswered { pending.unanswered() } else { pending };
     // An answer that is there at once must not keep others from the thread for ever.
     cooperative(pending.answer()).await
 }

@@ -88,6 +88,9 @@ impl Supervisor {
             return answer([reply], || Err(ControlError::ShuttingDown));
         }
         if self.applying.is_some() {
+        if reply.is_closed() {
+            return;
+        }
             return answer([reply], || Err(ControlError::Reloading("the configuration".to_owned())));
         }
         let (file, serves) = (self.file.clone(), self.serves.clone());
@@ -327,7 +330,7 @@ impl Supervisor {
         let runs = slot.life.is_running() || is_to_run;
         let is_same = config.runs_as(&slot.unit.version().config);
         let id = slot.unit.id().clone();
-        if slot.reload.is_some() && is_same {
+        if slot.reload.is_some() && is_same && slot.config.differences(&config).is_empty() {
             // That reload loads the same file.
         } else if slot.reload.is_some() {
             let reason = "it is being reloaded already".to_owned();
@@ -338,9 +341,7 @@ impl Supervisor {
                 applying.pending.insert(index);
             });
             self.load(index, config, Asker::Configuration, false);
-        } else if is_same {
-            self.retune(index, config);
-        } else {
+        } else if !is_same {
             self.note_configured(index);
             self.exchange(index, config, main);
             self.report_on(|applying| applying.report.changed.push(id));
@@ -378,6 +379,8 @@ impl Supervisor {
 /// Changed keys that a running Main cannot change.
 #[must_use]
 pub fn needs_restart(before: &MainConfig, after: &MainConfig) -> Vec<&'static str> {
+        } else if self.retune(index, config) {
+            self.report_on(|applying| applying.report.changed.push(id));
     let differs = [
         ("control-socket", before.control_socket != after.control_socket),
         ("peer-socket", before.peer_socket != after.peer_socket),

@@ -132,6 +132,31 @@ impl Supervisor {
         )
     }
 
+    /// Ends a delay under way that the restart policy, perhaps another one by now, does not provide for, and shortens
+    /// one that is longer than it allows.
+    pub(super) fn keep_to_policy(&mut self, index: usize) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        let Some(due) = slot.due else { return };
+        slot.apply(LifecycleEvent::Retuned);
+        let state = slot.life.state();
+        if state == ExtensionState::BackingOff {
+            slot.due = Some(due.min(Instant::now() + slot.config.restart.max_backoff));
+            return;
+        }
+        slot.due = None;
+        let version = slot.unit.version();
+        version.forget_program();
+        version.peer.set_phase(Phase::Down);
+        match state {
+            ExtensionState::Stopped => self.forget(index),
+            _ => self.turn_away(index),
+        }
+        let reason = "`restart.policy` does not start it again";
+        self.set_state(index, state, Some(reason.to_owned()));
+        self.settle_starters(index, reason);
+        self.settle_stoppers(index);
+    }
+
     pub(super) fn end_delays(&mut self) {
         let now = Instant::now();
         let over: Vec<usize> = self

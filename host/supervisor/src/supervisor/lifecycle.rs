@@ -48,6 +48,8 @@ pub(super) enum LifecycleEvent {
         draw: f64,
     },
     Due,
+    /// The restart policy may have changed.
+    Retuned,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -68,6 +70,8 @@ pub(super) struct Lifecycle {
     is_replaced: bool,
     /// The version before is kept until this one is ready.
     is_on_trial: bool,
+    /// Whether its last end was as it should be.
+    has_ended_clean: bool,
     failures: Failures,
 }
 
@@ -78,6 +82,7 @@ impl Lifecycle {
             is_wanted: false,
             is_replaced: false,
             is_on_trial: false,
+            has_ended_clean: false,
             failures: Failures::default(),
         }
     }
@@ -158,6 +163,11 @@ impl Lifecycle {
             LifecycleEvent::Due if self.state == ExtensionState::BackingOff => {
                 self.enter(ExtensionState::Loaded)
             }
+            LifecycleEvent::Retuned
+                if self.state == ExtensionState::BackingOff && !self.comes_again(restart.policy) =>
+            {
+                self.end_for_good()
+            }
             _ => Step::None,
         }
     }
@@ -226,16 +236,25 @@ impl Lifecycle {
         if self.is_on_trial {
             return Some(self.fall_back());
         }
-        let counts = match restart.policy {
-            RestartPolicy::Never => false,
-            RestartPolicy::OnFailure => !clean,
-            RestartPolicy::Always => true,
-        };
-        if hopeless || !counts {
-            self.is_wanted = false;
-            return Some(self.enter(if clean { ExtensionState::Stopped } else { ExtensionState::Failed }));
+        self.has_ended_clean = clean;
+        if hopeless || !self.comes_again(restart.policy) {
+            return Some(self.end_for_good());
         }
         None
+    }
+
+    /// Whether the policy restarts it after its last end.
+    fn comes_again(&self, policy: RestartPolicy) -> bool {
+        match policy {
+            RestartPolicy::Never => false,
+            RestartPolicy::OnFailure => !self.has_ended_clean,
+            RestartPolicy::Always => true,
+        }
+    }
+
+    fn end_for_good(&mut self) -> Step {
+        self.is_wanted = false;
+        self.enter(if self.has_ended_clean { ExtensionState::Stopped } else { ExtensionState::Failed })
     }
 
     fn fail(&mut self, at: Duration, draw: f64, restart: &RestartConfig) -> Step {

@@ -154,14 +154,14 @@ impl Supervisor {
         let changes = now.settings.changes(&values);
         let is_unchanged = changes.as_ref().map_or_else(|| config.runs_as(&now.config), Vec::is_empty);
         if is_same && is_unchanged {
-            self.retune(index, config);
-            return self.finish(index, Ok(false));
+            let has_changed = self.retune(index, config);
+            return self.finish(index, Ok(has_changed));
         }
         if !always {
             self.note_configured(index);
         }
         if is_same && self.tell(index, &values, &changes.unwrap_or_default()) {
-            self.retune(index, config);
+            let _told = self.retune(index, config);
             return self.finish(index, Ok(true));
         }
         let (limits, access) = on_the_bus(&config, &self.roster.main());
@@ -244,10 +244,18 @@ impl Supervisor {
         self.come_again(index, step);
     }
 
-    pub(super) fn retune(&mut self, index: usize, config: Arc<ExtensionConfig>) {
-        let Some(slot) = self.slots.get_mut(index) else { return };
+    /// Gives it what only the supervisor uses of a configuration. Returns whether that has changed.
+    pub(super) fn retune(&mut self, index: usize, config: Arc<ExtensionConfig>) -> bool {
+        let Some(slot) = self.slots.get(index) else { return false };
+        let has_changed = !slot.config.differences(&config).is_empty();
+        if has_changed {
+            self.note_configured(index);
+        }
+        let Some(slot) = self.slots.get_mut(index) else { return false };
         slot.config = config.clone();
         slot.unit.set_version(slot.unit.same_version(config));
+        self.keep_to_policy(index);
+        has_changed
     }
 
     /// Makes this the next instance's version and the extension on the bus.

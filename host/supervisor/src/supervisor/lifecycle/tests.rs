@@ -261,3 +261,31 @@ fn what_is_hindered_never_counts_and_is_delayed_for_longest() {
         life.apply(LifecycleEvent::Due, &restart);
     }
 }
+
+#[test]
+fn a_delay_ends_as_soon_as_the_policy_provides_for_none() {
+    let with = |policy| {
+        let mut restart = RestartConfig::default();
+        restart.policy = policy;
+        restart
+    };
+    let policies = [RestartPolicy::Never, RestartPolicy::OnFailure, RestartPolicy::Always];
+    for (clean, then) in [
+        (false, [ExtensionState::Failed, ExtensionState::BackingOff, ExtensionState::BackingOff]),
+        (true, [ExtensionState::Stopped, ExtensionState::Stopped, ExtensionState::BackingOff]),
+    ] {
+        for (policy, then) in policies.into_iter().zip(then) {
+            let (always, mut life) = (with(RestartPolicy::Always), Lifecycle::new());
+            let end = LifecycleEvent::Ended { clean, hopeless: false, hindered: false, at: MS, draw: 1.0 };
+            for event in [LifecycleEvent::Start, LifecycleEvent::Launched, end] {
+                life.apply(event, &always);
+            }
+            assert_eq!(life.state(), ExtensionState::BackingOff);
+            life.apply(LifecycleEvent::Retuned, &with(policy));
+            assert_eq!(life.state(), then, "clean: {clean}, {policy:?}");
+            assert!(!life.is_waiting());
+            life.apply(LifecycleEvent::Due, &with(policy));
+            assert_eq!(life.is_waiting(), then == ExtensionState::BackingOff);
+        }
+    }
+}
