@@ -28,7 +28,8 @@ pub fn ended(outcome: Result<(), String>) -> ExitCode {
 }
 
 /// Packages that are built: this crate, and the plugins and hooks that tests run, too.
-const PACKAGES: [&str; 5] = ["test-guests", "keyvalue-guest", "echo", "storage", "example-hooks"];
+const PACKAGES: [&str; 6] =
+    ["test-guests", "keyvalue-guest", "echo", "storage", "telemetry", "example-hooks"];
 
 /// The component of that name. The first call in a process builds all of them.
 ///

@@ -9,7 +9,7 @@ use std::{
 
 use rustix::process::Signal;
 
-use super::support::{PUPPETS, Running, configured, done, weir};
+use super::support::{PUPPETS, Running, configured, done, until, weir};
 
 #[test]
 fn a_signal_stops_the_extensions_and_leaves_nothing_behind() {
@@ -251,4 +251,51 @@ fn the_log_is_json_where_asked() {
     let line: serde_json::Value = serde_json::from_str(&line).unwrap();
     assert_eq!(line["level"], "INFO");
     assert!(line["message"].as_str().unwrap().starts_with("the control socket is"), "{line}");
+}
+
+#[test]
+fn what_an_extension_saves_with_one_that_it_wants_outlives_every_stop_of_both() {
+    let telemetry = r#"
+        [[extension]]
+        id = "telemetry"
+        path = "telemetry.wasm"
+        fulfills = ["telemetry@1"]
+        wants = ["local.storage@1"]
+        subscribes = ["told.>"]
+        config.topics = "told.>"
+
+        [[extension]]
+        id = "storage"
+        path = "storage.wasm"
+        fulfills = ["local.storage@1"]
+        grants.dirs = [{ host = "data", guest = "/data", mode = "rw" }]
+        "#;
+    let mut dir = configured(telemetry);
+    fs::create_dir(dir.path().join("data")).unwrap();
+    for round in 0..3 {
+        let main = Running::start(dir);
+        let count = || {
+            let snapshot = main.json(&["call", "telemetry@1", "snapshot", "{}"]);
+            snapshot["topics"][0]["count"].as_u64().unwrap_or_default()
+        };
+        assert_eq!(count(), 5 * round);
+        let logs = main.weir(&["logs"]).good();
+        assert!(!logs.contains("earlier counts are not there yet"), "{logs}");
+        for _ in 0..5 {
+            main.weir(&["publish", "told.you", "1"]).good();
+        }
+        until("all are counted", || (count() == 5 * (round + 1)).then_some(()));
+        if round == 1 {
+            // Both at once, by a reload.
+            let file = main.path().join("weir.toml");
+            let all = fs::read_to_string(&file).unwrap();
+            fs::write(&file, all.split("[[extension]]").next().unwrap()).unwrap();
+            main.weir(&["reload"]).good();
+            fs::write(&file, all).unwrap();
+            main.weir(&["reload"]).good();
+            assert_eq!(count(), 10);
+        }
+        main.weir(&["shutdown"]).good();
+        dir = main.into_dir();
+    }
 }

@@ -8,6 +8,7 @@ mod apply;
 mod commands;
 mod ends;
 mod lifecycle;
+mod order;
 mod record;
 mod reload;
 mod run;
@@ -335,9 +336,9 @@ impl Supervisor {
         act: impl FnOnce(&mut Self, usize, OrderReplyTo<T>),
     ) {
         match self.slots.find(id) {
-            None => answer([reply], || Err(ControlError::Unknown(id.to_string()))),
             // Who asked has gone before it began.
             _ if reply.is_closed() => {}
+            None => answer([reply], || Err(ControlError::Unknown(id.to_string()))),
             Some(index) => act(self, index, reply),
         }
     }

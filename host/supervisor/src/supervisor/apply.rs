@@ -58,6 +58,10 @@ pub(super) struct Applying {
     reply: OrderReplyTo<ReloadReport>,
     stage: Stage,
     removed: Vec<usize>,
+    /// Removed ones that were not told to stop yet.
+    unstopped: Vec<usize>,
+    /// Those that each removed one stops before.
+    after: Vec<(usize, Vec<usize>)>,
     added: Vec<usize>,
     kept: Vec<(usize, Arc<ExtensionConfig>)>,
     /// Extensions being replaced.
@@ -84,13 +88,13 @@ impl Supervisor {
         by: Arc<str>,
         reply: OrderReplyTo<ReloadReport>,
     ) {
+        if reply.is_closed() {
+            return;
+        }
         if self.shutting_down {
             return answer([reply], || Err(ControlError::ShuttingDown));
         }
         if self.applying.is_some() {
-        if reply.is_closed() {
-            return;
-        }
             return answer([reply], || Err(ControlError::Reloading("the configuration".to_owned())));
         }
         let (file, serves) = (self.file.clone(), self.serves.clone());
@@ -102,6 +106,8 @@ impl Supervisor {
             reply,
             stage: Stage::Reading,
             removed: Vec::new(),
+            unstopped: Vec::new(),
+            after: Vec::new(),
             added: Vec::new(),
             kept: Vec::new(),
             pending: BTreeSet::new(),
@@ -210,9 +216,11 @@ impl Supervisor {
                 slot.is_listed = false;
                 slot.unit.asked("reload", &applying.by);
             }
-            self.stop(*index, None);
+            // By the configuration before.
+            applying.after.push((*index, self.slots.after(*index).to_vec()));
         }
-        self.slots.find_owners();
+        applying.unstopped = applying.removed.clone();
+        self.slots.connect();
         for index in &applying.added {
             let Some(slot) = self.slots.get(*index) else { continue };
             slot.unit.asked("reload", &applying.by);
@@ -242,13 +250,17 @@ impl Supervisor {
     /// Goes on to the next stage once this one is done.
     pub(super) fn go_on_applying(&mut self) {
         loop {
+            self.stop_removed();
             let Some(applying) = &self.applying else { return };
             let slots = |indices: &[usize], is: fn(&Slot) -> bool| {
                 indices.iter().filter_map(|index| self.slots.get(*index)).any(is)
             };
             let goes_on = match applying.stage {
                 Stage::Reading => true,
-                Stage::Removing => slots(&applying.removed, |slot| slot.runs().next().is_some()),
+                Stage::Removing => {
+                    !applying.unstopped.is_empty()
+                        || slots(&applying.removed, |slot| slot.runs().next().is_some())
+                }
                 Stage::Adding => slots(&applying.added, |slot| slot.life.is_coming()),
                 Stage::Changing => !applying.pending.is_empty(),
                 Stage::Settling => slots(&applying.added, |slot| slot.life.is_coming()),
@@ -269,6 +281,28 @@ impl Supervisor {
                     return self.end_applying(None);
                 }
             }
+        }
+    }
+
+    /// Stops the removed extensions, each after those that require or want it.
+    fn stop_removed(&mut self) {
+        let Some(Applying { removed, unstopped, after, .. }) = &mut self.applying else { return };
+        if unstopped.is_empty() {
+            return;
+        }
+        let runs = |index: &usize| self.slots.get(*index).is_some_and(|slot| slot.runs().next().is_some());
+        let needed: BTreeSet<usize> =
+            after.iter().filter(|(index, _)| runs(index)).flat_map(|(_, after)| after).copied().collect();
+        // If all require each other, as two versions of a configuration can, all of them.
+        let is_circle = removed
+            .iter()
+            .filter(|index| runs(index))
+            .all(|index| unstopped.contains(index) && needed.contains(index));
+        let (later, now): (Vec<usize>, Vec<usize>) =
+            std::mem::take(unstopped).into_iter().partition(|index| needed.contains(index) && !is_circle);
+        *unstopped = later;
+        for index in now {
+            self.stop(index, None);
         }
     }
 
@@ -345,6 +379,8 @@ impl Supervisor {
             self.note_configured(index);
             self.exchange(index, config, main);
             self.report_on(|applying| applying.report.changed.push(id));
+        } else if self.retune(index, config) {
+            self.report_on(|applying| applying.report.changed.push(id));
         }
     }
 
@@ -379,8 +415,6 @@ impl Supervisor {
 /// Changed keys that a running Main cannot change.
 #[must_use]
 pub fn needs_restart(before: &MainConfig, after: &MainConfig) -> Vec<&'static str> {
-        } else if self.retune(index, config) {
-            self.report_on(|applying| applying.report.changed.push(id));
     let differs = [
         ("control-socket", before.control_socket != after.control_socket),
         ("peer-socket", before.peer_socket != after.peer_socket),

@@ -268,8 +268,11 @@ impl Supervisor {
             Place::OnTrial => self.bus.hand_over_on_trial(&version.peer),
             Place::Back => self.bus.hand_over(&version.peer, false),
         }
-        if before.fulfills != version.config.fulfills {
-            self.slots.find_owners();
+        let contracts = |config: &ExtensionConfig| {
+            [config.fulfills.clone(), config.requires.clone(), config.wants.clone()]
+        };
+        if contracts(&before) != contracts(&version.config) {
+            self.slots.connect();
         }
     }
 

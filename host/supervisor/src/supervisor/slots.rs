@@ -13,6 +13,7 @@ use weir_names::{ContractName, ExtensionId};
 use super::{
     OrderReply,
     lifecycle::{Lifecycle, LifecycleEvent, Step},
+    order,
     reload::Reload,
     run::Run,
 };
@@ -109,15 +110,18 @@ pub(super) struct Slots {
     bus: Arc<Bus>,
     /// By the version that runs next.
     owners: HashMap<ContractName, usize>,
+    /// For each extension, those that it starts after, and stops before.
+    after: Vec<Vec<usize>>,
 }
 
 impl Slots {
     pub(super) fn new(units: Vec<Arc<Unit>>, serves: Vec<ContractName>, bus: Arc<Bus>) -> Self {
-        let mut slots = Self { all: Vec::new(), by_id: HashMap::new(), serves, bus, owners: HashMap::new() };
+        let (by_id, owners) = (HashMap::new(), HashMap::new());
+        let mut slots = Self { all: Vec::new(), by_id, serves, bus, owners, after: Vec::new() };
         for unit in units {
             slots.push(unit);
         }
-        slots.find_owners();
+        slots.connect();
         slots
     }
 
@@ -128,8 +132,8 @@ impl Slots {
         index
     }
 
-    /// Call this when an extension's contracts change.
-    pub(super) fn find_owners(&mut self) {
+    /// Call this when an extension changes what it fulfills, requires or wants.
+    pub(super) fn connect(&mut self) {
         let owns = |slot: &Slot| slot.is_listed && slot.config.copy_of.is_none();
         let listed = self.all.iter().enumerate().filter(|(_, slot)| owns(slot));
         self.owners = listed
@@ -137,6 +141,17 @@ impl Slots {
                 slot.config.fulfills.iter().map(move |contract| (contract.clone(), index))
             })
             .collect();
+        let owners = |contracts: &[ContractName]| -> Vec<usize> {
+            contracts.iter().filter_map(|contract| self.owners.get(contract).copied()).collect()
+        };
+        let requires: Vec<_> = self.all.iter().map(|slot| owners(&slot.config.requires)).collect();
+        let wants: Vec<_> = self.all.iter().map(|slot| owners(&slot.config.wants)).collect();
+        self.after = order::after(&requires, &wants);
+    }
+
+    /// Those that an extension starts after, and stops before.
+    pub(super) fn after(&self, index: usize) -> &[usize] {
+        self.after.get(index).map_or(&[], Vec::as_slice)
     }
 
     pub(super) fn get(&self, index: usize) -> Option<&Slot> {
@@ -233,14 +248,14 @@ impl Slots {
         all
     }
 
-    /// Running extensions that no running one requires. If all require each other, as two versions of a configuration
-    /// can, all of them.
+    /// Running extensions that stop before all other running ones. If all require each other, as two versions of a
+    /// configuration can, all of them.
     pub(super) fn stoppable(&self) -> Vec<usize> {
         let runs = |(_, slot): &(usize, &Slot)| slot.runs().next().is_some();
-        let required: BTreeSet<usize> =
-            self.iter().filter(runs).flat_map(|(index, _)| self.required_by(index)).collect();
-        let (required, free): (Vec<_>, Vec<_>) =
-            self.iter().filter(runs).map(|(index, _)| index).partition(|index| required.contains(index));
-        if free.is_empty() { required } else { free }
+        let needed: BTreeSet<usize> =
+            self.iter().filter(runs).flat_map(|(index, _)| self.after(index)).copied().collect();
+        let (needed, free): (Vec<_>, Vec<_>) =
+            self.iter().filter(runs).map(|(index, _)| index).partition(|index| needed.contains(index));
+        if free.is_empty() { needed } else { free }
     }
 }

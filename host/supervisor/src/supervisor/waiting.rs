@@ -1,4 +1,4 @@
-//! Starts extensions when what they require is there.
+//! Starts extensions when what they require is there, and what they want does not come any more.
 
 use weir_bus::Phase;
 use weir_names::ContractName;
@@ -7,12 +7,18 @@ use super::{LifecycleEvent, Step, Supervisor};
 use crate::roster::ExtensionState;
 
 impl Supervisor {
-    /// Starts waiting extensions with all requirements met. If a requirement does not come, the extension fails until
-    /// it does.
+    /// Starts waiting extensions with all requirements met, after those that they want and that are coming. If a
+    /// requirement does not come, the extension fails until it does.
     pub(super) fn settle(&mut self) {
+        // One that fails now keeps those that want it waiting no longer.
+        while self.settle_once() {}
+    }
+
+    /// Whether others must be looked at again.
+    fn settle_once(&mut self) -> bool {
         let waiting = self.slots.waiting();
         if waiting.is_empty() {
-            return;
+            return false;
         }
         let coming = self.slots.coming();
         let mut blocked = Vec::new();
@@ -25,14 +31,18 @@ impl Supervisor {
             let is_failed = slot.life.state() == ExtensionState::Failed;
             let unmet = self.slots.unmet(&slot.config).next();
             match unmet.map(|(owner, contract)| self.why_blocked(owner, contract)) {
-                None => self.launch(index),
-                Some(_) if is_failed => {}
+                None if !self.slots.after(index).iter().any(|before| coming.contains(before)) => {
+                    self.launch(index);
+                }
+                _ if is_failed => {}
+                None => slot.unit.version().peer.set_phase(Phase::Starting),
                 // Requests wait for it.
                 Some(_) if coming.contains(&index) => slot.unit.version().peer.set_phase(Phase::Starting),
                 Some(reason) => blocked.push((index, reason)),
             }
         }
         self.block(&blocked);
+        !blocked.is_empty()
     }
 
     /// Fails extensions that miss a requirement for good. Answers follow once all of them have failed.
