@@ -4,13 +4,14 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 
 use axum::{
     Extension, Json, Router,
-    body::{Body, to_bytes},
+    body::{Body, Bytes},
     extract::{Path, RawQuery, Request, State},
     http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse, Response},
     routing::{get, post},
 };
+use http_body_util::BodyExt;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::{
@@ -283,10 +284,22 @@ fn is_json(headers: &HeaderMap) -> Result<(), Refused> {
     if kind.eq_ignore_ascii_case("application/json") { Ok(()) } else { Err(Refused::MediaType) }
 }
 
-async fn text(body: Body, max: usize) -> Result<String, Refused> {
-    let bytes = timeout(BODY_TIMEOUT, to_bytes(body, max)).await;
-    let bytes = bytes.map_err(|_elapsed| Refused::Body(max))?.map_err(|_| Refused::Body(max))?;
-    String::from_utf8(bytes.into()).map_err(|_| Refused::Invalid("UTF-8".to_owned()))
+async fn text(mut body: Body, max: usize) -> Result<String, Refused> {
+    // In one buffer: a chunk that is kept as it came costs many times its bytes.
+    let mut bytes = Vec::new();
+    let whole = async {
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|_| Refused::Body(max))?;
+            let data: &[u8] = frame.data_ref().map(Bytes::as_ref).unwrap_or_default();
+            if data.len() > max.saturating_sub(bytes.len()) {
+                return Err(Refused::Body(max));
+            }
+            bytes.extend_from_slice(data);
+        }
+        Ok(())
+    };
+    timeout(BODY_TIMEOUT, whole).await.map_err(|_elapsed| Refused::Body(max))??;
+    String::from_utf8(bytes).map_err(|_| Refused::Invalid("UTF-8".to_owned()))
 }
 
 impl From<PeerError> for Refused {

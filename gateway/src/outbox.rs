@@ -13,8 +13,9 @@ use weir_host::{client::ReceivedEvent, names::Topic};
 
 use crate::{WhenSlow, hub::Form};
 
-/// Bytes that a waiting event counts beside its text, so that empty ones are bounded, too.
-const OVERHEAD: usize = 64;
+/// Bytes that a waiting event counts beside its text: its place, its share of what it stands in, and under `latest` the
+/// place of its topic.
+const OVERHEAD: usize = 256;
 
 /// An event in the form of some subscriptions, shared by all of them.
 #[derive(Debug)]
@@ -297,5 +298,19 @@ impl State {
         if let Some(own) = self.subscriptions.get_mut(&number) {
             own.lost_after += replaced.lost + 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_event_counts_what_it_holds() {
+        // Tables that grow by doubling hold up to twice what is in them.
+        let place = 2 * size_of::<Waiting>();
+        let shared = size_of::<Encoded>() + 2 * size_of::<usize>();
+        let latest = 2 * size_of::<((u32, Topic), u64)>();
+        assert!(place + shared + latest <= OVERHEAD, "{place} + {shared} + {latest}");
     }
 }

@@ -3,7 +3,7 @@
 use std::{io, time::Duration, time::SystemTime};
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Full};
 use hyper::{Request, Response, body::Incoming, header};
 use hyper_util::rt::TokioIo;
 use tokio::{net::TcpStream, task::JoinSet, time::timeout};
@@ -62,9 +62,7 @@ impl Collector {
         let pause = response.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
         let pause = pause.and_then(|value| retry_after(value, SystemTime::now()));
         // The head has decided: a body that is too long or does not come explains nothing.
-        let body = Limited::new(response.into_body(), MAX_ANSWER).collect();
-        let body = timeout(time, body).await.ok().and_then(Result::ok);
-        let body = body.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+        let body = timeout(time, whole(response.into_body())).await.ok().flatten().unwrap_or_default();
         let why = || match said(&body) {
             text if text.is_empty() => format!("HTTP status {status}"),
             text => format!("HTTP status {status}: {text}"),
@@ -93,4 +91,18 @@ impl Collector {
         headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/x-protobuf"));
         Ok(requests.send_request(request).await?)
     }
+}
+
+/// A body of at most [`MAX_ANSWER`] bytes, in one buffer: chunks that are kept as they come cost many times their bytes.
+async fn whole(mut body: Incoming) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.ok()?;
+        let data: &[u8] = frame.data_ref().map(Bytes::as_ref).unwrap_or_default();
+        if data.len() > MAX_ANSWER - bytes.len() {
+            return None;
+        }
+        bytes.extend_from_slice(data);
+    }
+    Some(bytes)
 }

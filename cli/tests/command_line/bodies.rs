@@ -99,3 +99,32 @@ fn answers_that_nobody_reads_take_no_more_than_the_largest() {
     drop(unread);
     until("the memory is given back", || (resident(&main).saturating_sub(before) < 8 * MIB).then_some(()));
 }
+
+#[cfg(feature = "gateway")]
+#[test]
+fn a_post_in_chunks_of_a_byte_takes_its_bytes_and_not_many_times_as_much() {
+    use weir_host::config::TokenHash;
+
+    let token = "weir_0123456789abcdef_chunks";
+    let main = Running::with(&format!(
+        "{PUPPET}[gateway]\nlisten = ['unix:gateway.sock']\n\
+         [peer.'app:chunks']\ntokens = ['{}']\nwants = ['puppet@1']\n",
+        TokenHash::of(token)
+    ));
+    let mut stream = UnixStream::connect(main.path().join("gateway.sock")).unwrap();
+    let head = "POST /v1/peers/app:chunks/rpc HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n";
+    write!(stream, "{head}Authorization: Bearer {token}\r\nContent-Type: application/json\r\n\r\n").unwrap();
+    let before = resident(&main);
+    let size = MIB / 4;
+    stream.write_all(&b"1\r\n \r\n".repeat(size)).unwrap();
+    // All but what is in the socket is read.
+    let taken = resident(&main).saturating_sub(before);
+    assert!(taken < 8 * MIB, "{taken} bytes for a body of {size}");
+    // The puppet takes its command as text, which `params` cannot be: it comes as its bytes.
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"puppet@1/run","params":{"$base64":"b3duLW5hbWU="}}"#;
+    write!(stream, "{:x}\r\n{call}\r\n0\r\n\r\n", call.len()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains(r#""id":1"#), "{answer}");
+    assert!(!answer.contains("error"), "{answer}");
+}

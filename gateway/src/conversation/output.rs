@@ -25,6 +25,9 @@ use crate::{
 /// Bytes of answers and requests that may wait before more is added. One that begins below it may go beyond.
 const MAX_WAITING: usize = 256 * 1024;
 
+/// Bytes that a waiting text counts beside its own: its place, and what its buffer has to spare.
+const OVERHEAD: usize = 128;
+
 /// Bytes given to the socket in one piece.
 const PIECE: usize = 64 * 1024;
 
@@ -77,8 +80,9 @@ impl Output {
     }
 
     pub(super) fn send(&mut self, text: String) {
-        self.bytes += text.len();
-        self.waiting.push_back(Message::text(text));
+        let message = Message::text(text);
+        self.bytes += held(&message);
+        self.waiting.push_back(message);
     }
 
     pub(super) fn ping(&mut self) {
@@ -180,7 +184,7 @@ impl Output {
             return Some((Message::Text(event), true));
         }
         if let Some(message) = self.waiting.pop_front() {
-            self.bytes -= length(&message).min(self.bytes);
+            self.bytes -= held(&message);
             return Some((message, false));
         }
         let Next { pattern, lost, body } = outbox.next()?;
@@ -199,5 +203,29 @@ fn length(message: &Message) -> usize {
     match message {
         Message::Text(text) => text.len(),
         _ => 0,
+    }
+}
+
+/// What a waiting message counts. There are no more pings than ticks of their timer.
+fn held(message: &Message) -> usize {
+    match message {
+        Message::Text(text) => text.len() + OVERHEAD,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_answers_that_wait_count_with_what_they_hold() {
+        let mut output = Output::new(Duration::from_secs(1), Arc::default());
+        let mut waiting = 0;
+        while output.has_room() {
+            output.send("{}".to_owned());
+            waiting += 1;
+        }
+        assert!(waiting * (size_of::<Message>() + 64) <= 2 * MAX_WAITING, "{waiting} texts");
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     alone,
     app::App,
     process::private_memory,
-    support::{Stage, bearer, request},
+    support::{Response, Stage, bearer, request},
 };
 
 const FILE: &str = "
@@ -33,6 +33,14 @@ wants = ['echo@1']
 limits.sessions = 4
 limits.message-rate = 1_000_000
 ";
+
+/// Bytes that come one at a time.
+const IN_PIECES: usize = 256 << 10;
+
+/// So many calls, numbered from this id, each with an answer of 133,000 bytes.
+fn large_calls(first: u64, calls: u64) -> Vec<Value> {
+    (first..first + calls).map(|id| json!({ "jsonrpc": "2.0", "id": id, "method": "echo@1/big" })).collect()
+}
 
 /// The most that the process had while this ran, beyond what it had before.
 async fn most_during(work: impl Future<Output = ()>) -> u64 {
@@ -67,12 +75,62 @@ async fn the_length_of_a_frame_reserves_no_memory() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_post_in_chunks_of_a_byte_costs_its_bytes() {
+    let _alone = alone().await;
+    let stage = Stage::new("", FILE).await;
+    stage.works().await;
+    let headers = [
+        bearer("app:polite"),
+        ("Content-Type", "application/json".to_owned()),
+        ("Transfer-Encoding", "chunked".to_owned()),
+    ];
+    let head = request("POST", "/v1/peers/app:polite/rpc", &headers, "");
+    let mut stream = stage.connect().await;
+    let grown = most_during(async {
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let piece = b"1\r\n \r\n".repeat(16 << 10);
+        for _ in 0..IN_PIECES >> 14 {
+            stream.write_all(&piece).await.unwrap();
+        }
+        // All but the end is there.
+        let call = r#"{"jsonrpc":"2.0","id":1,"method":"echo@1/echo","params":[1]}"#;
+        stream.write_all(format!("{:x}\r\n{call}\r\n", call.len()).as_bytes()).await.unwrap();
+        stream.write_all(b"0\r\n\r\n").await.unwrap();
+        let answer = Response::read(&mut stream).await.unwrap();
+        assert_eq!((answer.status, answer.json()["result"].clone()), (200, json!([1])), "{answer:?}");
+    })
+    .await;
+    assert!(grown < 8 << 20, "{grown} bytes for a body of {IN_PIECES}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_in_fragments_of_a_byte_cost_their_bytes() {
+    let _alone = alone().await;
+    let stage = Stage::new("", FILE).await;
+    stage.works().await;
+    let mut app = stage.app("app:polite").await;
+    let grown = most_during(async {
+        app.send_bytes(&[0x01, 0x81, 0, 0, 0, 0, b' ']).await;
+        let piece = [0x00, 0x81, 0, 0, 0, 0, b' '].repeat(16 << 10);
+        for _ in 0..IN_PIECES >> 14 {
+            app.send_bytes(&piece).await;
+        }
+        let call = br#"{"jsonrpc":"2.0","id":1,"method":"echo@1/echo","params":[1]}"#;
+        app.send_bytes(&[&[0x80, 0x80 | u8::try_from(call.len()).unwrap(), 0, 0, 0, 0][..], call].concat())
+            .await;
+        assert_eq!(app.answer(1).await, Ok(json!([1])));
+    })
+    .await;
+    assert!(grown < 8 << 20, "{grown} bytes for a message of {IN_PIECES}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_app_that_does_not_read_is_ended_and_costs_what_it_has_under_way() {
     let _alone = alone().await;
     let stage = Stage::new("", FILE).await;
     stage.works().await;
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "echo@1/big" });
-    for message in [call.clone(), Value::from(vec![call; 64])] {
+    for message in [call, large_calls(1, 64).into()] {
         let mut app = stage.app("app:polite").await;
         let began = Instant::now();
         // Each answer has 133,000 bytes; none is read.
@@ -97,9 +155,9 @@ async fn batches_that_are_kept_open_hold_no_more_answers_than_an_app_may_have_un
     stage.works().await;
     let mut app = stage.app("app:polite").await;
     let grown = most_during(async {
-        for _ in 0..60 {
-            let mut batch = vec![json!({ "jsonrpc": "2.0", "id": 1, "method": "echo@1/big" }); 63];
-            batch.push(json!({ "jsonrpc": "2.0", "id": 2, "method": "echo@1/never" }));
+        for number in 1..=60 {
+            let mut batch = large_calls(100 * number + 1, 63);
+            batch.push(json!({ "jsonrpc": "2.0", "id": 100 * number, "method": "echo@1/never" }));
             app.send(Value::from(batch).to_string()).await;
         }
         for _ in 0..60 {
@@ -142,8 +200,7 @@ async fn answers_to_posts_that_nobody_reads_count_among_the_sessions() {
     let _alone = alone().await;
     let stage = Stage::new("", FILE).await;
     stage.works().await;
-    let batch =
-        Value::from(vec![json!({ "jsonrpc": "2.0", "id": 1, "method": "echo@1/big" }); 64]).to_string();
+    let batch = Value::from(large_calls(1, 64)).to_string();
     let headers = [bearer("app:posts"), ("Content-Type", "application/json".to_owned())];
     let text = request("POST", "/v1/peers/app:posts/rpc", &headers, &batch);
     let (mut all, mut begun) = (Vec::new(), 0);
