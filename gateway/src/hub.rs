@@ -10,7 +10,7 @@ use weir_host::{
     Error,
     client::ReceivedEvent,
     config::SubscribeGrant,
-    names::TopicPattern,
+    names::{PeerName, TopicPattern},
     peers::{PeerConfig, PeerError, PeerMessage, Peers, Session, Wanted},
 };
 
@@ -24,6 +24,10 @@ pub(crate) const NAME: &str = "gateway:events";
 
 /// Patterns of all connections together.
 const PATTERNS: u32 = 4096;
+
+/// Patterns of all sessions of one name together, unless one session alone may have more: so one name leaves others
+/// room.
+const SHARE: usize = 256;
 
 /// As much as any extension's message may have, so that none is lost here alone.
 const BYTES: u64 = 64 << 20;
@@ -56,6 +60,8 @@ struct State {
     /// By the bus's number of the subscription.
     shared: HashMap<u32, Shared>,
     numbers: HashMap<Arc<str>, u32>,
+    /// By name: its patterns, and how many of its subscriptions have each.
+    names: HashMap<PeerName, HashMap<Arc<str>, usize>>,
 }
 
 #[derive(Debug)]
@@ -115,7 +121,9 @@ impl Hub {
             return Err(Error::LimitExceeded { name: "subscriptions".into(), used, allowed });
         }
         let pattern = {
-            let mut state = self.state();
+            let state = &mut *self.state();
+            let share = SHARE.max(usize::try_from(session.limits().subscriptions).unwrap_or(usize::MAX));
+            state.check_share(outbox.name(), pattern, share)?;
             let number = match state.numbers.get(pattern) {
                 Some(number) => *number,
                 None => {
@@ -132,6 +140,8 @@ impl Hub {
             };
             let Some(shared) = state.shared.get_mut(&number) else { return Err(Error::PeerGone) };
             let pattern = shared.pattern.clone();
+            let of_name = state.names.entry(outbox.name().clone()).or_default();
+            *of_name.entry(pattern.clone()).or_default() += 1;
             let own = outbox.add(pattern.clone(), form.clone());
             let member = (outbox.clone(), own);
             match shared.groups.iter_mut().find(|group| group.form == form) {
@@ -161,6 +171,7 @@ impl Hub {
         let Some(own) = outbox.find(pattern, form) else { return false };
         outbox.remove(own);
         let mut state = self.state();
+        state.leave(outbox.name(), pattern);
         let Some(number) = state.numbers.get(pattern).copied() else { return true };
         let Some(shared) = state.shared.get_mut(&number) else { return true };
         for group in shared.groups.iter_mut().filter(|group| group.form == *form) {
@@ -205,6 +216,33 @@ impl Hub {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Fails if the name has as many patterns as it may, and not this one.
+    fn check_share(&self, name: &PeerName, pattern: &str, share: usize) -> Result<(), Error> {
+        match self.names.get(name) {
+            Some(own) if own.len() >= share && !own.contains_key(pattern) => {
+                let (used, allowed) = (own.len() as u64 + 1, share as u64);
+                Err(Error::LimitExceeded { name: "patterns".into(), used, allowed })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// One subscription of the name has this pattern no more.
+    fn leave(&mut self, name: &PeerName, pattern: &str) {
+        let Some(own) = self.names.get_mut(name) else { return };
+        if let Some(subscriptions) = own.get_mut(pattern) {
+            *subscriptions -= 1;
+            if *subscriptions == 0 {
+                own.remove(pattern);
+            }
+        }
+        if own.is_empty() {
+            self.names.remove(name);
+        }
     }
 }
 

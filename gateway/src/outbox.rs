@@ -9,7 +9,10 @@ use std::{
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
-use weir_host::{client::ReceivedEvent, names::Topic};
+use weir_host::{
+    client::ReceivedEvent,
+    names::{PeerName, Topic},
+};
 
 use crate::{WhenSlow, hub::Form};
 
@@ -46,6 +49,7 @@ pub(crate) struct Next {
 /// The subscriptions of one connection, and the events that wait for it.
 #[derive(Debug)]
 pub(crate) struct Outbox {
+    name: PeerName,
     when_slow: WhenSlow,
     max_bytes: usize,
     /// `limits.message-size`.
@@ -106,9 +110,19 @@ impl Encoded {
 }
 
 impl Outbox {
-    pub(crate) fn new(when_slow: WhenSlow, max_bytes: usize, max_payload: usize) -> Arc<Self> {
+    pub(crate) fn new(
+        name: PeerName,
+        when_slow: WhenSlow,
+        max_bytes: usize,
+        max_payload: usize,
+    ) -> Arc<Self> {
         let (state, waker) = (Mutex::default(), AtomicWaker::new());
-        Arc::new(Self { when_slow, max_bytes, max_payload, state, waker })
+        Arc::new(Self { name, when_slow, max_bytes, max_payload, state, waker })
+    }
+
+    /// The name of its session.
+    pub(crate) fn name(&self) -> &PeerName {
+        &self.name
     }
 
     /// The subscription with this pattern and form, if there is one.

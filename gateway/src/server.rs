@@ -18,7 +18,7 @@ use tokio::{
     task::JoinSet,
     time::timeout,
 };
-use weir_connection::Place;
+use weir_connection::{Place, Source};
 use weir_host::{
     Control,
     attached::{Attached, Closed},
@@ -200,8 +200,8 @@ impl Door {
         loop {
             match listener.accept().await {
                 Ok(stream) => {
-                    let Some(permit) = self.permit().await else { return };
-                    let place = self.shared.strangers.enter();
+                    let Some(permit) = self.permit(stream.source).await else { return };
+                    let place = self.shared.strangers.enter(stream.source);
                     // Ends with the runtime, which waits for it first.
                     tokio::spawn(self.clone().welcome(stream, place, permit, is_http));
                 }
@@ -213,13 +213,13 @@ impl Door {
         }
     }
 
-    /// One of `gateway.connections`, from the oldest that has not proved a name if none is free. Without any such,
-    /// further connections wait in the backlog.
-    async fn permit(&self) -> Option<OwnedSemaphorePermit> {
+    /// One of `gateway.connections`, from one that has not proved a name if none is free. Without any such, further
+    /// connections wait in the backlog.
+    async fn permit(&self, source: Source) -> Option<OwnedSemaphorePermit> {
         if let Ok(permit) = self.free.clone().try_acquire_owned() {
             return Some(permit);
         }
-        self.shared.strangers.evict();
+        self.shared.strangers.evict(source);
         self.free.clone().acquire_owned().await.ok()
     }
 

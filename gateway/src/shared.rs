@@ -34,7 +34,8 @@ impl Shared {
     /// The place for events of a connection.
     pub(crate) fn outbox(&self, session: &Session) -> Arc<Outbox> {
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-        Outbox::new(self.config.when_slow, size(self.config.buffer), size(session.limits().message_size))
+        let (buffer, payload) = (size(self.config.buffer), size(session.limits().message_size));
+        Outbox::new(session.name().clone(), self.config.when_slow, buffer, payload)
     }
 
     /// The ticks at which a WebSocket sends a ping. None without pings.

@@ -18,6 +18,7 @@ use tokio::{
     net::{TcpListener, TcpStream, UnixListener, UnixStream},
     time::{Sleep, sleep},
 };
+use weir_connection::Source;
 use weir_sockets::{BoundSocket, Held, Opens};
 
 use crate::{GatewayError, Listen};
@@ -128,6 +129,7 @@ pub(crate) struct Stream {
     /// The user at the other end of a Unix socket.
     pub(crate) uid: Option<u32>,
     pub(crate) is_unix: bool,
+    pub(crate) source: Source,
     /// It speaks TLS first.
     pub(crate) wants_tls: bool,
 }
@@ -190,8 +192,8 @@ impl Listener {
     pub(crate) async fn accept(&self) -> io::Result<Stream> {
         match self {
             Self::Tcp { listener, is_loopback } => {
-                let (stream, _) = listener.accept().await?;
-                Ok(Stream::tcp(stream, !is_loopback))
+                let (stream, from) = listener.accept().await?;
+                Ok(Stream::tcp(stream, Source::Address(from.ip()), !is_loopback))
             }
             Self::Unix { listener, .. } => {
                 let (stream, _) = listener.accept().await?;
@@ -207,18 +209,20 @@ impl Stream {
         Self { io, ..self }
     }
 
-    fn tcp(stream: TcpStream, wants_tls: bool) -> Self {
+    fn tcp(stream: TcpStream, source: Source, wants_tls: bool) -> Self {
         // What waits is written in one piece, so waiting for more would only delay it.
         let _without = stream.set_nodelay(true);
         // The kernel finds out about a machine that has vanished. The gateway need not wake for that.
         let _without = set_socket_keepalive(&stream, true)
             .and_then(|()| set_tcp_keepidle(&stream, KEEPALIVE))
             .and_then(|()| set_tcp_keepintvl(&stream, KEEPALIVE / 6));
-        Self { io: Box::new(stream), uid: None, is_unix: false, wants_tls }
+        Self { io: Box::new(stream), uid: None, is_unix: false, source, wants_tls }
     }
 
     fn unix(stream: UnixStream) -> Self {
-        let uid = stream.peer_cred().ok().map(|credentials| credentials.uid());
-        Self { io: Box::new(stream), uid, is_unix: true, wants_tls: false }
+        let credentials = stream.peer_cred().ok();
+        let uid = credentials.map(|credentials| credentials.uid());
+        let source = Source::process(uid, credentials.and_then(|credentials| credentials.pid()));
+        Self { io: Box::new(stream), uid, is_unix: true, source, wants_tls: false }
     }
 }

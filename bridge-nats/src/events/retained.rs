@@ -27,6 +27,9 @@ use crate::{
 pub(super) const TOPICS_MAX: usize = 1024;
 const BYTES_MAX: usize = 8 << 20;
 
+/// All last events that are read are no more than so many exports keep.
+const NODES_READ: usize = 8;
+
 /// Time for the bucket to give its values. One that has none for a pattern says nothing.
 const READ_TIME: Duration = Duration::from_secs(3);
 
@@ -164,7 +167,7 @@ pub(super) async fn read(
         Origin::Any => format!("*.{pattern}"),
         Origin::Node(node) => format!("{node}.{pattern}"),
     });
-    let mut values = Vec::new();
+    let (mut values, mut shares) = (Vec::new(), Shares::default());
     for key in keys {
         let mut watch = store.watch_with_history(&key).await?;
         // Ends with the last value, or when none comes.
@@ -172,15 +175,47 @@ pub(super) async fn read(
             let jetstream::kv::Entry { key, value, operation, delta, .. } = entry?;
             if operation == kv::Operation::Put
                 && let Some((node, topic)) = key.split_once('.')
+                && shares.take(node, value.len())
             {
-                values.push((node.to_owned(), topic.to_owned(), value));
+                // A copy: what is kept as it came keeps all that came with it.
+                values.push((node.to_owned(), topic.to_owned(), Bytes::copy_from_slice(&value)));
             }
             if delta == 0 {
                 break;
             }
         }
     }
+    if shares.left_out > 0 {
+        let left_out = shares.left_out;
+        tracing::warn!(left_out, "the bucket `{bucket}` has more last events of `{pattern}` than are read");
+    }
     Ok(values)
+}
+
+/// How much is read of each node: what its export keeps, and no more of all together than of eight.
+#[derive(Debug, Default)]
+struct Shares {
+    /// Topics and bytes.
+    by_node: HashMap<Box<str>, (usize, usize)>,
+    all: (usize, usize),
+    left_out: u64,
+}
+
+impl Shares {
+    /// Whether a node's value of so many bytes is read.
+    fn take(&mut self, node: &str, bytes: usize) -> bool {
+        let own = self.by_node.get(node).copied().unwrap_or_default();
+        let fits = |(topics, had): (usize, usize), nodes: usize| {
+            topics < nodes * TOPICS_MAX && had.saturating_add(bytes) <= nodes * BYTES_MAX
+        };
+        if !fits(own, 1) || !fits(self.all, NODES_READ) {
+            self.left_out += 1;
+            return false;
+        }
+        self.by_node.insert(node.into(), (own.0 + 1, own.1 + bytes));
+        self.all = (self.all.0 + 1, self.all.1 + bytes);
+        true
+    }
 }
 
 #[cfg(test)]
@@ -198,6 +233,16 @@ mod tests {
             .map(|next| next.map(|(topic, (_, payload))| (topic, payload)));
         assert_eq!(next, [Some(("a".into(), "3".into())), Some(("b".into(), "4".into())), None]);
         assert_eq!(last.bytes, 2);
+    }
+
+    #[test]
+    fn a_node_whose_bucket_has_no_end_takes_its_own_share_alone() {
+        let mut shares = Shares::default();
+        let read = (0..10 * TOPICS_MAX).filter(|_| shares.take("greedy", 1)).count();
+        assert_eq!((read, shares.left_out), (TOPICS_MAX, 9 * TOPICS_MAX as u64));
+        assert!(shares.take("other", BYTES_MAX) && !shares.take("other", 1));
+        let read = (0..100).filter(|node| shares.take(&node.to_string(), BYTES_MAX)).count();
+        assert!(read < NODES_READ && shares.all.1 <= NODES_READ * BYTES_MAX, "{read}");
     }
 
     #[test]

@@ -1,14 +1,22 @@
 //! Programs outside Main, with tokens of the command, under its eyes.
 
-use std::{fs, path::Path};
+use std::{
+    env, fs,
+    io::{self, BufRead, BufReader, Read, Write},
+    os::unix::net::UnixStream,
+    path::Path,
+    process::{Command, Stdio},
+};
 
+use bytes::BytesMut;
 use serde_json::Value;
 use weir_peer::{
     ConnectError, Ended, Error, Options,
     blocking::{Peer, Subscription},
+    frame::{FromPeer, Hello},
 };
 
-use super::support::{Done, Running, assert_golden, configured, done, until, weir};
+use super::support::{Done, Killed, Running, assert_golden, configured, done, until, weir};
 
 /// Main with a peer socket, and these tables.
 pub(super) fn with_socket(tables: &str) -> String {
@@ -279,4 +287,39 @@ fn ps_says_which_peer_an_extension_waits_for() {
     });
     assert_eq!(main.weir(&["call", "puppet@1", "run", "--raw", "call thermal@1 read x"]).good(), "warm");
     served.join().unwrap();
+}
+
+/// What another process does in the test below. Alone it does nothing.
+#[test]
+fn floods_a_socket_if_it_is_told_which() {
+    let Some(socket) = env::var_os(FLOODED) else { return };
+    let all: Vec<_> = (0..400).map(|_| UnixStream::connect(&socket)).collect();
+    writeln!(io::stdout(), "\n{FLOODED}").unwrap();
+    // Until the test has ended.
+    io::stdin().read_to_end(&mut Vec::new()).unwrap();
+    drop(all);
+}
+
+/// A variable, and what is said once it is so.
+const FLOODED: &str = "FLOODED_BY_A_TEST";
+
+#[test]
+fn a_process_that_floods_the_peer_socket_keeps_no_other_out() {
+    let main = Running::with(&with_socket(&format!("[peer.\"app:player\"]\nuid = {}\n", own_uid())));
+    let socket = main.path().join("peers.sock");
+    let mut honest = UnixStream::connect(&socket).unwrap();
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args(["--nocapture", "floods_a_socket_if_it_is_told_which"]).env(FLOODED, &socket);
+    let mut flood = Killed(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
+    let said = BufReader::new(flood.0.stdout.take().unwrap());
+    assert!(said.lines().any(|line| line.unwrap() == FLOODED));
+    // Main has heard of all of them, and of this newcomer. The older one says hello only now.
+    drop(connect(&main, "app:player", None).unwrap());
+    let (name, token) = ("app:player", None);
+    let mut hello = BytesMut::new();
+    FromPeer::Hello(Hello { oldest: 1, newest: 1, requests: 0, events: 0, name, token }).encode(&mut hello);
+    honest.write_all(&hello).unwrap();
+    let mut welcome = [0; 5];
+    honest.read_exact(&mut welcome).unwrap();
+    assert_eq!(welcome[4], 0x81, "{welcome:?} is no WELCOME");
 }

@@ -1,10 +1,13 @@
 //! Connections that never become an app, and too many of them.
 
-use std::time::{Duration, Instant};
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::UnixStream,
+    net::{TcpSocket, TcpStream, UnixStream},
     time::{sleep, timeout},
 };
 
@@ -32,7 +35,7 @@ async fn of_those_without_a_proof_the_oldest_gives_way() {
     let stage = Stage::new("", FILE).await;
     let mut polite = stage.app("app:polite").await;
     let mut crowd = Vec::new();
-    for number in 0..200 {
+    for number in 0..300 {
         let mut stream = stage.connect().await;
         let text = request("GET", RPC, &upgrade(), "");
         // Nothing at all, half a head, and a head without its end.
@@ -44,7 +47,7 @@ async fn of_those_without_a_proof_the_oldest_gives_way() {
         crowd.push(stream);
     }
     polite.is_served().await;
-    for stream in crowd.iter_mut().take(136) {
+    for stream in crowd.iter_mut().take(300 - 256) {
         let mut rest = Vec::new();
         soon(stream.read_to_end(&mut rest)).await.unwrap_or_default();
     }
@@ -53,6 +56,43 @@ async fn of_those_without_a_proof_the_oldest_gives_way() {
     let mut another = stage.app("app:polite").await;
     another.is_served().await;
     assert_eq!(stage.sessions(), 1 + 1);
+}
+
+/// A connection from this address of the machine's own.
+async fn from(address: &str, to: SocketAddr) -> std::io::Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(SocketAddr::new(address.parse().unwrap(), 0))?;
+    socket.connect(to).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_from_one_address_pushes_out_none_from_another() {
+    // The system chose the port, and gives it to nobody else so soon.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let stage = Stage::new(&format!("# listen 127.0.0.1:{port}"), FILE).await;
+    let to = SocketAddr::from(([127, 0, 0, 1], port));
+    let mut honest = from("127.0.0.2", to).await.unwrap();
+    let mut crowd = Vec::new();
+    for _ in 0..300 {
+        crowd.push(from("127.0.0.3", to).await.unwrap());
+    }
+    let mut first = crowd.swap_remove(0);
+    let mut rest = Vec::new();
+    soon(first.read_to_end(&mut rest)).await.unwrap_or_default();
+    let newcomer = from("127.0.0.4", to).await.unwrap();
+    for _ in 0..300 {
+        crowd.push(from("127.0.0.3", to).await.unwrap());
+    }
+    // It proves its name after all of them, in two pieces.
+    let mut headers = upgrade();
+    headers.push(bearer("app:polite"));
+    let text = request("GET", RPC, &headers, "");
+    let (one, other) = text.split_at(20);
+    honest.write_all(one.as_bytes()).await.unwrap();
+    let mut app = App::open(newcomer, "app:polite", &[bearer("app:polite")]).await.unwrap();
+    app.is_served().await;
+    honest.write_all(other.as_bytes()).await.unwrap();
+    assert_eq!(Response::read(&mut honest).await.unwrap().status, 101);
 }
 
 #[tokio::test(flavor = "multi_thread")]

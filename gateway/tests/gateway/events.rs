@@ -211,3 +211,62 @@ async fn ten_thousand_subscriptions_are_refused_beyond_the_limit_and_end_with_th
     becomes(|| stage.main.control().topics().subscriptions.is_empty(), || "subscriptions".to_owned()).await;
     stage.works().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_has_its_share_of_all_patterns_and_no_more() {
+    let peers = |names: &[&str]| -> String {
+        let peer = |name: &&str| {
+            format!(
+                "[peer.'{name}']\ntokens = ['HASH']\nwants = ['echo@1']\nsubscribes = ['>']\n\
+                 limits.sessions = 64\nlimits.message-rate = 1_000_000\n"
+            )
+        };
+        names.iter().map(peer).collect()
+    };
+    let file = peers(&["app:greedy", "app:polite"])
+        + "\n[peer.'app:large']\ntokens = ['HASH']\n\
+        subscribes = ['>']\nlimits.message-rate = 1_000_000\nlimits.subscriptions = 300\n";
+    let stage = Stage::new("", &file).await;
+    let mut granted = 0;
+    let mut greedy = Vec::new();
+    for session in 0..8 {
+        let mut app = stage.app("app:greedy").await;
+        for number in 0..64 {
+            match app.call("events.subscribe", json!({ "pattern": format!("g.{session}.{number}") })).await {
+                Ok(_) => granted += 1,
+                Err(error) => assert_eq!(error["message"], "limit `patterns` exceeded: 257 of 256"),
+            }
+        }
+        greedy.push(app);
+    }
+    assert_eq!(granted, 256);
+    // What it has already it may have again, in another session.
+    subscribe(&mut greedy[7], "g.0.0").await;
+    let mut polite = stage.app("app:polite").await;
+    for number in 0..64 {
+        subscribe(&mut polite, &format!("p.{number}")).await;
+    }
+    // One session has what the operator gives it.
+    let mut large = stage.app("app:large").await;
+    for number in 0..300 {
+        subscribe(&mut large, &format!("l.{number}")).await;
+    }
+    // A pattern that nobody of the name has any more makes room.
+    greedy.remove(0).leave().await;
+    becomes(
+        || stage.main.control().topics().subscriptions.len() == 192 + 1 + 64 + 300,
+        || format!("{}", stage.main.control().topics().subscriptions.len()),
+    )
+    .await;
+    for number in 0..63 {
+        let mut refused = 0;
+        while let Err(_left) =
+            greedy[6].call("events.subscribe", json!({ "pattern": format!("g.{number}") })).await
+        {
+            refused += 1;
+            assert!(refused < 100, "the share is given back");
+        }
+    }
+    let over = greedy[5].call("events.subscribe", json!({ "pattern": "g.over" })).await;
+    assert_eq!(code(&over), (-32007, "limit-exceeded"));
+}

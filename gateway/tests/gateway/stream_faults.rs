@@ -106,7 +106,7 @@ async fn a_first_line_that_does_not_come_or_drips_is_waited_for_five_seconds() {
 async fn a_crowd_without_a_line_gives_way_oldest_first() {
     let stage = Stage::new("", FILE).await;
     let mut crowd = Vec::new();
-    for _ in 0..200 {
+    for _ in 0..300 {
         crowd.push(silent(&stage).await);
     }
     let mut polite = stage.stream(&opening("publish news.a lines")).await;

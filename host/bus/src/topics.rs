@@ -1,6 +1,7 @@
 //! The state of each topic: its sequence, its last value if Main retains it, and its counts.
 //!
-//! Publishers can invent topics without end, so of those not configured only the last used are kept.
+//! Publishers can invent topics without end, so of those not configured only the last used are kept. One that invents
+//! many pushes out its own.
 
 use std::{
     collections::HashMap,
@@ -12,7 +13,10 @@ use lru::LruCache;
 use weir_metrics::PerSecond;
 use weir_names::Topic;
 
-use crate::message::{Published, Receipt};
+use crate::{
+    id::PeerId,
+    message::{Published, Receipt},
+};
 
 /// Topics kept besides the retained ones.
 const KNOWN: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4095);
@@ -57,15 +61,24 @@ pub(crate) struct Topics(Mutex<TopicTable>);
 #[derive(Debug)]
 struct TopicTable {
     retained: HashMap<Topic, SharedTopic>,
-    known: LruCache<Topic, SharedTopic>,
+    known: LruCache<Topic, Known>,
+    /// How many of the known ones each publisher was the first to use.
+    shares: HashMap<PeerId, usize>,
     /// No forgotten topic has a greater sequence.
     forgotten: u64,
 }
 
+#[derive(Debug)]
+struct Known {
+    state: SharedTopic,
+    /// The publisher that was the first to use it.
+    first: PeerId,
+}
+
 impl Default for Topics {
     fn default() -> Self {
-        let known = LruCache::new(KNOWN);
-        Self(Mutex::new(TopicTable { retained: HashMap::new(), known, forgotten: 0 }))
+        let (retained, known, shares) = (HashMap::new(), LruCache::new(KNOWN), HashMap::new());
+        Self(Mutex::new(TopicTable { retained, known, shares, forgotten: 0 }))
     }
 }
 
@@ -74,8 +87,8 @@ impl Topics {
         let mut table = self.table();
         let mut before = std::mem::take(&mut table.retained);
         for topic in topics {
-            let state = before.remove(&topic).unwrap_or_else(|| table.state(&topic));
-            table.known.pop(&topic);
+            let state = before.remove(&topic).unwrap_or_else(|| table.state(&topic, PeerId::MAIN));
+            table.forget(&topic);
             locked(&state).is_retained = true;
             table.retained.insert(topic, state);
         }
@@ -84,17 +97,20 @@ impl Topics {
                 let mut state = locked(&state);
                 (state.is_retained, state.value) = (false, None);
             }
-            table.keep(topic, state);
+            table.keep(topic, state, PeerId::MAIN);
         }
     }
 
     /// A topic for a publisher. One that nobody hears becomes known only if it is retained.
-    pub(crate) fn get(&self, topic: &Topic, is_heard: bool) -> Option<SharedTopic> {
+    pub(crate) fn get(&self, topic: &Topic, is_heard: bool, publisher: PeerId) -> Option<SharedTopic> {
         let mut table = self.table();
         if let Some(state) = table.retained.get(topic) {
             return Some(state.clone());
         }
-        if is_heard { Some(table.state(topic)) } else { table.known.get(topic).cloned() }
+        match is_heard {
+            true => Some(table.state(topic, publisher)),
+            false => table.known.get(topic).map(|known| known.state.clone()),
+        }
     }
 
     pub(crate) fn values(&self) -> Vec<Arc<Published>> {
@@ -104,7 +120,8 @@ impl Topics {
     pub(crate) fn stats(&self) -> Vec<TopicStats> {
         let all: Vec<(Topic, SharedTopic)> = {
             let table = self.table();
-            let all = table.retained.iter().chain(table.known.iter());
+            let known = table.known.iter().map(|(topic, known)| (topic, &known.state));
+            let all = table.retained.iter().chain(known);
             all.map(|(topic, state)| (topic.clone(), state.clone())).collect()
         };
         let mut stats: Vec<_> = all.iter().map(|(topic, state)| locked(state).stats(topic)).collect();
@@ -118,23 +135,50 @@ impl Topics {
 }
 
 impl TopicTable {
-    fn state(&mut self, topic: &Topic) -> SharedTopic {
-        if let Some(state) = self.known.get(topic) {
-            return state.clone();
+    fn state(&mut self, topic: &Topic, publisher: PeerId) -> SharedTopic {
+        if let Some(known) = self.known.get(topic) {
+            return known.state.clone();
         }
         let state = SharedTopic::new(Mutex::new(TopicState {
             // A topic known before must not count from a lower number.
             sequence: self.forgotten,
             ..TopicState::default()
         }));
-        self.keep(topic.clone(), state.clone());
+        self.keep(topic.clone(), state.clone(), publisher);
         state
     }
 
-    fn keep(&mut self, topic: Topic, state: SharedTopic) {
-        if let Some((_, forgotten)) = self.known.push(topic, state) {
+    fn keep(&mut self, topic: Topic, state: SharedTopic, first: PeerId) {
+        if self.known.len() >= KNOWN.get()
+            && let Some(longest_unused) = self.gives_way(first)
+            && let Some(forgotten) = self.forget(&longest_unused)
+        {
             self.forgotten = self.forgotten.max(locked(&forgotten).sequence);
         }
+        *self.shares.entry(first).or_default() += 1;
+        self.known.push(topic, Known { state, first });
+    }
+
+    /// Of the publisher with the most topics, this one's next included, the one used longest ago.
+    fn gives_way(&self, publisher: PeerId) -> Option<Topic> {
+        let most = self.shares.values().copied().max()?;
+        let own = self.shares.get(&publisher).copied().unwrap_or_default();
+        let is_greedy = |first: &PeerId| match own + 1 > most {
+            true => *first == publisher,
+            false => self.shares.get(first).copied() == Some(most),
+        };
+        self.known.iter().rev().find(|(_, known)| is_greedy(&known.first)).map(|(topic, _)| topic.clone())
+    }
+
+    fn forget(&mut self, topic: &Topic) -> Option<SharedTopic> {
+        let Known { state, first } = self.known.pop(topic)?;
+        if let Some(share) = self.shares.get_mut(&first) {
+            *share -= 1;
+            if *share == 0 {
+                self.shares.remove(&first);
+            }
+        }
+        Some(state)
     }
 }
 

@@ -12,6 +12,6 @@ pub use self::{
     operations::Operations,
     rate::Rate,
     requests::{Requests, next_free},
-    strangers::{Place, Strangers},
+    strangers::{Place, Source, Strangers},
     under_way::UnderWay,
 };

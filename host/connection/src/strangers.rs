@@ -1,23 +1,48 @@
 //! Connections that have not proved a name: how many there may be, and which makes room.
 
 use std::{
-    collections::VecDeque,
+    collections::HashMap,
+    net::IpAddr,
     sync::{Arc, Mutex, PoisonError},
 };
 
 use tokio::sync::oneshot;
 
-/// Connections without a proof.
-const MAX: usize = 64;
+/// Connections without a proof. At 13,000 new ones a second, each of them has 20 ms.
+const MAX: usize = 256;
 
-/// All connections of a socket or gateway that have not proved a name: at most 64. The oldest makes room for the next.
+/// All connections of a socket or gateway that have not proved a name: at most 256. For the next, one gives way: of the
+/// network or user with the most of them, and there of the address or process with the most, the oldest. So a crowd from
+/// one place pushes out itself.
 #[derive(Debug, Default)]
 pub struct Strangers(Mutex<List>);
+
+/// Where a connection comes from, as far as the system says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// An address. Its network is what it has the first 24 bits in common with, or the first 48 of IPv6, where 64 make an
+    /// address.
+    Address(IpAddr),
+    /// A process at the other end of a Unix socket.
+    Process {
+        /// Its user.
+        user: u32,
+        /// Its number. 0 if the system does not say.
+        process: u32,
+    },
+}
 
 #[derive(Debug, Default)]
 struct List {
     last: u64,
-    oldest_first: VecDeque<(u64, oneshot::Sender<()>)>,
+    oldest_first: Vec<Stranger>,
+}
+
+#[derive(Debug)]
+struct Stranger {
+    number: u64,
+    source: Source,
+    _place: oneshot::Sender<()>,
 }
 
 /// A place among them, until dropped.
@@ -29,25 +54,93 @@ pub struct Place {
     taken: oneshot::Receiver<()>,
 }
 
-impl Strangers {
-    /// Takes a place, from the oldest connection if all are taken.
+impl Source {
+    /// The process at the other end of a Unix socket. Those of which the system says nothing are one.
     #[must_use]
-    pub fn enter(self: &Arc<Self>) -> Place {
+    pub fn process(user: Option<u32>, process: Option<i32>) -> Self {
+        let process = process.and_then(|process| u32::try_from(process).ok()).unwrap_or_default();
+        Self::Process { user: user.unwrap_or(u32::MAX), process }
+    }
+
+    /// The network, or the user.
+    fn crowd(self) -> u128 {
+        match self.canonical() {
+            Self::Address(IpAddr::V4(address)) => (address.to_bits() >> 8).into(),
+            Self::Address(IpAddr::V6(address)) => address.to_bits() >> 80,
+            Self::Process { user, .. } => user.into(),
+        }
+    }
+
+    /// The address, or the process.
+    fn member(self) -> u128 {
+        match self.canonical() {
+            Self::Address(IpAddr::V4(address)) => address.to_bits().into(),
+            Self::Address(IpAddr::V6(address)) => address.to_bits() >> 64,
+            Self::Process { process, .. } => process.into(),
+        }
+    }
+
+    /// An IPv4 address that a socket of IPv6 has accepted is one of IPv4.
+    fn canonical(self) -> Self {
+        match self {
+            Self::Address(address) => Self::Address(address.to_canonical()),
+            process @ Self::Process { .. } => process,
+        }
+    }
+}
+
+impl Strangers {
+    /// Takes a place, from another connection if all are taken.
+    #[must_use]
+    pub fn enter(self: &Arc<Self>, source: Source) -> Place {
         let (sender, taken) = oneshot::channel();
         let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if list.oldest_first.len() >= MAX {
-            list.oldest_first.pop_front();
+            list.make_room(source);
         }
         list.last += 1;
         let number = list.last;
-        list.oldest_first.push_back((number, sender));
+        list.oldest_first.push(Stranger { number, source, _place: sender });
         Place { number, all: self.clone(), taken }
     }
 
-    /// Takes the place of the oldest connection, if there is one, as for a connection that finds no room elsewhere.
-    pub fn evict(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).oldest_first.pop_front();
+    /// Takes the place of a connection, if there is one, for one from this source that finds no room elsewhere.
+    pub fn evict(&self, source: Source) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).make_room(source);
     }
+}
+
+impl List {
+    /// Ends the connection that gives way to one from this source.
+    fn make_room(&mut self, newcomer: Source) {
+        let all: Vec<Source> = self.oldest_first.iter().map(|stranger| stranger.source).collect();
+        let Some(crowd) = largest(all.iter().copied(), Some(newcomer), Source::crowd) else { return };
+        let of_crowd = all.into_iter().filter(|source| source.crowd() == crowd);
+        let newcomer = Some(newcomer).filter(|source| source.crowd() == crowd);
+        let member = largest(of_crowd, newcomer, Source::member);
+        let gives_way = |stranger: &Stranger| {
+            stranger.source.crowd() == crowd && Some(stranger.source.member()) == member
+        };
+        if let Some(at) = self.oldest_first.iter().position(gives_way) {
+            self.oldest_first.remove(at);
+        }
+    }
+}
+
+/// The group with the most of these and the newcomer. Of several the newcomer's own, else that of the oldest.
+fn largest(
+    all: impl Iterator<Item = Source> + Clone,
+    newcomer: Option<Source>,
+    group: impl Fn(Source) -> u128,
+) -> Option<u128> {
+    let mut sizes = HashMap::<u128, usize>::new();
+    for source in all.clone().chain(newcomer) {
+        *sizes.entry(group(source)).or_default() += 1;
+    }
+    let most = sizes.values().copied().max();
+    let own = newcomer.map(&group);
+    let groups = all.map(&group).filter(|group| sizes.get(group).copied() == most);
+    groups.min_by_key(|group| Some(*group) != own)
 }
 
 impl Place {
@@ -61,7 +154,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut list = self.all.0.lock().unwrap_or_else(PoisonError::into_inner);
-        list.oldest_first.retain(|(number, _)| *number != self.number);
+        list.oldest_first.retain(|stranger| stranger.number != self.number);
     }
 }
 
@@ -78,17 +171,84 @@ mod tests {
         std::pin::pin!(place.taken()).poll(context).is_ready()
     }
 
+    fn address(text: &str) -> Source {
+        Source::Address(text.parse().unwrap())
+    }
+
+    fn process(user: u32, process: u32) -> Source {
+        Source::Process { user, process }
+    }
+
+    /// All places are taken from here.
+    fn filled(strangers: &Arc<Strangers>, source: Source) -> Vec<Place> {
+        (0..MAX).map(|_| strangers.enter(source)).collect()
+    }
+
     #[test]
     fn the_oldest_makes_room_and_a_place_given_up_is_free() {
         let strangers = Arc::<Strangers>::default();
-        let mut places: Vec<_> = (0..MAX).map(|_| strangers.enter()).collect();
+        let source = process(1, 1);
+        let mut places = filled(&strangers, source);
         drop(places.pop());
-        let _new = strangers.enter();
+        let _new = strangers.enter(source);
         assert!(!is_taken(&mut places[0]));
-        let _newer = strangers.enter();
+        let _newer = strangers.enter(source);
         assert!(is_taken(&mut places[0]));
         assert!(!is_taken(&mut places[1]));
-        strangers.evict();
+        strangers.evict(source);
         assert!(is_taken(&mut places[1]));
+    }
+
+    #[test]
+    fn a_crowd_from_one_place_pushes_out_itself() {
+        let mapped = "::ffff:192.0.2.1";
+        for (crowd, honest) in [
+            ("192.0.2.1", address("192.0.2.2")),
+            ("192.0.2.1", address("198.51.100.1")),
+            (mapped, address("192.0.2.2")),
+            ("2001:db8::1", address("2001:db8:0:1::1")),
+            ("2001:db8::1", address("192.0.2.1")),
+        ]
+        .map(|(crowd, honest)| (address(crowd), honest))
+        .into_iter()
+        .chain([(process(1, 1), process(1, 2)), (process(1, 1), process(2, 1))])
+        {
+            let strangers = Arc::<Strangers>::default();
+            let mut crowd_places = filled(&strangers, crowd);
+            let mut own = strangers.enter(honest);
+            assert!(is_taken(&mut crowd_places[0]), "{crowd:?} gives way to {honest:?}");
+            let mut flood = Vec::new();
+            for _ in 0..MAX {
+                flood.push(strangers.enter(crowd));
+                strangers.evict(crowd);
+            }
+            assert!(!is_taken(&mut own), "{honest:?} beside {crowd:?}");
+        }
+    }
+
+    #[test]
+    fn many_addresses_of_a_network_and_many_processes_of_a_user_are_one_crowd() {
+        let addresses: Vec<_> = (0..200).map(|last| address(&format!("192.0.2.{last}"))).collect();
+        let processes: Vec<_> = (0..200).map(|number| process(1, number)).collect();
+        for (crowd, honest) in [(addresses, address("198.51.100.1")), (processes, process(2, 1))] {
+            let strangers = Arc::<Strangers>::default();
+            let mut places: Vec<_> =
+                crowd.iter().cycle().take(MAX).map(|own| strangers.enter(*own)).collect();
+            let mut own = [strangers.enter(honest), strangers.enter(honest)];
+            for source in crowd.iter().cycle().take(2 * MAX) {
+                places.push(strangers.enter(*source));
+            }
+            assert!(own.iter_mut().all(|own| !is_taken(own)), "{honest:?}");
+        }
+    }
+
+    #[test]
+    fn where_all_are_strangers_to_each_other_the_oldest_gives_way() {
+        let strangers = Arc::<Strangers>::default();
+        let source = |number: usize| process(u32::try_from(number).unwrap(), 1);
+        let mut places: Vec<_> = (0..MAX).map(|number| strangers.enter(source(number))).collect();
+        let _new = strangers.enter(source(MAX));
+        assert!(is_taken(&mut places[0]));
+        assert!(!is_taken(&mut places[1]));
     }
 }

@@ -12,7 +12,7 @@ use tokio::{
     task::{JoinError, JoinSet},
     time::timeout,
 };
-use weir_connection::{Place, Strangers};
+use weir_connection::{Place, Source, Strangers};
 use weir_host::{
     attached::{Attached, Closed},
     peers::Peers,
@@ -106,7 +106,7 @@ async fn accept(
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    let (place, arriving) = (strangers.enter(), arriving.clone());
+                    let (place, arriving) = (strangers.enter(source_of(&stream)), arriving.clone());
                     greetings.spawn(welcome(stream, peers.clone(), place, arriving, closed.clone()));
                 }
                 Err(error) => {
@@ -153,6 +153,12 @@ async fn converse(stream: net::UnixStream, greeted: Greeted) {
     let close = connection.run().await;
     let (stream, output) = connection.into_rest();
     finish(stream, output, close).await;
+}
+
+fn source_of(stream: &UnixStream) -> Source {
+    let credentials = stream.peer_cred().ok();
+    let uid = credentials.map(|credentials| credentials.uid());
+    Source::process(uid, credentials.and_then(|credentials| credentials.pid()))
 }
 
 fn note_panic(ended: Result<(), JoinError>) {

@@ -131,7 +131,8 @@ impl Bus {
                 subscriptions.iter().filter(would_wait).map(|own| WaitTarget::Peer(own.peer.id())).collect();
             self.refuse_circle(sender, full.iter())?;
         }
-        let known = if to.is_none() { self.topics.get(&topic, !subscriptions.is_empty()) } else { None };
+        let is_heard = !subscriptions.is_empty();
+        let known = if to.is_none() { self.topics.get(&topic, is_heard, sender.sender()) } else { None };
         let mut state = known.as_ref().map(topics::locked);
         let sequence = state.as_deref_mut().map_or(0, |state| {
             state.sequence += 1;

@@ -279,6 +279,35 @@ async fn topics_that_publishers_invent_are_forgotten_and_their_numbers_never_go_
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_publisher_that_invents_topics_pushes_out_its_own() {
+    let bus = TestBus::new();
+    let listener = bus.ready("l", &[], &[]);
+    let (greedy, modest) = (bus.ready("g", &[], &[]), bus.ready("m", &[], &[]));
+    bus.subscribe(&listener, listener.inbox(), ">").unwrap();
+    let number_of = |by: &Arc<Peer>, topic: &str| {
+        bus.publish(by, None, topic, "".into()).unwrap();
+        take_event(listener.inbox()).published.sequence
+    };
+    for invented in 0..4096 {
+        number_of(&greedy, &format!("x.{invented}"));
+    }
+    // Its topics find room, and stay, however long nothing comes on them.
+    for topic in 0..100 {
+        assert!(number_of(&modest, &format!("t.{topic}")) >= 1);
+    }
+    let known = number_of(&modest, "t.0");
+    for invented in 0..5000 {
+        for _ in 0..3 {
+            number_of(&greedy, &format!("y.{invented}"));
+        }
+    }
+    assert_eq!(number_of(&modest, "t.0"), known + 1);
+    assert_eq!(bus.topic_stats().len(), 4096);
+    let kept = bus.topic_stats().iter().filter(|stats| stats.topic.as_str().starts_with("t.")).count();
+    assert_eq!(kept, 100);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_request_that_finds_the_inbox_full_waits_where_the_operator_has_senders_wait() {
     let bus = TestBus::new();
     let limits = PeerLimits { when_full: RequestPolicy::Block, ..LIMITS };
