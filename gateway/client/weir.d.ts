@@ -40,7 +40,7 @@ export interface Options {
 
 export interface AskOptions {
   /**
-   * Milliseconds for the connection and the answer together. Without it the operator's deadline holds, and a minute here.
+   * Milliseconds for the connection and the answer together. Without it, or with 0, the operator's deadline holds, and a minute here.
    * Then the error is `timeout`.
    */
   timeoutMs?: number;

@@ -158,7 +158,7 @@ export class Weir {
         if (question.sent && method === "queues.take") this.#abandoned.add(id);
         settle(signal?.aborted ? signal.reason : new WeirError("timeout", `no answer to \`${method}\` in time`));
       };
-      const timer = setTimeout(giveUp, (timeoutMs ?? WAIT_MS) + (isOpen ? GRACE_MS : 0));
+      const timer = setTimeout(giveUp, (timeoutMs || WAIT_MS) + (isOpen ? GRACE_MS : 0));
       signal?.addEventListener("abort", giveUp);
       const settle = (error, result) => {
         clearTimeout(timer);

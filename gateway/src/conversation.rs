@@ -7,7 +7,7 @@ mod close;
 mod output;
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     future::poll_fn,
     pin::pin,
     sync::Arc,
@@ -28,10 +28,10 @@ use self::{close::Close, output::Output};
 use crate::{
     methods::{Begun, Methods, Outcome, Reply},
     outbox::Outbox,
-    rpc::{self, Id, Incoming, Refusal, Request},
+    rpc::{self, Id, Incoming, Refusal, Request, RpcError},
     shared::Shared,
     stream::Flow,
-    websocket::WebSocket,
+    websocket::{WebSocket, fault_of},
 };
 
 /// Rounds in one go, before others on the thread have their turn.
@@ -102,6 +102,8 @@ struct Batch {
     /// Answers in it.
     held: usize,
     open: usize,
+    /// Of its requests that are under way, and of those whose answers wait here.
+    ids: HashSet<Id>,
 }
 
 /// Whether a step did something, or why the session ends. `None` in the error: the app has gone.
@@ -283,7 +285,7 @@ impl Conversation {
     fn receive(&mut self, message: Option<tungstenite::Result<Message>>) -> Result<(), Option<Close>> {
         match message {
             None => Err(None),
-            Some(Err(error)) => Err(Close::of_error(&error)),
+            Some(Err(error)) => Err(Close::of_error(&fault_of(error))),
             Some(Ok(Message::Text(text))) => {
                 self.next = Some(text);
                 Ok(())
@@ -314,7 +316,8 @@ impl Conversation {
                 self.last_batch = self.last_batch.wrapping_add(1);
                 let batch = self.last_batch;
                 // One more, so that it does not end before all have begun.
-                self.batches.insert(batch, Batch { answers: String::new(), held: 0, open: 1 });
+                let new = Batch { answers: String::new(), held: 0, open: 1, ids: HashSet::new() };
+                self.batches.insert(batch, new);
                 for message in messages {
                     self.message(message, Some(batch), context);
                 }
@@ -363,9 +366,11 @@ impl Conversation {
             let error = Error::LimitExceeded { name: "in-flight".into(), used, allowed };
             return self.answer(Answered { id, batch, outcome: Err(error.into()) });
         }
-        if id.as_ref().is_some_and(|id| self.under_way.has(id)) {
-            let error = Error::Invalid("a request with this id is under way already".to_owned());
-            return self.answer(Answered { id, batch, outcome: Err(error.into()) });
+        if id.as_ref().is_some_and(|id| self.is_in_use(id)) {
+            return self.answer(Answered { id, batch, outcome: Err(RpcError::id_in_use()) });
+        }
+        if let (Some(id), Some(batch)) = (&id, batch.and_then(|batch| self.batches.get_mut(&batch))) {
+            batch.ids.insert(id.clone());
         }
         let mut work = match self.methods.begin(request) {
             Begun::Now(outcome) => return self.answer(Answered { id, batch, outcome }),
@@ -375,17 +380,25 @@ impl Conversation {
         match work.as_mut().poll(context) {
             Poll::Ready(outcome) => self.answer(Answered { id, batch, outcome }),
             Poll::Pending => {
-                // A batch waits for all of its answers.
-                let key = id.clone().filter(|_| batch.is_none());
-                self.under_way.add(key, async move { Answered { id, batch, outcome: work.await } });
+                self.under_way.add(id.clone(), async move { Answered { id, batch, outcome: work.await } });
             }
         }
     }
 
+    /// Whether an answer to this id is still to come, or waits for the rest of its batch.
+    fn is_in_use(&self, id: &Id) -> bool {
+        self.under_way.has(id) || self.batches.values().any(|batch| batch.ids.contains(id))
+    }
+
     fn cancel(&mut self, request: &Request<'_>, batch: Option<u32>) {
         // A notification has no answer, also when it is wrong.
-        if let Some(id) = rpc::cancelled(request.params) {
-            self.under_way.cancel(&id);
+        if let Some(id) = rpc::cancelled(request.params)
+            && self.under_way.cancel(&id)
+            && let Some(own) =
+                self.batches.iter_mut().find_map(|(own, batch)| batch.ids.remove(&id).then_some(*own))
+        {
+            // Its batch waits for the others alone.
+            self.end_one_of(own);
         }
         self.answer(Answered { id: request.id.clone(), batch, outcome: Ok(Reply::Job(None)) });
     }

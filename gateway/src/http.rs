@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 use axum::{
     Extension, Json, Router,
     body::{Body, Bytes},
-    extract::{Path, RawQuery, Request, State},
+    extract::{Path, RawQuery, Request, State, rejection::PathRejection},
     http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse, Response},
@@ -19,6 +19,7 @@ use tokio::{
     time::timeout,
 };
 use weir_host::{
+    names::harmless,
     peers::{PeerError, Proof, Session, SessionEnd},
     traces::{TraceContext, TraceContextError},
 };
@@ -27,11 +28,11 @@ use crate::{
     Listen, Origin,
     conversation::{converse, message_max},
     methods::Methods,
-    post,
+    post, rpc,
     shared::Shared,
     stream::Flow,
     tickets::TERM,
-    websocket::Handshake,
+    websocket::{Handshake, HandshakeError},
 };
 
 /// Time for the body of a request.
@@ -39,6 +40,9 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The body of a request for a ticket, in bytes.
 const TICKET_BODY: usize = 4096;
+
+/// Bytes of a method that an error repeats.
+const METHOD_SHOWN: usize = 32;
 
 /// The other end of a connection, for each of its requests.
 #[derive(Clone, Debug)]
@@ -54,6 +58,9 @@ pub(crate) struct Caller {
     pub(crate) _alive: mpsc::Sender<()>,
 }
 
+/// The name in the path, which may be no text.
+type PathOf = Result<Path<String>, PathRejection>;
+
 /// Why a request is refused before it has a session.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
@@ -67,18 +74,20 @@ enum Refused {
     Busy(String),
     #[error("main is shutting down")]
     Stopping,
-    #[error("a WebSocket handshake is needed here: {0}")]
-    Upgrade(&'static str),
+    #[error(transparent)]
+    Handshake(#[from] HandshakeError),
     #[error("there is nothing here; `/v1/peers/NAME/rpc` takes JSON-RPC")]
     NotFound,
-    #[error("`{0}` is not possible here")]
+    #[error("`{}` is not possible here", harmless(.0, METHOD_SHOWN))]
     Method(Method),
     #[error("the content type must be `application/json`")]
     MediaType,
     #[error("the body did not come within 10 s, or has over {0} bytes")]
     Body(usize),
-    #[error("the body is not {0}")]
+    #[error("{0}")]
     Invalid(String),
+    #[error("the name of the peer in the path is not UTF-8")]
+    Path(#[from] PathRejection),
     #[error(transparent)]
     Traceparent(#[from] TraceContextError),
     #[error("`limits.message-rate` is used up; ask again later")]
@@ -148,12 +157,13 @@ fn is_ours(shared: &Shared, host: &str) -> bool {
 async fn open(
     State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
-    Path(name): Path<String>,
+    name: PathOf,
     RawQuery(query): RawQuery,
     request: Request,
 ) -> Result<Response, Refused> {
+    let Path(name) = name?;
     let (mut request, _body) = request.into_parts();
-    let handshake = Handshake::of(&mut request).map_err(Refused::Upgrade)?;
+    let handshake = Handshake::of(&mut request)?;
     let ticket = query.as_deref().and_then(ticket_in);
     let session = admit(&shared, &caller, &name, &request.headers, ticket)?;
     let answer = handshake.answer();
@@ -175,10 +185,11 @@ fn ticket_in(query: &str) -> Option<&str> {
 async fn single(
     State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
-    Path(name): Path<String>,
+    name: PathOf,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Refused> {
+    let Path(name) = name?;
     is_json(&headers)?;
     let trace = traceparent(&headers)?;
     let session = admit(&shared, &caller, &name, &headers, None)?;
@@ -215,15 +226,16 @@ fn traceparent(headers: &HeaderMap) -> Result<Option<TraceContext>, Refused> {
 async fn issue(
     State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
-    Path(name): Path<String>,
+    name: PathOf,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Refused> {
+    let Path(name) = name?;
     is_json(&headers)?;
     let session = admit(&shared, &caller, &name, &headers, None)?;
     let text = text(body, TICKET_BODY).await?;
-    let TicketRequest { origin } = serde_json::from_str(&text)
-        .map_err(|error| Refused::Invalid(format!("`{{\"origin\": …}}`: {error}")))?;
+    let TicketRequest { origin } = rpc::object(&text)
+        .map_err(|fault| Refused::Invalid(format!("the body is not `{{\"origin\": …}}`: {fault}")))?;
     let known = allowed(&shared, &name, &origin).ok_or(Refused::Origin)?;
     let ticket = shared.tickets.issue(session, known)?;
     let answer = Json(json!({ "ticket": ticket, "expires-in-s": TERM.as_secs() }));
@@ -299,7 +311,7 @@ async fn text(mut body: Body, max: usize) -> Result<String, Refused> {
         Ok(())
     };
     timeout(BODY_TIMEOUT, whole).await.map_err(|_elapsed| Refused::Body(max))??;
-    String::from_utf8(bytes).map_err(|_| Refused::Invalid("UTF-8".to_owned()))
+    String::from_utf8(bytes).map_err(|_| Refused::Invalid("the body is not UTF-8".to_owned()))
 }
 
 impl From<PeerError> for Refused {
@@ -329,12 +341,15 @@ impl IntoResponse for Refused {
             Self::Host => (StatusCode::MISDIRECTED_REQUEST, "host"),
             Self::Busy(_) => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
             Self::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
-            Self::Upgrade(_) => (StatusCode::UPGRADE_REQUIRED, "upgrade-required"),
+            Self::Handshake(HandshakeError::Upgrade(_)) => (StatusCode::UPGRADE_REQUIRED, "upgrade-required"),
             Self::NotFound => (StatusCode::NOT_FOUND, "not-found"),
             Self::Method(_) => (StatusCode::METHOD_NOT_ALLOWED, "method"),
             Self::MediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type"),
             Self::Body(_) => (StatusCode::PAYLOAD_TOO_LARGE, "body"),
-            Self::Invalid(_) | Self::Traceparent(_) => (StatusCode::BAD_REQUEST, "invalid"),
+            Self::Handshake(HandshakeError::Key)
+            | Self::Invalid(_)
+            | Self::Path(_)
+            | Self::Traceparent(_) => (StatusCode::BAD_REQUEST, "invalid"),
             Self::Rate => (StatusCode::TOO_MANY_REQUESTS, "rate"),
             Self::Random(_) => (StatusCode::INTERNAL_SERVER_ERROR, "random"),
         };

@@ -1,7 +1,7 @@
 //! JSON-RPC by HTTP POST: a session for one request or batch.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     convert::Infallible,
     pin::Pin,
     sync::{Mutex, PoisonError},
@@ -17,7 +17,7 @@ use weir_host::{names::PeerName, peers::Session, traces::TraceContext};
 use crate::{
     conversation::write,
     methods::{Begun, Methods},
-    rpc::{self, Id, Incoming, Message, Refusal, RpcError},
+    rpc::{self, Id, Incoming, Message, Refusal, Request, RpcError},
     shared::Shared,
 };
 
@@ -46,7 +46,9 @@ pub(crate) async fn answer(
         Ok(Incoming::Batch(messages)) => (messages, true),
     };
     shared.rates.count(methods.session(), messages.len())?;
-    let begun: Vec<_> = messages.into_iter().filter_map(|message| begin(methods, message, trace)).collect();
+    let mut ids = HashSet::new();
+    let begun = messages.into_iter().filter_map(|message| begin(methods, message, trace, &mut ids));
+    let begun: Vec<_> = begun.collect();
     let answers = join_all(begun.into_iter().map(finish)).await;
     let mut answers: Vec<String> = answers.into_iter().flatten().collect();
     Ok(match is_batch {
@@ -100,11 +102,13 @@ enum Answer {
     Of(Option<Id>, Begun),
 }
 
-/// None for what has no answer: there is no request of ours that it could answer, and none under way to give up.
+/// None for what has no answer: there is no request of ours that it could answer, and none under way to give up. `ids`:
+/// those of the requests before it in its batch.
 fn begin(
     methods: &mut Methods,
     message: Result<Message<'_>, Refusal>,
     trace: Option<TraceContext>,
+    ids: &mut HashSet<Id>,
 ) -> Option<Answer> {
     match message {
         Err(refusal) => Some(Answer::Refused(refusal)),
@@ -113,7 +117,11 @@ fn begin(
             let id = request.id?;
             Some(Answer::Of(Some(id), Begun::Now(Err(RpcError::needs_connection()))))
         }
+        Ok(Message::Request(Request { id: Some(id), .. })) if ids.contains(&id) => {
+            Some(Answer::Of(Some(id), Begun::Now(Err(RpcError::id_in_use()))))
+        }
         Ok(Message::Request(mut request)) => {
+            ids.extend(request.id.clone());
             request.trace = request.trace.or(trace);
             Some(Answer::Of(request.id.clone(), methods.begin(&request)))
         }

@@ -13,9 +13,9 @@ mod payload;
 mod write;
 
 pub(crate) use self::{
-    error::{Refusal, RpcError},
+    error::{Refusal, RpcError, SAID_MAX},
     id::Id,
-    parse::{Incoming, Message, Request, cancelled, params, parse},
+    parse::{Incoming, Message, Request, cancelled, object, params, parse},
     payload::{payload, payload_value},
     write::{
         Envelope, write_alias_event, write_cancel, write_ended, write_error, write_event, write_lost,

@@ -14,6 +14,7 @@ use weir_host::{
     Error,
     attached::Closed,
     client::Queue,
+    names::harmless,
     peers::{PeerError, Proof, Session, SessionEnd},
 };
 
@@ -21,6 +22,7 @@ use self::frames::{FrameError, Frames};
 use crate::{
     hub::Form,
     outbox::{Body, Next, Outbox},
+    rpc::SAID_MAX,
     shared::Shared,
     stream::{Io, Stream},
 };
@@ -68,7 +70,8 @@ enum Verb {
 pub(crate) async fn converse(shared: &Shared, stream: Stream, place: Place, closed: Closed) {
     let Stream { mut io, uid, .. } = stream;
     if let Err(Some((word, text))) = talk(shared, &mut io, uid, place, closed).await {
-        let line = format!("error {word} {}\n", text.replace(['\n', '\r'], " "));
+        // It may repeat text of the client's.
+        let line = format!("error {word} {}\n", harmless(text, SAID_MAX));
         // The client may have gone, or not read.
         let _gone = timeout(LINGER, io.write_all(line.as_bytes())).await;
     }
@@ -200,8 +203,15 @@ async fn take_in(
 ) -> Result<(), End> {
     let client = session.client();
     let into: Into = match verb {
-        Verb::Put => Into::Queue(client.queue(opening.target).map_err(of)?),
-        _ => Into::Topic(opening.target),
+        Verb::Put => {
+            let queue = client.queue(opening.target).map_err(of)?;
+            queue.may_put().map_err(of)?;
+            Into::Queue(queue)
+        }
+        _ => {
+            session.may_publish(opening.target).map_err(of)?;
+            Into::Topic(opening.target)
+        }
     };
     io.write_all(b"ok\n").await.map_err(gone)?;
     let limits = session.limits();

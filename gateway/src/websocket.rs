@@ -1,8 +1,15 @@
 //! The handshake of a WebSocket (RFC 6455, section 4.2), and its end.
 
+mod headers;
+
 use axum::{
     body::Body,
     http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, request::Parts},
+};
+use base64::{
+    Engine,
+    alphabet::STANDARD,
+    engine::{GeneralPurpose, GeneralPurposeConfig},
 };
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
@@ -15,13 +22,34 @@ use tokio_tungstenite::{
     },
 };
 
+use self::headers::Checked;
+pub(crate) use self::headers::fault_of;
+
 /// As apps of Firebolt ask for it.
 const SUBPROTOCOL: &str = "jsonrpc";
 
 /// A WebSocket reads so many bytes at once, and keeps a buffer of that size.
 const READ_BUFFER: usize = 4096;
 
-pub(crate) type WebSocket = WebSocketStream<TokioIo<Upgraded>>;
+/// Bytes of a `Sec-WebSocket-Key` behind its base64.
+const KEY: usize = 16;
+
+/// Reads the last character of a key whatever bits of it no byte needs: some clients draw it by chance.
+const BASE64: GeneralPurpose =
+    GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
+
+pub(crate) type WebSocket = WebSocketStream<Checked<TokioIo<Upgraded>>>;
+
+/// Why a request is no handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum HandshakeError {
+    /// It asks for something else.
+    #[error("a WebSocket handshake is needed here: {0}")]
+    Upgrade(&'static str),
+    /// The key is none.
+    #[error("`Sec-WebSocket-Key` is not 16 bytes in base64, or is there twice")]
+    Key,
+}
 
 /// The request for a WebSocket. The answer is sent first, then the connection becomes one.
 #[derive(Debug)]
@@ -33,22 +61,27 @@ pub(crate) struct Handshake {
 
 impl Handshake {
     /// Looks for it in a request; the error says what is missing.
-    pub(crate) fn of(request: &mut Parts) -> Result<Self, &'static str> {
+    pub(crate) fn of(request: &mut Parts) -> Result<Self, HandshakeError> {
         if request.method != Method::GET {
-            return Err("the method is not `GET`");
+            return Err(HandshakeError::Upgrade("the method is not `GET`"));
         }
         let headers = &request.headers;
         if !has(headers, header::CONNECTION, "upgrade") || !has(headers, header::UPGRADE, "websocket") {
-            return Err("`Connection: upgrade` and `Upgrade: websocket` are missing");
+            return Err(HandshakeError::Upgrade(
+                "`Connection: upgrade` and `Upgrade: websocket` are missing",
+            ));
         }
         if !has(headers, header::SEC_WEBSOCKET_VERSION, "13") {
-            return Err("`Sec-WebSocket-Version` is not 13");
+            return Err(HandshakeError::Upgrade("`Sec-WebSocket-Version` is not 13"));
         }
-        let key = headers.get(header::SEC_WEBSOCKET_KEY).ok_or("`Sec-WebSocket-Key` is missing")?;
-        let accept = HeaderValue::try_from(derive_accept_key(key.as_bytes()));
-        let accept = accept.map_err(|_| "`Sec-WebSocket-Key` is not one")?;
+        let mut keys = headers.get_all(header::SEC_WEBSOCKET_KEY).iter();
+        let key = keys.next().ok_or(HandshakeError::Upgrade("`Sec-WebSocket-Key` is missing"))?;
+        let is_key = keys.next().is_none() && BASE64.decode(key).is_ok_and(|bytes| bytes.len() == KEY);
+        let accept = is_key.then(|| HeaderValue::try_from(derive_accept_key(key.as_bytes())).ok());
+        let accept = accept.flatten().ok_or(HandshakeError::Key)?;
         let speaks_jsonrpc = has(headers, header::SEC_WEBSOCKET_PROTOCOL, SUBPROTOCOL);
-        let upgrade = request.extensions.remove::<OnUpgrade>().ok_or("the connection cannot change")?;
+        let upgrade = request.extensions.remove::<OnUpgrade>();
+        let upgrade = upgrade.ok_or(HandshakeError::Upgrade("the connection cannot change"))?;
         Ok(Self { upgrade, accept, speaks_jsonrpc })
     }
 
@@ -72,7 +105,8 @@ impl Handshake {
             .read_buffer_size(READ_BUFFER)
             .max_message_size(Some(max_message))
             .max_frame_size(Some(max_message));
-        Some(WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await)
+        let checked = Checked::new(TokioIo::new(upgraded), max_message);
+        Some(WebSocketStream::from_raw_socket(checked, Role::Server, Some(config)).await)
     }
 }
 

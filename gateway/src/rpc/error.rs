@@ -26,6 +26,9 @@ const PERMISSION_DENIED: i32 = -32011;
 /// Most bytes of an app's text that an error repeats.
 const REPEATED_MAX: usize = 256;
 
+/// Most bytes of the words of one of Weir's own errors.
+pub(crate) const SAID_MAX: usize = 1024;
+
 /// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RpcError {
@@ -47,6 +50,15 @@ impl RpcError {
     /// Parameters that a method does not take. `fault` may repeat text of the app's.
     pub(crate) fn invalid_params(fault: impl Into<String>) -> Self {
         Self::own(INVALID_PARAMS, fault.into(), "invalid")
+    }
+
+    /// A request with the id of one that is not answered yet.
+    pub(crate) fn id_in_use() -> Self {
+        Self::own(
+            INVALID_PARAMS,
+            "invalid: a request with this id is under way already".to_owned(),
+            "invalid",
+        )
     }
 
     /// A request that only a WebSocket can carry out.
@@ -89,7 +101,8 @@ impl From<Error> for RpcError {
             Error::Handler(error) => {
                 Self { code, message: error.message, word: Some(error.code.into()), is_provider: true }
             }
-            error => Self::own(code, error.to_string(), error.case()),
+            // It may repeat text of the app's.
+            error => Self::own(code, harmless(&error, SAID_MAX), error.case()),
         }
     }
 }

@@ -80,7 +80,19 @@ pub(crate) fn params<'t, T: Deserialize<'t>>(params: Option<&'t RawValue>) -> Re
     if !params.starts_with('{') {
         return Err(RpcError::invalid_params("parameters are given by name here, as an object"));
     }
-    serde_json::from_str(params).map_err(|error| RpcError::invalid_params(words(&error)))
+    object(params).map_err(RpcError::invalid_params)
+}
+
+/// The members of an object.
+///
+/// # Errors
+/// What is wrong with it, in serde's words. They may repeat text of the app's.
+pub(crate) fn object<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, String> {
+    // A derived struct could be read from an array, too.
+    if !text.trim_ascii_start().starts_with('{') {
+        return Err("not an object".to_owned());
+    }
+    serde_json::from_str(text).map_err(|error| words(&error))
 }
 
 /// The id of the request that a `rpc.cancel` names.
@@ -212,8 +224,9 @@ fn request<'t>(members: &Members<'t>) -> Result<Request<'t>, Refusal> {
     };
     let trace = traceparent.map(|Text(text)| text.parse());
     let trace = trace.transpose().map_err(|_| fault("`weir.traceparent` is no traceparent"))?;
-    let (timeout, provider) =
-        (timeout_ms.map(|ms| Duration::from_millis(ms.into())), provider.map(|Text(id)| id));
+    // As on the peer socket, 0 is no time of its own but the default.
+    let timeout = timeout_ms.filter(|ms| *ms > 0).map(|ms| Duration::from_millis(ms.into()));
+    let provider = provider.map(|Text(id)| id);
     Ok(Request { id, method, params: members.params, timeout, provider, trace })
 }
 

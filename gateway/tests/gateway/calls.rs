@@ -123,6 +123,36 @@ async fn what_is_unknown_and_what_is_denied_are_alike_but_for_the_name() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_an_app_wrote_is_repeated_in_part_and_harmless() {
+    let more = "publishes = ['own.>']\nfulfills = ['mine@1']\nsubscribes";
+    let stage = Stage::new("", &FILE.replace("subscribes", more)).await;
+    let mut app = stage.app("app:polite").await;
+    let long = format!("\u{1b}[31m\n\u{202e}{}", "x".repeat(3000));
+    let provider = app.call_with("echo@1/echo", json!([]), json!({ "provider": long })).await;
+    assert_eq!(code(&provider), (-32002, "no-provider"));
+    let mut answers = vec![provider];
+    for (method, params) in [
+        ("events.publish", json!({ "topic": "own.a", "to": long })),
+        ("events.publish", json!({ "topic": long })),
+        ("events.subscribe", json!({ "pattern": long })),
+        ("events.unsubscribe", json!({ "pattern": long })),
+        ("queues.put", json!({ "queue": long })),
+        ("queues.take", json!({ "queue": long })),
+        ("contracts.serve", json!({ "contract": long, "operations": ["do"] })),
+        ("contracts.serve", json!({ "contract": "mine@1", "operations": [long] })),
+        ("events.publish", json!({ (long.clone()): 1 })),
+    ] {
+        answers.push(app.call(method, params).await);
+    }
+    for answer in answers {
+        let message = answer.unwrap_err()["message"].as_str().unwrap().to_owned();
+        assert!(message.len() < 1100 && message.contains("31m"), "{message}");
+        assert!(!message.contains(['\n', '\u{1b}', '\u{202e}']), "{message}");
+    }
+    stage.works().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn each_error_has_its_number_and_its_word() {
     let stage = Stage::new("", FILE).await;
     let mut app = stage.app("app:polite").await;
@@ -138,6 +168,9 @@ async fn each_error_has_its_number_and_its_word() {
     assert_eq!(code(&late), (-32001, "timeout"));
     let elsewhere = app.call_with("echo@1/echo", json!([]), json!({ "provider": "nobody" })).await;
     assert_ne!(code(&elsewhere).1, "permission-denied", "{elsewhere:?}");
+    // As on the peer socket, no time is the default.
+    let default = app.call_with("echo@1/echo", json!([1]), json!({ "timeout-ms": 0 })).await;
+    assert_eq!(default, Ok(json!([1])));
     let here = app.call_with("echo@1/echo", json!([1]), json!({ "provider": "main" })).await;
     assert_eq!(here, Ok(json!([1])));
     assert_eq!(code(&app.call("echo@1/echo", json!(["x".repeat(4096)])).await), (-32009, "too-large"));

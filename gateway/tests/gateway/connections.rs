@@ -194,6 +194,22 @@ async fn an_upgrade_to_something_else_or_half_of_one_is_refused() {
         let answer = stage.http("GET", RPC, &headers, "").await;
         assert_eq!(answer.refusal(), (426, "upgrade-required".to_owned()), "{name} {value:?}");
     }
+    for keys in [
+        &[""][..],
+        &["x"],
+        &["dGhlIHNhbXBsZSBub25jZQ"],
+        &["dGhlIHNhbXBsZSBub25j"],
+        &["dGhlIHNhbXBsZSBub25jZWVl"],
+        &["dGhlIHNhbXBsZSBub25jZ!=="],
+        &["dGhlIHNhbXBsZSBub25jZQ==", "dGhlIHNhbXBsZSBub25jZQ=="],
+    ] {
+        let mut headers: Vec<_> =
+            upgrade().into_iter().filter(|(header, _)| *header != "Sec-WebSocket-Key").collect();
+        headers.extend(keys.iter().map(|key| ("Sec-WebSocket-Key", (*key).to_owned())));
+        headers.push(bearer("app:polite"));
+        let answer = stage.http("GET", RPC, &headers, "").await;
+        assert_eq!(answer.refusal(), (400, "invalid".to_owned()), "{keys:?}");
+    }
     assert_eq!(stage.http("CONNECT", "localhost:80", &upgrade(), "").await.status, 404);
     assert_eq!(stage.sessions(), 0);
 }

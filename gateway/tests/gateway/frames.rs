@@ -41,6 +41,15 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
+/// A frame with its length in so many bytes, though fewer would do.
+fn long_form(first: u8, bytes: usize, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![first, if bytes == 2 { 0x80 | 126 } else { 0x80 | 127 }];
+    frame.extend_from_slice(&(payload.len() as u64).to_be_bytes()[8 - bytes..]);
+    frame.extend_from_slice(&[0; 4]);
+    frame.extend_from_slice(payload);
+    frame
+}
+
 const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"echo@1/echo","params":["hello"]}"#;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -61,6 +70,17 @@ async fn each_fault_has_its_close_code() {
         ("reserved control opcode", frame(0x8b, b"{}"), 1002, "protocol"),
         ("long ping", frame(0x89, &[b'x'; 126]), 1002, "protocol"),
         ("ping in fragments", frame(0x09, b"x"), 1002, "protocol"),
+        ("a ping with its length in 2 bytes", long_form(0x89, 2, b"x"), 1002, "protocol"),
+        ("a ping with its length in 8 bytes", long_form(0x89, 8, b"x"), 1002, "protocol"),
+        ("a pong with its length in 2 bytes", long_form(0x8a, 2, b""), 1002, "protocol"),
+        ("a text with its length in 2 bytes", long_form(0x81, 2, CALL.as_bytes()), 1002, "protocol"),
+        ("a text with its length in 8 bytes", long_form(0x81, 8, &[b' '; 126]), 1002, "protocol"),
+        (
+            "a long form after a good frame",
+            [frame(0x01, b"{"), long_form(0x80, 2, b"}")].concat(),
+            1002,
+            "protocol",
+        ),
         ("continuation of nothing", frame(0x80, b"{}"), 1002, "protocol"),
         ("text within text", [frame(0x01, b"{"), frame(0x81, b"}")].concat(), 1002, "protocol"),
         ("no UTF-8", frame(0x81, &[0xff]), 1007, "utf-8"),
@@ -71,6 +91,12 @@ async fn each_fault_has_its_close_code() {
         (
             "fragments over the limit",
             [frame(0x01, &vec![b' '; MESSAGE_MAX]), frame(0x80, b"  ")].concat(),
+            1009,
+            "too-large",
+        ),
+        (
+            "a fragment over the limit that has not come",
+            [frame(0x01, &vec![b' '; MESSAGE_MAX]), vec![0x80, 0x82, 0, 0]].concat(),
             1009,
             "too-large",
         ),
@@ -109,6 +135,18 @@ async fn a_message_of_the_largest_size_and_one_in_fragments_are_read() {
         app.send_bytes(&[byte]).await;
     }
     assert!(app.answer(1).await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_after_a_length_in_a_long_form_is_carried_out() {
+    let stage = Stage::new("", FILE).await;
+    let mut app = stage.app("app:polite").await;
+    app.is_served().await;
+    let never = frame(0x81, CALL.replace("echo\"", "never\"").as_bytes());
+    app.send_bytes(&[long_form(0x89, 2, b"x"), never].concat()).await;
+    assert_eq!(app.closed().await, (1002, "protocol".to_owned()));
+    stage.sessions_become(0).await;
+    assert_eq!(stage.main.client().waiters(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

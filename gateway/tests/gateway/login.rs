@@ -155,10 +155,15 @@ async fn tickets_count_among_the_sessions_and_need_a_page_that_may_log_in() {
         (json!({}).to_string(), 400, "invalid"),
         (json!({ "origin": PAGE, "more": 1 }).to_string(), 400, "invalid"),
         ("x".to_owned(), 400, "invalid"),
+        (json!([PAGE]).to_string(), 400, "invalid"),
+        (json!([{ "origin": PAGE }]).to_string(), 400, "invalid"),
+        (json!(PAGE).to_string(), 400, "invalid"),
+        (format!("{{\"{}\":1}}", "x".repeat(3000)), 400, "invalid"),
         (format!("{{\"origin\":\"{}\"}}", "x".repeat(5000)), 413, "body"),
     ] {
         let answer = stage.http("POST", "/v1/peers/app:polite/tickets", &headers, &body).await;
         assert_eq!(answer.refusal(), (status, code.to_owned()), "{body:.60}");
+        assert!(answer.body.len() < 500, "{answer:?}");
     }
     assert_eq!(stage.sessions(), 0);
     for _ in 0..8 {

@@ -131,8 +131,18 @@ async fn requests_that_are_none_are_refused_each_with_its_status() {
         let answer = stage.http(method, path, headers, body).await;
         assert_eq!(answer.refusal(), (status, code.to_owned()), "{method} {path}");
     }
-    let invalid = stage.http("GET", "/v1/peers/%ff/rpc", &token, "").await;
-    assert!([400, 401, 404, 426].contains(&invalid.status), "{invalid:?}");
+    for (method, path) in
+        [("GET", "/v1/peers/%ff/rpc"), ("POST", "/v1/peers/%ff/rpc"), ("POST", "/v1/peers/%ff/tickets")]
+    {
+        let answer = stage.http(method, path, &headers(), if method == "POST" { "{}" } else { "" }).await;
+        assert_eq!(answer.status, 400, "{method} {path}");
+        assert!(answer.head.contains("content-type: application/json"), "{answer:?}");
+        assert_eq!(answer.refusal().1, "invalid", "{answer:?}");
+    }
+    // A method of any length is not repeated whole.
+    let long = stage.http(&"X".repeat(9000), RPC, &token, "").await;
+    assert_eq!(long.refusal(), (405, "method".to_owned()));
+    assert!(long.body.len() < 200, "{long:?}");
     // Bytes that are no text.
     let mut stream = stage.connect().await;
     let mut bytes = request("POST", RPC, &headers(), "xx").into_bytes();

@@ -10,6 +10,7 @@ const FILE: &str = "
 [queue.jobs]
 messages = 2
 [queue.closed]
+[queue.taken]
 
 [peer.'app:polite']
 tokens = ['HASH']
@@ -17,6 +18,7 @@ wants = ['echo@1']
 publishes = ['news.>']
 subscribes = ['news.>']
 puts = ['jobs']
+takes = ['taken']
 limits.message-size = '2 KiB'
 limits.sessions = 4
 
@@ -56,6 +58,11 @@ async fn a_first_line_that_says_something_else_is_refused_with_a_word() {
         (opening("subscribe news..a lines"), "invalid"),
         (opening("put closed lines"), "permission-denied"),
         (opening("put nowhere lines"), "permission-denied"),
+        (opening("put taken lines"), "permission-denied"),
+        (opening("publish other.a lines"), "permission-denied"),
+        (opening("publish news..a lines"), "invalid"),
+        (opening("publish news.* lines"), "invalid"),
+        (opening(&format!("publish {} lines", "a".repeat(900))), "invalid"),
     ] {
         let mut plain = stage.stream(&line).await;
         let lines = plain.lines().await;

@@ -10,7 +10,7 @@ use std::{
     },
 };
 
-use weir_names::{ContractName, Error, ExtensionId, PeerName};
+use weir_names::{ContractName, Error, ExtensionId, PeerName, harmless};
 
 use crate::{
     id::PeerId,
@@ -27,6 +27,9 @@ pub(crate) struct Owners {
 
 /// Names of programs for as long as Main runs.
 const MAX_NAMES: usize = 4096;
+
+/// Bytes of a name in an error that its sender wrote: those of the longest that there can be.
+pub(crate) const NAME_SHOWN: usize = 64;
 
 #[derive(Debug)]
 struct RoutingTable {
@@ -270,7 +273,7 @@ impl Owners {
         };
         found.map(|peer| (peer.clone(), version)).ok_or_else(|| match provider {
             Some(name) if owner.or(main).is_some() => {
-                Error::NoProvider(format!("`{name}` does not fulfil `{contract}`"))
+                Error::NoProvider(format!("`{}` does not fulfil `{contract}`", harmless(name, NAME_SHOWN)))
             }
             _ => Error::UnknownContract(contract.to_string()),
         })

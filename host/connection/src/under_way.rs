@@ -64,11 +64,10 @@ impl<K: Clone + Eq + Hash + Send + 'static, T: 'static> UnderWay<K, T> {
         }
     }
 
-    /// Gives up what was begun under this key. It makes room at the next poll.
-    pub fn cancel(&mut self, key: &K) {
-        if let Some(handle) = self.by_key.remove(key) {
-            handle.abort();
-        }
+    /// Gives up what was begun under this key; false if nothing is. It makes room at the next poll.
+    pub fn cancel(&mut self, key: &K) -> bool {
+        let handle = self.by_key.remove(key);
+        handle.inspect(AbortHandle::abort).is_some()
     }
 
     /// The next outcome with its key, if there is one.

@@ -299,7 +299,8 @@ impl Connection {
                 }
             }
             FromPeer::Cancel { id } => {
-                self.under_way.cancel(&id);
+                // One that has ended may have crossed it.
+                let _known = self.under_way.cancel(&id);
                 // What was given up makes room for the next frame.
                 self.answers(context);
                 Ok(())

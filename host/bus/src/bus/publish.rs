@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use tokio::time::Instant;
 use weir_metrics::moment;
-use weir_names::{Error, Topic};
+use weir_names::{Error, Topic, harmless};
 
 use super::{Bus, deadlocks::WaitGuard};
 use crate::{
@@ -16,6 +16,7 @@ use crate::{
     id::MessageId,
     inbox::EventOrigin,
     message::{ENVELOPE_BYTES, Published, Receipt},
+    owners::NAME_SHOWN,
     peer::{Peer, Wait, WaitTarget},
     room::Room,
     subscriptions::Subscription,
@@ -99,6 +100,12 @@ impl Drop for Publishing {
 }
 
 impl Bus {
+    /// Fails if `peer` may not publish on this topic now.
+    pub fn may_publish(&self, peer: &Peer, topic: &str) -> Result<(), Error> {
+        let topic: Topic = parsed(topic)?;
+        peer.may_publish(&topic.into())
+    }
+
     /// Publishes to every matching subscription, or only to those of the peer `to`. Where a policy is `block`, it waits
     /// at most `timeout`, and not beyond the parent's deadline. The events that the parent counts as lost before count as
     /// lost in each of the subscriptions.
@@ -119,6 +126,7 @@ impl Bus {
             Some(name) => table.of_peers(&self.owners.named(name), &topic),
         };
         if let Some(name) = to.filter(|_| subscriptions.is_empty()) {
+            let name = harmless(name, NAME_SHOWN);
             let text = format!("`{name}` does not run or has not subscribed to `{topic}`");
             return Err(Error::NoProvider(text));
         }

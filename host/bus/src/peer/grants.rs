@@ -92,7 +92,8 @@ impl Peer {
         granted.ok_or_else(|| self.not_granted("subscribe to", pattern, "subscribes"))
     }
 
-    pub(crate) fn may_put(&self, queue: &QueueName) -> Result<(), Error> {
+    /// Fails if it may not put jobs into this queue.
+    pub fn may_put(&self, queue: &QueueName) -> Result<(), Error> {
         let may = |access: &Access| access.puts.contains(queue);
         self.require(may, || self.not_granted("put into", queue, "puts"))
     }

@@ -150,6 +150,15 @@ impl Queue {
         bus.offer(peer, &self.queue, payload.into(), self.parent(&options))?.done().await
     }
 
+    /// Fails if a peer may not put into it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::PermissionDenied`], and [`Error::PeerGone`] after the end of its session.
+    pub fn may_put(&self) -> Result<(), Error> {
+        self.client.peer.may_put(self.queue.name())
+    }
+
     /// Fails if a peer may not take from it.
     ///
     /// # Errors

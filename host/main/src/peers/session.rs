@@ -202,6 +202,15 @@ impl Session {
         self.bus.may_subscribe(&self.live.peer, pattern)
     }
 
+    /// Fails if it may not publish on this topic now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::PermissionDenied`], and [`Error::Invalid`] if the topic is not well formed.
+    pub fn may_publish(&self, topic: &str) -> Result<(), Error> {
+        self.bus.may_publish(&self.live.peer, topic)
+    }
+
     /// Counts events that its holder gave the program from a subscription shared with others, and events lost on the
     /// way.
     pub fn count_events(&self, received: u64, lost: u32) {
