@@ -135,12 +135,18 @@ impl Inspection {
         if !self.imports.iter().any(|name| name.starts_with("weir:iec/")) {
             notes.push("it imports nothing of `weir:iec`, so nobody can talk to it".to_owned());
         }
-        let unknown = self.imports.iter().filter(|name| !is_offered(name));
-        notes.extend(unknown.map(|name| format!("it imports `{name}`, {}", why_not_offered(name))));
+        notes.extend(self.unoffered());
         if self.manifest.is_none() {
             notes.push("it has no manifest: ask its author what it serves and needs".to_owned());
         }
         notes
+    }
+
+    /// Its imports that this build of Weir does not offer, as in ``it imports `a:b/c@1.0.0`, which Weir does not offer``.
+    #[must_use]
+    pub fn unoffered(&self) -> Vec<String> {
+        let unknown = self.imports.iter().filter(|name| !is_offered(name));
+        unknown.map(|name| format!("it imports `{name}`, {}", why_not_offered(name))).collect()
     }
 
     fn read(&mut self, bytes: &[u8]) -> Result<(), InspectError> {

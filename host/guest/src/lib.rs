@@ -53,6 +53,6 @@ pub use self::{
     inspect::{DirNeed, InspectError, Inspection, Manifest, Needs, inspect},
     program::{
         ArtifactFacts, Compilation, ComponentOrigin, LoadError, LoadFault, artifact_facts, cache_is_ours,
-        check, component_hash,
+        check, component_hash, component_is_whole,
     },
 };

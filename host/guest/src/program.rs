@@ -16,12 +16,15 @@ mod compiler;
 mod compiling;
 mod error;
 mod file;
+mod framing;
 mod held;
 #[cfg(feature = "compiler")]
 mod helper;
 mod input;
 mod load_permit;
 mod packed;
+#[cfg(feature = "compiler")]
+mod signed;
 mod stamp;
 #[cfg(feature = "compiler")]
 mod symbols;
@@ -36,8 +39,6 @@ use wasmtime::{
     component::{Component, Linker, types::ComponentItem},
 };
 use wasmtime_wasi::p2::bindings::CommandPre;
-#[cfg(feature = "compiler")]
-use weir_config::AddressSpace;
 use weir_config::{ArtifactHash, ComponentSource, ExtensionConfig, Limits, MainConfig, Traces, TrustedKey};
 use weir_logs::Logs;
 use weir_names::harmless;
@@ -57,17 +58,17 @@ pub use self::{
 pub use self::{
     artifact::signing::{NotAKey, SigningKey},
     helper::compile_helper,
+    signed::compile,
 };
 use self::{
     brief::Brief,
     code::Code,
     compiler::Compiler,
+    framing::Framing,
     held::HeldPrograms,
     input::{ComponentInput, InputKind, InputLimits},
     load_permit::{LoadPermit, LoadPermits},
 };
-#[cfg(feature = "compiler")]
-use super::engine::CompileTarget;
 use super::{
     engine::{AddressClass, EngineKind, Runtime},
     exit::{NotInstantiated, said},
@@ -282,30 +283,9 @@ impl<G: Guest> Programs<G> {
         let (code, permit) = Box::pin(self.sources.code(input, wanted, &engine, class, permit)).await?;
         let load = move || {
             let footprint = code.footprint();
-            // An engine with pools that are too small refuses the code.
-            let mut loaded = Err(LoadFault::CutOff);
-            for engine in &*engines {
-                loaded = code.load(engine, class, code_size);
-                if loaded.is_ok() {
-                    break;
-                }
-            }
-            let component = loaded?;
+            let (component, pre) = linked::<G>(&code, &engines, class, code_size)?;
             #[cfg(not(feature = "compiler"))]
             crate::calibration::keep(|| code.kernel());
-            let misfit = |reason| LoadFault::World { world: G::WORLD, reason };
-            // The linker ignores interfaces without imported functions.
-            if let Some(import) = unoffered(&component) {
-                let why = why_not_offered(&import);
-                return Err(misfit(format!("it imports `{import}`, {why}")));
-            }
-            // Not kept: it takes the memory of three idle extensions.
-            let mut linker = Linker::new(component.engine());
-            G::add_to_linker(&mut linker).map_err(|error| LoadFault::Engine(said(&error)))?;
-            let pre = linker
-                .instantiate_pre(&component)
-                .and_then(CommandPre::new)
-                .map_err(|error| misfit(said(&error)))?;
             let contracts = Some(code.contracts()).filter(|text| !text.is_empty()).map(Into::into);
             let sends_http = imports_http(&component);
             Ok(Arc::new(Program { pre, hash, footprint, contracts, places, sends_http }))
@@ -345,6 +325,36 @@ impl Sources {
     }
 }
 
+/// Loads code, and resolves the imports of its component.
+fn linked<G: Guest>(
+    code: &Code,
+    engines: &[Engine],
+    class: AddressClass,
+    code_size: u64,
+) -> Result<(Component, CommandPre<G>), LoadFault> {
+    // An engine with pools that are too small refuses the code.
+    let mut loaded = Err(LoadFault::CutOff);
+    for engine in engines {
+        loaded = code.load(engine, class, code_size);
+        if loaded.is_ok() {
+            break;
+        }
+    }
+    let component = loaded?;
+    let misfit = |reason| LoadFault::World { world: G::WORLD, reason };
+    // The linker ignores interfaces without imported functions.
+    if let Some(import) = unoffered(&component) {
+        let why = why_not_offered(&import);
+        return Err(misfit(format!("it imports `{import}`, {why}")));
+    }
+    // Not kept: it takes the memory of three idle extensions.
+    let mut linker = Linker::new(component.engine());
+    G::add_to_linker(&mut linker).map_err(|error| LoadFault::Engine(said(&error)))?;
+    let pre =
+        linker.instantiate_pre(&component).and_then(CommandPre::new).map_err(|error| misfit(said(&error)))?;
+    Ok((component, pre))
+}
+
 fn unoffered(component: &Component) -> Option<String> {
     let ty = component.component_type();
     let mut imports = ty.imports(component.engine());
@@ -370,6 +380,25 @@ pub fn component_hash(extension: &ExtensionConfig) -> Result<ArtifactHash, LoadE
     ComponentInput::open(&extension.component, plugin_dir, limits)
         .map(|input| input.hash)
         .map_err(|fault| fault.of(LoadRequest::from(extension).origin(), None))
+}
+
+/// Whether an extension's component is whole. Reads it, and looks at the lengths of its sections alone.
+///
+/// # Errors
+///
+/// As the extension would fail to start, as far as that shows so.
+pub fn component_is_whole(extension: &ExtensionConfig) -> Result<(), LoadError> {
+    let (limits, plugin_dir) = (InputLimits::from(&extension.limits), extension.plugin_dir.as_deref());
+    let look = || {
+        let mut input = ComponentInput::open(&extension.component, plugin_dir, limits)?;
+        if input.kind == InputKind::Artifact {
+            return artifact::described(&mut input).map(drop);
+        }
+        let mut framing = Framing::new();
+        input.copy_to(&mut framing)?;
+        if framing.is_whole() { Ok(()) } else { Err(LoadFault::Truncated) }
+    };
+    look().map_err(|fault| fault.of(LoadRequest::from(extension).origin(), None))
 }
 
 /// Loads an extension's file as a Main with this configuration would, to see whether it could run; runs nothing of it.
@@ -401,42 +430,6 @@ pub fn check(
 #[must_use]
 pub fn cache_is_ours(main: &MainConfig) -> Option<bool> {
     compiler::cache_is_ours(main.cache_dir.as_deref()?)
-}
-
-/// Compiles a component for other devices and signs the result. The devices must know its [`TrustedKey`].
-///
-/// The code uses what every processor of the target's kind has. Without a target, it is this machine's kind, with a
-/// large address space if addresses have 64 bits. With [`Traces::Lines`] the artifact is larger and traces tell lines,
-/// whatever the extension's configuration says.
-///
-/// # Errors
-///
-/// As an extension of this file with these limits would fail to start, but imports are not checked. Also if nothing
-/// compiles for that target.
-#[cfg(feature = "compiler")]
-pub fn compile(
-    path: &Path,
-    target: Option<&CompileTarget>,
-    limits: &Limits,
-    traces: Traces,
-    compilation: &Compilation,
-    key: &SigningKey,
-) -> Result<Vec<u8>, LoadError> {
-    let limits_of_file = InputLimits { file_size: limits.file_size, code_size: 0 };
-    let input =
-        ComponentInput::in_file(path, None, limits_of_file).map_err(|fault| fault.of(path.into(), None))?;
-    let hash = Some(input.hash);
-    if input.kind == InputKind::Artifact {
-        return Err(LoadFault::NotWasm.of(path.into(), hash));
-    }
-    let (largest, _) = AddressClass::of(AddressSpace::Large);
-    let of_this_machine = CompileTarget::of_main(largest);
-    let target = target.unwrap_or(&of_this_machine);
-    let task = compilation::CompileTask::new(limits, traces, Some(target.triple()), target.address_class());
-    apart(compilation.compile(input, task, LoadPermit::alone(path)))
-        .unwrap_or_else(|error| Err(LoadFault::Compiler(error.to_string())))
-        .map(|code| key.sign(code.bytes()))
-        .map_err(|fault| fault.of(path.into(), hash))
 }
 
 /// Runs a future on its own thread and runtime: the caller may be on another runtime, or none.

@@ -34,6 +34,9 @@ impl Inspection {
         if self.imports.iter().any(|name| name.starts_with("wasi:http/outgoing-handler@")) {
             line("grants.http", format!("[{{ to = \"https://{FILL_IN}\", methods = [\"GET\"] }}]"));
         }
+        if self.imports.iter().any(|name| name.starts_with("wasi:keyvalue/")) {
+            line("grants.stores", format!("[\"{FILL_IN}\"]"));
+        }
         stanza
     }
 }

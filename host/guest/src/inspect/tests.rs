@@ -154,6 +154,16 @@ fn a_component_that_sends_http_is_told_which_grant_it_needs() {
 }
 
 #[test]
+fn a_component_that_imports_stores_is_told_which_grant_it_needs() {
+    for import in ["wasi:keyvalue/store@0.2.0-draft", "wasi:keyvalue/atomics@0.2.0-draft2"] {
+        let stanza = inspected(&with_imports(&[import])).unwrap().stanza();
+        assert!(stanza.ends_with("\ngrants.stores = [\"FILL-IN\"]\n"), "{stanza}");
+    }
+    let stanza = inspected(&with_imports(&["wasi:io/poll@0.2.3"])).unwrap().stanza();
+    assert!(!stanza.contains("grants.stores"), "{stanza}");
+}
+
+#[test]
 fn names_are_escaped_and_cut() {
     let found = inspected(&with_imports(&["a\x1b[2Jb\n\u{202e}", &"x".repeat(5000)])).unwrap();
     assert_eq!(found.imports[0], "a\\u{1b}[2Jb\\n\\u{202e}");

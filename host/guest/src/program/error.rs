@@ -90,6 +90,9 @@ pub enum LoadFault {
     /// Another file than the pinned one.
     #[error("has the SHA-256 `{0}`, which is not the one that `sha256` pins")]
     Pinned(ArtifactHash),
+    /// It ends within a section.
+    #[error("is cut off or damaged: its sections do not end where it does")]
+    Truncated,
     /// Not WebAssembly.
     #[error("is not a WebAssembly component")]
     NotWasm,

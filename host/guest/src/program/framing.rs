@@ -1,0 +1,93 @@
+//! Whether a component ends where its last section does.
+//!
+//! Looks at the lengths of sections alone: only the process that compiles looks into them.
+
+use std::io::{self, Write};
+
+/// Bytes before the first section.
+const HEADER: u64 = 8;
+
+/// Bits of a section's length.
+const LENGTH_BITS: u32 = 32;
+
+/// Follows a component's sections as it is written here.
+#[derive(Debug)]
+pub(super) struct Framing(Place);
+
+#[derive(Debug)]
+enum Place {
+    /// Before a section.
+    Between,
+    /// In its length, a LEB128 number: the bits so far, and how many.
+    Length(u64, u32),
+    /// In its content, with so many bytes left.
+    Within(u64),
+    Broken,
+}
+
+impl Framing {
+    pub(super) fn new() -> Self {
+        Self(Place::Within(HEADER))
+    }
+
+    /// Whether the last section was whole.
+    pub(super) fn is_whole(&self) -> bool {
+        matches!(self.0, Place::Between)
+    }
+}
+
+impl Write for Framing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut rest = bytes;
+        while let Some((first, after)) = rest.split_first() {
+            (self.0, rest) = match self.0 {
+                Place::Between => (Place::Length(0, 0), after),
+                Place::Length(_, LENGTH_BITS..) | Place::Broken => (Place::Broken, Default::default()),
+                Place::Length(value, bits) => {
+                    let value = value | u64::from(first & 0x7f) << bits;
+                    let place =
+                        if first & 0x80 != 0 { Place::Length(value, bits + 7) } else { within(value) };
+                    (place, after)
+                }
+                Place::Within(left) => {
+                    let skipped = usize::try_from(left).unwrap_or(usize::MAX).min(rest.len());
+                    (within(left - skipped as u64), rest.get(skipped..).unwrap_or_default())
+                }
+            };
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn within(left: u64) -> Place {
+    if left == 0 { Place::Between } else { Place::Within(left) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_whole(bytes: &[u8], piece: usize) -> bool {
+        let mut framing = Framing::new();
+        bytes.chunks(piece).for_each(|piece| framing.write_all(piece).unwrap());
+        framing.is_whole()
+    }
+
+    #[test]
+    fn only_a_component_with_whole_sections_is_whole() {
+        let large = [&[0, 0x80 | 44, 2][..], &[b'x'; 300]].concat();
+        let component = [&b"\0asm\x0d\0\x01\0"[..], &[0, 3, 1, b'v', 1], &[7, 0], &large[..]].concat();
+        for piece in [1, 3, 1000] {
+            assert!(is_whole(&component, piece) && is_whole(&component[..8], piece));
+            for end in (0..component.len()).filter(|end| ![8, 13, 15].contains(end)) {
+                assert!(!is_whole(&component[..end], piece), "{end}");
+            }
+            let endless = [&component[..8], &[0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]].concat();
+            assert!(!is_whole(&endless, piece));
+        }
+    }
+}

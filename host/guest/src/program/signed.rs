@@ -1,0 +1,77 @@
+//! Components compiled for other devices, and signed.
+
+use std::path::Path;
+
+use weir_config::{AddressSpace, Limits, Traces};
+
+use super::{
+    Compilation, LoadError, LoadFault, SigningKey, apart,
+    code::Code,
+    compilation::CompileTask,
+    input::{ComponentInput, InputKind, InputLimits},
+    linked,
+    load_permit::LoadPermit,
+};
+use crate::{
+    engine::{AddressClass, CompileTarget, EngineKind, Runtime},
+    exit::said,
+    instance_state::InstanceState,
+};
+
+/// Compiles a component for other devices and signs the result. The devices must know its
+/// [`TrustedKey`](weir_config::TrustedKey).
+///
+/// The code uses what every processor of the target's kind has. Without a target, it is this machine's kind, with a
+/// large address space if addresses have 64 bits. With [`Traces::Lines`] the artifact is larger and traces tell lines,
+/// whatever the extension's configuration says.
+///
+/// # Errors
+///
+/// As an extension of this file with these limits would fail to start, also for imports that Weir does not offer: for
+/// that, what is compiled for another target is compiled for this machine, too. Also if nothing compiles for that target.
+pub fn compile(
+    path: &Path,
+    target: Option<&CompileTarget>,
+    limits: &Limits,
+    traces: Traces,
+    compilation: &Compilation,
+    key: &SigningKey,
+) -> Result<Vec<u8>, LoadError> {
+    let failed = |hash| move |fault: LoadFault| fault.of(path.into(), hash);
+    let open = || {
+        let limits_of_file = InputLimits { file_size: limits.file_size, code_size: 0 };
+        let input = ComponentInput::in_file(path, None, limits_of_file)?;
+        if input.kind == InputKind::Artifact { Err(LoadFault::NotWasm) } else { Ok(input) }
+    };
+    let compile = |input, target: &CompileTarget| {
+        let task = CompileTask::new(limits, traces, Some(target.triple()), target.address_class());
+        apart(compilation.compile(input, task, LoadPermit::alone(path)))
+            .unwrap_or_else(|error| Err(LoadFault::Compiler(error.to_string())))
+    };
+    let (largest, _) = AddressClass::of(AddressSpace::Large);
+    let of_this_machine = CompileTarget::of_main(largest);
+    let target = target.unwrap_or(&of_this_machine);
+    let input = open().map_err(failed(None))?;
+    let hash = input.hash;
+    let failed = failed(Some(hash));
+    let code = compile(input, target).map_err(&failed)?;
+    let code_here = if target.fits(&of_this_machine) {
+        None
+    } else {
+        let input = open().map_err(&failed)?;
+        if input.hash != hash {
+            return Err(failed(LoadFault::Changed));
+        }
+        Some(compile(input, &of_this_machine).map_err(&failed)?)
+    };
+    check_links(code_here.as_ref().unwrap_or(&code), largest, limits, traces).map_err(&failed)?;
+    Ok(key.sign(code.bytes()))
+}
+
+/// Whether some Main can run the code, as an extension or a hook.
+fn check_links(code: &Code, class: AddressClass, limits: &Limits, traces: Traces) -> Result<(), LoadFault> {
+    let engine = |error: wasmtime::Error| LoadFault::Engine(said(&error));
+    let runtime = Runtime::new(class).map_err(engine)?;
+    let engines = runtime.engines(EngineKind::of(limits, traces)).map_err(engine)?;
+    linked::<InstanceState>(code, &engines, class, limits.code_size).map(drop)
+}
