@@ -142,6 +142,7 @@ fn say(report: &model::Reloaded) -> anyhow::Result<()> {
         needs_restart,
         tables,
         tables_for_restart,
+        differences: _,
         warnings,
     } = report;
     for warning in warnings {
@@ -151,6 +152,9 @@ fn say(report: &model::Reloaded) -> anyhow::Result<()> {
         for id in ids {
             output::line(&format!("`{}` was {done}", printable(id)))?;
         }
+    }
+    for key in report.keys_of_main() {
+        output::line(&format!("`main.{}` was changed", printable(key)))?;
     }
     let keys = needs_restart.iter().map(|key| format!("main.{key}"));
     for changed in keys.chain(tables_for_restart.iter().cloned()) {

@@ -156,6 +156,9 @@ pub(crate) struct Reloaded {
     /// None from an older Main.
     #[serde(default)]
     pub(crate) tables_for_restart: Vec<String>,
+    /// None from an older Main.
+    #[serde(default)]
+    pub(crate) differences: Vec<TableDifference>,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -166,11 +169,17 @@ pub(crate) struct NotReloaded {
 }
 
 impl Reloaded {
+    /// Keys of `[main]` that hold now.
+    pub(crate) fn keys_of_main(&self) -> impl Iterator<Item = &str> {
+        let now = self.differences.iter().filter(|it| it.table == "main" && it.takes_effect == "at-once");
+        now.flat_map(|it| &it.keys).map(|difference| &*difference.key)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
-        let Self { added, removed, changed, failed, needs_restart, tables, tables_for_restart, warnings: _ } =
-            self;
+        let Self { added, removed, changed, failed, needs_restart, tables, tables_for_restart, .. } = self;
         [added, removed, changed, needs_restart, tables, tables_for_restart].iter().all(|ids| ids.is_empty())
             && failed.is_empty()
+            && self.keys_of_main().next().is_none()
     }
 }
 
@@ -187,7 +196,28 @@ pub(crate) struct Plan {
     /// None from an older Main.
     #[serde(default)]
     pub(crate) tables_for_restart: Vec<String>,
+    /// None from an older Main.
+    #[serde(default)]
+    pub(crate) table_differences: Vec<TableDifference>,
+    /// Of new extensions.
+    #[serde(default)]
+    pub(crate) faults: Vec<PlannedFault>,
     pub(crate) warnings: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct TableDifference {
+    pub(crate) table: String,
+    pub(crate) change: String,
+    pub(crate) takes_effect: String,
+    pub(crate) keys: Vec<Difference>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct PlannedFault {
+    pub(crate) extension: String,
+    pub(crate) fault: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -205,6 +235,8 @@ pub(crate) struct Difference {
     pub(crate) key: String,
     pub(crate) before: Option<String>,
     pub(crate) after: Option<String>,
+    /// Instead of values that are not shown.
+    pub(crate) note: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

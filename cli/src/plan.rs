@@ -9,7 +9,7 @@ use crate::{
     client::{Client, Patience, Route},
     control::read,
     exit::Said,
-    model::{Difference, Plan, PlannedChange},
+    model::{Difference, Plan, PlannedChange, PlannedFault},
     output::{self, printable},
 };
 
@@ -67,21 +67,32 @@ fn text(plan: &Plan) -> String {
         needs_restart,
         tables,
         tables_for_restart,
+        table_differences,
+        faults,
         warnings: _,
     } = plan;
     let mut text = String::new();
     for (ids, what) in [(removed, "stopped and removed"), (added, "added")] {
-        text.extend(ids.iter().map(|id| format!("`{}` would be {what}\n", printable(id))));
+        for id in ids {
+            text.push_str(&format!("`{}` would be {what}\n", printable(id)));
+            let fault = faults.iter().find(|fault| fault.extension == *id);
+            text.extend(fault.map(|PlannedFault { fault, .. }| would_not_come_up(fault)));
+        }
     }
     text.extend(changed.iter().map(change));
-    for Difference { key, before, after } in main {
-        let when = if needs_restart.contains(key) { AT_RESTART } else { "at once" };
-        text.push_str(&format!("`main.{}` would be changed, {when}\n", printable(key)));
-        text.push_str(&difference(&format!("main.{key}"), before.as_deref(), after.as_deref()));
+    for key in main {
+        let when = if needs_restart.contains(&key.key) { AT_RESTART } else { "at once" };
+        text.push_str(&format!("`main.{}` would be changed, {when}\n", printable(&key.key)));
+        text.push_str(&difference("main.", key));
     }
-    text.extend(tables.iter().map(|table| format!("`{}` would be changed\n", printable(table))));
-    for table in tables_for_restart {
-        text.push_str(&format!("`{}` would be changed, {AT_RESTART}\n", printable(table)));
+    for (tables, when) in [(tables, ""), (tables_for_restart, AT_RESTART)] {
+        for table in tables {
+            let found = table_differences.iter().find(|it| it.table == *table);
+            let what = found.map_or("changed", |it| &*it.change);
+            let when = if when.is_empty() { String::new() } else { format!(", {when}") };
+            text.push_str(&format!("`{}` would be {}{when}\n", printable(table), printable(what)));
+            text.extend(found.into_iter().flat_map(|it| &it.keys).map(|key| difference("", key)));
+        }
     }
     if text.is_empty() { "nothing to add, to remove or to change\n".to_owned() } else { text }
 }
@@ -96,21 +107,27 @@ fn change(change: &PlannedChange) -> String {
         other => other,
     };
     let mut text = format!("`{}` would be {}\n", printable(extension), printable(how));
-    for Difference { key, before, after } in keys {
-        text.push_str(&difference(key, before.as_deref(), after.as_deref()));
-    }
+    text.extend(keys.iter().map(|key| difference("", key)));
     if let Some(hash) = component {
         let hash: String = hash.chars().take(SHORT_HASH).collect();
         text.push_str(&format!("  its component has changed: SHA-256 {}\n", printable(&hash)));
     }
     if let Some(fault) = fault {
-        text.push_str(&format!("  it would not come up: {}\n", printable(fault)));
+        text.push_str(&would_not_come_up(fault));
     }
     text
 }
 
-fn difference(key: &str, before: Option<&str>, after: Option<&str>) -> String {
-    let line = |sign: char, value: &str| format!("  {sign} {} = {}\n", printable(key), printable(value));
-    let (before, after) = (before.map(|value| line('-', value)), after.map(|value| line('+', value)));
+fn would_not_come_up(fault: &str) -> String {
+    format!("  it would not come up: {}\n", printable(fault))
+}
+
+fn difference(table: &str, Difference { key, before, after, note }: &Difference) -> String {
+    let key = printable(&format!("{table}{key}"));
+    if let Some(note) = note {
+        return format!("  {key}: {}\n", printable(note));
+    }
+    let line = |sign: char, value: &String| format!("  {sign} {key} = {}\n", printable(value));
+    let (before, after) = (before.as_ref().map(|it| line('-', it)), after.as_ref().map(|it| line('+', it)));
     before.unwrap_or_default() + &after.unwrap_or_default()
 }

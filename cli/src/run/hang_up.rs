@@ -46,9 +46,8 @@ fn say(report: &ReloadReport) {
         tracing::warn!("`{}` was not reloaded: {}", failed.extension, failed.reason);
     }
     let keys = report.needs_restart.iter().map(|key| format!("main.{key}"));
-    for changed in keys.chain(report.tables_for_restart.iter().map(ToString::to_string)) {
+    for changed in keys.chain(report.tables_for_restart.iter().cloned()) {
         tracing::warn!("`{changed}` has changed, which needs Main to be started anew");
     }
-    let (added, changed, removed) = (report.added.len(), report.changed.len(), report.removed.len());
-    tracing::info!("reloaded: {added} added, {changed} changed, {removed} removed");
+    tracing::info!("reloaded: {}", report.summary());
 }

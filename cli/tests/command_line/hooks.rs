@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::support::{Done, Running, assert_golden, done, own_cache, weir};
+use super::support::{Done, Running, assert_golden, configured, done, own_cache, weir};
 
 fn hooks(names: &[&str]) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
@@ -266,4 +266,45 @@ fn a_signal_ends_the_run_at_once() {
     }
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(Signal::TERM.as_raw()));
+}
+
+#[test]
+fn a_hook_that_fails_in_main_leaves_a_line_in_the_log_a_count_and_a_span_that_is_not_ok() {
+    let dir = configured(
+        "request-timeout = \"60s\"\ntrace-one-in = 1\n[hooks.init]\ndir = \"hooks.d\"\n[hooks.gone]\ndir = \"gone\"\n",
+    );
+    fs::create_dir(dir.path().join("hooks.d")).unwrap();
+    for name in ["10-is-well.wasm", "50-fails\n.wasm"] {
+        fs::copy(test_guests::path("hook"), dir.path().join("hooks.d").join(name)).unwrap();
+    }
+    fs::write(dir.path().join("hooks.d/60-is-none.wasm"), "text").unwrap();
+    let mut main = Running::start(dir);
+    let run = |main: &Running, params: &str| {
+        let asked = format!("{{\"hooks\": \"init\", \"params\": {{{params}}}}}");
+        main.weir(&["call", "hooks@1", "run", &asked]).good()
+    };
+    assert!(run(&main, "\"DO_50\": \"fail\"").contains("script-error"));
+    let line = main.until("the hook ");
+    let said = "WARN the hook `50-fails\\n.wasm` of `hooks.init` ended with script-error: exit code 1; its last line: ";
+    assert!(line.contains(said) && line.contains("it fails, as told"), "{line}");
+    run(&main, "");
+    let line = main.until("the hook ");
+    assert!(line.contains("`60-is-none.wasm` of `hooks.init` ended with system-error: "), "{line}");
+    assert_ne!(main.weir(&["call", "hooks@1", "run", "{\"hooks\": \"gone\"}"]).code, 0);
+    main.until("the hooks of `hooks.gone` did not run: cannot read the directory");
+
+    let metrics = main.weir(&["metrics"]).good();
+    for (hook, outcome, runs) in [
+        ("10-is-well.wasm", "ok", 2),
+        ("50-fails\\\\n.wasm", "script-error", 1),
+        ("50-fails\\\\n.wasm", "ok", 1),
+        ("60-is-none.wasm", "system-error", 1),
+    ] {
+        let sample =
+            format!("weir_hook_runs_total{{hooks=\"init\",hook=\"{hook}\",outcome=\"{outcome}\"}} {runs}\n");
+        assert!(metrics.contains(&sample), "{sample}: {metrics}");
+    }
+    let spans = main.json(&["trace", "--json"]);
+    let outcomes: Vec<_> = spans.as_array().unwrap().iter().map(|span| span["outcome"].clone()).collect();
+    assert_eq!(outcomes, ["script-error", "system-error", "handler"]);
 }

@@ -1,5 +1,7 @@
 //! The operator's own names of methods.
 
+use std::fmt;
+
 use weir_host::{
     config::extend::quote,
     names::{ContractName, OperationName, Topic},
@@ -27,6 +29,16 @@ pub enum Alias {
     },
     /// A subscription to a topic.
     Topic(Topic),
+}
+
+/// As a file writes it.
+impl fmt::Display for Alias {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Call { contract, operation } => write!(f, "\"{contract}/{operation}\""),
+            Self::Topic(topic) => write!(f, "{{ topic = \"{topic}\" }}"),
+        }
+    }
 }
 
 pub(super) fn call(text: &str) -> Result<Alias, String> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weir_host::{
     config::{
         ConfigError,
-        extend::{ConfigSection, Judged, Located, Location, Section, Settling, quote},
+        extend::{ConfigSection, Facts, Judged, Located, Location, Section, Settling, quote},
     },
     names::{PeerName, Topic},
 };
@@ -85,6 +85,52 @@ impl ConfigSection for GatewayConfig {
     fn lets_peers_in(&self) -> bool {
         self.is_configured()
     }
+
+    fn facts(&self) -> BTreeMap<String, Facts> {
+        if self.is_empty() {
+            return BTreeMap::new();
+        }
+        BTreeMap::from([(Self::TABLE.to_owned(), facts(self))])
+    }
+}
+
+fn facts(config: &GatewayConfig) -> Facts {
+    let GatewayConfig {
+        listen,
+        hosts,
+        connections,
+        buffer,
+        when_slow,
+        ping_interval,
+        tls,
+        origins,
+        aliases,
+        streams,
+    } = config;
+    let mut facts = Facts::default();
+    facts.texts("listen", listen);
+    facts.texts("hosts", hosts);
+    facts.plain("connections", Some(connections));
+    facts.size("buffer", Some(*buffer));
+    let when_slow = match when_slow {
+        WhenSlow::DropOldest => "drop-oldest",
+        WhenSlow::Latest => "latest",
+        WhenSlow::Close => "close",
+    };
+    facts.text("when-slow", Some(when_slow));
+    facts.time("ping-interval", *ping_interval);
+    if let Some(TlsConfig { certificate, key }) = tls {
+        facts.text("tls.certificate", Some(certificate.display()));
+        facts.text("tls.key", Some(key.display()));
+    }
+    for (name, pages) in origins {
+        facts.texts(&format!("origins.\"{name}\""), pages);
+    }
+    for (name, alias) in aliases {
+        facts.plain(&format!("alias.{name:?}"), Some(alias));
+    }
+    facts.texts("streams.listen", streams);
+    facts
 }
 
 fn gateway(section: &mut Section<'_, '_>) -> GatewayDraft {

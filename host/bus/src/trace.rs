@@ -69,6 +69,8 @@ pub struct OpenSpan {
     /// The receiver's fuel when it got the message, and what it used for it.
     fuel_before: AtomicU64,
     fuel: OnceLock<u64>,
+    /// What failed, though the answer is a value.
+    failed: OnceLock<&'static str>,
 }
 
 impl SpanOrigin {
@@ -165,6 +167,7 @@ impl Traces {
             taken: OnceLock::new(),
             fuel_before: AtomicU64::new(0),
             fuel: OnceLock::new(),
+            failed: OnceLock::new(),
         })
     }
 }
@@ -205,11 +208,17 @@ impl OpenSpan {
         self.fuel.get_or_init(|| used.saturating_sub(self.fuel_before.load(Ordering::Relaxed)));
     }
 
+    /// What was asked for has failed in this way, though the answer is a value that says so.
+    pub fn note_failed(&self, outcome: &'static str) {
+        self.failed.get_or_init(|| outcome);
+    }
+
     /// The message's way ends here.
     #[cold]
     pub(crate) fn end(&self, what: What, caller: PeerId, provider: Option<&str>, outcome: &'static str) {
         let now = Instant::now();
         let taken = self.taken.get();
+        let failed = self.failed.get().copied().filter(|_| outcome == "ok");
         self.traces.recorded.push(Record {
             context: self.context,
             parent: self.origin.parent,
@@ -222,7 +231,7 @@ impl OpenSpan {
             waited: taken.map(|taken| taken.saturating_duration_since(self.began)),
             worked: taken.map(|taken| now.saturating_duration_since(*taken)),
             fuel: self.fuel.get().copied(),
-            outcome,
+            outcome: failed.unwrap_or(outcome),
         });
     }
 }

@@ -1,46 +1,98 @@
 //! Differences between configurations, key by key, for people.
 
+mod facts;
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt::Display,
+    fmt,
 };
 
 use serde::Serialize;
-use weir_names::{PeerName, QueueName, Topic, harmless};
+use weir_names::harmless;
 
+pub use self::facts::{Difference, Facts};
 use super::{
-    ComponentSource, Config, DirGrant, DirMode, ExtensionConfig, HttpGrant, LIMIT_KEYS, MainConfig,
-    PeerConfig, StoreGrant, SubscribeGrant, bytes, peer::PEER_LIMIT_KEYS,
+    ComponentSource, Config, ExtensionConfig, MainConfig, PeerConfig, QueueConfig, RestartConfig,
+    TopicConfig, bytes,
 };
+use crate::peer::PEER_LIMIT_KEYS;
 
-/// Replaces values of variables, which may be secret.
-const HIDDEN: &str = "…";
+/// Keys that [`TableDifference`] names in a line.
+const NAMED_MAX: usize = 8;
 
-/// A key with different values in two configurations, in the notation of a file.
+/// How one table differs between two configurations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub struct Difference {
-    /// As in `limits.memory`.
-    pub key: String,
-    /// The value before. `None`: not set, or empty.
-    pub before: Option<String>,
-    /// The value after. `None`: not set, or empty.
-    pub after: Option<String>,
+pub struct TableDifference {
+    /// As in `main`, `extension.storage`, `queue.uploads` or `peer."app:player"`.
+    pub table: String,
+    /// What happened to it.
+    pub change: TableChange,
+    /// When a reload applies it.
+    pub takes_effect: Effect,
+    /// Its keys that differ, in alphabetical order. Empty for extensions that are added or removed.
+    pub keys: Vec<Difference>,
+}
+
+/// What happened to a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TableChange {
+    /// Only the second configuration has it.
+    Added,
+    /// Only the first configuration has it.
+    Removed,
+    /// Both have it, with different values.
+    Changed,
+}
+
+/// When a reload applies a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effect {
+    /// During the reload.
+    AtOnce,
+    /// When Main is started anew.
+    Restart,
+}
+
+/// The table and its keys in short, as in `` `peer."app:player"` (tokens: 1 removed, wants) ``.
+impl fmt::Display for TableDifference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`", self.table)?;
+        if self.change != TableChange::Changed || self.keys.is_empty() {
+            return Ok(());
+        }
+        let mut names: Vec<_> = self.keys.iter().take(NAMED_MAX).map(Difference::in_short).collect();
+        if let Some(more) = self.keys.len().checked_sub(NAMED_MAX).filter(|more| *more > 0) {
+            names.push(format!("{more} more"));
+        }
+        write!(f, " ({})", names.join(", "))
+    }
 }
 
 impl ExtensionConfig {
     /// The keys that differ from `other`, in alphabetical order.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<Difference> {
-        between(of_extension(self), of_extension(other))
+        of_extension(self).differences(of_extension(other))
+    }
+
+    /// How its table differs from that of `other`, if it does.
+    #[must_use]
+    pub fn table_difference(&self, other: &Self) -> Option<TableDifference> {
+        changed(table_of(self), self.differences(other), Effect::AtOnce)
     }
 }
 
 impl PeerConfig {
-    /// The keys that differ from `other`, in alphabetical order.
+    /// The keys that differ from `other`, in alphabetical order. Of tokens, only the number is told.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<Difference> {
-        between(of_peer(self), of_peer(other))
+        of_peer(self).differences(of_peer(other))
     }
 }
 
@@ -48,51 +100,94 @@ impl MainConfig {
     /// The keys except `serves` that differ from `other`, in alphabetical order.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<Difference> {
-        between(of_main(self), of_main(other))
+        of_main(self).differences(of_main(other))
+    }
+
+    /// Takes from `other` what a reload applies. All other keys stay until Main is started anew.
+    pub fn apply(&mut self, other: &Self) {
+        let Self { plugin_dir, memory_budget, trace_one_in, trace_spans, .. } = other;
+        self.plugin_dir.clone_from(plugin_dir);
+        self.memory_budget = *memory_budget;
+        self.trace_one_in = *trace_one_in;
+        self.trace_spans = *trace_spans;
+    }
+
+    /// How `[main]` differs from that of `other`: what a reload applies, and what needs a new start.
+    #[must_use]
+    pub fn table_differences(&self, other: &Self) -> Vec<TableDifference> {
+        let mut applied = self.clone();
+        applied.apply(other);
+        let at_once = changed("main".to_owned(), self.differences(&applied), Effect::AtOnce);
+        let later = changed("main".to_owned(), applied.differences(other), Effect::Restart);
+        at_once.into_iter().chain(later).collect()
     }
 }
 
 impl Config {
+    /// All that differs from `other`: `[main]` without `serves`, the extensions, and the other tables.
+    #[must_use]
+    pub fn differences(&self, other: &Self) -> Vec<TableDifference> {
+        let mut all = self.main.table_differences(&other.main);
+        let [before, after] = [self, other].map(|config| {
+            let (_, extensions) = config.clone().into_parts();
+            extensions.into_iter().map(|it| (it.id.clone(), it)).collect::<BTreeMap<_, _>>()
+        });
+        for id in keys(&before, &after) {
+            let alone = |extension, change| TableDifference {
+                table: table_of(extension),
+                change,
+                takes_effect: Effect::AtOnce,
+                keys: Vec::new(),
+            };
+            all.extend(match (before.get(id), after.get(id)) {
+                (Some(before), Some(after)) => before.table_difference(after),
+                (Some(before), None) => Some(alone(before, TableChange::Removed)),
+                (None, after) => after.map(|after| alone(after, TableChange::Added)),
+            });
+        }
+        all.extend(self.table_differences(other));
+        all
+    }
+
+    /// How the tables beside `[main]` and the extensions differ from those of `other`.
+    #[must_use]
+    pub fn table_differences(&self, other: &Self) -> Vec<TableDifference> {
+        let mut differences = between(self.own_tables(), other.own_tables(), Effect::AtOnce);
+        let sections = self.sections.names(&other.sections);
+        for table in sections {
+            let [before, after] = [self, other].map(|config| config.sections.facts(table));
+            let needs_restart = [self, other].iter().any(|config| config.sections.needs_restart(table));
+            let effect = if needs_restart { Effect::Restart } else { Effect::AtOnce };
+            let mut found = between(before, after, effect);
+            if found.is_empty() && self.sections.differs(&other.sections, table) {
+                // Its crate does not tell its keys.
+                found.push(TableDifference {
+                    table: table.to_owned(),
+                    change: TableChange::Changed,
+                    takes_effect: effect,
+                    keys: Vec::new(),
+                });
+            }
+            differences.extend(found);
+        }
+        differences
+    }
+
     /// Other tables that differ, as in `queue.uploads`, and can take effect while Main runs.
     #[must_use]
     pub fn other_tables(&self, other: &Self) -> Vec<String> {
-        let queues = keys(&self.queues, &other.queues);
-        let queues =
-            queues.into_iter().filter(|name: &&QueueName| self.queues.get(*name) != other.queues.get(*name));
-        let topics = keys(&self.topics, &other.topics);
-        let topics =
-            topics.into_iter().filter(|name: &&Topic| self.topics.get(*name) != other.topics.get(*name));
-        let queues = queues.map(|name| format!("queue.{name}"));
-        let topics = topics.map(|name| format!("topic.\"{name}\""));
-        let [before, after] = [self, other].map(|config| {
-            config.peers.iter().map(|peer| (peer.name.clone(), peer)).collect::<BTreeMap<_, _>>()
-        });
-        let peers = keys(&before, &after);
-        let peers = peers.into_iter().filter(|name: &&PeerName| before.get(*name) != after.get(*name));
-        let peers: Vec<String> = peers.map(|name| format!("peer.\"{name}\"")).collect();
-        queues
-            .chain(topics)
-            .chain(peers)
-            .chain(self.different_sections(other, false).map(str::to_owned))
-            .collect()
+        named(self.table_differences(other), Effect::AtOnce)
     }
 
     /// Tables of other crates that differ, and take effect only when Main is started anew.
     #[must_use]
-    pub fn tables_for_restart(&self, other: &Self) -> Vec<&'static str> {
-        self.different_sections(other, true).collect()
+    pub fn tables_for_restart(&self, other: &Self) -> Vec<String> {
+        named(self.table_differences(other), Effect::Restart)
     }
 
     /// Replaces the tables that only a new start changes with those of `running`.
     pub fn keep_until_restart(&mut self, running: &Self) {
         self.sections.keep(&running.sections);
-    }
-
-    fn different_sections(&self, other: &Self, needs_restart: bool) -> impl Iterator<Item = &'static str> {
-        self.sections.different(&other.sections).filter(move |table| {
-            let either = [self, other].iter().any(|config| config.sections.needs_restart(table));
-            either == needs_restart
-        })
     }
 
     /// A copy without Main and the extensions.
@@ -103,25 +198,54 @@ impl Config {
         let (topics, sections) = (topics.clone(), sections.clone());
         Self { peers, queues, topics, sections, ..Self::default() }
     }
+
+    fn own_tables(&self) -> BTreeMap<String, Facts> {
+        let queues = self.queues.iter().map(|(name, queue)| (format!("queue.{name}"), of_queue(queue)));
+        let topics = self.topics.iter().map(|(name, topic)| (format!("topic.\"{name}\""), of_topic(topic)));
+        let peers = self.peers.iter().map(|peer| (format!("peer.\"{}\"", peer.name), of_peer(peer)));
+        queues.chain(topics).chain(peers).collect()
+    }
 }
 
-/// For each key its value, and the text to show instead.
-type Facts = BTreeMap<String, (String, Option<&'static str>)>;
+/// The names of the tables that a reload applies then.
+fn named(differences: Vec<TableDifference>, takes_effect: Effect) -> Vec<String> {
+    differences.into_iter().filter(|it| it.takes_effect == takes_effect).map(|it| it.table).collect()
+}
 
-fn between(before: Facts, mut after: Facts) -> Vec<Difference> {
-    let shown = |(text, instead): (String, Option<&str>)| instead.map_or(text, str::to_owned);
-    let mut differences = Vec::new();
-    for (key, before) in before {
-        let after = after.remove(&key);
-        if after.as_ref() != Some(&before) {
-            differences.push(Difference { key, before: Some(shown(before)), after: after.map(shown) });
+fn between(
+    before: BTreeMap<String, Facts>,
+    mut after: BTreeMap<String, Facts>,
+    takes_effect: Effect,
+) -> Vec<TableDifference> {
+    let mut found = Vec::new();
+    let mut push = |table, change, keys| {
+        found.push(TableDifference { table, change, takes_effect, keys });
+    };
+    for (table, facts) in before {
+        match after.remove(&table) {
+            None => push(table, TableChange::Removed, facts.differences(Facts::default())),
+            Some(other) if other == facts => {}
+            Some(other) => push(table, TableChange::Changed, facts.differences(other)),
         }
     }
-    let new =
-        after.into_iter().map(|(key, after)| Difference { key, before: None, after: Some(shown(after)) });
-    differences.extend(new);
-    differences.sort_by(|one, other| one.key.cmp(&other.key));
-    differences
+    for (table, facts) in after {
+        push(table, TableChange::Added, Facts::default().differences(facts));
+    }
+    found.sort_by(|one, other| one.table.cmp(&other.table));
+    found
+}
+
+fn changed(table: String, keys: Vec<Difference>, takes_effect: Effect) -> Option<TableDifference> {
+    let change = TableChange::Changed;
+    (!keys.is_empty()).then_some(TableDifference { table, change, takes_effect, keys })
+}
+
+fn table_of(extension: &ExtensionConfig) -> String {
+    format!("extension.{}", extension.id)
+}
+
+fn keys<'m, K: Ord, V>(one: &'m BTreeMap<K, V>, other: &'m BTreeMap<K, V>) -> BTreeSet<&'m K> {
+    one.keys().chain(other.keys()).collect()
 }
 
 fn of_extension(extension: &ExtensionConfig) -> Facts {
@@ -152,50 +276,42 @@ fn of_extension(extension: &ExtensionConfig) -> Facts {
         plugin_dir: _,
         copy_of: _,
     } = extension;
-    let mut facts = Facts::new();
-    let mut fact = |key: &str, value: Option<String>| {
-        facts.extend(value.map(|value| (key.to_owned(), (value, None))));
-    };
-    fact("path", Some(shown_source(component)));
-    fact("sha256", sha256.map(quoted));
-    fact("class", Some(quoted(&limits.class)));
-    for key in &LIMIT_KEYS {
-        fact(&format!("limits.{}", key.name), (key.get)(limits).map(|value| key.shape.text(value)));
+    let mut facts = Facts::default();
+    match component {
+        ComponentSource::Path(path) => facts.text("path", Some(path.display())),
+        ComponentSource::Bytes(component) => {
+            facts.plain("path", Some(format!("{} in memory", bytes(component.len() as u64))));
+        }
     }
-    fact("fulfills", list(fulfills.iter().map(quoted)));
-    fact("requires", list(requires.iter().map(quoted)));
-    fact("wants", list(wants.iter().map(quoted)));
-    fact("publishes", list(publishes.iter().map(quoted)));
-    fact("subscribes", list(subscribes.iter().map(subscription)));
-    fact("puts", list(puts.iter().map(quoted)));
-    fact("takes", list(takes.iter().map(quoted)));
-    fact("runs", list(runs.iter().map(quoted)));
-    fact("when-full", Some(quoted(when_full)));
-    fact("grants.dirs", list(grants.dirs.iter().map(directory)));
-    fact("grants.net", list(grants.net.iter().map(quoted)));
-    fact("grants.http", list(grants.http.iter().map(http)));
-    fact("grants.stores", list(grants.stores.iter().map(store)));
-    fact("autostart", Some(autostart.to_string()));
-    fact("reload", Some(quoted(reload.name())));
-    fact("traces", Some(quoted(traces.name())));
-    fact("validate", Some(quoted(validate.name())));
-    fact("restart.policy", Some(quoted(restart.policy.name())));
-    let times =
-        [("backoff", restart.backoff), ("max-backoff", restart.max_backoff), ("window", restart.window)];
-    for (key, time) in times {
-        fact(&format!("restart.{key}"), Some(quoted(humantime::format_duration(time))));
-    }
-    fact("restart.failures", Some(restart.failures.to_string()));
+    facts.text("sha256", sha256.as_ref());
+    facts.limits(limits, |_| true);
+    facts.texts("fulfills", fulfills);
+    facts.texts("requires", requires);
+    facts.texts("wants", wants);
+    facts.texts("publishes", publishes);
+    facts.subscribes(subscribes);
+    facts.texts("puts", puts);
+    facts.texts("takes", takes);
+    facts.texts("runs", runs);
+    facts.text("when-full", Some(when_full));
+    facts.grants(grants);
+    facts.plain("autostart", Some(autostart));
+    facts.text("reload", Some(reload.name()));
+    facts.text("traces", Some(traces.name()));
+    facts.text("validate", Some(validate.name()));
+    let RestartConfig { policy, backoff, max_backoff, window, failures } = restart;
+    facts.text("restart.policy", Some(policy.name()));
+    facts.time("restart.backoff", Some(*backoff));
+    facts.time("restart.max-backoff", Some(*max_backoff));
+    facts.time("restart.window", Some(*window));
+    facts.plain("restart.failures", Some(failures));
+    let key = |name: &str| format!("config.{}", harmless(name, usize::MAX));
     for (name, value) in config {
-        fact(&format!("config.{}", harmless(name, usize::MAX)), Some(quoted(value)));
+        facts.text(&key(name), Some(value));
     }
     for (name, source) in secrets {
-        fact(&format!("config.{}", harmless(name, usize::MAX)), Some(harmless(source, usize::MAX)));
+        facts.plain(&key(name), Some(harmless(source, usize::MAX)));
     }
-    let env = grants.env.iter();
-    facts.extend(env.map(|(name, value)| {
-        (format!("grants.env.{}", harmless(name, usize::MAX)), (value.clone(), Some(HIDDEN)))
-    }));
     facts
 }
 
@@ -213,28 +329,44 @@ fn of_peer(peer: &PeerConfig) -> Facts {
         when_full,
         limits,
     } = peer;
-    let facts = [
-        ("uid", uid.map(|uid| uid.to_string())),
-        ("tokens", list(tokens.iter().map(quoted))),
-        ("fulfills", list(fulfills.iter().map(quoted))),
-        ("wants", list(wants.iter().map(quoted))),
-        ("publishes", list(publishes.iter().map(quoted))),
-        ("subscribes", list(subscribes.iter().map(subscription))),
-        ("puts", list(puts.iter().map(quoted))),
-        ("takes", list(takes.iter().map(quoted))),
-        ("when-full", Some(quoted(when_full))),
-    ];
-    let facts = facts.into_iter().map(|(key, value)| (key.to_owned(), value));
-    let limits = PEER_LIMIT_KEYS.iter().map(|key| {
-        let value = (key.get)(limits).map(|value| key.shape.text(value));
-        (format!("limits.{}", key.name), value)
-    });
-    facts.chain(limits).filter_map(|(key, value)| Some((key, (value?, None)))).collect()
+    let mut facts = Facts::default();
+    facts.plain("uid", uid.as_ref());
+    facts.counted("tokens", tokens);
+    facts.texts("fulfills", fulfills);
+    facts.texts("wants", wants);
+    facts.texts("publishes", publishes);
+    facts.subscribes(subscribes);
+    facts.texts("puts", puts);
+    facts.texts("takes", takes);
+    facts.text("when-full", Some(when_full));
+    for key in &PEER_LIMIT_KEYS {
+        facts.plain(&format!("limits.{}", key.name), (key.get)(limits).map(|value| key.shape.text(value)));
+    }
+    facts
+}
+
+fn of_queue(queue: &QueueConfig) -> Facts {
+    let QueueConfig { messages, bytes: size, when_full, max_deliveries, dead_letter, store } = queue;
+    let mut facts = Facts::default();
+    facts.plain("messages", Some(messages));
+    facts.size("bytes", Some(*size));
+    facts.text("when-full", Some(when_full));
+    facts.plain("max-deliveries", Some(max_deliveries));
+    facts.text("dead-letter", dead_letter.as_ref());
+    facts.text("store", store.as_ref());
+    facts
+}
+
+fn of_topic(topic: &TopicConfig) -> Facts {
+    let TopicConfig { retain } = topic;
+    let mut facts = Facts::default();
+    facts.plain("retain", Some(retain));
+    facts
 }
 
 fn of_main(main: &MainConfig) -> Facts {
     let MainConfig {
-        // Mostly set by the embedding program.
+        // Mostly set by the embedding program. A reload refuses what that does not serve.
         serves: _,
         control_socket,
         peer_socket,
@@ -250,159 +382,24 @@ fn of_main(main: &MainConfig) -> Facts {
         trace_spans,
         blocking_threads,
     } = main;
-    [
-        ("control-socket", Some(quoted(control_socket.display()))),
-        ("peer-socket", peer_socket.as_ref().map(|socket| quoted(socket.display()))),
-        ("plugin-dir", plugin_dir.as_ref().map(|dir| quoted(dir.display()))),
-        ("cache-dir", cache_dir.as_ref().map(|dir| quoted(dir.display()))),
-        ("cache-size", Some(bytes(*cache_size))),
-        ("data-dir", data_dir.as_ref().map(|dir| quoted(dir.display()))),
-        ("trusted-keys", list(trusted_keys.iter().map(quoted))),
-        ("memory-budget", memory_budget.map(bytes)),
-        ("address-space", Some(quoted(address_space.name()))),
-        ("request-timeout", Some(quoted(humantime::format_duration(*request_timeout)))),
-        ("trace-one-in", Some(trace_one_in.to_string())),
-        ("trace-spans", Some(trace_spans.to_string())),
-        ("blocking-threads", Some(blocking_threads.to_string())),
-    ]
-    .into_iter()
-    .filter_map(|(key, value)| Some((key.to_owned(), (value?, None))))
-    .collect()
-}
-
-fn keys<'m, K: Ord, V>(one: &'m BTreeMap<K, V>, other: &'m BTreeMap<K, V>) -> BTreeSet<&'m K> {
-    one.keys().chain(other.keys()).collect()
-}
-
-fn quoted(text: impl Display) -> String {
-    format!("\"{}\"", harmless(text, usize::MAX))
-}
-
-fn list(items: impl Iterator<Item = String>) -> Option<String> {
-    let items: Vec<String> = items.collect();
-    (!items.is_empty()).then(|| format!("[{}]", items.join(", ")))
-}
-
-fn shown_source(source: &ComponentSource) -> String {
-    match source {
-        ComponentSource::Path(path) => quoted(path.display()),
-        ComponentSource::Bytes(component) => format!("{} in memory", bytes(component.len() as u64)),
+    let mut facts = Facts::default();
+    facts.text("control-socket", Some(control_socket.display()));
+    let paths = [
+        ("peer-socket", peer_socket),
+        ("plugin-dir", plugin_dir),
+        ("cache-dir", cache_dir),
+        ("data-dir", data_dir),
+    ];
+    for (key, path) in paths {
+        facts.text(key, path.as_ref().map(|path| path.display()));
     }
-}
-
-fn subscription(SubscribeGrant { topic, policy, messages, bytes: size }: &SubscribeGrant) -> String {
-    let messages = messages.map(|messages| format!(", messages = {messages}")).unwrap_or_default();
-    let size = size.map(|size| format!(", bytes = {}", quoted(bytes(size)))).unwrap_or_default();
-    format!("{{ topic = {}, policy = {}{messages}{size} }}", quoted(topic), quoted(policy))
-}
-
-fn store(StoreGrant { name, mode }: &StoreGrant) -> String {
-    match mode {
-        DirMode::Rw => quoted(name),
-        DirMode::Ro => format!("{{ name = {}, mode = \"ro\" }}", quoted(name)),
-    }
-}
-
-fn directory(DirGrant { host, guest, mode, max_bytes, max_files }: &DirGrant) -> String {
-    let mode = match mode {
-        DirMode::Ro => "ro",
-        DirMode::Rw => "rw",
-    };
-    let max_bytes = max_bytes.map(|max| format!(", max-bytes = {}", quoted(bytes(max)))).unwrap_or_default();
-    let max_files = max_files.map(|max| format!(", max-files = {max}")).unwrap_or_default();
-    let (host, guest) = (quoted(host.display()), quoted(guest));
-    format!("{{ host = {host}, guest = {guest}, mode = \"{mode}\"{max_bytes}{max_files} }}")
-}
-
-fn http(HttpGrant { to, methods, addresses }: &HttpGrant) -> String {
-    let methods = list(methods.iter().map(quoted)).unwrap_or_else(|| "[]".to_owned());
-    let addresses = list(addresses.iter().map(quoted));
-    let addresses = addresses.map(|list| format!(", addresses = {list}")).unwrap_or_default();
-    format!("{{ to = {}, methods = {methods}{addresses} }}", quoted(to))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-    use crate::tests::parse_in;
-
-    fn only(text: &str) -> ExtensionConfig {
-        let text = format!("[[extension]]\nid = \"a\"\npath = \"a.wasm\"\n{text}");
-        parse_in(&text, Path::new("/etc/weir")).unwrap().extensions.remove(0)
-    }
-
-    fn shown(differences: &[Difference]) -> Vec<String> {
-        let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        differences
-            .iter()
-            .map(|it| format!("{}: {} -> {}", it.key, text(&it.before), text(&it.after)))
-            .collect()
-    }
-
-    #[test]
-    fn each_key_that_differs_is_shown_as_a_file_has_it() {
-        let before =
-            only("limits.memory = \"2 MiB\"\nwants = [\"b@1\"]\ngrants.env = { KEY = \"old\", OLD = \"1\" }");
-        let after = only(
-            r#"
-            wants = ["b@1", "c@1"]
-            subscribes = [{ topic = "x.>", messages = 3, bytes = "1 KiB" }]
-            grants.env = { KEY = "new" }
-            grants.dirs = [{ host = "/srv", guest = "/data", mode = "rw" }]
-            config.color = "red"
-            config.key = { from-credential = "key" }
-            config.token = { from-file = "token" }
-            restart = { policy = "never" }
-            "#,
-        );
-        assert_eq!(
-            shown(&before.differences(&after)),
-            [
-                "config.color:  -> \"red\"",
-                "config.key:  -> { from-credential = \"key\" }",
-                "config.token:  -> { from-file = \"/etc/weir/token\" }",
-                "grants.dirs:  -> [{ host = \"/srv\", guest = \"/data\", mode = \"rw\" }]",
-                "grants.env.KEY: … -> …",
-                "grants.env.OLD: … -> ",
-                "limits.memory: 2 MiB -> 16 MiB",
-                "restart.policy: \"on-failure\" -> \"never\"",
-                "subscribes:  -> [{ topic = \"x.>\", policy = \"drop-oldest\", messages = 3, bytes = \"1 KiB\" }]",
-                "wants: [\"b@1\"] -> [\"b@1\", \"c@1\"]",
-            ]
-        );
-        assert!(before.differences(&before).is_empty());
-    }
-
-    #[test]
-    fn each_key_of_a_peer_that_differs_is_shown_as_a_file_has_it() {
-        let [before, after] =
-            ["uid = 5\nwants = ['b@1/get']\nlimits.request-timeout = '2s'", "limits.sessions = 1"]
-                .map(|text| parse_in(&format!("[peer.'app:a']\n{text}"), Path::new("/etc/weir")).unwrap());
-        assert_eq!(
-            shown(&before.peers[0].differences(&after.peers[0])),
-            [
-                "limits.request-timeout: 2s -> ",
-                "limits.sessions: 8 -> 1",
-                "uid: 5 -> ",
-                "wants: [\"b@1/get\"] -> "
-            ]
-        );
-        assert!(before.peers[0].differences(&before.peers[0]).is_empty());
-    }
-
-    #[test]
-    fn tables_beside_extensions_that_differ_are_named() {
-        let [before, after] = [
-            "[queue.a]\nmessages = 1\n[queue.b]\n[topic.\"x.y\"]\nretain = true\n\
-             [peer.'app:a']\nuid = 1\n[peer.'app:b']\n[peer.'app:c']",
-            "[queue.a]\nmessages = 2\n[queue.b]\n[queue.c]\n[peer.'app:b']\n[peer.'app:a']\nuid = 2",
-        ]
-        .map(|text| parse_in(text, Path::new("/etc/weir")).unwrap());
-        assert_eq!(
-            before.beside_extensions().other_tables(&after),
-            ["queue.a", "queue.c", "topic.\"x.y\"", "peer.\"app:a\"", "peer.\"app:c\""]
-        );
-    }
+    facts.size("cache-size", Some(*cache_size));
+    facts.texts("trusted-keys", trusted_keys);
+    facts.size("memory-budget", *memory_budget);
+    facts.text("address-space", Some(address_space.name()));
+    facts.time("request-timeout", Some(*request_timeout));
+    facts.plain("trace-one-in", Some(trace_one_in));
+    facts.plain("trace-spans", Some(trace_spans));
+    facts.plain("blocking-threads", Some(blocking_threads));
+    facts
 }

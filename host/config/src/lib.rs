@@ -47,7 +47,7 @@ pub use address_space::AddressSpace;
 pub use artifact::{ArtifactHash, ArtifactTextError, TrustedKey};
 pub use component_source::ComponentSource;
 pub use config::{Config, ConfigFile};
-pub use differences::Difference;
+pub use differences::{Difference, Effect, TableChange, TableDifference};
 pub use error::{ConfigError, ConfigErrors};
 pub use extension::{ExtensionConfig, HOOKS_CONTRACT, STORE_CONTRACT};
 pub use file_lock::FileLock;
@@ -76,6 +76,7 @@ pub mod extend {
     pub use crate::{
         changes::LimitChanges,
         check::{GrantLocations, Granted, check_grants, doubles, is_inside, shown},
+        differences::Facts,
         error::{ERRORS_MAX, Location, listed, quote, shorten},
         grants::parse_host,
         schema::{ConfigSection, Judged, MemoryUse, ProtectedDir, Settling},

@@ -17,6 +17,7 @@ use super::{
     changes::LimitChanges,
     check::{Granted, Parts},
     classes::Classes,
+    differences::Facts,
     error::{ConfigError, Location},
     named::by_name,
     section::{Located, Section},
@@ -88,6 +89,12 @@ pub trait ConfigSection: Clone + Debug + Default + PartialEq + Send + Sync + 'st
     /// Contracts that Main serves because of the section, even if no file has it.
     fn serves() -> Vec<ContractName> {
         Vec::new()
+    }
+
+    /// The values of its tables by key, as in `hooks.nodes` with `timeout`. A plan and the log of a reload name the keys
+    /// that differ. Without this, they name only the section.
+    fn facts(&self) -> BTreeMap<String, Facts> {
+        BTreeMap::new()
     }
 }
 
@@ -189,14 +196,23 @@ impl Sections {
         self.0.values().map(|held| &**held)
     }
 
-    /// The tables that differ. A missing table equals an empty one.
-    pub(super) fn different(&self, other: &Self) -> impl Iterator<Item = &'static str> {
-        let tables: BTreeSet<_> = self.0.keys().chain(other.0.keys()).copied().collect();
-        tables.into_iter().filter(|table| match (self.0.get(table), other.0.get(table)) {
+    /// The tables of both.
+    pub(super) fn names(&self, other: &Self) -> BTreeSet<&'static str> {
+        self.0.keys().chain(other.0.keys()).copied().collect()
+    }
+
+    /// Whether a table differs. A missing one equals an empty one.
+    pub(super) fn differs(&self, other: &Self, table: &str) -> bool {
+        match (self.0.get(table), other.0.get(table)) {
             (Some(one), Some(other)) => !one.is_same(&**other),
             (Some(only), None) | (None, Some(only)) => !only.is_empty(),
             (None, None) => false,
-        })
+        }
+    }
+
+    /// What a section says of its values.
+    pub(super) fn facts(&self, table: &str) -> BTreeMap<String, Facts> {
+        self.0.get(table).map(|held| held.facts()).unwrap_or_default()
     }
 
     /// Whether a change of the table takes effect only when Main is started anew.
@@ -220,7 +236,7 @@ impl Clone for Sections {
 
 impl PartialEq for Sections {
     fn eq(&self, other: &Self) -> bool {
-        self.different(other).next().is_none()
+        self.names(other).into_iter().all(|table| !self.differs(other, table))
     }
 }
 
@@ -245,6 +261,7 @@ pub(super) trait Held: Any + Debug + Send + Sync {
     fn protected(&self, at: &SectionLocations) -> Vec<ProtectedDir>;
     fn granted<'c>(&'c self, at: &'c SectionLocations) -> Vec<Granted<'c>>;
     fn serves(&self) -> Vec<ContractName>;
+    fn facts(&self) -> BTreeMap<String, Facts>;
     fn nowhere(&self) -> Box<dyn AnyDebug>;
 }
 
@@ -307,6 +324,10 @@ impl<S: ConfigSection> Held for S {
 
     fn serves(&self) -> Vec<ContractName> {
         S::serves()
+    }
+
+    fn facts(&self) -> BTreeMap<String, Facts> {
+        ConfigSection::facts(self)
     }
 
     fn nowhere(&self) -> Box<dyn AnyDebug> {

@@ -222,7 +222,10 @@ fn a_change_that_needs_a_new_start_is_named_until_then() {
     let mut kept = after.beside_extensions();
     kept.keep_until_restart(&running);
     assert_eq!(kept.section::<GatewayConfig>(), running.section());
-    assert_eq!((kept.other_tables(&after), kept.tables_for_restart(&after)), (vec![], vec!["gateway"]));
+    assert_eq!(
+        (kept.other_tables(&after), kept.tables_for_restart(&after)),
+        (vec![], vec!["gateway".to_owned()])
+    );
 }
 
 #[test]

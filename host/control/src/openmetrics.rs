@@ -14,7 +14,7 @@ use axum::{
 use serde::Deserialize;
 use weir_host::{
     Control,
-    control::{DurationsSnapshot, ExtensionState, ExtensionStatus, OperationStatus},
+    control::{DurationsSnapshot, ExtensionState, ExtensionStatus, HookCount, OperationStatus},
     limits::ExtensionLimits,
     peers::{PeerStatus, Peers},
     traffic::{QueueStatus, TopicStatus},
@@ -83,6 +83,7 @@ fn text(control: &Control, peers: &Peers, topics: bool) -> String {
     operations(&mut text, control.operations());
     of_peers(&mut text, &peers.list());
     queues(&mut text, &control.queues());
+    hooks(&mut text, &control.hook_counts());
     if topics {
         of_topics(&mut text, &control.topics().topics);
     }
@@ -276,6 +277,14 @@ fn queues(text: &mut Text, all: &[QueueStatus]) {
             ("weir_queue_refused_jobs", "Jobs refused for want of room.", |of| of.refused),
         ],
     );
+}
+
+fn hooks(text: &mut Text, all: &[HookCount]) {
+    let mut runs = text.counter("weir_hook_runs", "Runs of hooks, by how they ended.");
+    for HookCount { hooks, hook, outcome, runs: count, .. } in all {
+        let labels: [Label<'_>; 3] = [("hooks", hooks), ("hook", hook), ("outcome", outcome)];
+        runs.sample(&labels, count);
+    }
 }
 
 fn of_topics(text: &mut Text, all: &[TopicStatus]) {

@@ -3,12 +3,15 @@
 mod check;
 mod section;
 
-use std::{collections::BTreeMap, fmt, ops::RangeInclusive, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, fmt, io, ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use weir_config::{ConfigErrors, Grants, Limits, Shape, TIMEOUT, extend::quote};
 use weir_names::HookDirName;
 
-use crate::ExitCodes;
+use crate::{
+    ExitCodes,
+    files::{self, MAX_HOOKS},
+};
 
 const SUFFIX: &str = "the end of a file's name, as in `.wasm`";
 
@@ -86,6 +89,16 @@ impl HookDirConfig {
     /// the hooks' directory.
     pub fn check(&self) -> Result<(), ConfigErrors> {
         ConfigErrors::none_of(check::alone(self))
+    }
+
+    /// The files of its hooks now, in their order; of more than 1000, about the first 1000 that are found.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the directory cannot be read.
+    pub fn files(&self) -> io::Result<Vec<PathBuf>> {
+        let files = files::list(&self.dir, &self.suffixes, MAX_HOOKS)?;
+        Ok(files.into_iter().map(|file| self.dir.join(file.name)).collect())
     }
 
     pub(super) fn out_of_range(&self) -> Vec<(&'static str, String)> {

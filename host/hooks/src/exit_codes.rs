@@ -54,6 +54,13 @@ impl ExitCodes {
         keys.into_iter().filter(|(_, codes)| codes.is_empty()).map(|(key, _)| (key, EXIT_CODES.to_owned()))
     }
 
+    /// The keys with their values.
+    pub(super) fn texts(&self) -> [(&'static str, String); 3] {
+        let Self { ok, error, warning } = self;
+        [("exit-codes.ok", ok), ("exit-codes.error", error), ("exit-codes.warning", warning)]
+            .map(|(key, codes)| (key, exit_codes_text(codes)))
+    }
+
     pub(super) fn read(section: &mut Section<'_, '_>) -> Self {
         let errors = section.error_count();
         let new = Self::default();

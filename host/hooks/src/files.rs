@@ -11,6 +11,9 @@ use std::{
 
 use weir_guest::{FileStamp, Loaded, Sandbox};
 
+/// Hooks that a directory may have.
+pub(super) const MAX_HOOKS: usize = 1000;
+
 #[derive(Clone, Debug)]
 pub(super) struct HookFile {
     pub(super) name: OsString,

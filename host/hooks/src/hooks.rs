@@ -17,7 +17,7 @@ use weir_guest::{AT_ONCE, Http, HttpOutlet, KeyValue, Programs, Quotas, RunsOn, 
 use weir_names::HookDirName;
 use weir_schedule::{Alarm, BlockingError, SharedShare, Turns, drive, refuse_in_async};
 
-use crate::{HookCall, HookDirConfig, HookReport, files::KnownHooks, run::Run};
+use crate::{HookCall, HookCounts, HookDirConfig, HookReport, files::KnownHooks, run::Run, told::Lines};
 
 /// Time for runs on other threads to notice the end of Main.
 const GRACE: Duration = Duration::from_secs(2);
@@ -79,6 +79,7 @@ pub(crate) struct Shared {
     /// One permit for each running command: the size of the pools.
     pub(crate) places: Semaphore,
     configured: Mutex<BTreeMap<HookDirName, HookDir>>,
+    pub(crate) counts: HookCounts,
     /// `None` once Main has ended.
     gate: Mutex<Option<Gate>>,
 }
@@ -107,6 +108,9 @@ pub struct HookDir(Arc<Dir>);
 #[derive(Debug)]
 pub(crate) struct Dir {
     pub(crate) hooks: Hooks,
+    /// `None`: a directory of the embedding program.
+    pub(crate) name: Option<HookDirName>,
+    pub(crate) lines: Lines,
     pub(crate) config: HookDirConfig,
     pub(crate) net: Arc<[NetGrant]>,
     pub(crate) outlet: HttpOutlet,
@@ -139,6 +143,7 @@ impl Hooks {
             threads: Arc::new(Semaphore::new(threads)),
             places: places(AT_ONCE),
             configured: Mutex::default(),
+            counts: HookCounts::default(),
             gate: Mutex::new(Some(Gate { _under_way: under_way, closing })),
         }));
         (hooks.clone(), Closing { hooks, _open: open, under_way: all_done })
@@ -168,7 +173,7 @@ impl Hooks {
     pub fn open(&self, config: HookDirConfig) -> Result<HookDir, HookError> {
         config.check()?;
         // No extension and no configured directory has this name, so none has its keys of a store.
-        Ok(self.dir("hooks/".to_owned(), config))
+        Ok(self.dir("hooks/".to_owned(), None, config))
     }
 
     /// Replaces the configured directories. Unchanged ones keep their compiled code. Main calls it with checked
@@ -180,16 +185,25 @@ impl Hooks {
         for (name, config) in dirs {
             let dir = match before.remove(&name) {
                 Some(dir) if dir.0.config == config => dir,
-                _ => self.dir(format!("hooks/{name}"), config),
+                _ => self.dir(format!("hooks/{name}"), Some(name.clone()), config),
             };
             configured.insert(name, dir);
         }
+        self.0.counts.keep(|name| configured.contains_key(name));
     }
 
-    fn dir(&self, owner: String, config: HookDirConfig) -> HookDir {
+    /// How often the hooks of configured directories have ended, and how.
+    #[must_use]
+    pub fn counts(&self) -> HookCounts {
+        self.0.counts.clone()
+    }
+
+    fn dir(&self, owner: String, name: Option<HookDirName>, config: HookDirConfig) -> HookDir {
         let share = Arc::new(SharedShare::new(config.limits.cpu_share));
         HookDir(Arc::new(Dir {
             hooks: self.clone(),
+            name,
+            lines: Lines::default(),
             owner,
             net: config.grants.net.clone().into(),
             outlet: HttpOutlet::new(self.0.http.clone(), &config.grants.http, &share),

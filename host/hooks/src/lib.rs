@@ -10,6 +10,7 @@ mod files;
 mod hooks;
 mod report;
 mod run;
+mod told;
 
 pub use self::{
     call::HookCall,
@@ -17,4 +18,5 @@ pub use self::{
     exit_codes::ExitCodes,
     hooks::{Closing, HookDir, HookError, Hooks},
     report::{HookOutcome, HookReport, HookRun},
+    told::{HookCount, HookCounts},
 };

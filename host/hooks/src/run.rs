@@ -16,12 +16,10 @@ use weir_names::harmless;
 
 use crate::{
     HookCall, HookDirConfig, HookError, HookOutcome, HookReport, HookRun,
-    files::{self, HookFile, KnownHooks},
+    files::{self, HookFile, KnownHooks, MAX_HOOKS},
     hooks::{Dir, Gate},
+    told,
 };
-
-/// Hooks that a directory may have.
-const MAX_HOOKS: usize = 1000;
 
 #[derive(Debug)]
 pub(super) struct Run {
@@ -55,6 +53,15 @@ impl Run {
 
     pub(super) async fn run(self, runs_on: RunsOn) -> Result<HookReport, HookError> {
         let dir = self.dir.clone();
+        let report = self.all(runs_on).await;
+        if let Err(error) = &report {
+            told::not_run(&dir.lines, dir.name.as_ref(), error);
+        }
+        report
+    }
+
+    async fn all(self, runs_on: RunsOn) -> Result<HookReport, HookError> {
+        let dir = self.dir.clone();
         let places = async { (dir.at_once.acquire().await, dir.hooks.0.places.acquire().await) };
         let _places = self.before(&runs_on, places).await?;
         let listed = {
@@ -76,6 +83,7 @@ impl Run {
             let run = self.hook(&runs_on, file, &mut dirs, written).await;
             written.0 += run.stdout.len();
             written.1 += run.stderr.len();
+            told::tell(&dir.hooks.0.counts, &dir.lines, dir.name.as_ref(), &run);
             let goes_on = run.outcome.goes_on();
             runs.push(run);
             if !goes_on {

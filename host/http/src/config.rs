@@ -1,10 +1,10 @@
 //! The table `[http]` of the operator's file.
 
-use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use weir_config::{
     ConfigError,
-    extend::{ConfigSection, Located, Location, Section, Settling},
+    extend::{ConfigSection, Facts, Located, Location, Section, Settling},
 };
 
 const CONNECTIONS: RangeInclusive<u32> = 1..=65_536;
@@ -82,5 +82,16 @@ impl ConfigSection for HttpConfig {
         let idle_timeout = weir_config::Shape::Time(IDLE_TIMEOUT);
         must_be("http.idle-timeout", !IDLE_TIMEOUT.contains(&self.idle_timeout), &idle_timeout);
         errors
+    }
+    fn facts(&self) -> BTreeMap<String, Facts> {
+        if self.is_empty() {
+            return BTreeMap::new();
+        }
+        let Self { ca_file, connections, idle_timeout } = self;
+        let mut facts = Facts::default();
+        facts.text("ca-file", ca_file.as_ref().map(|file| file.display()));
+        facts.plain("connections", Some(connections));
+        facts.time("idle-timeout", Some(*idle_timeout));
+        BTreeMap::from([(Self::TABLE.to_owned(), facts)])
     }
 }

@@ -13,6 +13,8 @@ use weir_bus::{Bus, Error, MessageId, RecordedSpans};
 use weir_config::Config;
 pub use weir_guest::BeingCompiled;
 use weir_guest::{Compilations, fuel_per_ms};
+pub use weir_hooks::HookCount;
+use weir_hooks::HookCounts;
 use weir_logs::{LogLine, Logs};
 pub use weir_metrics::DurationsSnapshot;
 use weir_names::{ExtensionId, MAIN, TraceId};
@@ -36,7 +38,7 @@ use crate::{
 };
 pub use crate::{
     contracts::DescribedContract,
-    plan::{PlannedChange, ReloadPlan, TakesEffect},
+    plan::{PlannedChange, PlannedFault, ReloadPlan, TakesEffect},
 };
 
 /// Starts, stops, reloads and inspects extensions. Cheap to clone; works on any thread.
@@ -50,6 +52,7 @@ pub struct Control {
     logs: Arc<Logs>,
     compilations: Arc<Compilations>,
     stores: Stores,
+    hooks: HookCounts,
     /// The asker that the log and the history name.
     by: Arc<str>,
     /// Closes when the worker thread has ended. Nothing is ever sent.
@@ -66,6 +69,7 @@ impl Control {
         logs: Arc<Logs>,
         compilations: Arc<Compilations>,
         stores: Stores,
+        hooks: HookCounts,
         ended: async_channel::Receiver<()>,
     ) -> Self {
         Self {
@@ -77,6 +81,7 @@ impl Control {
             logs,
             compilations,
             stores,
+            hooks,
             by: "main".into(),
             ended,
         }
@@ -116,6 +121,12 @@ impl Control {
             status.compiling = self.compilations.of(status.id.as_str());
         }
         status
+    }
+
+    /// How often the hooks of configured directories have ended, and how.
+    #[must_use]
+    pub fn hook_counts(&self) -> Vec<HookCount> {
+        self.hooks.all()
     }
 
     /// The last 100 events of an extension, oldest first.
@@ -265,11 +276,7 @@ impl Control {
         let mut audit = Audit::new(&self.by, "reload of the configuration");
         let by = self.by.clone();
         let report = self.ask(|reply| Order::Configure(config, by, reply)).await.flatten();
-        audit.end(&report, |report| {
-            let ReloadReport { added, removed, changed, failed, .. } = report;
-            let [added, removed, changed] = [added, removed, changed].map(Vec::len);
-            format!("{added} added, {removed} removed, {changed} changed, {} failed", failed.len())
-        });
+        audit.end(&report, ReloadReport::summary);
         report
     }
 

@@ -84,6 +84,9 @@ async fn run(hooks: &Hooks, roster: &Roster, request: ServedRequest) -> Answer {
     let mut call = HookCall::new().stdin(stdin).timeout(timeout);
     (call.params, call.env, call.args) = (params, env, args);
     let report = dir.run(call).await.map_err(refused)?;
+    if !report.is_success() {
+        request.note_failed(report.outcome().word());
+    }
     let limits = roster.find(&request.sender).map(|unit| unit.version().config.limits.message_size);
     answer(report, limits.unwrap_or(u64::MAX))
 }

@@ -339,6 +339,7 @@ impl Builder {
             logs,
             programs.compilations(),
             stores.clone(),
+            hooks.counts(),
             ended,
         );
         let (started_sender, started) = oneshot::channel();

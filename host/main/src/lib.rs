@@ -83,10 +83,10 @@ pub mod config {
     pub use weir_config::{
         AddressGrant, AddressRange, AddressSpace, ArtifactHash, ArtifactTextError, ComponentSource, Config,
         ConfigError, ConfigErrors, CredentialName, CredentialNameError, Difference, DirGrant, DirMode,
-        ExtensionConfig, FileLock, GrantError, Grants, GuestPath, HttpGrant, HttpMethod, HttpTarget, Limits,
-        Loader, MainConfig, NetGrant, PeerConfig, PeerSessionLimits, QueueConfig, ReloadMode, RestartConfig,
-        RestartPolicy, SecretSource, Shape, StoreGrant, SubscribeGrant, TokenHash, TokenHashError,
-        TopicConfig, Traces, TrustedKey, Validate, extend,
+        Effect, ExtensionConfig, FileLock, GrantError, Grants, GuestPath, HttpGrant, HttpMethod, HttpTarget,
+        Limits, Loader, MainConfig, NetGrant, PeerConfig, PeerSessionLimits, QueueConfig, ReloadMode,
+        RestartConfig, RestartPolicy, SecretSource, Shape, StoreGrant, SubscribeGrant, TableChange,
+        TableDifference, TokenHash, TokenHashError, TopicConfig, Traces, TrustedKey, Validate, extend,
     };
     pub use weir_names::{CpuShare, CpuShareError, Policy, QueuePolicy, RequestPolicy};
 }

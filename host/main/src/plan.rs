@@ -6,8 +6,8 @@ use std::{
 };
 
 use serde::Serialize;
-use weir_config::{ArtifactHash, Config, Difference, ExtensionConfig, ReloadMode};
-use weir_guest::{chain, component_hash};
+use weir_config::{ArtifactHash, Config, Difference, Effect, ExtensionConfig, ReloadMode, TableDifference};
+use weir_guest::{chain, component_hash, component_is_whole};
 use weir_names::ExtensionId;
 use weir_supervisor::{ControlError, ExtensionState, Roster, Unit, check_mappings, needs_restart};
 
@@ -28,11 +28,16 @@ pub struct ReloadPlan {
     /// Changed keys of `[main]`.
     pub main: Vec<Difference>,
     /// Those that take effect only when Main is restarted.
-    pub needs_restart: Vec<&'static str>,
+    pub needs_restart: Vec<String>,
     /// Other changed tables that would take effect at once, such as `queue.uploads`.
     pub tables: Vec<String>,
     /// Other changed tables that take effect only when Main is restarted, such as `gateway`.
-    pub tables_for_restart: Vec<&'static str>,
+    pub tables_for_restart: Vec<String>,
+    /// How the tables in both lists would change, key by key.
+    pub table_differences: Vec<TableDifference>,
+    /// New extensions that would not come up.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<PlannedFault>,
     /// Possible mistakes: [`Config::warnings`].
     pub warnings: Vec<String>,
 }
@@ -54,6 +59,16 @@ pub struct PlannedChange {
     pub fault: Option<String>,
     /// When the change would take effect.
     pub takes_effect: TakesEffect,
+}
+
+/// Why a new extension would not come up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct PlannedFault {
+    /// The extension.
+    pub extension: ExtensionId,
+    /// Why its component cannot be loaded, as far as that shows before compiling.
+    pub fault: String,
 }
 
 /// When a change of an extension takes effect.
@@ -100,8 +115,13 @@ fn compare(roster: &Roster, config: Config, only: Option<&str>) -> ReloadPlan {
     let running = roster.main();
     let mut plan = ReloadPlan::default();
     if only.is_none() {
-        plan.tables = roster.rest().other_tables(&config);
-        plan.tables_for_restart = roster.rest().tables_for_restart(&config);
+        plan.table_differences = roster.rest().table_differences(&config);
+        for TableDifference { table, takes_effect, .. } in &plan.table_differences {
+            match takes_effect {
+                Effect::AtOnce => plan.tables.push(table.clone()),
+                Effect::Restart => plan.tables_for_restart.push(table.clone()),
+            }
+        }
         plan.warnings = config.warnings();
         plan.main = running.differences(&config.main);
         plan.needs_restart = needs_restart(&running, &config.main);
@@ -110,37 +130,65 @@ fn compare(roster: &Roster, config: Config, only: Option<&str>) -> ReloadPlan {
     let is_asked_for = |id: &ExtensionId| only.is_none_or(|only| id.as_str() == only);
     let mut units: BTreeMap<ExtensionId, _> =
         roster.listed().into_iter().map(|unit| (unit.id().clone(), unit)).collect();
-    let mut hashes = HashMap::new();
+    let mut files = Files::default();
     for extension in extensions {
         let unit = units.remove(&extension.id);
         if !is_asked_for(&extension.id) {
             continue;
         }
         match unit {
-            Some(unit) => plan.changed.extend(change(&unit, &extension, &mut hashes)),
-            None => plan.added.push(extension.id),
+            Some(unit) => plan.changed.extend(change(&unit, &extension, &mut files)),
+            None => {
+                let fault = files.hash(&extension).and_then(|_| files.fault(&extension).map_or(Ok(()), Err));
+                if let Err(fault) = fault {
+                    plan.faults.push(PlannedFault { extension: extension.id.clone(), fault });
+                }
+                plan.added.push(extension.id);
+            }
         }
     }
     plan.removed = units.into_keys().filter(is_asked_for).collect();
     plan
 }
 
-fn change(
-    unit: &Unit,
-    config: &ExtensionConfig,
-    hashes: &mut HashMap<(PathBuf, u64), Result<ArtifactHash, String>>,
-) -> Option<PlannedChange> {
+/// What is known of components' files, so that each is read once for all extensions that have it.
+#[derive(Debug, Default)]
+struct Files {
+    hashes: HashMap<(PathBuf, u64), Result<ArtifactHash, String>>,
+    faults: HashMap<PathBuf, Option<String>>,
+}
+
+impl Files {
+    fn hash(&mut self, extension: &ExtensionConfig) -> Result<ArtifactHash, String> {
+        let hash = || component_hash(extension).map_err(|error| chain(&error));
+        match extension.component.path() {
+            Some(path) => {
+                let key = (path.to_owned(), extension.limits.file_size);
+                self.hashes.entry(key).or_insert_with(hash).clone()
+            }
+            None => hash(),
+        }
+    }
+
+    /// What is wrong with a file that can be read. Compiles nothing, and looks into no section.
+    fn fault(&mut self, extension: &ExtensionConfig) -> Option<String> {
+        let look = || component_is_whole(extension).err().map(|error| chain(&error));
+        match extension.component.path() {
+            Some(path) => self.faults.entry(path.to_owned()).or_insert_with(look).clone(),
+            None => look(),
+        }
+    }
+}
+
+fn change(unit: &Unit, config: &ExtensionConfig, files: &mut Files) -> Option<PlannedChange> {
     let version = unit.version();
     let before = &version.config;
     let keys = before.differences(config);
-    let hash = || component_hash(config).map_err(|error| chain(&error));
-    let hash = match config.component.path() {
-        Some(path) => hashes.entry((path.to_owned(), config.limits.file_size)).or_insert_with(hash).clone(),
-        None => hash(),
-    };
+    let hash = files.hash(config);
     let loaded = version.program().map(|loaded| loaded.program.hash);
     let (component, fault) = match hash {
-        Ok(hash) => (loaded.filter(|loaded| *loaded != hash).map(|_| hash.to_string()), None),
+        Ok(hash) if loaded.is_none_or(|loaded| loaded == hash) => (None, None),
+        Ok(hash) => (Some(hash.to_string()), files.fault(config)),
         // An extension that does not run loads its component when it starts.
         Err(fault) => (None, loaded.map(|_| fault)),
     };

@@ -39,6 +39,13 @@ impl ServedRequest {
         self.waiter.span().map(|span| *span.context())
     }
 
+    /// Its span, if it is recorded, ends with this outcome: the answer is a value that tells of a failure.
+    pub(crate) fn note_failed(&self, outcome: &'static str) {
+        if let Some(span) = self.waiter.span() {
+            span.note_failed(outcome);
+        }
+    }
+
     /// Time left for the answer.
     #[must_use]
     pub fn remaining(&self) -> Duration {

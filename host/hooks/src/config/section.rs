@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weir_config::{
     ConfigError, HOOKS_CONTRACT, InHooks, LIMIT_KEYS, TIMEOUT, bytes,
     extend::{
-        ConfigSection, GrantLocations, Granted, Judged, LimitChanges, Located, Location, MemoryUse,
+        ConfigSection, Facts, GrantLocations, Granted, Judged, LimitChanges, Located, Location, MemoryUse,
         ProtectedDir, Section, Settling,
     },
 };
@@ -107,6 +107,28 @@ impl ConfigSection for HooksConfig {
     fn serves() -> Vec<ContractName> {
         HOOKS_CONTRACT.parse().into_iter().collect()
     }
+
+    fn facts(&self) -> BTreeMap<String, Facts> {
+        self.0.iter().map(|(name, config)| (format!("hooks.{name}"), facts(config))).collect()
+    }
+}
+
+fn facts(config: &HookDirConfig) -> Facts {
+    let HookDirConfig { dir, suffixes, limits, grants, timeout, total_timeout, output, at_once, exit_codes } =
+        config;
+    let mut facts = Facts::default();
+    facts.text("dir", Some(dir.display()));
+    facts.texts("suffixes", suffixes);
+    facts.limits(limits, |key| matches!(key.in_hooks, InHooks::Allowed));
+    facts.grants(grants);
+    facts.time("timeout", Some(*timeout));
+    facts.time("total-timeout", Some(*total_timeout));
+    facts.size("output", Some(*output));
+    facts.plain("at-once", Some(at_once));
+    for (key, codes) in exit_codes.texts() {
+        facts.text(key, Some(codes));
+    }
+    facts
 }
 
 /// `None` after reporting a missing directory or a faulty name.

@@ -335,7 +335,7 @@ async fn a_configuration_applies_what_changed_and_nothing_else() {
     let mut exchanged = names(&report.changed);
     exchanged.sort();
     assert_eq!((exchanged, report.failed), (vec!["a".to_owned(), "other".into()], vec![]));
-    assert_eq!(report.needs_restart, ["cache-dir", "cache-size", "trusted-keys", "blocking-threads"]);
+    assert_eq!(report.needs_restart, ["blocking-threads", "cache-dir", "cache-size", "trusted-keys"]);
     assert_ne!(hash(&main), old_hash);
 
     let listed: Vec<_> = control.extensions().into_iter().map(|e| (e.id.to_string(), e.restarts)).collect();

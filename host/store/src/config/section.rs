@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use weir_config::{
     ConfigError, STORE_CONTRACT, bytes,
-    extend::{ConfigSection, ERRORS_MAX, Judged, Located, Location, MemoryUse, Section, Settling, nearest},
+    extend::{
+        ConfigSection, ERRORS_MAX, Facts, Judged, Located, Location, MemoryUse, Section, Settling, nearest,
+    },
 };
 use weir_names::{ContractName, StoreName};
 
@@ -86,6 +88,23 @@ impl ConfigSection for StoresConfig {
     fn serves() -> Vec<ContractName> {
         STORE_CONTRACT.parse().into_iter().collect()
     }
+
+    fn facts(&self) -> BTreeMap<String, Facts> {
+        self.0.iter().map(|(name, config)| (format!("store.{name}"), facts(config))).collect()
+    }
+}
+
+fn facts(config: &StoreConfig) -> Facts {
+    let StoreConfig { bytes, keys, value_size, cache, durable_within, shared, events } = config;
+    let mut facts = Facts::default();
+    facts.size("bytes", Some(*bytes));
+    facts.plain("keys", Some(keys));
+    facts.size("value-size", Some(*value_size));
+    facts.size("cache", Some(*cache));
+    facts.time("durable-within", *durable_within);
+    facts.plain("shared", Some(shared));
+    facts.plain("events", Some(events));
+    facts
 }
 
 /// `None` after reporting a faulty name.

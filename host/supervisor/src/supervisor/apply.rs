@@ -1,11 +1,13 @@
 //! The reload of the whole configuration: stops removed extensions, starts new ones, replaces changed ones, and
 //! leaves the rest alone.
 
+mod summary;
+
 use std::{collections::BTreeSet, sync::Arc};
 
 use serde::Serialize;
 use weir_bus::Phase;
-use weir_config::{Config, ConfigErrors, ExtensionConfig, MainConfig};
+use weir_config::{Config, ConfigErrors, Effect, ExtensionConfig, MainConfig, TableDifference};
 use weir_names::ExtensionId;
 
 use super::{
@@ -37,9 +39,11 @@ pub struct ReloadReport {
     /// Possible mistakes: [`Config::warnings`].
     pub warnings: Vec<String>,
     /// Changed keys of `[main]` that take effect when Main is restarted.
-    pub needs_restart: Vec<&'static str>,
+    pub needs_restart: Vec<String>,
     /// Changed tables beside Main and the extensions that take effect when Main is restarted, as in `gateway`.
-    pub tables_for_restart: Vec<&'static str>,
+    pub tables_for_restart: Vec<String>,
+    /// What changed of `[main]`, of extensions and of other tables, key by key. Extensions in `failed` are as they were.
+    pub differences: Vec<TableDifference>,
 }
 
 /// An extension that did not come up as configured now.
@@ -157,10 +161,16 @@ impl Supervisor {
         let Some(mut applying) = self.applying.take() else { return };
         let before = self.roster.main();
         let running = self.roster.rest();
-        applying.report.tables = running.other_tables(&config);
-        applying.report.tables_for_restart = running.tables_for_restart(&config);
         applying.report.warnings = config.warnings();
         applying.report.needs_restart = needs_restart(&before, &config.main);
+        let tables = running.table_differences(&config);
+        let of = |effect: Effect| {
+            tables.iter().filter(move |it| it.takes_effect == effect).map(|it| it.table.clone())
+        };
+        applying.report.tables = of(Effect::AtOnce).collect();
+        applying.report.tables_for_restart = of(Effect::Restart).collect();
+        applying.report.differences = before.table_differences(&config.main);
+        applying.report.differences.extend(tables);
         configure_traffic(&self.bus, queues_on_the_bus(&config), config.retained());
         for Reconfigure(hand_over) in &self.sections {
             hand_over(&config);
@@ -169,8 +179,7 @@ impl Supervisor {
         rest.keep_until_restart(&running);
         let (main, extensions) = config.into_parts();
         let mut kept = (*before).clone();
-        (kept.memory_budget, kept.plugin_dir) = (main.memory_budget, main.plugin_dir);
-        (kept.trace_one_in, kept.trace_spans) = (main.trace_one_in, main.trace_spans);
+        kept.apply(&main);
         configure_traces(&self.bus, &kept);
         let main = Arc::new(kept);
         let (mut listed, mut new) = (Vec::new(), Vec::new());
@@ -180,6 +189,9 @@ impl Supervisor {
             let was_listed = known.and_then(|index| self.slots.get(index)).is_some_and(|slot| slot.is_listed);
             let index = match known {
                 Some(index) if was_listed => {
+                    let running = self.slots.get(index).map(|slot| slot.unit.version().config.clone());
+                    let difference = running.and_then(|running| running.table_difference(&extension));
+                    applying.report.differences.extend(difference);
                     applying.kept.push((index, extension));
                     index
                 }
@@ -414,16 +426,7 @@ impl Supervisor {
 
 /// Changed keys that a running Main cannot change.
 #[must_use]
-pub fn needs_restart(before: &MainConfig, after: &MainConfig) -> Vec<&'static str> {
-    let differs = [
-        ("control-socket", before.control_socket != after.control_socket),
-        ("peer-socket", before.peer_socket != after.peer_socket),
-        ("cache-dir", before.cache_dir != after.cache_dir),
-        ("cache-size", before.cache_size != after.cache_size),
-        ("trusted-keys", before.trusted_keys != after.trusted_keys),
-        ("address-space", before.address_space != after.address_space),
-        ("request-timeout", before.request_timeout != after.request_timeout),
-        ("blocking-threads", before.blocking_threads != after.blocking_threads),
-    ];
-    differs.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
+pub fn needs_restart(before: &MainConfig, after: &MainConfig) -> Vec<String> {
+    let later = before.table_differences(after).into_iter().filter(|it| it.takes_effect == Effect::Restart);
+    later.flat_map(|it| it.keys).map(|difference| difference.key).collect()
 }

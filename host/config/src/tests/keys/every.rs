@@ -30,6 +30,46 @@ fn every_key_changes_the_configuration() {
     }
 }
 
+#[test]
+fn every_key_that_a_reload_finds_changed_is_named() {
+    for key in keys() {
+        // A reload refuses contracts that the program does not serve.
+        let Some(value) = valid(&key).filter(|_| key.path != "main.serves") else {
+            continue;
+        };
+        let (_, name) = split(&key.path);
+        let with = parse(&document(&key.path, name, &value)).unwrap();
+        let without = parse(&document(&key.path, "", "")).unwrap();
+        for differences in [without.differences(&with), with.differences(&without)] {
+            assert!(!differences.is_empty(), "{}", key.path);
+            let named = differences.iter().flat_map(|table| {
+                let root = table.table.split('.').next().unwrap();
+                table.keys.iter().map(move |key| format!("{root}.{}", key.key))
+            });
+            let expected = named_as(&key.path);
+            let is_it = |named: String| {
+                named == expected
+                    || named.starts_with(&format!("{expected}."))
+                    || expected.starts_with(&format!("{named}."))
+            };
+            // These add and remove extensions, and change what extensions inherit.
+            let is_indirect = ["include", "extension.id", "extension.instances", "limits.NAME.inherits"]
+                .contains(&&*key.path);
+            assert!(is_indirect || named.clone().any(is_it), "{}: {:?}", key.path, named.collect::<Vec<_>>());
+        }
+        assert!(with.differences(&with).is_empty(), "{}", key.path);
+    }
+}
+
+/// The key as a difference names it, as far as the operator has not chosen it. Limits of a class show in the
+/// extensions that have it.
+fn named_as(path: &str) -> String {
+    let (root, rest) = path.split_once('.').unwrap_or((path, ""));
+    let rest = rest.strip_prefix("NAME.").unwrap_or(rest);
+    let rest = rest.split(".NAME").next().unwrap();
+    if root == "limits" { format!("extension.limits.{rest}") } else { format!("{root}.{rest}") }
+}
+
 /// The errors of all these values of each key.
 pub(super) fn report<V: AsRef<str>>(values: impl Fn(&KnownKey) -> Vec<V>) -> String {
     let mut report = String::new();
