@@ -1,6 +1,12 @@
 //! `weir check`.
 
+#[cfg(feature = "gateway")]
+mod aliases;
 mod contracts;
+mod dirs;
+mod hooks;
+mod inspected;
+mod needs;
 
 use serde_json::json;
 use weir_host::{
@@ -10,6 +16,7 @@ use weir_host::{
     host::{TooFewMappings, check_mappings},
 };
 
+use self::inspected::Inspected;
 use crate::{
     args::CheckArgs,
     compilation::compilation,
@@ -26,14 +33,26 @@ pub(crate) fn check(args: &CheckArgs) -> anyhow::Result<()> {
         Err(errors) => return Err(errors.into()),
     };
     let mut warnings = warnings(&config, check_mappings(&config));
-    let components = Components::check(&config);
-    warnings.extend(contracts::warnings(&config));
-    if args.json {
-        report_components(&config, &components, &warnings)?;
-    } else {
-        print_components(&config, &components, &warnings)?;
+    let mut inspected = Inspected::default();
+    let components = Components::check(&config, &mut inspected);
+    warnings.extend(contracts::warnings(&config, &mut inspected));
+    for extension in &config.extensions {
+        let found = extension.component.path().and_then(|path| inspected.of(path));
+        warnings.extend(found.iter().flat_map(|found| needs::warnings(extension, found)));
     }
-    if components.failures() == 0 { Ok(()) } else { Err(Said.into()) }
+    #[cfg(feature = "gateway")]
+    warnings.extend(aliases::warnings(&config, &mut inspected));
+    let mut errors = Vec::new();
+    for (faults, more) in [dirs::check(&config), hooks::check(&config)] {
+        errors.extend(faults);
+        warnings.extend(more);
+    }
+    if args.json {
+        report_components(&config, &components, &errors, &warnings)?;
+    } else {
+        print_components(&config, &components, &errors, &warnings)?;
+    }
+    if errors.is_empty() && components.failures() == 0 { Ok(()) } else { Err(Said.into()) }
 }
 
 /// Problems that are no errors. Too few mappings are one: the file may be for another machine.
@@ -58,8 +77,8 @@ fn warnings(config: &Config, mappings: Result<(), TooFewMappings>) -> Vec<String
 struct Components(Vec<Option<ConfigError>>);
 
 impl Components {
-    /// Checks each component once per set of compile limits.
-    fn check(config: &Config) -> Self {
+    /// Checks each component once per set of compile limits, and then what each extension cannot do without.
+    fn check<'c>(config: &'c Config, inspected: &mut Inspected<'c>) -> Self {
         let mut faults: Vec<Option<(bool, String)>> = Vec::new();
         let compilation = compilation();
         let is_same = |a: &ExtensionConfig, b: &ExtensionConfig| {
@@ -74,6 +93,12 @@ impl Components {
                 Some((matches!(error.fault, LoadFault::Pinned(_)), chain(&error.into())))
             });
             faults.push(fault);
+        }
+        for (extension, fault) in config.extensions.iter().zip(&mut faults) {
+            if fault.is_none() {
+                let found = extension.component.path().and_then(|path| inspected.of(path));
+                *fault = found.and_then(|found| needs::fault(extension, &found)).map(|text| (false, text));
+            }
         }
         let placed = |(index, fault): (usize, Option<(bool, String)>)| {
             let ((pinned, message), id) = (fault?, &config.extensions.get(index)?.id);
@@ -94,7 +119,12 @@ impl Components {
     }
 }
 
-fn print_components(config: &Config, components: &Components, warnings: &[String]) -> anyhow::Result<()> {
+fn print_components(
+    config: &Config,
+    components: &Components,
+    errors: &[ConfigError],
+    warnings: &[String],
+) -> anyhow::Result<()> {
     for warning in warnings {
         output::complain(&format!("warning: {}", printable(warning)));
     }
@@ -107,13 +137,21 @@ fn print_components(config: &Config, components: &Components, warnings: &[String
             Some(error) => output::complain(&format!("error: {error}")),
         }
     }
-    if config.extensions.is_empty() {
+    for error in errors {
+        output::complain(&format!("error: {}", printable(&error.to_string())));
+    }
+    if config.extensions.is_empty() && errors.is_empty() {
         output::line("ok, and without extensions")?;
     }
     Ok(())
 }
 
-fn report_components(config: &Config, components: &Components, warnings: &[String]) -> anyhow::Result<()> {
+fn report_components(
+    config: &Config,
+    components: &Components,
+    errors: &[ConfigError],
+    warnings: &[String],
+) -> anyhow::Result<()> {
     let extensions: Vec<_> = components
         .of(config)
         .map(|(extension, error)| {
@@ -124,8 +162,9 @@ fn report_components(config: &Config, components: &Components, warnings: &[Strin
     let absent: Vec<_> = config.absent_paths().iter().map(error_json).collect();
     let warnings: Vec<_> =
         warnings.iter().map(|warning| json!({ "message": warning })).chain(absent).collect();
-    let ok = components.failures() == 0;
-    output::json(&json!({ "ok": ok, "errors": [], "warnings": warnings, "extensions": extensions }))
+    let ok = errors.is_empty() && components.failures() == 0;
+    let errors: Vec<_> = errors.iter().map(error_json).collect();
+    output::json(&json!({ "ok": ok, "errors": errors, "warnings": warnings, "extensions": extensions }))
 }
 
 fn report_errors(errors: &ConfigErrors) -> anyhow::Result<()> {

@@ -6,6 +6,8 @@ mod command_line {
     mod artifacts;
     mod author;
     mod bodies;
+    #[cfg(all(feature = "compiler", feature = "gateway", feature = "http", feature = "store"))]
+    mod checking;
     mod compiling;
     mod completion;
     mod contracts;

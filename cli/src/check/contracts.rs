@@ -1,34 +1,34 @@
 //! What extensions call, and what the extensions that serve it in the same configuration describe.
 
-use std::{collections::HashMap, path::Path, rc::Rc};
+use std::rc::Rc;
 
 use weir_host::{
     Config, ExtensionConfig,
+    component::Inspection,
     openrpc::{Document, Role, needs},
 };
+
+use super::inspected::Inspected;
 
 /// Warnings of one caller about one contract.
 const MAX_SHOWN: usize = 8;
 
 /// What is called otherwise than it is described. A component that cannot be read has an error of its own.
-pub(super) fn warnings(config: &Config) -> Vec<String> {
-    let mut read: HashMap<&Path, Rc<[Document]>> = HashMap::new();
-    let mut described: Vec<(&ExtensionConfig, Rc<[Document]>)> = Vec::new();
+pub(super) fn warnings<'c>(config: &'c Config, inspected: &mut Inspected<'c>) -> Vec<String> {
+    let mut described: Vec<(&ExtensionConfig, Rc<Inspection>)> = Vec::new();
     for extension in &config.extensions {
-        if let Some(path) = extension.component.path() {
-            let documents = read.entry(path).or_insert_with(|| documents(path)).clone();
-            described.push((extension, documents));
-        }
+        let found = extension.component.path().and_then(|path| inspected.of(path));
+        described.extend(found.map(|found| (extension, found)));
     }
     let mut warnings = Vec::new();
-    for (caller, documents) in &described {
-        for expected in documents.iter().filter(|document| document.role == Role::Caller) {
-            let provider = described.iter().find_map(|(provider, documents)| {
+    for (caller, found) in &described {
+        for expected in found.contracts.iter().filter(|document| document.role == Role::Caller) {
+            let provider = described.iter().find_map(|(provider, found)| {
                 let is_it = |document: &&Document| {
                     document.role == Role::Provider && document.contract == expected.contract
                 };
                 let serves = provider.fulfills.contains(&expected.contract);
-                documents.iter().find(is_it).filter(|_| serves).map(|document| (provider, document))
+                found.contracts.iter().find(is_it).filter(|_| serves).map(|document| (provider, document))
             });
             if let Some((provider, served)) = provider {
                 warnings.extend(of_pair(caller, expected, provider, served));
@@ -36,10 +36,6 @@ pub(super) fn warnings(config: &Config) -> Vec<String> {
         }
     }
     warnings
-}
-
-fn documents(path: &Path) -> Rc<[Document]> {
-    weir_host::component::inspect(path).map(|found| found.contracts).unwrap_or_default().into()
 }
 
 fn of_pair(

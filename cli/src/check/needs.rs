@@ -1,0 +1,96 @@
+//! What extensions need by their authors' account and by their imports, and what the file grants them.
+
+use std::{collections::BTreeSet, fmt::Display};
+
+use weir_host::{
+    ExtensionConfig,
+    component::{Inspection, Manifest, Needs},
+    config::{DirMode, Grants, extend::listed},
+    names::ContractName,
+};
+
+/// What it cannot do without by its author's account, and may not call.
+pub(super) fn fault(extension: &ExtensionConfig, found: &Inspection) -> Option<String> {
+    let required = &found.manifest.as_ref()?.requires;
+    let is_granted =
+        |contract: &ContractName| extension.requires.contains(contract) || extension.wants.contains(contract);
+    let missing: Vec<_> = required.iter().filter(|contract| !is_granted(contract)).collect();
+    (!missing.is_empty()).then(|| {
+        let missing = listed(missing.iter().map(|contract| contract.as_str()), " and ");
+        format!(
+            "by its manifest it cannot do without {missing}, and may not call that: add it to `requires` or `wants`"
+        )
+    })
+}
+
+/// What it may do without, and is not granted.
+pub(super) fn warnings(extension: &ExtensionConfig, found: &Inspection) -> Vec<String> {
+    let mut missing =
+        found.manifest.as_ref().map(|manifest| of_channels(extension, manifest)).unwrap_or_default();
+    if let Some(manifest) = &found.manifest {
+        missing.extend(of_grants(&extension.grants, &manifest.grants));
+    }
+    let missing = missing.into_iter().map(|(does, names, key)| {
+        let names = listed(names, ", ");
+        format!("by its manifest it {does} {names}, which its `{key}` does not have")
+    });
+    let id = &extension.id;
+    missing.chain(of_imports(&extension.grants, found)).map(|text| format!("`{id}`: {text}")).collect()
+}
+
+/// Interfaces that reach nothing without a grant.
+pub(super) fn of_imports(grants: &Grants, found: &Inspection) -> impl Iterator<Item = String> {
+    let imports = |start: &str| found.imports.iter().any(|name| name.starts_with(start));
+    let http = imports("wasi:http/outgoing-handler@") && grants.http.is_empty();
+    let stores = imports("wasi:keyvalue/") && grants.stores.is_empty();
+    let missing = [
+        http.then(|| {
+            "it imports `wasi:http` and has no `grants.http`: all its requests are refused".to_owned()
+        }),
+        stores.then(|| {
+            "it imports `wasi:keyvalue` and has no `grants.stores`: it can open no store".to_owned()
+        }),
+    ];
+    missing.into_iter().flatten()
+}
+
+/// What the extension does, the names, and the key that lacks them.
+type Missing = (&'static str, BTreeSet<String>, &'static str);
+
+fn of_channels(extension: &ExtensionConfig, manifest: &Manifest) -> Vec<Missing> {
+    let Manifest { fulfills, wants, publishes, subscribes, puts, takes, .. } = manifest;
+    let calls = |contract: &_| extension.requires.contains(contract) || extension.wants.contains(contract);
+    let publishes = without(publishes, |topic| extension.publishes.iter().any(|grant| grant.covers(topic)));
+    let hears = |topic: &_| extension.subscribes.iter().any(|grant| grant.topic.covers(topic));
+    existing([
+        ("serves", without(fulfills, |contract| extension.fulfills.contains(contract)), "fulfills"),
+        ("calls", without(wants, calls), "wants"),
+        ("publishes", publishes, "publishes"),
+        ("subscribes to", without(subscribes, hears), "subscribes"),
+        ("puts jobs into", without(puts, |queue| extension.puts.contains(queue)), "puts"),
+        ("takes jobs of", without(takes, |queue| extension.takes.contains(queue)), "takes"),
+    ])
+}
+
+fn of_grants(grants: &Grants, needs: &Needs) -> Vec<Missing> {
+    let Needs { dirs, env, net, .. } = needs;
+    let granted = |guest: &str| grants.dirs.iter().find(|grant| grant.guest.as_str() == guest);
+    let opened = dirs.iter().filter(|dir| granted(&dir.guest).is_none());
+    let writes = |guest: &str| granted(guest).is_none_or(|grant| grant.mode == DirMode::Rw);
+    let written = dirs.iter().filter(|dir| dir.mode == "rw" && !writes(&dir.guest));
+    let connects = |address: &String| grants.net.iter().any(|grant| grant.to_string() == *address);
+    existing([
+        ("opens", opened.map(|dir| dir.guest.clone()).collect(), "grants.dirs"),
+        ("writes to", written.map(|dir| dir.guest.clone()).collect(), "grants.dirs` with the mode `rw"),
+        ("reads the variables", without(env, |name| grants.env.contains_key(name)), "grants.env"),
+        ("connects to", without(net, connects), "grants.net"),
+    ])
+}
+
+fn without<T: Display>(names: &[T], is_granted: impl Fn(&T) -> bool) -> BTreeSet<String> {
+    names.iter().filter(|name| !is_granted(name)).map(ToString::to_string).collect()
+}
+
+fn existing<const N: usize>(missing: [Missing; N]) -> Vec<Missing> {
+    missing.into_iter().filter(|(_, names, _)| !names.is_empty()).collect()
+}
