@@ -2,11 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::{collections::BTreeSet, fs, path::Path, process::Command};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use serde_json::Value;
 use weir_gateway::GatewayConfig;
-use weir_host::config::Loader;
+use weir_host::config::{Loader, Shape};
 
 fn loader() -> Loader {
     weir_host::loader().section::<GatewayConfig>()
@@ -44,6 +49,37 @@ fn the_manual_has_no_key_that_is_not_one() {
 }
 
 #[test]
+fn every_key_of_http_and_of_stores_that_a_reload_finds_changed_is_named() {
+    let mut seen = 0;
+    for key in loader().keys() {
+        let (table, name) = key.path.rsplit_once('.').unwrap_or_default();
+        let header = match table {
+            "http" => "[http]",
+            "store.NAME" => "[store.kept]",
+            _ => continue,
+        };
+        let value = match key.shape {
+            Shape::Flag => "true",
+            Shape::Count(_) => "7",
+            Shape::Size(_) => "'1536 KiB'",
+            Shape::Time(_) => "'77s'",
+            Shape::Text(_) => "'z'",
+            other => panic!("{other}"),
+        };
+        let parse = |entry: &str| {
+            let text = format!("[main]\ndata-dir = 'data'\n{header}\n{entry}");
+            loader().parse(&text, "weir.toml", "/etc/weir".as_ref()).unwrap()
+        };
+        let differences = parse("").differences(&parse(&format!("{name} = {value}")));
+        let [difference] = &differences[..] else { panic!("{}: {differences:?}", key.path) };
+        assert_eq!(difference.table, header.trim_matches(['[', ']']));
+        assert!(difference.keys.iter().any(|key| key.key == name), "{}: {differences:?}", key.path);
+        seen += 1;
+    }
+    assert!(seen >= 10, "{seen}");
+}
+
+#[test]
 fn the_schema_has_every_key_of_the_manual_in_the_manuals_words() {
     let output = Command::new(env!("CARGO_BIN_EXE_weir")).arg("schema").output().unwrap();
     let schema: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -71,13 +107,9 @@ fn at<'s>(schema: &'s Value, path: &str) -> &'s Value {
 #[test]
 fn every_configuration_that_a_page_shows_can_be_read() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut pages = vec![root.join("README.md")];
-    for folder in ["docs", "docs/decisions"] {
-        pages.extend(fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path()));
-    }
     let mut read = 0;
-    for page in pages.iter().filter(|page| page.extension().is_some_and(|end| end == "md")) {
-        let blocks = toml_blocks(&fs::read_to_string(page).unwrap());
+    for page in pages() {
+        let blocks = toml_blocks(&fs::read_to_string(&page).unwrap());
         for text in blocks.iter().filter_map(|block| configuration(block)) {
             if let Err(errors) = loader().parse(&text, "weir.toml", &root) {
                 panic!("{}:\n{errors}\n{text}", page.display());
@@ -86,6 +118,44 @@ fn every_configuration_that_a_page_shows_can_be_read() {
         }
     }
     assert!(read > 10, "only {read} blocks are configurations");
+}
+
+#[test]
+fn every_verb_and_table_that_a_page_names_is_in_this_build() {
+    let weir = |args: &[&str]| Command::new(env!("CARGO_BIN_EXE_weir")).args(args).output().unwrap();
+    let mut verbs = BTreeSet::new();
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for start in ["`weir ", "$ weir "] {
+            let named = text.split(start).skip(1).map(|rest| {
+                rest.chars().take_while(|it| it.is_ascii_lowercase() || *it == '-').collect::<String>()
+            });
+            verbs.extend(named.filter(|verb| !verb.is_empty() && !verb.starts_with('-')));
+        }
+    }
+    assert!(verbs.len() > 30 && verbs.contains("otlp"), "{verbs:?}");
+    for verb in verbs {
+        let output = weir(&["help", &verb]);
+        assert!(output.status.success() || verb == "help", "{verb}: {output:?}");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("weir.toml");
+    let tables = "[main]\ndata-dir = 'data'\n[store.kept]\n[http]\n[gateway]\nlisten = ['0.0.0.0:7410']\n\
+                  tls = { certificate = 'a.pem', key = 'b.pem' }\n";
+    fs::write(&file, tables).unwrap();
+    let checked = weir(&["check", file.to_str().unwrap()]);
+    assert!(checked.status.success(), "{checked:?}");
+}
+
+/// The pages for users.
+fn pages() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut pages = vec![root.join("README.md")];
+    for folder in ["docs", "docs/decisions"] {
+        pages.extend(fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path()));
+    }
+    pages.retain(|page| page.extension().is_some_and(|end| end == "md"));
+    pages
 }
 
 /// The fenced TOML of a page, without the indentation of a list.

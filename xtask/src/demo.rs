@@ -5,10 +5,7 @@ pub(crate) mod fleet;
 mod idle;
 pub(crate) mod weir;
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::Path};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -21,18 +18,9 @@ use crate::{guests, run::target_dir};
 
 /// Runs the demo until Ctrl-C. With `check`, ends after comparing the answers with this machine.
 pub(crate) fn demo(check: bool) -> Result<()> {
-    show(check, weir::build_for_demo)
-}
-
-/// With the command as the other tests build it, so that nothing is built twice.
-pub(crate) fn check() -> Result<()> {
-    show(true, weir::build)
-}
-
-fn show(check: bool, build: fn() -> Result<PathBuf>) -> Result<()> {
     println!("Building the extensions and the `weir` command …");
     guests::plugins()?;
-    let weir = build()?;
+    let weir = weir::build()?;
     clear_storage()?;
     // Another program may have the ports that the documentation shows.
     let app = App::start(&weir, if check { Ports::Free } else { Ports::Shown })?;

@@ -5,16 +5,13 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::{
-    demo::{
-        fleet::{self, Programs},
-        weir,
-    },
+    demo::fleet::{self, Programs},
     nats,
     run::{cargo, run},
 };
 
 pub(crate) fn check() -> Result<Vec<String>> {
-    let mut programs = Programs::build(weir::build_with_bridge)?;
+    let mut programs = Programs::build()?;
     let mut skipped = Vec::new();
     match nats::command() {
         Ok(command) => programs.nats = Some(command),

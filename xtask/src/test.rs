@@ -61,7 +61,7 @@ const STEPS: [Step; 17] = [
     Step { needs: Some(&C_FOR_WASM), ..step("conformance-in-c", || conformance::test("c", false, None)) },
     Step { needs: Some(&C_FOR_WASM), ..step("hooks-in-c-and-go", hooks::check) },
     step("first-extension", first_extension::check),
-    step("demo", demo::check),
+    step("demo", || demo::demo(true)),
     step("benches", bench::check),
     Step { needs: Some(&VALGRIND), ..step("instructions", || instructions::instructions(false)) },
 ];

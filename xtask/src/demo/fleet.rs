@@ -47,12 +47,12 @@ pub(crate) struct Programs {
 
 impl Programs {
     /// Builds what the environment does not name.
-    pub(crate) fn build(build: fn() -> Result<[PathBuf; 2]>) -> Result<Self> {
+    pub(crate) fn build() -> Result<Self> {
         let named = |variable: &str| env::var_os(variable).map(fs::canonicalize).transpose();
         let plugins = named("WEIR_PLUGINS")?.map_or_else(guests::plugins, Ok)?;
         let (weir, bridge) = match (named("WEIR_COMMAND")?, named("WEIR_NATS_COMMAND")?) {
             (Some(weir), Some(bridge)) => (weir, bridge),
-            _ => build()?.into(),
+            _ => weir::build_with_bridge()?.into(),
         };
         Ok(Self { weir, bridge, server: nats::server()?, plugins, nats: None })
     }
@@ -61,7 +61,7 @@ impl Programs {
 /// Runs the commands until Ctrl-C. With `check`, ends once both machines say what they should.
 pub(crate) fn fleet(check: bool) -> Result<()> {
     println!("Building the extensions, `weir`, `weir-nats` and `nats-server` …");
-    let programs = Programs::build(if check { weir::build_with_bridge } else { weir::build_fleet_for_demo })?;
+    let programs = Programs::build()?;
     show(&programs, check)
 }
 

@@ -16,8 +16,9 @@ const UP_WITHIN: Duration = Duration::from_secs(120);
 
 const DOWN_WITHIN: Duration = Duration::from_secs(30);
 
-/// Builds a program, to be named, as the tests of the workspace have it. With the smallest of these tests: else features
-/// that only tests need are left out, and wasmtime is built a second time.
+/// Builds a program, to be named, as the tests of the workspace have it: with all that the pages name. With the smallest
+/// of these tests: else features that only tests need are left out, and wasmtime is built a second time. That test looks
+/// for the verbs and tables of the pages in what this leaves in `target/debug`.
 pub(crate) const AS_TESTED: [&str; 4] = ["build", "--workspace", "--test", "manual"];
 
 /// Builds the command as the tests of the workspace have it, and returns its path.
@@ -25,24 +26,9 @@ pub(crate) fn build() -> Result<PathBuf> {
     build_with(&AS_TESTED, &["--bin", "weir"])
 }
 
-/// Builds the command with code for this processor only, which is much faster.
-pub(super) fn build_for_demo() -> Result<PathBuf> {
-    build_with(
-        &["build", "--package", "weir"],
-        &["--no-default-features", "--features", "compiler,gateway,store"],
-    )
-}
-
 /// As [`build`], with the bridge.
 pub(crate) fn build_with_bridge() -> Result<[PathBuf; 2]> {
     let weir = build_with(&AS_TESTED, &["--bin", "weir", "--bin", "weir-nats"])?;
-    Ok([weir.clone(), weir.with_file_name("weir-nats")])
-}
-
-/// As [`build_for_demo`], with the bridge.
-pub(super) fn build_fleet_for_demo() -> Result<[PathBuf; 2]> {
-    let weir = build_for_demo()?;
-    run(&mut cargo(["build", "--package", "weir-nats"])?)?;
     Ok([weir.clone(), weir.with_file_name("weir-nats")])
 }
 
