@@ -13,6 +13,7 @@ mod private_main;
 mod project;
 mod python;
 mod section;
+mod sources;
 mod test;
 mod watch;
 

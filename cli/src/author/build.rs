@@ -48,23 +48,27 @@ pub(super) struct Descriptions {
 
 /// Builds the project and describes its component. The tools write to stderr.
 pub(super) async fn run(project: &Project, named: &Descriptions) -> anyhow::Result<()> {
-    for mut command in commands(project)? {
+    // Before anything is written.
+    let component = match project.tools {
+        Tools::Python | Tools::Go => project.own_component()?,
+        Tools::Cargo | Tools::Npm | Tools::None => None,
+    };
+    for mut command in commands(project, component)? {
         let shown = command.get_program().to_string_lossy().into_owned();
         let status = Group::spawn(command.stdout(to_stderr()?))?.wait().await?;
         ensure!(status.success(), "the build failed: `{shown}`: {status}");
     }
-    if let (Tools::Go, [component]) = (project.tools, &project.components()[..]) {
+    if let (Tools::Go, Some(component)) = (project.tools, component) {
         go::encode(project, component)?;
     }
     let sections = named.or_found(project)?.sections(|path| project.shown(path))?;
     if sections.is_empty() {
         return Ok(());
     }
-    match &project.components()[..] {
+    match project.own_component().context("name the one to describe with `--component`")? {
         // A program outside Main: its description is checked, and stays in its file.
-        [] => Ok(()),
-        [component] => section::embed(component, &sections),
-        _ => bail!("`weir.toml` has several components: name the one to describe with `--component`"),
+        None => Ok(()),
+        Some(component) => section::embed(component, &sections),
     }
 }
 
@@ -90,10 +94,10 @@ impl Descriptions {
     }
 }
 
-fn commands(project: &Project) -> anyhow::Result<Vec<Command>> {
+fn commands(project: &Project, component: Option<&Path>) -> anyhow::Result<Vec<Command>> {
     Ok(match project.tools {
         Tools::Cargo => match project.place_of_components() {
-            Some(place) => vec![cargo_for_wasm(project, place)?],
+            Some(_) => vec![cargo_for_wasm(project)?],
             None => vec![project.command("cargo", &["build"])],
         },
         Tools::Npm => {
@@ -103,15 +107,15 @@ fn commands(project: &Project) -> anyhow::Result<Vec<Command>> {
             (!is_installed).then_some(install).into_iter().chain([build]).collect()
         }
         Tools::Go => go::commands(project)?,
-        Tools::Python => match project.place_of_components() {
-            Some(place) => python::build(project, place),
+        Tools::Python => match component {
+            Some(component) => python::build(project, component),
             None => vec![project.command("python3", &["-m", "py_compile", "main.py"])],
         },
         Tools::None => Vec::new(),
     })
 }
 
-fn cargo_for_wasm(project: &Project, place: &Path) -> anyhow::Result<Command> {
+fn cargo_for_wasm(project: &Project) -> anyhow::Result<Command> {
     let mut rustc = project.command("rustc", &["--print", "target-libdir", "--target", TARGET]);
     let output =
         rustc.output().context("cannot run `rustc`; `https://rustup.rs` says how to install Rust")?;
@@ -121,8 +125,7 @@ fn cargo_for_wasm(project: &Project, place: &Path) -> anyhow::Result<Command> {
     }
     let mut cargo = project.command("cargo", &["build", "--release", "--target", TARGET]);
     // Where `weir.toml` looks for the component, whatever the environment says.
-    let target = place.ancestors().find(|path| path.ends_with(TARGET)).and_then(Path::parent);
-    if let Some(target) = target {
+    if let Some(target) = project.own_target_dir()? {
         cargo.arg("--target-dir").arg(target);
     }
     Ok(cargo)

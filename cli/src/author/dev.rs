@@ -1,6 +1,6 @@
 //! `weir dev`.
 
-use std::{future, path::Path};
+use std::{fs, future, path::Path};
 
 use bytes::Bytes;
 use hyper::Method;
@@ -12,7 +12,7 @@ use super::{
     observe::observe,
     private_main::{PrivateMain, this_command, variables, weir},
     project::{Project, to_stderr},
-    until_interrupted,
+    sources, until_interrupted,
     watch::Watch,
 };
 use crate::{
@@ -41,7 +41,9 @@ struct Running {
 async fn run(dir: &Path) -> anyhow::Result<()> {
     this_command()?;
     // Mistakes of the arguments end the command. Later ones wait for the next change.
-    let watch = Watch::new(&Project::load(dir)?.dir)?;
+    let project = Project::load(dir)?;
+    let mut watch = Watch::new(&project.dir)?;
+    follow(&mut watch, &project)?;
     let mut running = Running::default();
     loop {
         if let Err(error) = renew(dir, &mut running).await {
@@ -49,6 +51,20 @@ async fn run(dir: &Path) -> anyhow::Result<()> {
             if running.main.is_some() {
                 say("the version before goes on");
             }
+        }
+        let during = watch.built().await?;
+        if let Ok(project) = Project::load(dir) {
+            follow(&mut watch, &project)?;
+        }
+        for path in during.written {
+            say(&format!(
+                "the build itself changes `{}`: that starts no other build",
+                shown_path(dir, &path)
+            ));
+        }
+        if let Some(path) = during.saved.first() {
+            say(&format!("`{}` changed during the build", shown_path(dir, path)));
+            continue;
         }
         say("waiting for changes");
         loop {
@@ -58,6 +74,11 @@ async fn run(dir: &Path) -> anyhow::Result<()> {
             }
         }
     }
+}
+
+/// Watches what the project is made of now.
+fn follow(watch: &mut Watch, project: &Project) -> anyhow::Result<()> {
+    watch.follow(sources::of_dependencies(project), project.written())
 }
 
 /// Builds the project, and has what runs be that.
@@ -144,6 +165,11 @@ impl Running {
 
 fn shown(status: anyhow::Result<std::process::ExitStatus>) -> String {
     status.map_or_else(|error| exit::chain(&error), |status| status.to_string())
+}
+
+fn shown_path(dir: &Path, path: &Path) -> String {
+    let dir = fs::canonicalize(dir).unwrap_or_default();
+    printable(&path.strip_prefix(dir).unwrap_or(path).display().to_string()).to_string()
 }
 
 fn say(text: &str) {

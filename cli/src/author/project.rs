@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use weir_host::{Config, hooks::HooksConfig};
+use weir_host::{Config, config::DirMode, hooks::HooksConfig};
 
 use super::python;
 use crate::configuration;
@@ -18,6 +18,9 @@ use crate::configuration;
 pub(super) const TARGET: &str = "wasm32-wasip2";
 
 const FILE: &str = "weir.toml";
+
+/// Where the tools of most languages put what they make.
+const BUILT: &str = "dist";
 
 /// For what these commands leave: logs and measurements.
 const OWN_DIRECTORY: &str = ".weir";
@@ -66,6 +69,68 @@ impl Project {
     pub(super) fn components(&self) -> Vec<&Path> {
         let paths = self.config.extensions.iter().filter_map(|extension| extension.component.path());
         paths.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// The component that a build of this project makes. `None`: the configuration names no component.
+    ///
+    /// # Errors
+    /// If that is not clear: a component of another project must not be overwritten.
+    pub(super) fn own_component(&self) -> anyhow::Result<Option<&Path>> {
+        let components = self.components();
+        let own: Vec<_> = components.iter().copied().filter(|path| self.is_own(path)).collect();
+        let built = self.dir.join(BUILT);
+        let in_place: Vec<_> = own.iter().copied().filter(|path| path.starts_with(&built)).collect();
+        match (&own[..], &in_place[..]) {
+            _ if components.is_empty() => Ok(None),
+            ([own], _) | (_, [own]) => Ok(Some(*own)),
+            _ => {
+                let named: Vec<_> =
+                    components.into_iter().map(|path| format!("`{}`", self.shown(path))).collect();
+                bail!(
+                    "it is not clear which component is this project's: `{FILE}` names {}; it is the only one in the \
+                     project's directory, or else the only one in `{BUILT}`",
+                    named.join(", ")
+                )
+            }
+        }
+    }
+
+    /// Whether a component is in the project, also behind links, or where Cargo puts what it makes of a workspace.
+    fn is_own(&self, component: &Path) -> bool {
+        let component = real(component);
+        let by_cargo =
+            || target_dir(&component).and_then(Path::parent).is_some_and(|of| self.dir.starts_with(of));
+        component.starts_with(&self.dir) || self.tools == Tools::Cargo && by_cargo()
+    }
+
+    /// Cargo's directory for what it makes, as far as the configuration names one of the project or its workspace.
+    pub(super) fn own_target_dir(&self) -> anyhow::Result<Option<PathBuf>> {
+        let hooks = self.hooks().into_iter().map(|(_, dir)| dir);
+        let places = self.components().into_iter().chain(hooks).filter(|path| self.is_own(path));
+        let dirs = places.filter_map(|path| target_dir(&real(path)).map(Path::to_owned));
+        // That of another project can be within this one.
+        let (of_project, within): (BTreeSet<_>, BTreeSet<_>) =
+            dirs.partition(|dir| dir.parent().is_some_and(|of| self.dir.starts_with(of)));
+        let dirs = if of_project.is_empty() { within } else { of_project };
+        match dirs.iter().collect::<Vec<_>>()[..] {
+            [] => Ok(None),
+            [dir] => Ok(Some(dir.clone())),
+            [one, other, ..] => bail!(
+                "it is not clear where this project is built: `{FILE}` names components in `{}` and in `{}`",
+                one.display(),
+                other.display()
+            ),
+        }
+    }
+
+    /// What is in the project and no source: the build's component, and where extensions may write.
+    pub(super) fn written(&self) -> BTreeSet<PathBuf> {
+        let is_built = self.tools != Tools::None;
+        let component = self.own_component().ok().flatten().filter(|_| is_built);
+        let dirs = self.config.extensions.iter().flat_map(|extension| &extension.grants.dirs);
+        let dirs = dirs.filter(|dir| dir.mode == DirMode::Rw).map(|dir| dir.host.as_path());
+        let all = component.into_iter().chain(dirs).map(real);
+        all.filter(|path| !self.dir.starts_with(path)).collect()
     }
 
     /// The names of the directories of hooks, and where they are.
@@ -127,6 +192,19 @@ impl Project {
     pub(super) fn shown(&self, path: &Path) -> String {
         path.strip_prefix(&self.dir).unwrap_or(path).display().to_string()
     }
+}
+
+/// The path without links, as far as it exists.
+fn real(path: &Path) -> PathBuf {
+    let existing = path.ancestors().find_map(|part| Some((part, fs::canonicalize(part).ok()?)));
+    let whole = existing.and_then(|(part, real)| Some(real.join(path.strip_prefix(part).ok()?)));
+    // Without a slash at the end, which `join` with an empty path leaves.
+    whole.map_or_else(|| path.to_owned(), |whole| whole.components().collect())
+}
+
+/// Of a component, or a directory of hooks, that Cargo builds.
+fn target_dir(path: &Path) -> Option<&Path> {
+    path.ancestors().find(|path| path.ends_with(TARGET)).and_then(Path::parent)
 }
 
 /// Stderr, for the output of a tool.

@@ -1,14 +1,18 @@
 //! Waits for changes of a project's files.
 
 use std::{
+    cmp::Ordering,
+    collections::{BTreeMap, BTreeSet},
     convert::Infallible,
-    fs, io,
-    mem::MaybeUninit,
+    fs::{self, Metadata},
+    hash::{DefaultHasher, Hash, Hasher},
+    io,
+    mem::{self, MaybeUninit},
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use rustix::{
     fs::inotify::{self, CreateFlags, Reader, WatchFlags},
     io::Errno,
@@ -18,6 +22,9 @@ use tokio::net::unix::pipe::Receiver;
 /// After the last change, before anything is done: editors write a file in several steps.
 const QUIET: Duration = Duration::from_millis(100);
 
+/// Then it is done also if something goes on writing.
+const QUIET_WITHIN: Duration = Duration::from_secs(2);
+
 /// Directories and files that tools write themselves.
 const WRITTEN_BY_TOOLS: [&str; 7] =
     ["target", "node_modules", "dist", "__pycache__", "Cargo.lock", "package-lock.json", "go.sum"];
@@ -25,10 +32,42 @@ const WRITTEN_BY_TOOLS: [&str; 7] =
 /// Room for some events.
 const BUFFER: usize = 4096;
 
+/// Bytes of a file whose content is compared. Of a larger one the size and the time of the last change are.
+const COMPARED: u64 = 1 << 20;
+
+/// Files and directories that are looked at: a link can lead anywhere.
+const MOST_SOURCES: usize = 100_000;
+
+/// A build that changes a file, three times since anybody else did, does so itself. An author who saves one file during three
+/// builds, and never between two, is taken for it.
+const OWN_AFTER: u32 = 3;
+
 pub(super) struct Watch {
-    dir: PathBuf,
     /// No pipe, but the kernel tells of it as of one.
     inotify: Receiver,
+    /// Whose files count. The first is the project's own directory.
+    roots: Vec<PathBuf>,
+    /// What tools and extensions write, where it is known.
+    no_sources: BTreeSet<PathBuf>,
+    sources: Sources,
+    /// Something happened since the last look.
+    is_due: bool,
+    /// In how many builds a source changed, since it last changed outside of one.
+    in_builds: BTreeMap<PathBuf, u32>,
+    /// Builds in a row that were asked for by changes during the one before.
+    in_a_row: u32,
+}
+
+/// Files and directories, each with what tells one content from another.
+type Sources = BTreeMap<PathBuf, u64>;
+
+/// What changed during a build.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct DuringBuild {
+    /// Sources that may be saved by the author: they need another build.
+    pub(super) saved: Vec<PathBuf>,
+    /// Sources that turn out to be written by the build.
+    pub(super) written: Vec<PathBuf>,
 }
 
 impl Watch {
@@ -38,19 +77,103 @@ impl Watch {
             .map_err(io::Error::from)
             .and_then(Receiver::from_owned_fd_unchecked)
             .context("cannot watch files")?;
-        let watch = Self { dir: dir.to_owned(), inotify };
-        watch.add(&watch.dir)?;
+        let mut watch = Self {
+            inotify,
+            roots: vec![dir.to_owned()],
+            no_sources: BTreeSet::new(),
+            sources: Sources::new(),
+            is_due: false,
+            in_builds: BTreeMap::new(),
+            in_a_row: 0,
+        };
+        watch.sources = watch.look()?;
         Ok(watch)
     }
 
-    /// Ends once files have changed, and then no more for a moment.
-    pub(super) async fn changed(&self) -> anyhow::Result<()> {
-        while !self.next_are_changes().await? {}
-        while let Ok(more) = tokio::time::timeout(QUIET, self.next_are_changes()).await {
-            more?;
+    /// Watches these directories, too, and leaves out others. Neither is a change.
+    pub(super) fn follow(
+        &mut self,
+        further: BTreeSet<PathBuf>,
+        no_sources: BTreeSet<PathBuf>,
+    ) -> anyhow::Result<()> {
+        let own = self.roots.first().cloned();
+        let roots: Vec<_> = own.into_iter().chain(further).collect();
+        if (&roots, &no_sources) == (&self.roots, &self.no_sources) {
+            return Ok(());
         }
-        // There may be new directories. Those that are watched stay so.
-        self.add(&self.dir)
+        let roots_before = mem::replace(&mut self.roots, roots);
+        let no_sources_before = mem::replace(&mut self.no_sources, no_sources);
+        let now = self.look()?;
+        // A change of what was watched before stays one.
+        let (roots, no_sources) = (&self.roots, &self.no_sources);
+        self.sources.retain(|path, _| now.contains_key(path) || !is_left_out(path, roots, no_sources));
+        for (path, content) in now {
+            if is_left_out(&path, &roots_before, &no_sources_before) {
+                self.sources.entry(path).or_insert(content);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends once sources have another content, and then no more for a moment. It goes on where it was given up.
+    pub(super) async fn changed(&mut self) -> anyhow::Result<()> {
+        loop {
+            while !self.is_due {
+                self.is_due = self.next_are_changes().await?;
+            }
+            self.is_quiet().await?;
+            let changed = self.renew()?;
+            for path in &changed {
+                self.in_builds.remove(path);
+            }
+            if !changed.is_empty() {
+                self.in_a_row = 0;
+                return Ok(());
+            }
+        }
+    }
+
+    /// What has changed during a build that has just ended.
+    pub(super) async fn built(&mut self) -> anyhow::Result<DuringBuild> {
+        self.is_quiet().await?;
+        let mut during = DuringBuild::default();
+        for path in self.renew()? {
+            let builds = self.in_builds.entry(path.clone()).or_default();
+            *builds = builds.saturating_add(1);
+            match (*builds).cmp(&OWN_AFTER) {
+                Ordering::Less => during.saved.push(path),
+                Ordering::Equal => during.written.push(path),
+                Ordering::Greater => {}
+            }
+        }
+        self.in_a_row = if during.saved.is_empty() { 0 } else { self.in_a_row.saturating_add(1) };
+        if self.in_a_row >= OWN_AFTER {
+            // It writes a new file each time.
+            during.written.append(&mut during.saved);
+            self.in_a_row = 0;
+        }
+        Ok(during)
+    }
+
+    /// Looks again. What is there now is what later looks are compared with.
+    fn renew(&mut self) -> anyhow::Result<Vec<PathBuf>> {
+        self.is_due = false;
+        let now = self.look()?;
+        let was = mem::replace(&mut self.sources, now);
+        let differs = |one: &Sources, path: &PathBuf, content: &u64| one.get(path) != Some(content);
+        let now = self.sources.iter().filter(|(path, content)| differs(&was, path, content));
+        let gone = was.keys().filter(|path| !self.sources.contains_key(*path));
+        Ok(now.map(|(path, _)| path).chain(gone).cloned().collect())
+    }
+
+    async fn is_quiet(&mut self) -> anyhow::Result<()> {
+        let end = Instant::now() + QUIET_WITHIN;
+        while Instant::now() < end
+            && let Ok(more) = tokio::time::timeout(QUIET, self.next_are_changes()).await
+        {
+            self.is_due |= more?;
+        }
+        Ok(())
     }
 
     /// Waits for events. Whether one is of a source.
@@ -73,7 +196,17 @@ impl Watch {
         }
     }
 
-    fn add(&self, dir: &Path) -> anyhow::Result<()> {
+    /// All sources. New directories are watched from then on.
+    fn look(&self) -> anyhow::Result<Sources> {
+        let mut look = Look { watch: self, found: Sources::new(), seen: BTreeSet::new() };
+        for root in &self.roots {
+            look.at(root)?;
+        }
+        Ok(look.found)
+    }
+
+    /// Whether the directory is there.
+    fn add(&self, dir: &Path) -> anyhow::Result<bool> {
         let of = WatchFlags::CLOSE_WRITE
             | WatchFlags::CREATE
             | WatchFlags::DELETE
@@ -82,23 +215,85 @@ impl Watch {
             | WatchFlags::ONLYDIR
             | WatchFlags::DONT_FOLLOW;
         match inotify::add_watch(&self.inotify, dir, of) {
-            Ok(_) => {}
+            Ok(_) => Ok(true),
             // It has gone again.
-            Err(Errno::NOENT | Errno::NOTDIR) if dir != self.dir => return Ok(()),
+            Err(Errno::NOENT | Errno::NOTDIR) if !self.roots.first().is_some_and(|own| own == dir) => {
+                Ok(false)
+            }
             Err(error) => {
-                return Err(io::Error::from(error))
-                    .with_context(|| format!("cannot watch `{}`", dir.display()));
+                Err(io::Error::from(error)).with_context(|| format!("cannot watch `{}`", dir.display()))
             }
         }
+    }
+}
+
+/// One look at all sources.
+struct Look<'a> {
+    watch: &'a Watch,
+    found: Sources,
+    /// Directories, each once: links can lead in a circle.
+    seen: BTreeSet<PathBuf>,
+}
+
+impl Look<'_> {
+    /// `dir` is no link.
+    fn at(&mut self, dir: &Path) -> anyhow::Result<()> {
+        if self.watch.no_sources.contains(dir) || !self.seen.insert(dir.to_owned()) || !self.watch.add(dir)? {
+            return Ok(());
+        }
+        self.find(dir.to_owned(), 0)?;
         let Ok(entries) = fs::read_dir(dir) else { return Ok(()) };
         for entry in entries.flatten() {
-            let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            if is_dir && is_source(&entry.file_name().to_string_lossy()) {
-                self.add(&entry.path())?;
+            let path = entry.path();
+            let is_no_source = !is_source(&entry.file_name().to_string_lossy());
+            if is_no_source || self.watch.no_sources.contains(&path) {
+                continue;
+            }
+            let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+            let (Ok(real), Ok(metadata)) =
+                (if is_link { fs::canonicalize(&path) } else { Ok(path.clone()) }, fs::metadata(&path))
+            else {
+                continue;
+            };
+            if metadata.is_dir() {
+                self.at(&real)?;
+            } else if metadata.is_file() {
+                // An editor replaces a file, so its directory is watched. Other files there are not looked at.
+                if let (true, Some(parent)) = (is_link, real.parent()) {
+                    self.watch.add(parent)?;
+                }
+                let content = content(&path, &metadata);
+                self.find(path, content)?;
             }
         }
         Ok(())
     }
+
+    fn find(&mut self, path: PathBuf, content: u64) -> anyhow::Result<()> {
+        ensure!(
+            self.found.len() < MOST_SOURCES,
+            "cannot watch more than {MOST_SOURCES} files, as there are up to `{}`: a directory whose name begins with a dot is left \
+             out",
+            path.display()
+        );
+        self.found.insert(path, content);
+        Ok(())
+    }
+}
+
+fn is_left_out(path: &Path, roots: &[PathBuf], no_sources: &BTreeSet<PathBuf>) -> bool {
+    path.ancestors().any(|part| no_sources.contains(part)) || !roots.iter().any(|root| path.starts_with(root))
+}
+
+/// Tells one content from another.
+fn content(path: &Path, metadata: &Metadata) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let content = (metadata.len() <= COMPARED).then(|| fs::read(path).ok()).flatten();
+    match content {
+        Some(content) => content.hash(&mut hasher),
+        None => (metadata.len(), metadata.modified().ok()).hash(&mut hasher),
+    }
+    hasher.finish()
 }
 
 /// Whether this may be a file that a person changes, or a directory of such files.
@@ -108,7 +303,20 @@ fn is_source(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
+
+    /// A directory, of which the name is no link's.
+    fn dir() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = fs::canonicalize(dir.path()).unwrap();
+        (dir, path)
+    }
+
+    async fn is_changed(watch: &mut Watch) -> bool {
+        tokio::time::timeout(QUIET * 5, watch.changed()).await.is_ok()
+    }
 
     fn changed_after(change: impl FnOnce(&Path)) -> bool {
         let dir = tempfile::tempdir().unwrap();
@@ -116,9 +324,9 @@ mod tests {
         fs::create_dir(dir.path().join("target")).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let watch = Watch::new(dir.path()).unwrap();
+            let mut watch = Watch::new(dir.path()).unwrap();
             change(dir.path());
-            tokio::time::timeout(QUIET * 5, watch.changed()).await.is_ok()
+            is_changed(&mut watch).await
         })
     }
 
@@ -146,10 +354,96 @@ mod tests {
     #[tokio::test]
     async fn files_in_a_new_directory_are_watched_after_it_was_noticed() {
         let dir = tempfile::tempdir().unwrap();
-        let watch = Watch::new(dir.path()).unwrap();
+        let mut watch = Watch::new(dir.path()).unwrap();
         fs::create_dir(dir.path().join("new")).unwrap();
         watch.changed().await.unwrap();
         fs::write(dir.path().join("new/file.rs"), "").unwrap();
         watch.changed().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_source_that_is_written_with_the_content_that_it_has_is_no_change() {
+        let (_dir, path) = dir();
+        fs::write(path.join("lib.rs"), "one").unwrap();
+        let mut watch = Watch::new(&path).unwrap();
+        fs::write(path.join("lib.rs"), "one").unwrap();
+        assert!(!is_changed(&mut watch).await);
+        assert_eq!(watch.built().await.unwrap(), DuringBuild::default());
+        fs::write(path.join("lib.rs"), "two").unwrap();
+        assert!(is_changed(&mut watch).await);
+    }
+
+    #[tokio::test]
+    async fn what_each_build_writes_starts_three_builds_and_then_none() {
+        let (_dir, path) = dir();
+        let mut watch = Watch::new(&path).unwrap();
+        let (stamp, source) = (path.join("stamp.txt"), path.join("lib.rs"));
+        for build in 1..=5 {
+            fs::write(&stamp, build.to_string()).unwrap();
+            let during = watch.built().await.unwrap();
+            assert_eq!(during.saved == [stamp.clone()], build < 3, "{during:?}");
+            assert_eq!(during.written == [stamp.clone()], build == 3, "{during:?}");
+        }
+        assert!(!is_changed(&mut watch).await);
+        // The author saves a source during that build.
+        fs::write(&stamp, "6").unwrap();
+        fs::write(&source, "new").unwrap();
+        assert_eq!(watch.built().await.unwrap().saved, [source]);
+        // Outside of a build, the file counts again.
+        fs::write(&stamp, "by hand").unwrap();
+        assert!(is_changed(&mut watch).await);
+        fs::write(&stamp, "7").unwrap();
+        assert_eq!(watch.built().await.unwrap().saved, [stamp]);
+    }
+
+    #[tokio::test]
+    async fn a_build_that_writes_a_new_file_each_time_does_not_go_on_for_ever() {
+        let (_dir, path) = dir();
+        let mut watch = Watch::new(&path).unwrap();
+        let mut builds = 0;
+        loop {
+            builds += 1;
+            fs::write(path.join(format!("bundle.{builds}.js")), "").unwrap();
+            if watch.built().await.unwrap().saved.is_empty() {
+                break;
+            }
+        }
+        assert_eq!(builds, 3);
+    }
+
+    #[tokio::test]
+    async fn sources_behind_links_and_in_further_directories_are_watched() {
+        let ((_dir, path), (_other, other)) = (dir(), dir());
+        for directory in ["linked/deep", "dependency/src"] {
+            fs::create_dir_all(other.join(directory)).unwrap();
+        }
+        fs::write(other.join("one.rs"), "").unwrap();
+        symlink(other.join("linked"), path.join("src")).unwrap();
+        symlink(other.join("one.rs"), path.join("one.rs")).unwrap();
+        // A circle.
+        symlink(&path, other.join("linked/back")).unwrap();
+        let mut watch = Watch::new(&path).unwrap();
+        watch.follow([other.join("dependency")].into(), BTreeSet::new()).unwrap();
+        assert!(!is_changed(&mut watch).await);
+        for changed in ["linked/deep/lib.rs", "one.rs", "dependency/src/lib.rs"] {
+            fs::write(other.join(changed), "changed").unwrap();
+            assert!(is_changed(&mut watch).await, "{changed}");
+        }
+        // Beside a linked file.
+        fs::write(other.join("two.rs"), "").unwrap();
+        assert!(!is_changed(&mut watch).await);
+    }
+
+    #[tokio::test]
+    async fn what_is_known_to_be_written_is_no_source() {
+        let (_dir, path) = dir();
+        fs::create_dir_all(path.join("data")).unwrap();
+        let mut watch = Watch::new(&path).unwrap();
+        watch.follow(BTreeSet::new(), [path.join("data"), path.join("out.wasm")].into()).unwrap();
+        fs::write(path.join("data/state"), "").unwrap();
+        fs::write(path.join("out.wasm"), "").unwrap();
+        assert!(!is_changed(&mut watch).await);
+        fs::write(path.join("lib.rs"), "").unwrap();
+        assert!(is_changed(&mut watch).await);
     }
 }

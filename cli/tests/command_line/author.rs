@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{BufRead, BufReader, Read},
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
     process::{ChildStderr, Command, Stdio},
 };
@@ -243,6 +243,67 @@ fn a_test_program_that_does_not_end_is_ended_with_what_it_started() {
     assert_eq!(left_in_tmp(dir.path()), Vec::<PathBuf>::new());
 }
 
+/// Stands for the SDK's tool: builds `app` in place of the output, and notes it.
+const WEIR_PY: &str = r#"#!/bin/sh
+echo built >> .weir/builds
+[ -e .weir/stamps ] && /bin/date +%N > stamp.txt
+[ -e .weir/save ] && /bin/rm .weir/save && echo '# saved' >> app.py
+/bin/cp .weir/made.wasm "$4"
+"#;
+
+/// A project in Python, whose tools are [`WEIR_PY`].
+fn in_python(dir: &Path, extensions: &str) {
+    for directory in [".venv/bin", ".weir", "dist", "tmp"] {
+        fs::create_dir_all(dir.join(directory)).unwrap();
+    }
+    fs::write(dir.join(".venv/bin/weir-py"), WEIR_PY).unwrap();
+    fs::set_permissions(dir.join(".venv/bin/weir-py"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::copy(test_guests::path("puppet"), dir.join(".weir/made.wasm")).unwrap();
+    fs::write(dir.join("app.py"), "").unwrap();
+    fs::write(dir.join("weir.toml"), extensions).unwrap();
+}
+
+fn builds(dir: &Path) -> usize {
+    fs::read_to_string(dir.join(".weir/builds")).unwrap_or_default().lines().count()
+}
+
+#[test]
+fn a_build_writes_its_own_component_and_no_other_that_the_configuration_names() {
+    let outer = tempfile::tempdir().unwrap();
+    let dir = outer.path().join("own");
+    let main = format!("[main]\nplugin-dir = '{}'\n", outer.path().display());
+    let extension =
+        |id: &str, path: &Path| format!("[[extension]]\nid = \"{id}\"\npath = '{}'\n", path.display());
+    let (elsewhere, within) = (outer.path().join("a-store/store.wasm"), dir.join("a-store/store.wasm"));
+    for path in [&elsewhere, &within] {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::copy(test_guests::path("puppet"), path).unwrap();
+    }
+    let (before, own) = (fs::read(&elsewhere).unwrap(), dir.join("dist/own.wasm"));
+    for other in [&elsewhere, &within] {
+        in_python(&dir, &(main.clone() + &extension("a", other) + &extension("own", &own)));
+        fs::write(dir.join(".weir/made.wasm"), "made").unwrap();
+        done(&mut author(&dir, &["build"])).good();
+        assert_eq!(fs::read(&own).unwrap(), b"made");
+        assert_eq!(fs::read(other).unwrap(), before, "{other:?}");
+        fs::remove_file(&own).unwrap();
+    }
+
+    // Which is its own is not clear: it could be either, or none.
+    let linked = dir.join("dist/linked.wasm");
+    symlink(&elsewhere, &linked).unwrap();
+    let (one, other) = (dir.join("dist/one.wasm"), dir.join("dist/two.wasm"));
+    for paths in [[&one, &other].as_slice(), &[&elsewhere], &[&linked]] {
+        let named = paths.iter().enumerate().map(|(id, path)| extension(&format!("x{id}"), path));
+        fs::write(dir.join("weir.toml"), main.clone() + &named.collect::<String>()).unwrap();
+        let so_far = builds(&dir);
+        let Done { code, stderr, .. } = done(&mut author(&dir, &["build"]));
+        assert_eq!((code, builds(&dir)), (1, so_far), "{paths:?}: {stderr}");
+        assert!(stderr.contains("it is not clear which component is this project's"), "{stderr}");
+        assert_eq!(fs::read(&elsewhere).unwrap(), before);
+    }
+}
+
 /// `weir dev`, with its output.
 struct Dev {
     // Before the directory: `weir dev` ends first.
@@ -322,6 +383,32 @@ fn a_change_is_built_and_loaded_and_a_mistake_leaves_the_version_before() {
     assert_eq!(code, Some(0), "{log}");
     assert!(log.ends_with("INFO stopped\n"), "{log}");
     assert_eq!(left_in_tmp(dir.path()), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn what_a_build_writes_starts_no_build_for_ever_and_what_the_author_saves_meanwhile_starts_one() {
+    let (dir, shared) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    in_python(dir.path(), &PUPPET.replace("puppet.wasm", "dist/puppet.wasm"));
+    fs::write(dir.path().join(".weir/stamps"), "").unwrap();
+    symlink(shared.path(), dir.path().join("shared")).unwrap();
+    let mut dev = Dev::start(dir);
+    let path = dev.dir.path().to_owned();
+    dev.until("weir dev: the build itself changes `stamp.txt`: that starts no other build");
+    dev.until("weir dev: waiting for changes");
+    assert_eq!(builds(&path), 3);
+    // One build for one save, also behind a link.
+    for (number, saved) in [(4, path.join("app.py")), (5, shared.path().join("module.py"))] {
+        fs::write(saved, "pass").unwrap();
+        dev.until("weir dev: waiting for changes");
+        assert_eq!(builds(&path), number);
+    }
+    fs::write(path.join(".weir/save"), "").unwrap();
+    fs::write(path.join("app.py"), "# other").unwrap();
+    dev.until("weir dev: `app.py` changed during the build");
+    dev.until("weir dev: waiting for changes");
+    assert_eq!(builds(&path), 7);
+    let (code, log, _) = dev.end(Signal::INT);
+    assert_eq!(code, Some(0), "{log}");
 }
 
 #[test]

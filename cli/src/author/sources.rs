@@ -1,0 +1,123 @@
+//! Where a project's sources are, beside its own directory: in packages that it depends on by their paths.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde_json::Value;
+
+use super::project::{Project, Tools};
+
+/// The directories of packages that the project depends on by their paths, outside its own. Those that its tools do not tell,
+/// as before the first build, are left out.
+pub(super) fn of_dependencies(project: &Project) -> BTreeSet<PathBuf> {
+    let found = match project.tools {
+        Tools::Cargo => of_cargo(project),
+        Tools::Npm => of_npm(&project.dir),
+        Tools::Go => of_go(project),
+        Tools::Python => of_python(&project.dir),
+        Tools::None => Vec::new(),
+    };
+    let real = found.into_iter().filter_map(|dir| fs::canonicalize(dir).ok());
+    real.filter(|dir| dir.is_dir() && !dir.starts_with(&project.dir)).collect()
+}
+
+/// Packages without a source are those on this machine.
+fn of_cargo(project: &Project) -> Vec<PathBuf> {
+    let arguments = ["metadata", "--format-version", "1", "--offline"];
+    let Some(metadata) = output_of(project, "cargo", &arguments) else { return Vec::new() };
+    let Ok(metadata) = serde_json::from_slice::<Value>(&metadata) else { return Vec::new() };
+    let packages = metadata.get("packages").and_then(Value::as_array).into_iter().flatten();
+    let local = packages.filter(|package| package.get("source").is_some_and(Value::is_null));
+    let manifests = local.filter_map(|package| package.get("manifest_path")?.as_str());
+    manifests.filter_map(|manifest| Some(Path::new(manifest).parent()?.to_owned())).collect()
+}
+
+fn of_npm(dir: &Path) -> Vec<PathBuf> {
+    let Ok(text) = fs::read(dir.join("package.json")) else { return Vec::new() };
+    let Ok(package) = serde_json::from_slice::<Value>(&text) else { return Vec::new() };
+    let named =
+        ["dependencies", "devDependencies"].into_iter().filter_map(|key| package.get(key)?.as_object());
+    let named = named.flat_map(|dependencies| dependencies.values()).filter_map(Value::as_str);
+    let paths = named.filter_map(|named| named.strip_prefix("file:").or_else(|| named.strip_prefix("link:")));
+    paths.map(|path| dir.join(path)).collect()
+}
+
+/// Modules of the workspace, and those that stand in place of others.
+fn of_go(project: &Project) -> Vec<PathBuf> {
+    let local =
+        "{{if .Main}}{{.Dir}}{{else}}{{with .Replace}}{{if not .Version}}{{.Dir}}{{end}}{{end}}{{end}}";
+    let listed = output_of(project, "go", &["list", "-m", "-f", local, "all"]).unwrap_or_default();
+    let listed = String::from_utf8_lossy(&listed).into_owned();
+    listed.lines().filter(|line| !line.is_empty()).map(PathBuf::from).collect()
+}
+
+/// Packages that are installed as links to their directories: a change of another one needs an installation.
+fn of_python(dir: &Path) -> Vec<PathBuf> {
+    let requirements = fs::read_to_string(dir.join("requirements.txt")).unwrap_or_default();
+    let editable =
+        requirements.lines().filter_map(|line| line.strip_prefix("-e ").or(line.strip_prefix("--editable ")));
+    // Extras stand in brackets.
+    editable.filter_map(|path| path.trim().split('[').next()).map(|path| dir.join(path)).collect()
+}
+
+fn output_of(project: &Project, program: &str, arguments: &[&str]) -> Option<Vec<u8>> {
+    let output = project.command(program, arguments).output().ok()?;
+    output.status.success().then_some(output.stdout)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a project in `project` depends on, with these files beside the configuration.
+    fn of(dir: &Path, files: &[(&str, &str)]) -> BTreeSet<PathBuf> {
+        for (file, text) in files.iter().chain(&[("project/weir.toml", "")]) {
+            let path = dir.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        of_dependencies(&Project::load(&dir.join("project")).unwrap())
+    }
+
+    #[test]
+    fn packages_that_are_dependencies_by_their_paths_are_found_in_each_language() {
+        let package = |name: &str, dependency: &str| {
+            format!(
+                "[package]\nname = '{name}'\nversion = '0.1.0'\nedition = '2024'\n[workspace]\n[dependencies]\n{dependency}"
+            )
+        };
+        let own = package("own", "near = { path = '../near' }");
+        let (near, far) = (package("near", "far = { path = '../far' }"), package("far", ""));
+        let npm = r#"{"dependencies":{"a":"file:../near","b":"^1"},"devDependencies":{"c":"link:../far"}}"#;
+        let cases: [&[(&str, &str)]; 3] = [
+            &[
+                ("project/Cargo.toml", &*own),
+                ("project/src/lib.rs", ""),
+                ("near/Cargo.toml", &*near),
+                ("near/src/lib.rs", ""),
+                ("far/Cargo.toml", &*far),
+                ("far/src/lib.rs", ""),
+            ],
+            &[("project/package.json", npm), ("near/a", ""), ("far/a", "")],
+            &[
+                ("project/app.py", ""),
+                (
+                    "project/requirements.txt",
+                    "pytest\n-e ../near[extra]\n--editable ../far\n../copied\n-e .\n",
+                ),
+                ("near/a", ""),
+                ("far/a", ""),
+                ("copied/a", ""),
+            ],
+        ];
+        for files in cases {
+            let dir = tempfile::tempdir().unwrap();
+            let real = fs::canonicalize(dir.path()).unwrap();
+            let expected = BTreeSet::from([real.join("near"), real.join("far")]);
+            assert_eq!(of(&real, files), expected, "{files:?}");
+        }
+    }
+}
