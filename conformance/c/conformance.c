@@ -409,7 +409,32 @@ static void write_(wr_request *request) {
   }
 }
 
+static unsigned char table[4096];
+
+// The pattern of the table at this place.
+static unsigned char at_place(size_t place) {
+  return (unsigned char)(place * 7 + 1);
+}
+
+__attribute__((noinline)) static int down(int levels) {
+  volatile char frame[256];
+  frame[0] = (char)levels;
+  return levels > 0 ? down(levels - 1) + frame[0] : 0;
+}
+
+static void recurse(wr_request *request) {
+  down(atoi(request->payload));
+  for (size_t i = 0; i < sizeof table; i++) {
+    if (table[i] != at_place(i)) {
+      wr_answer_text(request, "overwritten");
+      return;
+    }
+  }
+  wr_answer_text(request, "ok");
+}
+
 int main(void) {
+  for (size_t i = 0; i < sizeof table; i++) table[i] = at_place(i);
   static const wr_operation operations[] = {
       {"echo", echo},       {"large", large},           {"add", add},         {"relay", relay},
       {"fail", fail},       {"break", break_},          {"spin", spin},       {"call", call},
@@ -417,6 +442,7 @@ int main(void) {
       {"subscribe", subscribe}, {"unsubscribe", unsubscribe}, {"put", put},   {"take", take},
       {"sleep", sleep_},    {"context", context},       {"interrupt", interrupt}, {"log", write_log},
       {"config", config},   {"env", env},               {"read", read_},      {"write", write_},
+      {"recurse", recurse},
   };
   static const char *const fields[][2] = {{"language", "C"}};
   char *start = wr_config("start");

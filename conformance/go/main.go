@@ -89,6 +89,19 @@ func serve(ext *weir.Extension) {
 		for {
 		}
 	})
+	text("recurse", "Calls itself: `LEVELS`.", 1, func(_ context.Context, words ...string) (string, error) {
+		levels, err := strconv.Atoi(words[0])
+		if err != nil {
+			return "", err
+		}
+		down(levels)
+		for place := range table {
+			if table[place] != byte(place) {
+				return "overwritten", nil
+			}
+		}
+		return "ok", nil
+	})
 	text("call", "Calls: `CONTRACT OPERATION PROVIDER MS PAYLOAD`.", 5,
 		func(ctx context.Context, words ...string) (string, error) { return outcome(call(ctx, words)) })
 	text("send", "Sends, as `call`.", 5, send)
@@ -198,6 +211,24 @@ func relay(ctx context.Context, words ...string) (string, error) {
 }
 
 //go:noinline
+var table [4096]byte
+
+func init() {
+	for place := range table {
+		table[place] = byte(place)
+	}
+}
+
+//go:noinline
+func down(levels int) int {
+	var frame [256]byte
+	frame[levels%256] = byte(levels)
+	if levels == 0 {
+		return 0
+	}
+	return down(levels-1) + int(frame[255])
+}
+
 func failUnexpectedly() []byte { panic("out of cheese") }
 
 func sent(ctx context.Context, words []string) (*weir.Pending[[]byte], error) {

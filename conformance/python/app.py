@@ -122,6 +122,20 @@ async def spin(payload: bytes) -> bytes:
         pass
 
 
+TABLE = bytes([7]) * 4096
+
+
+@ext.serves(CONFORMANCE)
+async def recurse(payload: bytes) -> bytes:
+    """Calls itself: `LEVELS`."""
+    down(number(payload.decode()))
+    return b"ok" if set(TABLE) == {7} else b"overwritten"
+
+
+def down(levels: int) -> int:
+    return down(levels - 1) + levels if levels else 0
+
+
 @ext.serves(CONFORMANCE)
 async def call(payload: bytes) -> bytes:
     """Calls: `CONTRACT OPERATION PROVIDER MS PAYLOAD`."""

@@ -21,6 +21,8 @@ weir_sdk::contract! {
     pub(crate) const BREAK: fn(bytes) -> bytes = "break";
     /// Never waits.
     pub(crate) const SPIN: fn(bytes) -> bytes = "spin";
+    /// Calls itself: `LEVELS`.
+    pub(crate) const RECURSE: fn(bytes) -> bytes = "recurse";
     /// Calls: `CONTRACT OPERATION PROVIDER MS PAYLOAD`.
     pub(crate) const CALL: fn(bytes) -> bytes = "call";
     /// Calls, and publishes the outcome.

@@ -3,7 +3,15 @@
 mod contract;
 mod outcome;
 
-use std::{env, fmt::Display, fs, pin::pin, process::ExitCode, time::Duration};
+use std::{
+    env,
+    fmt::Display,
+    fs,
+    pin::pin,
+    process::ExitCode,
+    sync::atomic::{AtomicU8, Ordering},
+    time::Duration,
+};
 
 use futures_util::future::{Either, select};
 use weir_sdk::{CallOptions, Context, Contract, Dir, Error, Event, Extension, Queue, Topic, log};
@@ -40,6 +48,7 @@ fn main() -> ExitCode {
         .on(FAIL, fail)
         .on(BREAK, async |(), _, _| fail_unexpectedly())
         .on(SPIN, async |(), _, _| spin())
+        .on(RECURSE, async |(), _, bytes| recurse(number(&text(bytes))?))
         .on(CALL, async |(), ctx, bytes| outcome(call(ctx, &text(bytes)).await))
         .on(SEND, send)
         .on(CANCEL, cancel)
@@ -105,6 +114,20 @@ fn spin() -> Answer {
     loop {
         std::hint::black_box(());
     }
+}
+
+static TABLE: [AtomicU8; 4096] = [const { AtomicU8::new(7) }; 4096];
+
+fn recurse(levels: usize) -> Answer {
+    down(levels);
+    let is_as_it_was = TABLE.iter().all(|byte| byte.load(Ordering::Relaxed) == 7);
+    Ok(if is_as_it_was { "ok" } else { "overwritten" }.into())
+}
+
+#[inline(never)]
+fn down(levels: usize) -> usize {
+    let frame = std::hint::black_box([levels; 64]);
+    levels.checked_sub(1).map_or(0, |fewer| down(fewer).wrapping_add(frame.into_iter().sum()))
 }
 
 async fn call(ctx: &Context, line: &str) -> Result<String, Error> {

@@ -52,7 +52,7 @@ points! {
     events: publish publish_to event lost_events retained_event typed_event subscribe_at_run_time;
     queues: put job_done job_given_back job_died_with take_one_job;
     life: start_and_log failed_start stop_with_a_request_in_hand interrupted_and_ready unhandled_exception
-        endless_handler idle_costs_nothing;
+        endless_handler deep_recursion idle_costs_nothing;
     surroundings: configuration environment directory timer;
     sections: manifest description;
 }

@@ -21,6 +21,7 @@ export const conformance = contract("conformance@1", "What every language can do
   fail: text("Fails with an error of its own."),
   break: text("Fails unexpectedly."),
   spin: text("A loop without end."),
+  recurse: text("Calls itself."),
   call: text("Calls, and waits."),
   send: text("Sends, and does not wait."),
   cancel: text("Sends, and cancels."),

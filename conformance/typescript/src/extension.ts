@@ -37,6 +37,12 @@ function fail_unexpectedly(): never {
   throw new Error("out of cheese");
 }
 
+const table = new Uint8Array(4096).fill(7);
+
+function down(levels: number): number {
+  return levels === 0 ? 0 : down(levels - 1) + levels;
+}
+
 function found(value: string | undefined): Uint8Array {
   return encode(value === undefined ? "none" : ok(value));
 }
@@ -78,6 +84,10 @@ export default extension({
   .on(conformance.break, () => fail_unexpectedly())
   .on(conformance.spin, () => {
     for (;;);
+  })
+  .on(conformance.recurse, (_, levels) => {
+    down(Number(decode(levels)));
+    return encode(table.every((byte) => byte === 7) ? "ok" : "overwritten");
   })
   .on(conformance.call, (context, payload) =>
     outcome(async () => decode(await context.callBytes(...callWords(payload)))),

@@ -20,6 +20,9 @@ use crate::root;
 /// The world of an extension. Not `extension`: libc exports `wasi:cli/run` already, as `main`.
 const EXTENSION: Bindings = Bindings { wit: "wit", world: "imports", name: "weir" };
 
+/// The stack below all data, so that an overflow is a trap; and its size. As `guest-sdk/c/CMakeLists.txt` has them.
+const STACK: [&str; 2] = ["-Wl,--stack-first", "-Wl,-z,stack-size=65536"];
+
 /// The Debian packages to install.
 const PACKAGES: &str = "clang lld wasi-libc libclang-rt-14-dev-wasm32";
 
@@ -143,6 +146,7 @@ fn compile(
     linker.push(component_linker()?);
     run(Command::new("clang")
         .args(["--target=wasm32-wasi", "-Os", "-Wl,--strip-debug", "-Wall", "-Wextra", "-Werror"])
+        .args(STACK)
         .arg(linker)
         .arg("-I")
         .arg(out_dir)

@@ -10,7 +10,7 @@ use weir_host::{Error, control::ExtensionState, logs::Level};
 
 use crate::{
     language::Language,
-    stage::{GUEST, Stage, guest, restart, until},
+    stage::{GUEST, Stage, guest, restart, text, until},
 };
 
 pub(super) async fn start_and_log(language: &Language) {
@@ -102,6 +102,41 @@ pub(super) async fn endless_handler(language: &Language) {
     assert_eq!(failure.cause, "`fuel-per-message` of 300000000 used up");
     stage.reached(ExtensionState::Ready).await;
     assert_eq!(stage.told("echo", "on").await, "on");
+}
+
+/// One that is too deep never leaves other data than it found.
+pub(super) async fn deep_recursion(language: &Language) {
+    let stage = Stage::with(language, restart).await;
+    assert!(goes_on_after(&stage, 1).await);
+    let (mut answered, mut too_many) = (1, 2);
+    while goes_on_after(&stage, too_many).await {
+        (answered, too_many) = (too_many, too_many * 2);
+    }
+    while too_many - answered > 1 {
+        let levels = answered.midpoint(too_many);
+        let half = if goes_on_after(&stage, levels).await { &mut answered } else { &mut too_many };
+        *half = levels;
+    }
+}
+
+/// Whether the guest answers. If not, it fails as it does at an exception.
+async fn goes_on_after(stage: &Stage, levels: u64) -> bool {
+    let answer = stage.ask("recurse", levels.to_string()).await;
+    match answer {
+        Ok(answer) => {
+            assert_eq!(text(answer), "ok", "{levels} levels");
+            return true;
+        }
+        Err(Error::Trapped | Error::PeerGone) => {}
+        Err(Error::Handler(error)) if error.code == "unexpected" => {}
+        other => panic!("{levels} levels: {other:?}"),
+    }
+    // It may start again before that.
+    let mut tick = tokio::time::interval(Duration::from_millis(5));
+    while stage.ask("echo", "on").await != Ok("on".into()) {
+        tick.tick().await;
+    }
+    false
 }
 
 pub(super) async fn idle_costs_nothing(language: &Language) {

@@ -9,13 +9,14 @@ use weir_host::{
 use crate::language::Language;
 
 /// Operations of bytes. `add` is the other.
-const OPERATIONS: [&str; 24] = [
+const OPERATIONS: [&str; 25] = [
     "echo",
     "large",
     "relay",
     "fail",
     "break",
     "spin",
+    "recurse",
     "call",
     "send",
     "cancel",
