@@ -1,16 +1,30 @@
 //! The conformance suite for one language.
 
+use std::process::Command;
+
 use anyhow::Result;
 
 use crate::run::{cargo, run};
 
+/// Messages of each kind of which the guest's memory keeps nothing, in the groups of the long run.
+const MANY_MESSAGES: &str = "40000";
+
 /// Builds the language's guest and tests it. With `record`, measures it and writes `docs/languages.md`.
 pub(crate) fn test(lang: &str, record: bool, only: Option<&str>) -> Result<()> {
+    run(&mut command(lang, record, only)?)
+}
+
+/// The same with many messages.
+pub(crate) fn test_long(lang: &str) -> Result<()> {
+    run(command(lang, false, None)?.env("WEIR_CONFORMANCE_MESSAGES", MANY_MESSAGES))
+}
+
+fn command(lang: &str, record: bool, only: Option<&str>) -> Result<Command> {
     // With the whole workspace, as for all its tests: else wasmtime is built a second time.
     let mut test = cargo(["test", "--workspace", "--test", "conformance", "--"])?;
     test.args(only).env("WEIR_CONFORMANCE", lang);
     if record {
         test.env("WEIR_CONFORMANCE_RECORD", "1");
     }
-    run(&mut test)
+    Ok(test)
 }

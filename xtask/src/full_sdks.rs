@@ -70,7 +70,7 @@ fn begin(need: &'static Need) -> Result<TempDir> {
 
 fn conforms(language: &str) -> Result<Vec<String>> {
     first_extension::in_language(language)?;
-    conformance::test(language, false, None)?;
+    conformance::test_long(language)?;
     Ok(Vec::new())
 }
 

@@ -4,6 +4,7 @@ mod calls;
 mod errors;
 mod events;
 mod life;
+pub(crate) mod memory;
 mod queues;
 mod sections;
 mod serving;
@@ -53,6 +54,7 @@ points! {
     queues: put job_done job_given_back job_died_with take_one_job;
     life: start_and_log failed_start stop_with_a_request_in_hand interrupted_and_ready unhandled_exception
         endless_handler deep_recursion idle_costs_nothing;
+    memory: memory_stays_level;
     surroundings: configuration environment directory timer;
     sections: manifest description;
 }

@@ -301,10 +301,5 @@ def test_what_is_wrong_with_a_module_is_said_before_it_is_built(
     assert not list(tmp_path.rglob("*.wasm"))
 
 
-def test_a_section_is_its_length_its_name_and_its_content() -> None:
-    section = _build._section("weir:manifest", b"x" * 300)
-    assert section == b"\x00" + bytes([0xBA, 0x02, 13]) + b"weir:manifest" + b"x" * 300
-
-
 def test_the_wit_is_part_of_the_package() -> None:
     assert "package weir:iec" in (weir.WIT / "iec.wit").read_text()

@@ -11,7 +11,7 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
-from . import WIT, DeclarationError, Extension, _describe
+from . import WIT, DeclarationError, Extension, _component, _describe
 
 _ENTRY = '''"""The program of the component. Made by `weir-py build`."""
 from {module} import {name} as extension
@@ -64,8 +64,11 @@ def build(app: str, output: Path | None = None, paths: list[Path] | None = None)
         entry.write_text(_ENTRY.format(module=module_name, name=name))
         made = Path(directory, "component.wasm")
         _componentize([Path(directory), *paths, *_installed()], made)
-        component = made.read_bytes()
-    output.write_bytes(component + b"".join(_section(*section) for section in sections.items() if section[1]))
+        component = _freeing_arguments(made.read_bytes())
+    for name, content in sections.items():
+        if content:
+            component = _component.with_section(component, name, content)
+    output.write_bytes(component)
     return output
 
 
@@ -113,16 +116,10 @@ def _componentize(paths: list[Path], output: Path) -> None:
         raise BuildError("componentize-py made no component; it says why above")
 
 
-def _section(name: str, content: bytes) -> bytes:
-    """A custom section, which may follow a finished component."""
-    encoded = name.encode()
-    body = _leb128(len(encoded)) + encoded + content
-    return b"\0" + _leb128(len(body)) + body
-
-
-def _leb128(number: int) -> bytes:
-    encoded = bytearray()
-    while number >= 0x80:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes(encoded) + bytes([number])
+def _freeing_arguments(component: bytes) -> bytes:
+    try:
+        return _component.freeing_arguments(component)
+    except _component.UnknownRuntime as error:
+        raise BuildError(
+            f"this is not the componentize-py 0.25.1 that `weir-sdk` asks for, and its bindings would leak: {error}"
+        ) from error
