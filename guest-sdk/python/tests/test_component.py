@@ -1,8 +1,10 @@
 """What is done to a finished component."""
 
+import random
+
 import pytest
 
-from weir import _component
+from weir import _component, _generators
 
 
 def section(kind: int, content: bytes) -> bytes:
@@ -54,3 +56,16 @@ def test_another_runtime_is_refused() -> None:
 def test_a_section_is_its_length_its_name_and_its_content() -> None:
     described = _component.with_section(COMPONENT, "weir:manifest", b"x" * 300)
     assert described == COMPONENT + b"\x00" + bytes([0xBA, 0x02, 13]) + b"weir:manifest" + b"x" * 300
+
+
+def test_generators_of_the_module_draw_other_numbers_in_each_instance_but_for_those_with_a_seed() -> None:
+    before = random.Random.seed
+    _generators.watch()
+    dice, of_text, set_later, sought = random.Random(), random.Random("text"), random.Random(), random.Random(1)
+    set_later.setstate(random.Random(7).getstate())
+    sought.seed()
+    frozen = [generator.getstate() for generator in (dice, of_text, set_later, sought)]
+    _generators.reseed()
+    started = [generator.getstate() for generator in (dice, of_text, set_later, sought)]
+    assert [was == now for was, now in zip(frozen, started, strict=True)] == [False, True, True, False]
+    assert random.Random.seed is before

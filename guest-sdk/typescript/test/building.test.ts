@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 
+import { BuildError, build } from "../src/build/build.js";
 import { withLessMemory } from "../src/build/engine.js";
 import { withSection } from "../src/build/sections.js";
 import { Timers, installTimers } from "../src/timers.js";
@@ -60,4 +63,28 @@ test("timers run in the order of their times, and not after they were cleared", 
   }
   assert.deepEqual(ran, ["at 7", "soon", "at 14", "late"]);
   assert.match(String(failures), /out of cheese/);
+});
+
+test("random numbers and a clock at the top level are refused with their line", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "weir-js-test-"));
+  try {
+    for (const call of [
+      "Math.random()",
+      "crypto.getRandomValues(new Uint8Array(4))",
+      "crypto.randomUUID()",
+      "performance.now()",
+    ]) {
+      const entry = join(directory, "extension.ts");
+      writeFileSync(entry, `interface Removed {\n  line: string;\n}\nexport default ${call};\n`);
+      await assert.rejects(build({ entry, out: join(directory, "x.wasm") }), (error) => {
+        assert.ok(error instanceof BuildError);
+        assert.ok(error.message.includes(`\`${call.split("(")[0]}\` at the top level`), error.message);
+        assert.match(error.message, /call it in `onStart` or in a handler\n.*extension\.ts:4:/);
+        return true;
+      });
+    }
+    assert.ok(Math.random() < 1 && crypto.randomUUID().length === 36 && performance.now() > 0);
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
 });

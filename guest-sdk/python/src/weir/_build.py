@@ -14,6 +14,8 @@ from types import ModuleType
 from . import WIT, DeclarationError, Extension, _component, _describe
 
 _ENTRY = '''"""The program of the component. Made by `weir-py build`."""
+from weir import _generators
+_generators.watch()
 from {module} import {name} as extension
 from weir import _wasm
 

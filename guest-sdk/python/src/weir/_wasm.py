@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import random
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +24,7 @@ from wit_world.imports import (
 from wit_world.imports import log as wit_log
 from wit_world.imports import weir_iec_types as wit
 
-from . import _log
+from . import _generators, _log
 from ._contract import Receipt
 from ._errors import Error, HandlerError, by_case, utf8
 from ._extension import Extension
@@ -75,7 +74,7 @@ def _wake() -> None:
     """Replaces what the interpreter has kept from the machine that built it."""
     os.environ.clear()
     os.environ.update(environment.get_environment())
-    random.seed()
+    _generators.reseed()
 
 
 class Host:

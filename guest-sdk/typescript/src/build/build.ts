@@ -10,6 +10,7 @@ import { build as bundle, type BuildFailure } from "esbuild";
 
 import type { Extension } from "../extension.js";
 import { withLessMemory } from "./engine.js";
+import { refused } from "./refused.js";
 import { withSection } from "./sections.js";
 
 /** An error that the author can do something about: shown without where it came from. */
@@ -77,10 +78,12 @@ async function describe(
   defaults: { id: string; version: string },
 ): Promise<ReturnType<Extension["sections"]>> {
   const file = join(work, "described.mjs");
-  await bundled(`export { default } from ${JSON.stringify(entry)};`, dirname(entry), file);
+  await bundled(`export { default } from ${JSON.stringify(entry)};`, dirname(entry), file, "inline");
+  // A failure names the author's lines.
+  process.setSourceMapsEnabled(true);
   let extension: Partial<Extension> | undefined;
   try {
-    extension = (await import(pathToFileURL(file).href)).default;
+    extension = (await refused(() => import(pathToFileURL(file).href))).default;
   } catch (error) {
     throw new BuildError(`the program fails before it is an extension: ${(error as Error).stack ?? error}`);
   }
@@ -128,11 +131,17 @@ function enginePath(): string {
 }
 
 /** Bundles a program into one module. Names of functions stay, for the traces of failures. */
-async function bundled(contents: string, resolveDir: string, outfile: string): Promise<void> {
+async function bundled(
+  contents: string,
+  resolveDir: string,
+  outfile: string,
+  sourcemap: "inline" | false = false,
+): Promise<void> {
   try {
     await bundle({
       stdin: { contents, resolveDir, sourcefile: "weir-js" },
       outfile,
+      sourcemap,
       bundle: true,
       format: "esm",
       target: "es2022",
