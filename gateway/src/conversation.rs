@@ -12,11 +12,10 @@ use std::{
     pin::pin,
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use futures_util::StreamExt;
-use tokio::{sync::watch, time::timeout};
+use tokio::sync::watch;
 use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
 use weir_connection::{Rate, Requests, UnderWay};
 use weir_host::{
@@ -40,9 +39,6 @@ const ROUNDS: usize = 4;
 /// Messages read in one round.
 const READS: usize = 16;
 
-/// Time for the last bytes to an app.
-const LINGER: Duration = Duration::from_millis(500);
-
 /// What a message may have beside twice the size of a payload.
 const ENVELOPE: usize = 64 * 1024;
 
@@ -60,8 +56,7 @@ pub(crate) async fn converse(shared: Arc<Shared>, session: Session, socket: WebS
     methods.session().count_events(0, outbox.take_uncounted());
     // What the app had in hand ends before it reads why.
     drop((requests, under_way, methods));
-    // The app may have gone, or not read.
-    let _gone = timeout(LINGER, output.finish(&mut socket, close)).await;
+    output.finish(&mut socket, close).await;
 }
 
 #[derive(Debug)]

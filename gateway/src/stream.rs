@@ -13,29 +13,52 @@ use std::{
 };
 
 use rustix::net::sockopt::{set_socket_keepalive, set_tcp_keepidle, set_tcp_keepintvl};
+#[cfg(target_os = "linux")]
+use socket2::SockRef;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream, UnixListener, UnixStream},
     time::{Sleep, sleep},
 };
 use weir_connection::Source;
-use weir_sockets::{BoundSocket, Held, Opens};
+use weir_sockets::{BoundSocket, Held, Opens, make_room};
 
 use crate::{GatewayError, Listen};
 
 /// An idle TCP connection is asked for after so long, then six times as often, nine times in all.
 const KEEPALIVE: Duration = Duration::from_secs(60);
 
-/// Bytes both ways.
-pub(crate) trait Io: AsyncRead + AsyncWrite + fmt::Debug + Send + Unpin {}
+/// Bytes that a connection of TCP may have to send and has not sent. What the other end has not read is not among them, as
+/// far as its own system took that. The rest of the system's buffer, at least as much again, is left for the last words.
+#[cfg(target_os = "linux")]
+const UNSENT: u32 = 128 * 1024;
 
-impl<T: AsyncRead + AsyncWrite + fmt::Debug + Send + Unpin> Io for T {}
+/// Bytes both ways.
+pub(crate) trait Io: AsyncRead + AsyncWrite + fmt::Debug + Send + Unpin {
+    /// Has the system take more bytes, though the other end does not read.
+    fn make_room(&self);
+}
+
+impl Io for TcpStream {
+    fn make_room(&self) {
+        #[cfg(target_os = "linux")]
+        let _without = SockRef::from(self).set_tcp_notsent_lowat(u32::MAX >> 1);
+        make_room(self);
+    }
+}
+
+impl Io for UnixStream {
+    fn make_room(&self) {
+        make_room(self);
+    }
+}
 
 /// Tells whether the other end of a connection reads.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
     written: AtomicU64,
     is_upgraded: AtomicBool,
+    is_ending: AtomicBool,
 }
 
 impl Flow {
@@ -47,6 +70,11 @@ impl Flow {
     /// From now on a WebSocket has the patience.
     pub(crate) fn upgrade(&self) {
         self.is_upgraded.store(true, Ordering::Relaxed);
+    }
+
+    /// What is written from now on are the last words: the system makes room for them.
+    pub(crate) fn make_room(&self) {
+        self.is_ending.store(true, Ordering::Relaxed);
     }
 }
 
@@ -60,6 +88,13 @@ struct Watched {
 }
 
 impl Watched {
+    /// Before a write. The connection is within TLS and HTTP, so nobody else reaches it.
+    fn is_written(&self) {
+        if self.flow.is_ending.load(Ordering::Relaxed) && self.flow.is_ending.swap(false, Ordering::Relaxed) {
+            self.io.make_room();
+        }
+    }
+
     fn wrote(
         &mut self,
         wrote: Poll<io::Result<usize>>,
@@ -80,6 +115,12 @@ impl Watched {
     }
 }
 
+impl Io for Watched {
+    fn make_room(&self) {
+        self.io.make_room();
+    }
+}
+
 impl AsyncRead for Watched {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -96,6 +137,7 @@ impl AsyncWrite for Watched {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.is_written();
         let wrote = Pin::new(&mut self.io).poll_write(context, bytes);
         self.wrote(wrote, context)
     }
@@ -105,6 +147,7 @@ impl AsyncWrite for Watched {
         context: &mut Context<'_>,
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.is_written();
         let wrote = Pin::new(&mut self.io).poll_write_vectored(context, pieces);
         self.wrote(wrote, context)
     }
@@ -212,6 +255,8 @@ impl Stream {
     fn tcp(stream: TcpStream, source: Source, wants_tls: bool) -> Self {
         // What waits is written in one piece, so waiting for more would only delay it.
         let _without = stream.set_nodelay(true);
+        #[cfg(target_os = "linux")]
+        let _without = SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT);
         // The kernel finds out about a machine that has vanished. The gateway need not wake for that.
         let _without = set_socket_keepalive(&stream, true)
             .and_then(|()| set_tcp_keepidle(&stream, KEEPALIVE))

@@ -10,9 +10,19 @@ mod rustls {
             ServerConfig,
             pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
         },
+        server::TlsStream,
     };
 
-    use crate::{GatewayError, TlsConfig, stream::Stream};
+    use crate::{
+        GatewayError, TlsConfig,
+        stream::{Io, Stream},
+    };
+
+    impl Io for TlsStream<Box<dyn Io>> {
+        fn make_room(&self) {
+            self.get_ref().0.make_room();
+        }
+    }
 
     /// Accepts TLS with the operator's certificate.
     #[derive(Clone)]

@@ -11,12 +11,14 @@ use base64::{
     alphabet::STANDARD,
     engine::{GeneralPurpose, GeneralPurposeConfig},
 };
+use futures_util::StreamExt;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_tungstenite::{
     WebSocketStream,
     tungstenite::{
+        Message,
         handshake::derive_accept_key,
         protocol::{Role, WebSocketConfig},
     },
@@ -110,11 +112,23 @@ impl Handshake {
     }
 }
 
-/// Reads what is left until the app closes. Closed with unread bytes, a TCP connection is reset, and the app would not
-/// see the last frame.
+/// Reads what is left until the app answers the close frame, then closes the connection first, as RFC 6455 asks in section
+/// 7.1.1. Closed with unread bytes, a TCP connection is reset, and the app would not see the last frame.
 pub(crate) async fn drain(socket: &mut WebSocket) {
-    let mut ignored = [0; 4096];
-    while let Ok(1..) = socket.get_mut().read(&mut ignored).await {}
+    loop {
+        match socket.next().await {
+            Some(Ok(Message::Close(_))) | None => break,
+            Some(Ok(_)) => {}
+            // After a broken frame no answer can be told from the rest.
+            Some(Err(_)) => {
+                let mut ignored = [0; 4096];
+                while let Ok(1..) = socket.get_mut().read(&mut ignored).await {}
+                break;
+            }
+        }
+    }
+    // The app may have gone.
+    let _gone = socket.get_mut().shutdown().await;
 }
 
 /// Whether one of a header's words is this.

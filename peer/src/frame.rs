@@ -96,6 +96,14 @@ pub fn frame_max(message_size: u32) -> usize {
     usize::try_from(message_size).unwrap_or(usize::MAX).max(ROOM_MIN).saturating_add(OVERHEAD)
 }
 
+/// Bytes of the first frame of `frames`, with its length; all of them if they have no length.
+#[must_use]
+pub fn size(frames: &[u8]) -> usize {
+    let length = frames.first_chunk::<PREFIX>().map(|prefix| u32::from_le_bytes(*prefix));
+    let size = length.and_then(|length| usize::try_from(length).ok()?.checked_add(PREFIX));
+    size.unwrap_or(frames.len().max(1))
+}
+
 /// Cuts the first frame off `buffer`: its kind and body, without its length. `None` if it is not all there.
 ///
 /// Makes room for the rest of a frame as the rest comes: a length alone reserves no more than 64 KiB.

@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::{Sink, SinkExt};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Sleep, sleep, timeout};
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 use weir_host::peers::Session;
 
@@ -27,6 +27,9 @@ const MAX_WAITING: usize = 256 * 1024;
 
 /// Bytes that a waiting text counts beside its own: its place, and what its buffer has to spare.
 const OVERHEAD: usize = 128;
+
+/// Time for the last bytes to an app.
+const LINGER: Duration = Duration::from_millis(500);
 
 /// Bytes given to the socket in one piece.
 const PIECE: usize = 64 * 1024;
@@ -160,21 +163,33 @@ impl Output {
         }
     }
 
-    /// Writes what is left, then the reason. None: the app has said that it ends.
+    /// Writes what is left, then the reason, within [`LINGER`]. None: the app has said that it ends.
+    ///
+    /// An app that does not read gets the rest of the message under way and the reason, for which the system makes room. It
+    /// finds them where it reads again, also after the gateway has closed the connection.
     pub(super) async fn finish(mut self, socket: &mut WebSocket, close: Option<Close>) {
         let Some(close) = close else {
             // Its close frame is answered, if it sent one: the answer waits, and another frame would be refused.
-            let _gone = socket.flush().await;
+            let _gone = timeout(LINGER, socket.flush()).await;
             return;
         };
-        while let Some(message) = self.waiting.pop_front() {
-            if socket.feed(message).await.is_err() {
-                return;
+        let rest = async {
+            while let Some(message) = self.waiting.pop_front() {
+                socket.feed(message).await?;
             }
+            socket.flush().await
+        };
+        if let Ok(Err(_gone)) = timeout(LINGER / 2, rest).await {
+            return;
         }
-        if socket.send(Message::Close(Some(close.frame()))).await.is_ok() {
-            drain(socket).await;
-        }
+        self.flow.make_room();
+        let last = async {
+            if socket.send(Message::Close(Some(close.frame()))).await.is_ok() {
+                drain(socket).await;
+            }
+        };
+        // It may not answer.
+        let _late = timeout(LINGER / 2, last).await;
     }
 
     /// The next message, and whether it is an event.

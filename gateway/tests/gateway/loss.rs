@@ -117,9 +117,12 @@ async fn with_close_a_slow_app_is_closed_and_others_miss_nothing() {
         assert_eq!(counts, [(EVENTS, 0)]);
     };
     tokio::join!(publish(&stage, 10), reader);
-    // Its end finds no room before it reads, and is not waited for.
+    // Its end is not waited for. It finds the reason where it reads again.
     stage.sessions_become(1).await;
     polite.is_served().await;
+    polite.leave().await;
+    stage.main.shutdown().await.unwrap();
+    assert_eq!(slow.closed().await, (4000, "slow".to_owned()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,9 +5,12 @@
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
     io,
-    os::unix::{
-        fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt},
-        net::UnixListener,
+    os::{
+        fd::AsFd,
+        unix::{
+            fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt},
+            net::UnixListener,
+        },
     },
     path::{Path, PathBuf},
 };
@@ -15,10 +18,16 @@ use std::{
 use rustix::{
     fs::Mode,
     io::Errno,
-    net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with},
+    net::{
+        AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
+        sockopt::{set_socket_send_buffer_size, socket_send_buffer_size},
+    },
 };
 
 const BACKLOG: i32 = 128;
+
+/// Bytes that the system is asked to buffer for the last words on a connection. It gives what it allows.
+const LAST_BUFFER: usize = 512 * 1024;
 
 /// Why a socket cannot be bound.
 #[derive(Debug, thiserror::Error)]
@@ -57,10 +66,10 @@ pub enum Opens {
 /// A socket that listens; nobody answers yet.
 #[derive(Debug)]
 pub struct BoundSocket {
+    /// Keep it for as long as the socket is to be there. Dropped first: what can be connected to has a Main.
+    pub held: Held,
     /// Does not block.
     pub listener: UnixListener,
-    /// Keep it for as long as the socket is to be there.
-    pub held: Held,
 }
 
 /// The socket's file and lock. Dropping it removes the file, then the lock.
@@ -105,6 +114,21 @@ impl BoundSocket {
     }
 }
 
+/// Has the system take the last words on a connection, though the other end does not read: it finds them where it reads
+/// again, also after this end is closed. Never makes the buffer smaller.
+pub fn make_room(socket: impl AsFd) {
+    if socket_send_buffer_size(&socket).is_ok_and(|bytes| bytes < LAST_BUFFER) {
+        // Without it the last words may not fit.
+        let _without = set_socket_send_buffer_size(&socket, LAST_BUFFER);
+    }
+}
+
+/// Whether a Main that had this socket has ended by itself: neither the socket nor its lock is there.
+#[must_use]
+pub fn is_released(path: &Path) -> bool {
+    [path, &lock_of(path)].into_iter().all(|path| fs::metadata(path).is_err())
+}
+
 impl Drop for Held {
     fn drop(&mut self) {
         for path in [&self.path, &self.lock_path] {
@@ -126,9 +150,7 @@ fn create_parent(path: &Path, opens: Opens) -> Result<(), SocketError> {
 
 /// Locks this socket, unless its holder is alive: a lock ends with its process.
 fn lock(path: &Path) -> Result<(PathBuf, File), SocketError> {
-    let mut lock_path = path.as_os_str().to_owned();
-    lock_path.push(".lock");
-    let lock_path = PathBuf::from(lock_path);
+    let lock_path = lock_of(path);
     let failed = || failed("lock", &lock_path);
     loop {
         let file = OpenOptions::new()
@@ -151,6 +173,12 @@ fn lock(path: &Path) -> Result<(PathBuf, File), SocketError> {
             return Ok((lock_path, file));
         }
     }
+}
+
+fn lock_of(path: &Path) -> PathBuf {
+    let mut lock = path.as_os_str().to_owned();
+    lock.push(".lock");
+    lock.into()
 }
 
 /// Removes a socket without a listener.
@@ -254,8 +282,11 @@ mod tests {
     #[test]
     fn nothing_is_left_behind() {
         let (_dir, path) = place();
-        drop(bind(&path).unwrap());
+        let bound = bind(&path).unwrap();
+        assert!(!is_released(&path));
+        drop(bound);
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 0);
+        assert!(is_released(&path));
     }
 
     #[test]
