@@ -1,5 +1,7 @@
 //! Main's answers, as far as people see them. Fields of a newer Main are ignored.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::{Map, Number, Value, value::RawValue};
 
@@ -413,9 +415,22 @@ pub(crate) struct Job {
     pub(crate) payload_base64: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(crate) struct Peers {
     pub(crate) peers: Vec<Peer>,
+    /// An older Main has none.
+    #[serde(default)]
+    pub(crate) parts: Vec<Part>,
+}
+
+/// A part of Main that serves.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Part {
+    pub(crate) name: String,
+    pub(crate) state: String,
+    pub(crate) restarts: u64,
+    pub(crate) reason: Option<String>,
+    pub(crate) refused: BTreeMap<String, u64>,
 }
 
 #[derive(Debug, Deserialize)]

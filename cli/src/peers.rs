@@ -41,8 +41,9 @@ async fn list(Asked { json, target }: Asked) -> anyhow::Result<()> {
     if json {
         return output::json(&client.get::<Value>(&route).await?);
     }
-    let model::Peers { peers } = client.get(&route).await?;
-    output::write(tables::peers(&peers, std::time::SystemTime::now()).as_bytes())
+    let model::Peers { peers, parts } = client.get(&route).await?;
+    let text = tables::peers(&peers, std::time::SystemTime::now()) + &tables::refusals(&parts);
+    output::write(text.as_bytes())
 }
 
 async fn end(EndArgs { session, asked: Asked { json, target } }: EndArgs) -> anyhow::Result<()> {

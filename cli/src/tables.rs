@@ -2,6 +2,7 @@
 
 mod hooks;
 mod limits;
+mod parts;
 mod peers;
 #[cfg(feature = "store")]
 mod stores;
@@ -19,6 +20,7 @@ pub(crate) use self::stores::{entries, stores};
 pub(crate) use self::{
     hooks::{hooks, no_hooks},
     limits::limits,
+    parts::{faulty_parts, refusals},
     peers::{peers, peers_in_short},
     traces::{trace, traces},
     traffic::{jobs, queues, topics},

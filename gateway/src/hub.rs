@@ -11,7 +11,7 @@ use weir_host::{
     client::ReceivedEvent,
     config::SubscribeGrant,
     names::{PeerName, TopicPattern},
-    peers::{PeerConfig, PeerError, PeerMessage, Peers, Session, Wanted},
+    peers::{PeerConfig, PeerError, PeerMessage, Peers, Session, SessionEnd, Wanted},
 };
 
 use crate::{
@@ -86,11 +86,15 @@ impl Hub {
         config.limits.subscriptions = PATTERNS;
         (config.limits.message_size, config.limits.inbox_bytes) = (BYTES, BYTES);
         config.limits.inbox_messages = MESSAGES;
-        Ok(Arc::new(Self { session: peers.open_with(config)?, state: Mutex::default() }))
+        Ok(Arc::new(Self { session: peers.open_of_main(config)?, state: Mutex::default() }))
     }
 
-    /// Brings events to the connections until Main ends, or an operator ends its session.
-    pub(crate) async fn run(&self) {
+    /// Brings events to the connections until Main ends.
+    ///
+    /// # Errors
+    ///
+    /// Its session has ended before Main.
+    pub(crate) async fn run(&self) -> Result<(), String> {
         let wanted = Wanted { requests: false, events: true };
         let mut at_once = 0;
         while let Some(message) = self.session.next(wanted).await {
@@ -101,6 +105,10 @@ impl Hub {
             if at_once == 0 {
                 tokio::task::yield_now().await;
             }
+        }
+        match self.session.ended().await {
+            SessionEnd::Stopping => Ok(()),
+            _ => Err(format!("its session `{NAME}` has ended")),
         }
     }
 

@@ -35,6 +35,9 @@ mod tickets;
 mod tls;
 mod websocket;
 
+/// The gateway among the parts of Main.
+const PART: &str = "gateway";
+
 pub use self::{
     config::{Alias, GatewayConfig, Listen, ListenError, Origin, OriginError, TlsConfig, WhenSlow},
     server::{Gateway, GatewayError},

@@ -1,6 +1,6 @@
 //! The thread of the gateway: its listeners, and the way of a connection to its protocol.
 
-use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, thread, time::Duration};
+use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::Router;
 use hyper::{
@@ -14,22 +14,18 @@ use hyper_util::{
     service::TowerToHyperService,
 };
 use tokio::{
-    sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
+    sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc},
     task::JoinSet,
     time::timeout,
 };
 use weir_connection::{Place, Source};
-use weir_host::{
-    Control,
-    attached::{Attached, Closed},
-    peers::Peers,
-};
+use weir_host::attached::{Attached, Closed, on_thread};
 use weir_sockets::SocketError;
 
 use crate::{
-    GatewayConfig, http,
+    GatewayConfig, PART, http,
     http::Caller,
-    hub::{self, Hub},
+    hub::Hub,
     shared::Shared,
     stream::{Bound, Flow, Listener, Stream},
     streams,
@@ -104,50 +100,38 @@ impl Gateway {
     }
 
     /// Serves apps on a thread of its own until Main has stopped everything else. For
-    /// [`Builder::attach`](weir_host::Builder::attach).
+    /// [`Builder::attach`](weir_host::Builder::attach). A thread that ends before Main is started again, on the same
+    /// addresses: see [`Attached::supervise`].
     pub async fn serve(self, attached: Attached) {
-        let Attached { peers, control, closed, .. } = attached;
-        let (ended, end) = oneshot::channel();
-        let serve = move || {
-            if let Err(error) = self.run(&peers, control, closed) {
-                tracing::error!("the gateway cannot serve: {error}");
-            }
-            // Fails only if Main waits no longer.
-            let _main = ended.send(());
+        let gateway = Arc::new(self);
+        let again = |attached| {
+            let gateway = gateway.clone();
+            on_thread(THREAD_NAME, move || gateway.accept(attached))
         };
-        match thread::Builder::new().name(THREAD_NAME.to_owned()).spawn(serve) {
-            // Fails only if the thread has panicked.
-            Ok(_thread) => drop(end.await),
-            Err(error) => tracing::error!("the gateway cannot serve: {error}"),
-        }
+        attached.supervise(PART, again).await;
     }
 
-    fn run(self, peers: &Peers, control: Control, closed: Closed) -> io::Result<()> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-        runtime.block_on(self.accept(peers, control, closed))
-    }
-
-    async fn accept(self, peers: &Peers, control: Control, mut closed: Closed) -> io::Result<()> {
-        let Self { config, tls, http, streams } = self;
-        let hub = Hub::new(peers).map_err(io::Error::other)?;
-        let places = usize::try_from(config.connections).unwrap_or(usize::MAX);
-        let shared = Shared::new(config, peers.clone(), control, hub);
+    async fn accept(self: Arc<Self>, attached: Attached) -> Result<(), String> {
+        let hub = Hub::new(&attached.peers).map_err(|error| error.to_string())?;
+        let places = usize::try_from(self.config.connections).unwrap_or(usize::MAX);
+        let shared = Shared::new(self.config.clone(), &attached, hub);
         let (alive, mut none_alive) = mpsc::channel(1);
+        let mut closed = attached.closed;
         let door = Door {
             router: http::router(shared.clone()),
             shared: shared.clone(),
-            tls,
+            tls: self.tls.clone(),
             free: Arc::new(Semaphore::new(places)),
             closed: closed.clone(),
             alive,
         };
         let mut tasks = JoinSet::new();
         for (bound, is_http) in
-            http.into_iter().map(|bound| (bound, true)).chain(streams.into_iter().map(|bound| (bound, false)))
+            self.http.iter().map(|bound| (bound, true)).chain(self.streams.iter().map(|bound| (bound, false)))
         {
-            let listener = bound.listener()?;
+            let listener = bound.listener().map_err(|error| format!("it cannot listen: {error}"))?;
             let what = if is_http { "" } else { " for streams" };
-            tracing::info!("the gateway listens on `{}`{what}", listener.address()?);
+            tracing::info!("the gateway listens on `{}`{what}", listener.address().unwrap_or_default());
             tasks.spawn(door.clone().listen(listener, is_http));
         }
         drop(door);
@@ -155,21 +139,22 @@ impl Gateway {
             let shared = shared.clone();
             tasks.spawn(async move {
                 match work {
-                    Work::Hub => shared.hub.run().await,
+                    Work::Hub => return shared.hub.run().await,
+                    // For ever.
                     Work::Tickets => shared.tickets.expire().await,
                     Work::Pings => shared.tick().await,
                 }
+                Ok(())
             });
         }
-        tokio::select! {
-            () = closed.wait() => {}
-            // With less than all of it, apps would wait for what never comes.
-            Some(ended) = tasks.join_next() => match ended {
-                Err(error) => tracing::error!("the gateway ends, because a part of it has panicked: {error}"),
-                // All other parts go on for ever.
-                Ok(()) => tracing::error!("the gateway ends, because the session `{}` has ended", hub::NAME),
-            },
-        }
+        let ended = tokio::select! {
+            () = closed.wait() => Ok(()),
+            Some(ended) = tasks.join_next() => ended.unwrap_or_else(|error| Err(error.to_string())),
+        };
+        // With less than all of it, apps would wait for what never comes.
+        ended?;
+        // The session of the hub ends just before.
+        closed.wait().await;
         tasks.shutdown().await;
         // Each app hears that Main ends.
         let _rest_cut_off = timeout(GRACE, none_alive.recv()).await;
@@ -196,11 +181,12 @@ struct Door {
 }
 
 impl Door {
-    async fn listen(self, listener: Listener, is_http: bool) {
+    /// For ever.
+    async fn listen(self, listener: Listener, is_http: bool) -> Result<(), String> {
         loop {
             match listener.accept().await {
                 Ok(stream) => {
-                    let Some(permit) = self.permit(stream.source).await else { return };
+                    let permit = self.permit(stream.source).await.ok_or("it has no places")?;
                     let place = self.shared.strangers.enter(stream.source);
                     // Ends with the runtime, which waits for it first.
                     tokio::spawn(self.clone().welcome(stream, place, permit, is_http));
@@ -223,6 +209,11 @@ impl Door {
         self.free.clone().acquire_owned().await.ok()
     }
 
+    fn made_room(&self) {
+        let text = "a connection that had not proved a name made room for another";
+        self.shared.part.refused("busy", || text.to_owned());
+    }
+
     async fn welcome(
         mut self,
         stream: Stream,
@@ -235,13 +226,15 @@ impl Door {
         let stream = if is_http { stream.watched(flow.clone(), READ_TIMEOUT) } else { stream };
         let secured = tokio::select! {
             secured = timeout(HEAD_TIMEOUT, secure(self.tls.as_ref(), stream)) => secured,
-            () = place.taken() => return,
+            () = place.taken() => return self.made_room(),
             () = self.closed.wait() => return,
         };
+        let failed =
+            |why: String| self.shared.part.refused("tls", || format!("a TLS handshake failed: {why}"));
         let stream = match secured {
             Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return tracing::debug!("a TLS handshake failed: {error}"),
-            Err(_elapsed) => return,
+            Ok(Err(error)) => return failed(error.to_string()),
+            Err(elapsed) => return failed(elapsed.to_string()),
         };
         if is_http {
             self.converse(stream, flow, place, permit).await;
@@ -282,7 +275,7 @@ impl Door {
         let mut connection = std::pin::pin!(connection);
         let first = tokio::select! {
             ended = connection.as_mut() => Some(ended),
-            () = place.taken() => return,
+            () = place.taken() => return self.made_room(),
             () = proved.notified() => None,
             () = self.closed.wait() => return,
         };

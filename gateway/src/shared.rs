@@ -6,16 +6,19 @@ use tokio::sync::watch;
 use weir_connection::Strangers;
 use weir_host::{
     Control,
+    attached::{Attached, Part},
     peers::{Peers, Session},
 };
 
-use crate::{GatewayConfig, hub::Hub, outbox::Outbox, post::Rates, tickets::Tickets};
+use crate::{GatewayConfig, PART, hub::Hub, outbox::Outbox, post::Rates, tickets::Tickets};
 
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) config: GatewayConfig,
     pub(crate) peers: Peers,
     pub(crate) control: Control,
+    /// Counts what is refused.
+    pub(crate) part: Part,
     pub(crate) hub: Arc<Hub>,
     pub(crate) tickets: Tickets,
     pub(crate) rates: Rates,
@@ -25,10 +28,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(config: GatewayConfig, peers: Peers, control: Control, hub: Arc<Hub>) -> Arc<Self> {
+    pub(crate) fn new(config: GatewayConfig, attached: &Attached, hub: Arc<Hub>) -> Arc<Self> {
+        let (part, Attached { peers, control, .. }) = (attached.part(PART), attached.clone());
         let (tickets, rates, strangers) = (Tickets::default(), Rates::default(), Arc::default());
         let pings = watch::Sender::new(());
-        Arc::new(Self { config, peers, control, hub, tickets, rates, strangers, pings })
+        Arc::new(Self { config, peers, control, part, hub, tickets, rates, strangers, pings })
     }
 
     /// The place for events of a connection.

@@ -21,7 +21,7 @@ use tokio::{
     time::{Sleep, sleep},
 };
 use weir_connection::Source;
-use weir_sockets::{BoundSocket, Held, Opens, make_room};
+use weir_sockets::{BoundSocket, Opens, make_room};
 
 use crate::{GatewayError, Listen};
 
@@ -188,7 +188,7 @@ pub(crate) enum Bound {
 #[derive(Debug)]
 pub(crate) enum Listener {
     Tcp { listener: TcpListener, is_loopback: bool },
-    Unix { listener: UnixListener, _held: Held },
+    Unix(UnixListener),
 }
 
 impl Bound {
@@ -204,17 +204,14 @@ impl Bound {
         }
     }
 
-    /// Needs a runtime.
-    pub(crate) fn listener(self) -> io::Result<Listener> {
+    /// Accepts there; connections wait while nobody does. Needs a runtime.
+    pub(crate) fn listener(&self) -> io::Result<Listener> {
         match self {
             Self::Tcp { listener, is_loopback } => {
-                let listener = TcpListener::from_std(listener)?;
-                Ok(Listener::Tcp { listener, is_loopback })
+                let listener = TcpListener::from_std(listener.try_clone()?)?;
+                Ok(Listener::Tcp { listener, is_loopback: *is_loopback })
             }
-            Self::Unix(BoundSocket { listener, held }) => {
-                let listener = UnixListener::from_std(listener)?;
-                Ok(Listener::Unix { listener, _held: held })
-            }
+            Self::Unix(bound) => Ok(Listener::Unix(UnixListener::from_std(bound.listener.try_clone()?)?)),
         }
     }
 }
@@ -224,7 +221,7 @@ impl Listener {
     pub(crate) fn address(&self) -> io::Result<String> {
         match self {
             Self::Tcp { listener, .. } => Ok(listener.local_addr()?.to_string()),
-            Self::Unix { listener, .. } => {
+            Self::Unix(listener) => {
                 let address = listener.local_addr()?;
                 let path = address.as_pathname().map(|path| path.display().to_string());
                 Ok(format!("unix:{}", path.unwrap_or_default()))
@@ -238,7 +235,7 @@ impl Listener {
                 let (stream, from) = listener.accept().await?;
                 Ok(Stream::tcp(stream, Source::Address(from.ip()), !is_loopback))
             }
-            Self::Unix { listener, .. } => {
+            Self::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
                 Ok(Stream::unix(stream))
             }

@@ -12,6 +12,9 @@ use crate::{
 
 const NOT_CONNECTED: &str = "not connected";
 
+/// The proof of a session that belongs to a part of Main.
+const OF_MAIN: &str = "main";
+
 /// All of `weir peers`: a line for each session, and for each name without one.
 pub(crate) fn peers(peers: &[Peer], now: SystemTime) -> String {
     if peers.is_empty() {
@@ -56,7 +59,8 @@ fn session(name: &str, session: &PeerSession, now: SystemTime) -> Vec<Cell> {
         if session.serves.is_empty() { NOTHING.to_owned() } else { printable(&session.serves.join(" ")) };
     vec![
         Cell::new(printable(name)),
-        Cell::new(session.id),
+        // Nobody can end the session of a part of Main by a number.
+        if session.proof == OF_MAIN { Cell::new(NOTHING) } else { Cell::new(session.id) },
         Cell::new(age(&session.since, now)),
         Cell::new(printable(&session.proof)),
         Cell::new(session.in_flight),

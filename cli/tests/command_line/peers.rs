@@ -94,6 +94,8 @@ app:player  not connected  -    -      -          -        -     -         -    
 app:screen  not connected  -    -      -          -        -     -         -     -     -
 
 1 attempt to connect as `app:screen` with a wrong proof
+
+`peer-socket` refused so far: 2 proof
 ";
     assert_eq!(rows, expected);
 
@@ -194,7 +196,8 @@ fn a_token_is_made_exchanged_and_taken_back_by_reloads() {
     assert_eq!(main.weir(&["plan"]).good(), "`peer.\"app:player\"` would be changed\n");
     assert_eq!(main.weir(&["reload"]).code, 0);
     assert_denied(connect(&main, "app:player", Some(&third)));
-    assert_eq!(main.weir(&["peers"]).good(), "no peers are configured\n");
+    let expected = "no peers are configured\n\n`peer-socket` refused so far: 7 proof\n";
+    assert_eq!(main.weir(&["peers"]).good(), expected);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What the operator changes while apps are there.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,11 @@ use crate::{
     app::{App, code},
     support::{Response, Stage, bearer, becomes, request, soon},
 };
-use tokio::io::AsyncWriteExt;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
+    net::TcpStream,
+};
+use weir_host::{control::PartState, peers::SessionId};
 
 const GATEWAY: &str = "
 [gateway.alias]
@@ -23,8 +27,20 @@ subscribes = ['news.>', 'other.>']
 limits.sessions = 3
 ";
 
-fn session(stage: &Stage) -> weir_host::peers::SessionId {
-    stage.main.peers().list().iter().find(|peer| peer.name.as_str() == "app:polite").unwrap().sessions[0].id
+fn session(stage: &Stage) -> SessionId {
+    session_of(stage, "app:polite").unwrap()
+}
+
+fn session_of(stage: &Stage, name: &str) -> Option<SessionId> {
+    let list = stage.main.peers().list();
+    Some(list.iter().find(|peer| peer.name.as_str() == name)?.sessions.first()?.id)
+}
+
+/// What the gateway restarted, and whether it serves.
+fn restarts(stage: &Stage) -> (u64, PartState) {
+    let parts = stage.main.control().parts();
+    let gateway = parts.iter().find(|part| part.name == "gateway").unwrap();
+    (gateway.restarts, gateway.state)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -148,4 +164,98 @@ async fn main_stops_with_a_word_to_each_app_and_without_delay() {
         assert!(Response::read(stream).await.is_none());
     }
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_but_main_ends_the_session_of_the_gateway_or_changes_its_grants() {
+    let stage = Stage::new("", FILE).await;
+    let mut app = stage.app("app:polite").await;
+    app.call("events.subscribe", json!({ "pattern": "news.now" })).await.unwrap();
+    assert!(!stage.main.peers().end(session_of(&stage, "gateway:events").unwrap()));
+    let name = "gateway:events".parse().unwrap();
+    let opened = stage.main.peers().open_with(weir_host::peers::PeerConfig::new(name));
+    assert_eq!(opened.unwrap_err().to_string(), "`gateway:events` is a part of Main");
+    stage.main.client().publish("news.now", "1").await.unwrap();
+    assert_eq!(app.next().await["params"]["payload"], 1);
+    assert_eq!(restarts(&stage), (0, PartState::Serving));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_that_ends_starts_again_on_its_addresses_and_it_shows() {
+    let stage = Stage::new("", FILE).await;
+    let _lost = stage.app("app:polite").await;
+    for end in 1..=2 {
+        let hub = || session_of(&stage, "gateway:events");
+        becomes(|| hub().is_some(), || "no session".to_owned()).await;
+        assert!(stage.main.peers().end_any(hub().unwrap()));
+        becomes(|| restarts(&stage) == (end, PartState::Serving), || format!("{:?}", restarts(&stage))).await;
+    }
+    stage.sessions_become(0).await;
+    let parts = stage.main.control().parts();
+    let gateway = parts.iter().find(|part| part.name == "gateway").unwrap();
+    assert_eq!(gateway.reason.as_deref(), Some("its session `gateway:events` has ended"));
+    // Connections wait for it.
+    let mut app = stage.app("app:polite").await;
+    app.call("events.subscribe", json!({ "pattern": "news.now" })).await.unwrap();
+    stage.main.client().publish("news.now", "1").await.unwrap();
+    assert_eq!(app.next().await["params"]["payload"], 1);
+    stage.works().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_gateway_closes_the_connection_as_soon_as_the_app_answers_its_close_frame() {
+    let stage = Stage::new("", FILE).await;
+    // A busy machine may be late now and then, not always.
+    let mut took = Vec::new();
+    for _ in 0..5 {
+        let mut app = stage.app("app:polite").await;
+        assert!(stage.main.peers().end(session(&stage)));
+        let began = Instant::now();
+        // The client sends its answer, and waits for the server's end as it must.
+        assert_eq!(app.closed().await, (4002, "ended".to_owned()));
+        assert!(soon(futures_util::StreamExt::next(&mut app.socket)).await.is_none_or(|end| end.is_err()));
+        took.push(began.elapsed());
+    }
+    assert!(took.iter().any(|took| *took < Duration::from_millis(100)), "{took:?}");
+}
+
+const STALLS: &str = "
+[peer.'app:polite']
+tokens = ['HASH']
+wants = ['echo@1']
+limits.stall-timeout = '1s'
+limits.in-flight = 256
+";
+
+/// Asks for answers, and reads them after the end of its session and of Main.
+async fn stalls<S: AsyncRead + AsyncWrite + Unpin>(stage: Stage, mut app: App<S>) {
+    let asking = async {
+        for _ in 0..1000 {
+            app.ask("echo@1/big", json!([])).await;
+        }
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = asking => {}
+        () = stage.sessions_become(0) => {}
+    }
+    soon(stage.main.shutdown()).await.unwrap();
+    assert_eq!(app.closed().await, (4003, "stalled".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_that_read_nothing_for_too_long_finds_the_reason_where_it_reads_again() {
+    let on_unix = async {
+        let stage = Stage::new("", STALLS).await;
+        let app = stage.app("app:polite").await;
+        stalls(stage, app).await;
+    };
+    let on_tcp = async {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let stage = Stage::new(&format!("# listen 127.0.0.1:{port}"), STALLS).await;
+        let stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        let app = App::open(stream, "app:polite", &[bearer("app:polite")]).await.unwrap();
+        stalls(stage, app).await;
+    };
+    tokio::join!(on_unix, on_tcp);
 }

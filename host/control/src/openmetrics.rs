@@ -14,7 +14,9 @@ use axum::{
 use serde::Deserialize;
 use weir_host::{
     Control,
-    control::{DurationsSnapshot, ExtensionState, ExtensionStatus, HookCount, OperationStatus},
+    control::{
+        DurationsSnapshot, ExtensionState, ExtensionStatus, HookCount, OperationStatus, PartState, PartStatus,
+    },
     limits::ExtensionLimits,
     peers::{PeerStatus, Peers},
     traffic::{QueueStatus, TopicStatus},
@@ -78,6 +80,7 @@ fn text(control: &Control, peers: &Peers, topics: bool) -> String {
     text.counter("weir_recorded_spans", "Spans that were recorded.").sample(&[], recorded);
     text.counter("weir_lost_spans", "Recorded spans that were dropped to make room.").sample(&[], lost);
     process::add(&mut text);
+    parts(&mut text, &control.parts());
     extensions(&mut text, &control.extensions());
     limited(&mut text, &limits.extensions);
     operations(&mut text, control.operations());
@@ -104,6 +107,24 @@ fn each<T>(
     for (name, help, value) in rows {
         let mut family = kind(text, name, help);
         all.iter().for_each(|one| family.sample(&[label(one)], value(one)));
+    }
+}
+
+fn parts(text: &mut Text, all: &[PartStatus]) {
+    let rows: &[Row<PartStatus>] =
+        &[("weir_part_up", "1 if this part of Main serves, 0 before it starts again.", |of| {
+            u64::from(of.state == PartState::Serving)
+        })];
+    each(text, Text::gauge, all, |of| ("part", &of.name), rows);
+    let rows: &[Row<PartStatus>] =
+        &[("weir_part_restarts", "Starts of this part of Main after the first.", |of| of.restarts)];
+    each(text, Text::counter, all, |of| ("part", &of.name), rows);
+    let help = "Requests and connections that this part of Main refused, by reason.";
+    let mut refusals = text.counter("weir_part_refusals", help);
+    for part in all {
+        for (reason, count) in &part.refused {
+            refusals.sample(&[("part", &part.name), ("reason", reason)], count);
+        }
     }
 }
 

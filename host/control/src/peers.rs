@@ -18,7 +18,7 @@ use super::{
 
 pub(super) async fn all(State(served): State<Served>) -> Result<Response, Refusal> {
     let peers = served.peers.clone();
-    report(served, move |_| json!({ "peers": peers.list() })).await
+    report(served, move |control| json!({ "peers": peers.list(), "parts": control.parts() })).await
 }
 
 pub(super) async fn end(
@@ -30,6 +30,12 @@ pub(super) async fn end(
     let id = SessionId(id);
     let listed = served.peers.list();
     let session = listed.iter().flat_map(|peer| &peer.sessions).find(|session| session.id == id);
+    if let Some(session) = session.filter(|session| session.proof == "main") {
+        tracing::warn!("end of the session {id} of `{}`: refused by=\"{asker}\"", session.name);
+        let message =
+            format!("the session {id} belongs to `{}`, a part of Main: nobody can end it", session.name);
+        return Err(Refusal::new(StatusCode::FORBIDDEN, "part-of-main", message));
+    }
     // It may have ended since.
     let Some(session) = session.filter(|_| served.peers.end(id)) else {
         tracing::warn!("end of the session {id}: there is none by=\"{asker}\"");

@@ -22,7 +22,7 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
 };
 use weir_host::{
-    attached::{Attached, Closed},
+    attached::{Attached, Closed, Part},
     names::harmless,
 };
 use weir_sockets::{BoundSocket, Opens, SocketError};
@@ -46,9 +46,13 @@ const MAX_SAID: usize = 256;
 /// Without a pause, `accept` fails again and again, as when file descriptors have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The socket of the control interface, which only its owner can open. Nobody answers yet.
-#[derive(Debug)]
-pub struct ControlSocket(BoundSocket);
+/// The control interface among the parts of Main.
+const PART: &str = "control-socket";
+
+/// The socket of the control interface, which only its owner can open. Nobody answers yet. Clones share it: it is given
+/// back with the last of them.
+#[derive(Clone, Debug)]
+pub struct ControlSocket(Arc<BoundSocket>);
 
 impl ControlSocket {
     /// Binds it. Takes over the socket of a Main that ended without removing it.
@@ -57,17 +61,19 @@ impl ControlSocket {
     ///
     /// [`SocketError::InUse`] if another Main answers there; otherwise the system's refusal.
     pub fn bind(path: &Path) -> Result<Self, SocketError> {
-        BoundSocket::bind(path, Opens::Owner).map(Self)
+        BoundSocket::bind(path, Opens::Owner).map(|socket| Self(socket.into()))
     }
 
     /// Serves the control interface until Main has stopped everything else. For
-    /// [`Builder::attach`](weir_host::Builder::attach).
+    /// [`Builder::attach`](weir_host::Builder::attach). Starts again if it ends before.
     pub async fn serve(self, attached: Attached) {
-        let BoundSocket { listener, held: _in_place } = self.0;
-        let listener = match UnixListener::from_std(listener) {
-            Ok(listener) => listener,
-            Err(error) => return tracing::error!("cannot serve the control interface: {error}"),
-        };
+        attached.supervise(PART, |attached| self.clone().accept_all(attached)).await;
+    }
+
+    async fn accept_all(self, attached: Attached) -> Result<(), String> {
+        let listener = self.0.listener.try_clone().and_then(UnixListener::from_std);
+        let listener = listener.map_err(|error| format!("it cannot listen: {error}"))?;
+        let part = attached.part(PART);
         let Attached { client, control, peers, mut closed, .. } = attached;
         let router = routes::router(client, control, peers, closed.clone());
         let served = Places { router, free: Arc::new(Semaphore::new(MAX_CONNECTIONS)) };
@@ -75,10 +81,10 @@ impl ControlSocket {
             Places { router: routes::busy(MAX_CONNECTIONS), free: Arc::new(Semaphore::new(MAX_REFUSED)) };
         loop {
             tokio::select! {
-                Some((stream, permit, router)) = accept(&listener, &served, &refused) => {
+                Some((stream, permit, router)) = accept(&listener, &served, &refused, &part) => {
                     tokio::spawn(converse(stream, router, closed.clone(), permit));
                 }
-                () = closed.wait() => return,
+                () = closed.wait() => return Ok(()),
             }
         }
     }
@@ -93,6 +99,7 @@ async fn accept(
     listener: &UnixListener,
     served: &Places,
     refused: &Places,
+    part: &Part,
 ) -> Option<(UnixStream, OwnedSemaphorePermit, Router)> {
     let stream = loop {
         match listener.accept().await {
@@ -106,7 +113,10 @@ async fn accept(
     tokio::select! {
         biased;
         permit = served.free.clone().acquire_owned() => Some((stream, permit.ok()?, served.router.clone())),
-        permit = refused.free.clone().acquire_owned() => Some((stream, permit.ok()?, refused.router.clone())),
+        permit = refused.free.clone().acquire_owned() => {
+            part.refused("busy", || format!("all {MAX_CONNECTIONS} connections of the control socket are in use"));
+            Some((stream, permit.ok()?, refused.router.clone()))
+        }
     }
 }
 

@@ -22,5 +22,5 @@ pub use self::{
     config::HttpConfig,
     connect::{Resolve, Resolved},
     error::HttpError,
-    sender::{HttpSender, NotStarted},
+    sender::{HttpSender, NotStarted, OnEnd},
 };

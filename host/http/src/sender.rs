@@ -7,7 +7,7 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
     thread::{self, JoinHandle},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tokio::{
@@ -29,6 +29,12 @@ use crate::{
 /// Requests that may wait for the thread, which takes them at once. Further ones are refused.
 const ORDERS: usize = 1024;
 
+/// A thread that ended sooner is not begun again before.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Told in words why the thread has ended, before it begins again.
+pub type OnEnd = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// Sends the requests of all guests. Clones share the thread; with the last one it ends.
 #[derive(Clone)]
 pub struct HttpSender(Arc<Inner>);
@@ -37,11 +43,15 @@ struct Inner {
     dialer: Arc<Dialer>,
     clients: AtomicU64,
     thread: Mutex<Option<Running>>,
+    on_end: OnEnd,
 }
 
+type Orders = mpsc::Sender<(Order, Begun)>;
+
 struct Running {
-    orders: mpsc::Sender<(Order, Begun)>,
+    orders: Orders,
     thread: JoinHandle<()>,
+    began: Instant,
 }
 
 /// The sender cannot be used as it is configured.
@@ -56,13 +66,14 @@ impl fmt::Debug for HttpSender {
 }
 
 impl HttpSender {
-    /// Starts nothing yet. Reads [`HttpConfig::ca_file`], if there is one.
+    /// Starts nothing yet. Reads [`HttpConfig::ca_file`], if there is one. A thread that has ended by a fault begins again
+    /// with the next request; `on_end` hears why first.
     ///
     /// # Errors
     ///
     /// The file cannot be read, or has no valid certificates.
-    pub fn new(config: &HttpConfig) -> Result<Self, NotStarted> {
-        Self::with_resolver(config, Arc::new(OfSystem))
+    pub fn new(config: &HttpConfig, on_end: OnEnd) -> Result<Self, NotStarted> {
+        Self::with(config, Arc::new(OfSystem), on_end)
     }
 
     /// The same, with another way to resolve names.
@@ -72,6 +83,10 @@ impl HttpSender {
     /// As [`new`](Self::new).
     #[doc(hidden)]
     pub fn with_resolver(config: &HttpConfig, resolver: Arc<dyn Resolve>) -> Result<Self, NotStarted> {
+        Self::with(config, resolver, Arc::new(|_| {}))
+    }
+
+    fn with(config: &HttpConfig, resolver: Arc<dyn Resolve>, on_end: OnEnd) -> Result<Self, NotStarted> {
         let tls = match &config.ca_file {
             Some(path) => Tls::of_file(path).map_err(|error| NotStarted(error.to_string()))?,
             None => Tls::default(),
@@ -81,6 +96,7 @@ impl HttpSender {
             dialer: Arc::new(Dialer { tls, resolver, lookups: Arc::new(Semaphore::new(LOOKUPS)), pool }),
             clients: AtomicU64::new(0),
             thread: Mutex::default(),
+            on_end,
         })))
     }
 
@@ -103,8 +119,21 @@ impl HttpSender {
     }
 
     pub(crate) fn order(&self, order: Order, request: Begun) -> Result<(), HttpError> {
+        self.orders()?.try_send((order, request)).map_err(|_full| HttpError::TooMany)
+    }
+
+    /// The way to the thread, which begins if there is none.
+    fn orders(&self) -> Result<Orders, HttpError> {
         let mut thread = self.0.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_over = |running: &mut Running| running.orders.is_closed() && running.began.elapsed() >= PAUSE;
+        if let Some(over) = thread.take_if(is_over) {
+            (self.0.on_end)(&over.why());
+        }
         let running = match &mut *thread {
+            Some(running) if running.orders.is_closed() => {
+                let why = "the thread that sends has ended, and begins again in a second";
+                return Err(HttpError::Configuration(why.to_owned()));
+            }
             Some(running) => running,
             none => {
                 let running = start(self.0.dialer.clone())
@@ -112,7 +141,24 @@ impl HttpSender {
                 none.insert(running)
             }
         };
-        running.orders.try_send((order, request)).map_err(|_full| HttpError::TooMany)
+        Ok(running.orders.clone())
+    }
+}
+
+impl Running {
+    /// Why it has ended. Does not wait for what the thread still drops.
+    fn why(self) -> String {
+        if !self.thread.is_finished() {
+            return "its thread ends".to_owned();
+        }
+        match self.thread.join() {
+            Ok(()) => "its thread has returned".to_owned(),
+            Err(panic) => {
+                let text = panic.downcast_ref::<&str>().copied();
+                let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+                format!("it has panicked: {}", text.unwrap_or("without a text"))
+            }
+        }
     }
 }
 
@@ -137,17 +183,45 @@ fn start(dialer: Arc<Dialer>) -> io::Result<Running> {
         runtime.shutdown_background();
     };
     let thread = thread::Builder::new().name("weir-http".to_owned()).spawn(work)?;
-    Ok(Running { orders: sender, thread })
+    Ok(Running { orders: sender, thread, began: Instant::now() })
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
         let running = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Running { orders, thread }) = running {
+        if let Some(Running { orders, thread, .. }) = running {
             drop(orders);
             if thread.join().is_err() {
                 tracing::error!("the thread that sends HTTP requests had panicked");
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_has_ended_begins_again_after_a_second_and_its_end_is_told() {
+        let told = Arc::<Mutex<Vec<String>>>::default();
+        let heard = told.clone();
+        let on_end: OnEnd = Arc::new(move |why| heard.lock().unwrap().push(why.to_owned()));
+        let sender = HttpSender::new(&HttpConfig::default(), on_end).unwrap();
+        let set = |began| {
+            let (orders, _gone) = mpsc::channel(1);
+            let thread = thread::spawn(|| panic!("on purpose"));
+            while !thread.is_finished() {
+                thread::yield_now();
+            }
+            *sender.0.thread.lock().unwrap() = Some(Running { orders, thread, began });
+        };
+        set(Instant::now());
+        assert!(matches!(sender.orders(), Err(HttpError::Configuration(_))));
+        assert!(told.lock().unwrap().is_empty());
+        set(Instant::now().checked_sub(PAUSE).unwrap());
+        assert!(!sender.orders().unwrap().is_closed());
+        assert!(!sender.orders().unwrap().is_closed());
+        assert_eq!(*told.lock().unwrap(), ["it has panicked: on purpose"]);
     }
 }

@@ -4,7 +4,8 @@ use std::{fmt, pin::Pin, time::Duration};
 
 use tokio::{sync::watch, task::JoinSet};
 
-use crate::{client::Client, control::Control, peers::Peers};
+pub use crate::parts::{Part, on_thread};
+use crate::{client::Client, control::Control, parts::Parts, peers::Peers};
 
 /// Time for answers and streams to reach clients that do not read.
 const GRACE: Duration = Duration::from_secs(1);
@@ -21,6 +22,26 @@ pub struct Attached {
     pub peers: Peers,
     /// Tells the work when to end.
     pub closed: Closed,
+    parts: Parts,
+}
+
+impl Attached {
+    /// A part of Main that the work is, under this name: [`Control::parts`] has it from now on.
+    #[must_use]
+    pub fn part(&self, name: &'static str) -> Part {
+        self.parts.part(name)
+    }
+
+    /// Keeps a part of Main serving: runs `work`, and runs it again when it ends or panics before Main does. The pauses
+    /// between are 100 ms at first, and grow to 10 s. Each end is logged with its reason, shown by [`Control::parts`] and
+    /// counted.
+    pub async fn supervise<W>(self, name: &'static str, mut work: impl FnMut(Self) -> W)
+    where
+        W: Future<Output = Result<(), String>>,
+    {
+        let part = self.part(name);
+        part.keep(self.closed.clone(), || work(self.clone())).await;
+    }
 }
 
 /// The signal that Main has stopped everything else. Main then waits up to a second for every clone to be dropped.
@@ -28,6 +49,17 @@ pub struct Attached {
 pub struct Closed(watch::Receiver<bool>);
 
 impl Closed {
+    pub(crate) fn new(closing: watch::Receiver<bool>) -> Self {
+        Self(closing)
+    }
+
+    /// Whether Main has stopped everything else.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        // A dropped sender means the same.
+        *self.0.borrow() || self.0.has_changed().is_err()
+    }
+
     /// Waits until Main has stopped everything else.
     pub async fn wait(&mut self) {
         // A dropped sender means the same.
@@ -60,21 +92,28 @@ pub(crate) struct Attachments {
     client: Client,
     control: Control,
     peers: Peers,
+    parts: Parts,
     closing: watch::Sender<bool>,
     running: JoinSet<()>,
 }
 
 impl Attachments {
-    pub(crate) fn new(attachments: Vec<Attachment>, client: Client, control: Control, peers: Peers) -> Self {
+    pub(crate) fn new(
+        attachments: Vec<Attachment>,
+        client: Client,
+        control: Control,
+        peers: Peers,
+        parts: Parts,
+    ) -> Self {
         let (closing, running) = (watch::Sender::new(false), JoinSet::new());
-        Self { attachments, client, control, peers, closing, running }
+        Self { attachments, client, control, peers, parts, closing, running }
     }
 
     pub(crate) fn begin(&mut self) {
         for Attachment(work) in self.attachments.drain(..) {
             let closed = Closed(self.closing.subscribe());
             let (client, control, peers) = (self.client.clone(), self.control.clone(), self.peers.clone());
-            let attached = Attached { client, control, peers, closed };
+            let attached = Attached { client, control, peers, closed, parts: self.parts.clone() };
             // Inside the task, so that a panic ends this work alone.
             self.running.spawn(async move { work(attached).await });
         }

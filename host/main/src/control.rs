@@ -31,6 +31,7 @@ use crate::{
     limits::LimitsReport,
     load,
     logs::LogLines,
+    parts::Parts,
     peers::{Registry, Session},
     plan,
     stores::Stores,
@@ -38,6 +39,7 @@ use crate::{
 };
 pub use crate::{
     contracts::DescribedContract,
+    parts::{PartState, PartStatus},
     plan::{PlannedChange, PlannedFault, ReloadPlan, TakesEffect},
 };
 
@@ -53,6 +55,7 @@ pub struct Control {
     compilations: Arc<Compilations>,
     stores: Stores,
     hooks: HookCounts,
+    parts: Parts,
     /// The asker that the log and the history name.
     by: Arc<str>,
     /// Closes when the worker thread has ended. Nothing is ever sent.
@@ -70,6 +73,7 @@ impl Control {
         compilations: Arc<Compilations>,
         stores: Stores,
         hooks: HookCounts,
+        parts: Parts,
         ended: async_channel::Receiver<()>,
     ) -> Self {
         Self {
@@ -82,6 +86,7 @@ impl Control {
             compilations,
             stores,
             hooks,
+            parts,
             by: "main".into(),
             ended,
         }
@@ -97,6 +102,12 @@ impl Control {
     #[must_use]
     pub fn extensions(&self) -> Vec<ExtensionStatus> {
         self.roster.listed().iter().map(|unit| self.status_of(unit)).collect()
+    }
+
+    /// The parts of Main that serve, such as the gateway, in alphabetical order. They are started again when they end.
+    #[must_use]
+    pub fn parts(&self) -> Vec<PartStatus> {
+        self.parts.list()
     }
 
     /// Whether the configuration is being reloaded, as between [`MainEvent::Reloading`](MainEvent) and `Reloaded`.

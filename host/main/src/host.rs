@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::{broadcast, oneshot, watch};
 use weir_bus::{Bus, InboxLimits, OnLoss, Peer, PeerLimits};
 use weir_config::{Config, ConfigErrors, HOOKS_CONTRACT, MainConfig, STORE_CONTRACT};
 use weir_guest::{AT_ONCE, AddressClass, Compilation, Http, Openings, Programs, Runtime, Sources};
@@ -24,10 +24,11 @@ pub use weir_supervisor::{TooFewMappings, check_mappings};
 pub use self::worker::WorkerPanicked;
 use self::worker::{OpenBus, Worker, WorkerRuntime};
 use crate::{
-    attached::{Attached, Attachment, Attachments},
+    attached::{Attached, Attachment, Attachments, Closed},
     client::Client,
     control::Control,
     hooks_service, load,
+    parts::Parts,
     peers::{PeerConfig, PeerError, Peers, Registry, Session},
     service::{Service, Services},
     stores::Stores,
@@ -248,7 +249,8 @@ impl Builder {
         let (queues, retained) = (queues_on_the_bus(&self.config), self.config.retained());
         let (configured, rest) = (hook_dirs(&self.config), self.config.beside_extensions());
         let own = self.config.contracts_of_sections();
-        let http = http(&self.config)?;
+        let parts = Parts::default();
+        let http = http(&self.config, &parts)?;
         let peers_configured = self.config.clone();
         let configured_stores = self.config.clone();
         let (config, extensions) = self.config.into_parts();
@@ -340,19 +342,27 @@ impl Builder {
             programs.compilations(),
             stores.clone(),
             hooks.counts(),
+            parts.clone(),
             ended,
         );
         let (started_sender, started) = oneshot::channel();
         let client = Client::new(bus.clone());
         let peers = Peers::new(registry.clone());
         let mut attachments =
-            Attachments::new(self.attachments, client.clone(), control.clone(), peers.clone());
+            Attachments::new(self.attachments, client.clone(), control.clone(), peers.clone(), parts.clone());
         let open = OpenBus(bus.clone(), registry);
         let work = async move {
             attachments.begin();
             let opening = stores.open();
-            let deadlines = tokio::spawn(bus.run_deadlines());
-            let served = tokio::spawn(services.run());
+            let (open_services, closed) = watch::channel(false);
+            let (deadlines, served) = (parts.part("deadlines"), parts.part("services"));
+            let deadlines = tokio::spawn({
+                let closed = Closed::new(closed.clone());
+                async move { deadlines.keep(closed, || without_end(bus.clone().run_deadlines())).await }
+            });
+            let served = tokio::spawn(async move {
+                served.keep(Closed::new(closed), || without_end(services.run())).await;
+            });
             // A task, because the runtime polls timers and sockets before its own future whenever that is woken.
             if let Err(error) = tokio::spawn(supervisor.run(started_sender)).await
                 && error.is_panic()
@@ -365,6 +375,7 @@ impl Builder {
             stores.close().await;
             drop(open);
             attachments.close().await;
+            drop(open_services);
             served.abort();
             deadlines.abort();
         };
@@ -380,16 +391,23 @@ fn is_built_in(contract: &ContractName) -> bool {
 
 /// Starts nothing until a guest sends a request.
 #[cfg(feature = "http")]
-fn http(config: &Config) -> Result<Http, StartError> {
+fn http(config: &Config, parts: &Parts) -> Result<Http, StartError> {
     let config = config.section::<weir_http::HttpConfig>().cloned().unwrap_or_default();
-    let sender = weir_http::HttpSender::new(&config);
+    let part = parts.part("http");
+    let sender = weir_http::HttpSender::new(&config, Arc::new(move |why| part.began_again(why)));
     Ok(sender.map_err(|error| StartError::Http(error.to_string()))?.into())
 }
 
 #[cfg(not(feature = "http"))]
 #[expect(clippy::unnecessary_wraps, reason = "as with the feature")]
-fn http(_config: &Config) -> Result<Http, StartError> {
+fn http(_config: &Config, _parts: &Parts) -> Result<Http, StartError> {
     Ok(Http::default())
+}
+
+/// Work that ends only by a fault.
+async fn without_end(work: impl Future<Output = ()>) -> Result<(), String> {
+    work.await;
+    Ok(())
 }
 
 fn hook_dirs(config: &Config) -> BTreeMap<HookDirName, HookDirConfig> {

@@ -44,6 +44,7 @@ pub mod traffic;
 mod contracts;
 mod hooks_service;
 mod load;
+mod parts;
 mod plan;
 mod stores;
 

@@ -51,8 +51,8 @@ impl Peers {
     ///
     /// # Errors
     ///
-    /// [`PeerError::Config`], [`PeerError::Configured`], [`PeerError::Owned`], [`PeerError::Bus`] for more than 4096
-    /// names, and as [`open`](Self::open).
+    /// [`PeerError::Config`], [`PeerError::Configured`], [`PeerError::OfMain`], [`PeerError::Owned`], [`PeerError::Bus`]
+    /// for more than 4096 names, and as [`open`](Self::open).
     pub fn open_with(&self, config: PeerConfig) -> Result<Session, PeerError> {
         self.0.clone().open_with(config)
     }
@@ -63,10 +63,27 @@ impl Peers {
         self.0.list()
     }
 
-    /// Ends a session; false if there is none with this number.
+    /// Ends a session; false if there is none with this number, or it belongs to a part of Main.
     #[must_use]
     pub fn end(&self, session: SessionId) -> bool {
-        self.0.end(session, SessionEnd::Ended)
+        self.0.end(session, false)
+    }
+
+    /// Ends a session, also of a part of Main: for tests of what the part does then.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn end_any(&self, session: SessionId) -> bool {
+        self.0.end(session, true)
+    }
+
+    /// Begins a session of a part of Main, as [`open_with`](Self::open_with). The operator cannot end it, nor can another
+    /// program change its grants.
+    ///
+    /// # Errors
+    ///
+    /// As [`open_with`](Self::open_with).
+    pub fn open_of_main(&self, config: PeerConfig) -> Result<Session, PeerError> {
+        self.0.clone().open_of_main(config)
     }
 }
 
@@ -125,6 +142,9 @@ pub enum PeerError {
     /// The operator's file has this name: the program cannot set its grants.
     #[error("`{0}` is configured by the operator")]
     Configured(PeerName),
+    /// A part of Main has this name.
+    #[error("`{0}` is a part of Main")]
+    OfMain(PeerName),
     /// The program's grants or limits are wrong.
     #[error(transparent)]
     Config(#[from] ConfigErrors),
@@ -171,7 +191,7 @@ pub struct SessionStatus {
     /// When it began.
     #[serde(serialize_with = "rfc3339")]
     pub since: SystemTime,
-    /// How it proved its name: `token`, `uid` or `program`.
+    /// How it proved its name: `token`, `uid` or `program`; `main` for a part of Main, which nobody can end.
     pub proof: &'static str,
     /// Calls, events and jobs of its own under way.
     pub in_flight: u32,

@@ -183,7 +183,8 @@ impl Services {
         Ok(Self { bus, by_contract, least_waiting: bytes.div_ceil(messages) })
     }
 
-    pub(crate) async fn run(self) {
+    /// For ever. Handlers that run are dropped with it, and answer.
+    pub(crate) async fn run(&self) {
         let main = self.bus.main();
         let mut handlers = JoinSet::new();
         loop {

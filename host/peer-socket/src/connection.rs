@@ -120,9 +120,18 @@ impl Connection {
         }
     }
 
-    /// The stream and what is left to write. The session ends.
-    pub(crate) fn into_rest(self) -> (UnixStream, BytesMut) {
-        (self.stream, self.output.into_rest())
+    /// The session ends.
+    fn into_rest(self) -> (UnixStream, Output) {
+        (self.stream, self.output)
+    }
+
+    /// Ends the session, and tells the program why.
+    pub(crate) async fn finish(self, close: Option<Close>) {
+        let (mut stream, output) = self.into_rest();
+        // None: the program has gone.
+        if let Some(close) = close {
+            output.finish(&mut stream, close).await;
+        }
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Close>> {

@@ -2,7 +2,7 @@
 //! program that has proved its name moves to the worker thread: there a call crosses no threads, and its session has
 //! limits.
 
-use std::{io, os::unix::net, path::Path, sync::Arc, thread, time::Duration};
+use std::{os::unix::net, path::Path, pin::pin, sync::Arc, time::Duration};
 
 use bytes::BytesMut;
 use tokio::{
@@ -14,7 +14,7 @@ use tokio::{
 };
 use weir_connection::{Place, Source, Strangers};
 use weir_host::{
-    attached::{Attached, Closed},
+    attached::{Attached, Closed, Part, on_thread},
     peers::Peers,
 };
 use weir_sockets::{BoundSocket, Opens, SocketError};
@@ -23,6 +23,9 @@ use crate::{
     connection::{Close, Connection},
     greeting::{Greeted, greet},
 };
+
+/// The peer socket among the parts of Main.
+const PART: &str = "peer-socket";
 
 /// As `ps -L` shows it.
 const THREAD_NAME: &str = "weir-peers";
@@ -41,7 +44,7 @@ type Arriving = (net::UnixStream, Greeted);
 
 /// A socket for programs outside Main. Every user can open it; what a program says first decides. Nobody answers yet.
 #[derive(Debug)]
-pub struct PeerSocket(BoundSocket);
+pub struct PeerSocket(Arc<BoundSocket>);
 
 impl PeerSocket {
     /// Binds it. Takes over the socket of a Main that ended without removing it.
@@ -50,64 +53,59 @@ impl PeerSocket {
     ///
     /// [`SocketError::InUse`] if another Main answers there; otherwise the system's refusal.
     pub fn bind(path: &Path) -> Result<Self, SocketError> {
-        BoundSocket::bind(path, Opens::Everybody).map(Self)
+        BoundSocket::bind(path, Opens::Everybody).map(|socket| Self(socket.into()))
     }
 
     /// Serves programs until Main has stopped everything else. For
-    /// [`Builder::attach`](weir_host::Builder::attach).
+    /// [`Builder::attach`](weir_host::Builder::attach). Starts again if it ends before, without the sessions.
     pub async fn serve(self, attached: Attached) {
-        let Attached { peers, closed, .. } = attached;
-        let (arriving, mut arrivals) = mpsc::channel(MAX_ARRIVING);
-        // Main waits for it, so that each program hears why its session ends.
-        let _main_waits = closed.clone();
-        let serve = move || {
-            if let Err(error) = serve(self.0, peers, arriving, closed) {
-                tracing::error!("cannot serve the peer socket: {error}");
+        attached.supervise(PART, |attached| serve(self.0.clone(), attached)).await;
+    }
+}
+
+async fn serve(socket: Arc<BoundSocket>, attached: Attached) -> Result<(), String> {
+    let part = attached.part(PART);
+    let Attached { peers, closed, .. } = attached;
+    let (arriving, mut arrivals) = mpsc::channel(MAX_ARRIVING);
+    let mut accepting =
+        pin!(on_thread(THREAD_NAME, move || accept(socket, Door { peers, part, arriving, closed })));
+    let (mut sessions, mut accepts) = (JoinSet::new(), true);
+    loop {
+        tokio::select! {
+            Some((stream, greeted)) = arrivals.recv() => {
+                sessions.spawn(converse(stream, greeted));
             }
-        };
-        if let Err(error) = thread::Builder::new().name(THREAD_NAME.to_owned()).spawn(serve) {
-            tracing::error!("cannot serve the peer socket: {error}");
-        }
-        let mut sessions = JoinSet::new();
-        loop {
-            tokio::select! {
-                Some((stream, greeted)) = arrivals.recv() => {
-                    sessions.spawn(converse(stream, greeted));
-                }
-                Some(ended) = sessions.join_next() => note_panic(ended),
-                // The thread has ended, and Main has ended all sessions: each takes no longer than `LINGER`.
-                else => return,
+            Some(ended) = sessions.join_next() => note_panic(ended),
+            ended = &mut accepting, if accepts => {
+                ended?;
+                accepts = false;
             }
+            // Main has ended all sessions: each took no longer than `LINGER`.
+            else => return Ok(()),
         }
     }
 }
 
-fn serve(
-    socket: BoundSocket,
+/// The way in, for each connection.
+#[derive(Clone)]
+struct Door {
     peers: Peers,
+    part: Part,
     arriving: mpsc::Sender<Arriving>,
     closed: Closed,
-) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-    runtime.block_on(accept(socket, peers, arriving, closed))
 }
 
-async fn accept(
-    socket: BoundSocket,
-    peers: Peers,
-    arriving: mpsc::Sender<Arriving>,
-    mut closed: Closed,
-) -> io::Result<()> {
-    let BoundSocket { listener, held } = socket;
-    let listener = UnixListener::from_std(listener)?;
+async fn accept(socket: Arc<BoundSocket>, mut door: Door) -> Result<(), String> {
+    let listener = socket.listener.try_clone().and_then(UnixListener::from_std);
+    let listener = listener.map_err(|error| format!("it cannot listen: {error}"))?;
     let strangers = Arc::<Strangers>::default();
     let mut greetings = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    let (place, arriving) = (strangers.enter(source_of(&stream)), arriving.clone());
-                    greetings.spawn(welcome(stream, peers.clone(), place, arriving, closed.clone()));
+                    let place = strangers.enter(source_of(&stream));
+                    greetings.spawn(welcome(stream, door.clone(), place));
                 }
                 Err(error) => {
                     tracing::warn!("cannot accept on the peer socket: {error}");
@@ -115,27 +113,25 @@ async fn accept(
                 }
             },
             Some(ended) = greetings.join_next() => note_panic(ended),
-            () = closed.wait() => break,
+            () = door.closed.wait() => break,
         }
     }
-    drop((listener, held));
+    drop(listener);
     // Each hears that Main ends.
     while greetings.join_next().await.is_some() {}
     Ok(())
 }
 
 /// Hears the name of a program, and sends it on to the worker thread.
-async fn welcome(
-    mut stream: UnixStream,
-    peers: Peers,
-    place: Place,
-    arriving: mpsc::Sender<Arriving>,
-    mut closed: Closed,
-) {
+async fn welcome(mut stream: UnixStream, door: Door, place: Place) {
+    let Door { peers, part, arriving, mut closed } = door;
     let greeted = match greet(&mut stream, &peers, place, &mut closed).await {
         Ok(Some(greeted)) => greeted,
         Ok(None) => return,
-        Err(close) => return finish(stream, BytesMut::new(), Some(close)).await,
+        Err(close) => {
+            close.count(&part);
+            return refuse(stream, &close).await;
+        }
     };
     match stream.into_std() {
         // Fails once Main has ended: then the session ends here.
@@ -151,8 +147,7 @@ async fn converse(stream: net::UnixStream, greeted: Greeted) {
     };
     let mut connection = Connection::new(stream, greeted);
     let close = connection.run().await;
-    let (stream, output) = connection.into_rest();
-    finish(stream, output, close).await;
+    connection.finish(close).await;
 }
 
 fn source_of(stream: &UnixStream) -> Source {
@@ -167,9 +162,9 @@ fn note_panic(ended: Result<(), JoinError>) {
     }
 }
 
-/// Sends what is left, and why the session ends.
-async fn finish(mut stream: UnixStream, mut output: BytesMut, close: Option<Close>) {
-    let Some(close) = close else { return };
+/// Says why no session begins.
+async fn refuse(mut stream: UnixStream, close: &Close) {
+    let mut output = BytesMut::new();
     close.encode(&mut output);
     // The program may have gone, or not read.
     let _gone = timeout(LINGER, stream.write_all(&output)).await;

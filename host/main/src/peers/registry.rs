@@ -58,6 +58,8 @@ enum Source {
     Operator,
     /// The embedding program.
     Program,
+    /// A part of Main.
+    Main,
     /// It was in the operator's file.
     Removed,
 }
@@ -88,6 +90,7 @@ enum Proven {
     Token(TokenHash),
     Uid(u32),
     ByProgram,
+    ByMain,
 }
 
 impl Registry {
@@ -109,6 +112,12 @@ impl Registry {
         }
         for peer in &config.peers {
             match state.names.get_mut(&peer.name) {
+                Some(known) if known.source == Source::Main => {
+                    tracing::error!(
+                        "`{0}` is not a peer of the configuration: `{0}` is a part of Main",
+                        peer.name
+                    );
+                }
                 Some(known) => {
                     known.source = Source::Operator;
                     known.config = peer.clone();
@@ -149,6 +158,7 @@ impl Registry {
             return Err(PeerError::Denied);
         };
         let proven = match proof {
+            None if known.source == Source::Main => Some(Proven::ByMain),
             None => Some(Proven::ByProgram),
             Some(proof) => known.proven(proof),
         };
@@ -191,6 +201,14 @@ impl Registry {
     }
 
     pub(super) fn open_with(self: Arc<Self>, config: PeerConfig) -> Result<Session, PeerError> {
+        self.open_from(Source::Program, config)
+    }
+
+    pub(super) fn open_of_main(self: Arc<Self>, config: PeerConfig) -> Result<Session, PeerError> {
+        self.open_from(Source::Main, config)
+    }
+
+    fn open_from(self: Arc<Self>, source: Source, config: PeerConfig) -> Result<Session, PeerError> {
         config.check()?;
         let name = config.name.clone();
         let mut state = self.state();
@@ -205,13 +223,16 @@ impl Registry {
         }
         match state.names.get_mut(&name) {
             Some(known) if known.source == Source::Operator => return Err(PeerError::Configured(name)),
+            Some(known) if known.source == Source::Main && source != Source::Main => {
+                return Err(PeerError::OfMain(name));
+            }
             Some(known) => {
-                known.source = Source::Program;
+                known.source = source;
                 known.config = config;
                 self.grant(known);
             }
             None => {
-                let new = self.add(config, Source::Program)?;
+                let new = self.add(config, source)?;
                 state.names.insert(name.clone(), new);
             }
         }
@@ -258,9 +279,16 @@ impl Registry {
         state.sessions.values().filter_map(described).collect()
     }
 
-    /// Ends a session; false if it has ended.
-    pub(super) fn end(&self, id: SessionId, why: SessionEnd) -> bool {
-        self.finish(&mut self.state(), id, why)
+    /// The holder of a session has left.
+    pub(super) fn leave(&self, id: SessionId) {
+        self.finish(&mut self.state(), id, SessionEnd::Left);
+    }
+
+    /// Ends a session, of a part of Main only if `any`; false if it has ended, or is not ended.
+    pub(super) fn end(&self, id: SessionId, any: bool) -> bool {
+        let mut state = self.state();
+        let is_of_main = state.sessions.get(&id).is_some_and(|session| session.proof == Proven::ByMain);
+        (any || !is_of_main) && self.finish(&mut state, id, SessionEnd::Ended)
     }
 
     /// Ends all sessions, and begins no more.
@@ -319,6 +347,7 @@ impl Registry {
                 Proven::Token(_) => "token",
                 Proven::Uid(_) => "uid",
                 Proven::ByProgram => "program",
+                Proven::ByMain => "main",
             },
             in_flight: u32::try_from(under_way).unwrap_or(u32::MAX),
             waiting,
@@ -351,7 +380,7 @@ impl Name {
             && match session.proof {
                 Proven::Token(hash) => self.config.tokens.contains(&hash),
                 Proven::Uid(uid) => self.config.uid == Some(uid),
-                Proven::ByProgram => true,
+                Proven::ByProgram | Proven::ByMain => true,
             }
     }
 }

@@ -293,6 +293,6 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         // False if somebody else has ended it.
-        let _first = self.registry.end(self.live.id, SessionEnd::Left);
+        self.registry.leave(self.live.id);
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::BytesMut;
-use weir_host::peers::SessionEnd;
+use weir_host::{attached::Part, peers::SessionEnd};
 use weir_peer::frame::{self, FrameError, FromMain};
 
 /// The last frame of a session.
@@ -30,6 +30,16 @@ impl Close {
             ),
             SessionEnd::Stopping => Self::new(frame::close::STOPPING, "main ends"),
             _ => Self::new(frame::close::ENDED, "the operator ended the session"),
+        }
+    }
+
+    /// Counts the refusal of a program that has not proved a name, and logs it. The end of Main is none.
+    pub(crate) fn count(&self, part: &Part) {
+        match self.code {
+            frame::close::STOPPING => {}
+            // The registry of names logs it.
+            frame::close::DENIED => part.count_refused("proof"),
+            code => part.refused(code, || self.text.to_string()),
         }
     }
 

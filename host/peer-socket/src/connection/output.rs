@@ -1,21 +1,26 @@
 //! What waits to be written to the program, in one piece.
 
 use std::{
-    pin::{Pin, pin},
-    task::{Context, Poll},
+    future::poll_fn,
+    pin::Pin,
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use tokio::{
-    io::AsyncWriteExt,
+    io::{AsyncWrite, AsyncWriteExt},
     net::UnixStream,
-    time::{Sleep, sleep},
+    time::{Sleep, sleep, timeout},
 };
 use weir_host::{Error, traces::TraceContext};
 use weir_peer::frame::{self, FromMain, TRACES_SINCE};
+use weir_sockets::make_room;
 
 use super::{Close, Step};
+
+/// Time for the last bytes to a program.
+const LINGER: Duration = Duration::from_millis(500);
 
 /// Bytes that may wait before more is added. A frame that begins below it may go beyond.
 const MAX_WAITING: usize = 256 * 1024;
@@ -26,6 +31,8 @@ const KEPT: usize = 4096;
 #[derive(Debug)]
 pub(super) struct Output {
     waiting: BytesMut,
+    /// Bytes at the beginning of `waiting` that are the rest of a frame under way.
+    begun: usize,
     patience: Duration,
     /// Of the protocol.
     version: u16,
@@ -38,7 +45,7 @@ pub(super) struct Output {
 impl Output {
     /// `patience`: how long the program may read nothing.
     pub(super) fn new(patience: Duration, version: u16) -> Self {
-        Self { waiting: BytesMut::new(), patience, version, stalled: None, is_closed: false }
+        Self { waiting: BytesMut::new(), begun: 0, patience, version, stalled: None, is_closed: false }
     }
 
     pub(super) fn version(&self) -> u16 {
@@ -80,10 +87,14 @@ impl Output {
     pub(super) fn write(&mut self, stream: &mut UnixStream, context: &mut Context<'_>) -> Step {
         let had_room = self.has_room();
         while !self.waiting.is_empty() {
-            match pin!(stream.write_buf(&mut self.waiting)).poll(context) {
-                Poll::Ready(Ok(written)) if written > 0 => self.stalled = None,
+            match Pin::new(&mut *stream).poll_write(context, &self.waiting) {
+                Poll::Ready(Ok(written)) if written > 0 => {
+                    self.wrote(written);
+                    self.stalled = None;
+                }
                 Poll::Ready(_) => {
-                    (self.waiting, self.stalled, self.is_closed) = (BytesMut::new(), None, true);
+                    (self.waiting, self.begun, self.stalled) = (BytesMut::new(), 0, None);
+                    self.is_closed = true;
                     return Ok(true);
                 }
                 Poll::Pending => {
@@ -102,7 +113,36 @@ impl Output {
         Ok(!had_room)
     }
 
-    pub(super) fn into_rest(self) -> BytesMut {
-        self.waiting
+    fn wrote(&mut self, written: usize) {
+        while self.begun < written {
+            // What waits are whole frames.
+            self.begun += frame::size(self.waiting.get(self.begun..).unwrap_or_default());
+        }
+        self.begun -= written;
+        self.waiting.advance(written);
+    }
+
+    /// Writes what is left, then why the session ends, within [`LINGER`].
+    ///
+    /// A program that does not read gets the rest of the frame under way and the reason, for which the system makes room. It
+    /// finds them where it reads again, also after Main has closed the connection.
+    pub(crate) async fn finish(mut self, stream: &mut UnixStream, close: Close) {
+        let rest = poll_fn(|context| {
+            while !self.waiting.is_empty() {
+                match ready!(Pin::new(&mut *stream).poll_write(context, &self.waiting)) {
+                    Ok(written) if written > 0 => self.wrote(written),
+                    _ => return Poll::Ready(false),
+                }
+            }
+            Poll::Ready(true)
+        });
+        if timeout(LINGER / 2, rest).await == Ok(false) {
+            return;
+        }
+        self.waiting.truncate(self.begun);
+        close.encode(&mut self.waiting);
+        make_room(&*stream);
+        // The program may have gone, or not read.
+        let _gone = timeout(LINGER / 2, stream.write_all(&self.waiting)).await;
     }
 }

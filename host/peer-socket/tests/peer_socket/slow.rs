@@ -90,3 +90,23 @@ async fn events_come_as_far_as_the_credit_goes_and_the_oldest_of_the_others_are_
     assert_eq!(first.0 + 1, first.1, "{seen:?}");
     assert!(first.0 > 0 && seen[1].0 == 0 && seen[2].1 == first.1 + 2, "{seen:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_read_nothing_for_too_long_finds_the_reason_where_it_reads_again() {
+    let stage = Stage::new(&format!("{FILE}limits.stall-timeout = '1s'")).await;
+    let mut raw = stage.raw("app:polite").await;
+    let asking = async {
+        for id in 1..1000 {
+            raw.send(&[call(id, "big", "")]).await;
+        }
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = asking => {}
+        () = stage.sessions_become(0) => {}
+    }
+    // Main has closed the connection then.
+    stage.main.shutdown().await.unwrap();
+    let closed = ("stalled".to_owned(), "the program has read nothing for 1s".to_owned());
+    assert_eq!(raw.closed().await, closed);
+}
