@@ -329,6 +329,12 @@ async fn handshake(path: &Path) -> anyhow::Result<SendRequest<Full<Bytes>>> {
     Ok(requests)
 }
 
+/// Whether nobody listens at a socket that is there, as after the end of a Main that was killed.
+pub(crate) async fn is_abandoned(path: &Path) -> bool {
+    let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    UnixStream::connect(path).await.is_err_and(refused)
+}
+
 async fn connect(path: &Path) -> io::Result<UnixStream> {
     let started = Instant::now();
     loop {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     args::{Asked, IdArgs, OrderArgs, PsArgs, PsSort, ReloadArgs, ShutdownArgs},
-    client::{self, Client, Patience, Refused, Route, Unreachable, unless},
+    client::{self, Client, Patience, Refused, Route, unless},
     exit::{self, Said},
     locate, model,
     output::{self, printable},
@@ -46,8 +46,8 @@ pub(crate) async fn ps(args: PsArgs) -> anyhow::Result<()> {
         let text = if args.failures {
             tables::failures(&extensions)
         } else {
-            let peers = of_peers::<model::Peers>(&mut client).await?.map(|all| all.peers).unwrap_or_default();
-            tables::extensions(&extensions) + &tables::peers_in_short(&peers)
+            let model::Peers { peers, parts } = of_peers(&mut client).await?.unwrap_or_default();
+            tables::extensions(&extensions) + &tables::peers_in_short(&peers) + &tables::faulty_parts(&parts)
         };
         output::write(format!("{before}{text}").as_bytes())?;
         if !args.watch {
@@ -221,12 +221,18 @@ pub(crate) async fn shutdown(args: ShutdownArgs) -> anyhow::Result<()> {
         Ok(())
     };
     client::while_main_answers(&socket, ended).await?;
+    // Main gives its socket back last of all. One that was killed leaves it behind, where nobody answers.
     let gone = async {
-        while !matches!(Client::connect_to(&socket).await, Err(error) if error.is::<Unreachable>()) {
+        while !weir_control::is_released(&socket) && !client::is_abandoned(&socket).await {
             tokio::time::sleep(GONE_PAUSE).await;
         }
     };
-    tokio::time::timeout(GONE_TIMEOUT, gone).await.context("Main stopped its extensions and did not end")
+    tokio::time::timeout(GONE_TIMEOUT, gone).await.with_context(|| {
+        let seconds = GONE_TIMEOUT.as_secs();
+        format!(
+            "Main stopped its extensions, and did not end within {seconds} s; its log says what it waits for"
+        )
+    })
 }
 
 pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> anyhow::Result<T> {

@@ -62,7 +62,9 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<()> {
             let gateway = config.section().map(weir_gateway::Gateway::bind).transpose()?.flatten();
             let mut own_file = OwnFile::lock(&args.file)?;
             let main = Main::builder(config).compilation(compilation());
-            let mut main = main.attach(|attached| control.serve(attached));
+            // This clone is dropped last: as long as the socket is there, no other Main can take the rest.
+            let served = control.clone();
+            let mut main = main.attach(|attached| served.serve(attached));
             if let Some(peer_socket) = peer_socket {
                 main = main.attach(|attached| peer_socket.serve(attached));
             }

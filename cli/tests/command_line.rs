@@ -24,6 +24,8 @@ mod command_line {
     mod metrics;
     mod observing;
     mod otlp;
+    #[cfg(feature = "gateway")]
+    mod parts;
     mod pauses;
     mod peers;
     mod plan;

@@ -35,4 +35,4 @@ mod streams;
 mod traffic;
 
 pub use self::{openmetrics::OPENMETRICS, server::ControlSocket};
-pub use weir_sockets::SocketError;
+pub use weir_sockets::{SocketError, is_released};
