@@ -1,12 +1,12 @@
 //! HTTP: logging in by WebSocket, single requests by POST, and tickets for pages.
 
-use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, net::IpAddr, sync::Arc, time::Duration};
 
 use axum::{
     Extension, Json, Router,
     body::{Body, Bytes},
     extract::{Path, RawQuery, Request, State, rejection::PathRejection},
-    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header},
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse, Response},
     routing::{get, post},
@@ -64,8 +64,9 @@ type PathOf = Result<Path<String>, PathRejection>;
 /// Why a request is refused before it has a session.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
+    /// The word is for the operator alone.
     #[error("no peer has this name and this proof")]
-    Denied,
+    Denied(&'static str),
     #[error("pages of this origin may not log in as this peer; `gateway.origins` would let them")]
     Origin,
     #[error("the gateway has not this name; `gateway.hosts` would give it")]
@@ -96,6 +97,19 @@ enum Refused {
     Random(#[from] std::io::Error),
 }
 
+/// Wrong proofs of a name, which the registry of names logs.
+const PROOF: &str = "proof";
+
+/// Bytes of a word of a stranger in the log.
+const SHOWN: usize = 128;
+
+/// Why a request was refused, from its answer to the log.
+#[derive(Clone, Debug)]
+struct Reason {
+    code: &'static str,
+    text: String,
+}
+
 /// What a request for a ticket says.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -121,6 +135,7 @@ async fn check_host(
     next: Next,
 ) -> Response {
     let host = only(request.headers(), &header::HOST).and_then(|host| host.to_str().ok());
+    let asked = Asked::of(&request);
     let mut answer = match caller.is_unix || host.is_some_and(|host| is_ours(&shared, host)) {
         true => next.run(request).await,
         false => Refused::Host.into_response(),
@@ -129,7 +144,43 @@ async fn check_host(
         // A connection that went on after its answer would be neither a stranger nor a session, and count as nobody's.
         answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
+    match answer.extensions_mut().remove() {
+        // Main ends.
+        None | Some(Reason { code: "stopping", .. }) => {}
+        Some(Reason { code: PROOF, .. }) => shared.part.count_refused(PROOF),
+        Some(Reason { code, text }) => shared.part.refused(code, || format!("{asked}: {text}")),
+    }
     answer
+}
+
+/// What was asked for, as the log says it. Without the query, which may have a ticket.
+struct Asked {
+    method: Method,
+    uri: Uri,
+    host: Option<HeaderValue>,
+    origin: Option<HeaderValue>,
+}
+
+impl Asked {
+    fn of(request: &Request) -> Self {
+        let header = |name| request.headers().get(name).cloned();
+        let (host, origin) = (header(header::HOST), header(header::ORIGIN));
+        Self { method: request.method().clone(), uri: request.uri().clone(), host, origin }
+    }
+}
+
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cut = |text: &str| text.get(..SHOWN).map_or(text.to_owned(), |start| format!("{start}…"));
+        let word = |value: &HeaderValue| cut(&String::from_utf8_lossy(value.as_bytes()));
+        write!(f, "`{} {}`", cut(self.method.as_str()), cut(self.uri.path()))?;
+        for (what, value) in [("host", &self.host), ("origin", &self.origin)] {
+            if let Some(value) = value {
+                write!(f, " with the {what} `{}`", word(value))?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A header that must not be there twice: another reader of the request could take the other one.
@@ -274,11 +325,11 @@ fn admit(
     let session = match (ticket, token, uid) {
         (Some(ticket), ..) => {
             let session = origin.and_then(|origin| shared.tickets.redeem(name, ticket, origin));
-            session.ok_or(Refused::Denied)
+            session.ok_or(Refused::Denied("ticket"))
         }
         (None, Some(token), _) => shared.peers.admit(name, Proof::Token(token)).map_err(Refused::from),
         (None, None, Some(uid)) => shared.peers.admit(name, Proof::Uid(uid)).map_err(Refused::from),
-        (None, None, None) => Err(Refused::Denied),
+        (None, None, None) => Err(Refused::Denied("no-proof")),
     }?;
     caller.proved.notify_one();
     Ok(session)
@@ -319,7 +370,7 @@ impl From<PeerError> for Refused {
         match error {
             PeerError::TooMany { .. } => Self::Busy(error.to_string()),
             PeerError::Stopping => Self::Stopping,
-            _ => Self::Denied,
+            _ => Self::Denied(PROOF),
         }
     }
 }
@@ -328,7 +379,7 @@ impl From<SessionEnd> for Refused {
     fn from(end: SessionEnd) -> Self {
         match end {
             SessionEnd::Stopping => Self::Stopping,
-            _ => Self::Denied,
+            _ => Self::Denied("revoked"),
         }
     }
 }
@@ -336,7 +387,7 @@ impl From<SessionEnd> for Refused {
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
         let (status, code) = match &self {
-            Self::Denied => (StatusCode::UNAUTHORIZED, "denied"),
+            Self::Denied(_) => (StatusCode::UNAUTHORIZED, "denied"),
             Self::Origin => (StatusCode::FORBIDDEN, "origin"),
             Self::Host => (StatusCode::MISDIRECTED_REQUEST, "host"),
             Self::Busy(_) => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
@@ -353,6 +404,11 @@ impl IntoResponse for Refused {
             Self::Rate => (StatusCode::TOO_MANY_REQUESTS, "rate"),
             Self::Random(_) => (StatusCode::INTERNAL_SERVER_ERROR, "random"),
         };
-        (status, Json(json!({ "error": { "code": code, "message": self.to_string() } }))).into_response()
+        let text = self.to_string();
+        let mut answer =
+            (status, Json(json!({ "error": { "code": code, "message": text } }))).into_response();
+        let code = if let Self::Denied(why) = self { why } else { code };
+        answer.extensions_mut().insert(Reason { code, text });
+        answer
     }
 }

@@ -71,7 +71,7 @@ pub(crate) async fn converse(shared: &Shared, stream: Stream, place: Place, clos
     let Stream { mut io, uid, .. } = stream;
     if let Err(Some((word, text))) = talk(shared, &mut io, uid, place, closed).await {
         // It may repeat text of the client's.
-        let line = format!("error {word} {}\n", harmless(text, SAID_MAX));
+        let line = format!("error {word} {}\n", harmless(&text, SAID_MAX));
         // The client may have gone, or not read.
         let _gone = timeout(LINGER, io.write_all(line.as_bytes())).await;
     }
@@ -86,25 +86,36 @@ async fn talk(
     mut closed: Closed,
 ) -> Result<(), End> {
     let mut input = BytesMut::new();
+    let refused = |word: &'static str, text: String| {
+        shared.part.refused(word, || format!("a plain stream: {text}"));
+        end(word, text)
+    };
     let line = tokio::select! {
         line = timeout(PATIENCE, first_line(io, &mut input)) => line,
-        () = place.taken() => return Err(end("busy", "too many connections have not said what they are")),
+        () = place.taken() => {
+            return Err(refused("busy", "too many connections have not said what they are".to_owned()));
+        }
         () = closed.wait() => return Err(end("stopping", "main ends")),
     };
-    let line = line.map_err(|_elapsed| end("protocol", "no line came within 5 s"))??;
-    let opening = Opening::parse(&line).map_err(|fault| end("protocol", fault))?;
+    let line = line.unwrap_or_else(|_elapsed| Err(end("protocol", "no line came within 5 s")));
+    let line = line.map_err(|why| why.and_then(|(_, text)| refused("protocol", text)))?;
+    let opening = Opening::parse(&line).map_err(|fault| refused("protocol", fault.to_owned()))?;
     let proof = match (opening.token, uid) {
         (Some(token), _) => Some(Proof::Token(token)),
         (None, uid) => uid.map(Proof::Uid),
     };
-    let proof = proof.ok_or_else(|| end("denied", PeerError::Denied))?;
-    let session = shared.peers.admit(opening.name, proof).map_err(|error| {
-        let word = match error {
-            PeerError::TooMany { .. } => "busy",
-            PeerError::Stopping => "stopping",
-            _ => "denied",
-        };
-        end(word, error)
+    let proof = proof.ok_or_else(|| {
+        shared.part.refused("no-proof", || format!("a plain stream: {}", PeerError::Denied));
+        end("denied", PeerError::Denied)
+    })?;
+    let session = shared.peers.admit(opening.name, proof).map_err(|error| match error {
+        PeerError::TooMany { .. } => refused("busy", error.to_string()),
+        PeerError::Stopping => end("stopping", error),
+        _ => {
+            // The registry of names logs it.
+            shared.part.count_refused("proof");
+            end("denied", error)
+        }
     })?;
     drop(place);
     let mut ended = std::pin::pin!(session.ended());

@@ -219,7 +219,7 @@ async fn a_page_of_another_origin_is_refused_whatever_it_knows() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_that_resolves_to_this_machine_is_not_the_gateways() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let _stage = Stage::new(&format!("# listen 127.0.0.1:{port}\n{GATEWAY}"), FILE).await;
+    let stage = Stage::new(&format!("# listen 127.0.0.1:{port}\n{GATEWAY}"), FILE).await;
     let open = async |hosts: &[&str]| {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
         let hosts: Vec<_> = hosts.iter().map(|host| ("Host", (*host).to_owned())).collect();
@@ -242,6 +242,9 @@ async fn a_name_that_resolves_to_this_machine_is_not_the_gateways() {
         assert!(answer.status == 421 || answer.status == 400, "{host} {answer:?}");
     }
     assert_ne!(open(&["localhost", "evil.example"]).await.status, 401);
+    let parts = stage.main.control().parts();
+    let gateway = parts.iter().find(|part| part.name == "gateway").unwrap();
+    assert!(gateway.refused["host"] >= 5, "{gateway:?}");
     for host in [
         "localhost",
         "LocalHost",
