@@ -7,8 +7,13 @@ use std::{collections::BTreeMap, fmt, ops::RangeInclusive, time::Duration};
 use weir_config::Shape;
 use weir_names::StoreName;
 
+use crate::FILE_TIMES;
+
+/// The fewest bytes of a store.
+const LEAST: u64 = 64 << 10;
+
 /// 64 KiB to 1 TiB.
-const BYTES: Shape = Shape::Size(64 << 10..=1 << 40);
+const BYTES: Shape = Shape::Size(LEAST..=1 << 40);
 
 const KEYS: RangeInclusive<u32> = 1..=100_000_000;
 
@@ -28,7 +33,8 @@ pub struct StoresConfig(pub BTreeMap<StoreName, StoreConfig>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreConfig {
-    /// Bytes of all keys and values: 64 KiB to 1 TiB. Default: 16 MiB.
+    /// Bytes of all entries, each with its owner, its key, its value and [`ENTRY_BYTES`](crate::ENTRY_BYTES): 64 KiB
+    /// to 1 TiB. The file has at most [`FILE_TIMES`] times as many. Default: 16 MiB.
     pub bytes: u64,
     /// Keys: 1 to 100,000,000. Default: 100,000.
     pub keys: u32,
@@ -59,6 +65,11 @@ impl Default for StoreConfig {
 }
 
 impl StoreConfig {
+    /// Bytes that the file may have.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        self.bytes.max(LEAST).saturating_mul(FILE_TIMES)
+    }
+
     fn out_of_range(&self) -> Vec<(&'static str, String)> {
         let (keys, within) = (Shape::counts(KEYS), Shape::Time(DURABLE_WITHIN));
         [

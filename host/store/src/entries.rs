@@ -7,7 +7,7 @@ use redb::{ReadableTable, StorageError, Table};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    MAX_KEY, MAX_KEYS_AT_ONCE, MAX_PAGE, StoreConfig, StoreError,
+    ENTRY_BYTES, MAX_KEY, MAX_KEYS_AT_ONCE, MAX_PAGE, StoreConfig, StoreError,
     work::{
         Change, Found, Hash, Owner, Page, Read, ReadOutcome, Row, Rows, StoreUsage, Write, WriteOutcome,
         Written,
@@ -16,6 +16,12 @@ use crate::{
 
 /// Bytes of values in one page of entries, or one value more.
 const PAGE_BYTES: u64 = 1 << 20;
+
+/// Bytes of a page of the file.
+pub(crate) const PAGE: u64 = 4096;
+
+/// Bytes of an entry that has half a page. Larger ones have pages of their own.
+const SHARES_PAGE: u64 = PAGE / 2;
 
 /// Entries that one page looks at, with and without the prefix.
 const SEEN: usize = 20_000;
@@ -88,7 +94,7 @@ pub(crate) fn again(
     made: &[Made],
 ) -> Result<(), StorageError> {
     for Made { owner, key, value } in made {
-        count(usage, key, length(entries, owner, key)?, value.as_ref());
+        count(usage, owner, key, length(entries, owner, key)?, value.as_ref());
         put(entries, owner, key, value.as_ref())?;
     }
     Ok(())
@@ -114,7 +120,7 @@ fn change(
         let before = length(entries, owner, key)?;
         existed += usize::from(before.is_some());
         absent.push(before.is_none());
-        count(&mut after, key, before, value.as_ref());
+        count(&mut after, owner, key, before, value.as_ref());
     }
     // A smaller quota than what is there still allows to make it less.
     if after.bytes > config.bytes && after.bytes > usage.bytes {
@@ -143,16 +149,37 @@ fn put(entries: &mut Entries<'_>, owner: &str, key: &str, value: Option<&Bytes>)
 }
 
 /// Counts a key whose value of so many bytes becomes `after`.
-fn count(usage: &mut StoreUsage, key: &str, before: Option<u64>, after: Option<&Bytes>) {
-    let of_key = key.len() as u64;
+fn count(usage: &mut StoreUsage, owner: &str, key: &str, before: Option<u64>, after: Option<&Bytes>) {
     if let Some(bytes) = before {
         usage.keys = usage.keys.saturating_sub(1);
-        usage.bytes = usage.bytes.saturating_sub(of_key.saturating_add(bytes));
+        usage.bytes = usage.bytes.saturating_sub(size(owner, key, bytes));
     }
     if let Some(value) = after {
         usage.keys = usage.keys.saturating_add(1);
-        usage.bytes = usage.bytes.saturating_add(of_key).saturating_add(value.len() as u64);
+        usage.bytes = usage.bytes.saturating_add(size(owner, key, value.len() as u64));
     }
+}
+
+/// Bytes that an entry counts: about what the file takes for it. It has pages of 4 KiB that are half full, and one page
+/// of 2, 4, 8 … times the size for each larger entry.
+pub(crate) fn size(owner: &str, key: &str, value: u64) -> u64 {
+    let bytes =
+        [owner.len() as u64, key.len() as u64, ENTRY_BYTES].into_iter().fold(value, u64::saturating_add);
+    if bytes <= SHARES_PAGE { bytes } else { bytes.max(PAGE).checked_next_power_of_two().unwrap_or(u64::MAX) }
+}
+
+/// What all entries take, counted anew.
+pub(crate) fn counted(
+    entries: &impl ReadableTable<(&'static str, &'static str), &'static [u8]>,
+) -> Result<StoreUsage, StorageError> {
+    let mut usage = StoreUsage::default();
+    for entry in entries.iter()? {
+        let (key, value) = entry?;
+        let (owner, key) = key.value();
+        usage.keys = usage.keys.saturating_add(1);
+        usage.bytes = usage.bytes.saturating_add(size(owner, key, value.value().len() as u64));
+    }
+    Ok(usage)
 }
 
 fn length(entries: &Entries<'_>, owner: &str, key: &str) -> Result<Option<u64>, StorageError> {

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+#[cfg(doc)]
+use crate::FILE_TIMES;
 use crate::{MAX_KEY, MAX_KEYS_AT_ONCE};
 
 /// Why a call of a store failed. Nothing was changed by it, except as said at [`StoreError::Io`].
@@ -19,8 +21,8 @@ pub enum StoreError {
         /// The bytes that a value may have.
         allowed: u64,
     },
-    /// The keys and values would have more bytes than the store's `bytes`.
-    #[error("the store is full: its keys and values would have {used} bytes, and its `bytes` is {allowed}")]
+    /// The entries would count more bytes than the store's `bytes`.
+    #[error("the store is full: its entries would count {used} bytes, and its `bytes` is {allowed}")]
     Bytes {
         /// The bytes that there would be.
         used: u64,
@@ -33,6 +35,15 @@ pub enum StoreError {
         /// The keys that there would be.
         used: u64,
         /// The keys that there may be.
+        allowed: u64,
+    },
+    /// The file would be larger than [`FILE_TIMES`] times the store's `bytes`.
+    #[error(
+        "the store is full: the call needs more room than its file may have, {allowed} bytes: delete entries, change \
+         fewer at once, or raise its `bytes`"
+    )]
+    File {
+        /// The bytes that the file may have.
         allowed: u64,
     },
     /// One call with too many keys.

@@ -6,11 +6,12 @@ use std::{
     ops::Bound,
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::Path,
+    sync::Arc,
 };
 
 use redb::{
     BackendError, Database, DatabaseError, ReadableDatabase, ReadableTable, StorageBackend, StorageError,
-    Table, TableDefinition, TableError, backends::FileBackend,
+    Table, TableDefinition, TableError, WriteTransaction, backends::FileBackend,
 };
 
 use rustix::{
@@ -18,7 +19,11 @@ use rustix::{
     io::Errno,
 };
 
-use crate::OpenError;
+use crate::{
+    OpenError,
+    bound::{Bound as FileBound, Bounded},
+    entries,
+};
 
 /// Links are not followed: others may have put them there.
 const NOFOLLOW: i32 = OFlags::NOFOLLOW.bits().cast_signed();
@@ -31,7 +36,18 @@ pub(crate) const META: TableDefinition<'_, &str, (u64, u64)> = TableDefinition::
 
 /// The row of the version, the version that this code writes, and whether the file is in use: 1 from its opening to
 /// its closing.
-const VERSION: (&str, (u64, u64)) = ("version", (1, 0));
+const VERSION: (&str, (u64, u64)) = ("version", (2, 0));
+
+/// The version before, whose count has neither owners nor what an entry takes beside its content.
+const UNCOUNTED: u64 = 1;
+
+/// Pages that a transaction must leave free. No file has it.
+const ROOM: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("room");
+
+/// Values of [`ROOM`] that take one page, and [`PAGES_AT_ONCE`].
+const SMALL: usize = 4_000;
+const LARGE: usize = 64_000;
+const PAGES_AT_ONCE: u64 = 16;
 
 /// The row of what the entries take: keys and bytes.
 pub(crate) const USAGE: &str = "usage";
@@ -53,7 +69,7 @@ pub enum Opened {
 }
 
 /// Opens the file at `path`, and makes it and its directory if need be. Reads all of it.
-pub(crate) fn open(path: &Path, cache: u64) -> Result<(Database, Opened), OpenError> {
+pub(crate) fn open(path: &Path, cache: u64, bound: &Arc<FileBound>) -> Result<(Database, Opened), OpenError> {
     let failed = |error: io::Error| OpenError::Io { path: path.into(), reason: error.to_string() };
     if let Some(dir) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
@@ -64,10 +80,16 @@ pub(crate) fn open(path: &Path, cache: u64) -> Result<(Database, Opened), OpenEr
         make(path)?;
     }
     let file = OpenOptions::new().read(true).write(true).custom_flags(NOFOLLOW).open(path).map_err(failed)?;
-    if !file.metadata().map_err(failed)?.is_file() {
+    let found = file.metadata().map_err(failed)?;
+    if !found.is_file() {
         return Err(failed(io::Error::other("it is not a file")));
     }
-    let (database, repaired) = open_backend(path, cache, Reserved::new(file, path)?)?;
+    // No store is made so: what was in it has gone, and its operator may have a copy.
+    if found.len() == 0 {
+        let reason = "it has no bytes".to_owned();
+        return Err(OpenError::Damaged { path: path.into(), reason });
+    }
+    let (database, repaired) = open_backend(path, cache, bound, Reserved::new(file, path)?)?;
     let opened = match (is_new, repaired) {
         (true, _) => Opened::New,
         (_, true) => Opened::Repaired,
@@ -102,7 +124,7 @@ fn make(path: &Path) -> Result<(), OpenError> {
     let file = options.read(true).write(true).create_new(true).custom_flags(NOFOLLOW).mode(0o600);
     let file = file.open(&new).map_err(failed)?;
     let synced = file.try_clone().map_err(failed)?;
-    let (database, _) = open_backend(path, 64 << 10, Reserved::new(file, path)?)?;
+    let (database, _) = open_backend(path, 64 << 10, &Arc::default(), Reserved::new(file, path)?)?;
     end(&database).map_err(|error| failed(io::Error::other(error)))?;
     drop(database);
     let dir = path.parent().unwrap_or(Path::new("."));
@@ -197,8 +219,11 @@ impl StorageBackend for Reserved {
 pub(crate) fn open_backend(
     path: &Path,
     cache: u64,
+    bound: &Arc<FileBound>,
     backend: impl StorageBackend,
 ) -> Result<(Database, bool), OpenError> {
+    let failed = |error: io::Error| OpenError::Io { path: path.into(), reason: error.to_string() };
+    let backend = Bounded::new(backend, bound.clone()).map_err(failed)?;
     let mut builder = Database::builder();
     builder.set_cache_size(usize::try_from(cache).unwrap_or(usize::MAX));
     // Otherwise a flipped bit would be found, or not, by the call that meets it.
@@ -220,8 +245,10 @@ fn begin(path: &Path, database: &Database) -> Result<bool, OpenError> {
             return Err(OpenError::Damaged { path: path.into(), reason });
         }
     };
-    if version != VERSION.1.0 {
-        return Err(OpenError::Version { path: path.into(), found: format!("version {version}") });
+    match version {
+        UNCOUNTED => count_anew(database, was_used).map_err(failed)?,
+        version if version == VERSION.1.0 => {}
+        _ => return Err(OpenError::Version { path: path.into(), found: format!("version {version}") }),
     }
     let was_used = was_used == 1;
     // On a full disk, a file that failed can be opened again: that writes nothing.
@@ -229,6 +256,19 @@ fn begin(path: &Path, database: &Database) -> Result<bool, OpenError> {
         note(database, true).map_err(failed)?;
     }
     Ok(was_used)
+}
+
+/// Makes a file of the version before one of this version.
+fn count_anew(database: &Database, is_used: u64) -> Result<(), redb::Error> {
+    let transaction = database.begin_write()?;
+    {
+        let usage = entries::counted(&transaction.open_table(ENTRIES)?)?;
+        let mut meta = transaction.open_table(META)?;
+        meta.insert(USAGE, (usage.keys, usage.bytes))?;
+        meta.insert(VERSION.0, (VERSION.1.0, is_used))?;
+    }
+    transaction.commit()?;
+    Ok(())
 }
 
 /// Notes that the file is closed, so that the next use need not wonder.
@@ -241,6 +281,30 @@ fn note(database: &Database, is_used: bool) -> Result<(), redb::Error> {
     transaction.open_table(META)?.insert(VERSION.0, (VERSION.1.0, u64::from(is_used)))?;
     transaction.open_table(ENTRIES)?;
     transaction.commit()?;
+    Ok(())
+}
+
+/// Bytes of the file that are taken.
+pub(crate) fn taken(database: &Database) -> Result<u64, redb::Error> {
+    let transaction = database.begin_write()?;
+    let stats = transaction.stats()?;
+    transaction.abort()?;
+    Ok(stats.allocated_pages().saturating_add(1).saturating_mul(entries::PAGE))
+}
+
+/// Takes so many pages, which are free again at the commit. That needs some, after the changes of a transaction.
+pub(crate) fn keep_room(transaction: &WriteTransaction, pages: u64) -> Result<(), redb::Error> {
+    let mut room = transaction.open_table(ROOM)?;
+    // Large pieces first: one of them is as quickly taken as a page.
+    let large = pages / PAGES_AT_ONCE;
+    for piece in 0..large {
+        room.insert(piece, vec![0_u8; LARGE].as_slice())?;
+    }
+    for piece in 0..pages % PAGES_AT_ONCE {
+        room.insert(large + piece, [0_u8; SMALL].as_slice())?;
+    }
+    drop(room);
+    transaction.delete_table(ROOM)?;
     Ok(())
 }
 

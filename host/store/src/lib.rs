@@ -7,6 +7,7 @@
 //!   takes at most one thread for writes and one for reads, and none while nobody uses it.
 //! - All writes that wait are one transaction. Each is answered once, with an outcome of its own.
 
+mod bound;
 mod bucket;
 mod config;
 mod entries;
@@ -31,6 +32,12 @@ pub use self::{
 
 /// The longest key, in bytes.
 pub const MAX_KEY: usize = 1024;
+
+/// Bytes that an entry counts with beside its owner, its key and its value.
+pub const ENTRY_BYTES: u64 = 128;
+
+/// How many times a store's `bytes` its file may have.
+pub const FILE_TIMES: u64 = 4;
 
 /// The most keys that one call sets, deletes or asks for.
 pub const MAX_KEYS_AT_ONCE: usize = 4096;

@@ -8,7 +8,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, RwLock,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -23,6 +23,7 @@ use weir_names::StoreName;
 
 use crate::{
     OpenError, StoreConfig, StoreError,
+    bound::Bound,
     entries::Made,
     file::{self, Opened},
     line::{Line, Pushed},
@@ -35,8 +36,8 @@ const OPENINGS: u32 = 32;
 /// The same error is logged once in this time.
 const TOLD: Duration = Duration::from_secs(60);
 
-/// Opens a store's file with a cache of so many bytes. May block.
-pub(crate) type Open = Box<dyn Fn(u64) -> Result<(Database, Opened), OpenError> + Send + Sync>;
+/// Opens a store's file with a cache of so many bytes and within a bound. May block.
+pub(crate) type Open = Box<dyn Fn(u64, &Arc<Bound>) -> Result<(Database, Opened), OpenError> + Send + Sync>;
 
 /// A change of a store that is visible now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +66,11 @@ pub struct Store {
     config: Mutex<StoreConfig>,
     /// `None`: not opened yet, or closed after a failure.
     database: RwLock<Option<Database>>,
+    bound: Arc<Bound>,
+    /// What the entries counted before the last transaction.
+    counted: AtomicU64,
+    /// What they counted when making the file small gave no room. [`u64::MAX`]: it did.
+    packed_at: AtomicU64,
     failures: Mutex<Failures>,
     is_closed: AtomicBool,
     writes: Line<Job<Write, WriteOutcome>>,
@@ -117,7 +123,7 @@ impl Store {
         on_change: OnChange,
     ) -> Arc<Self> {
         let of_file = path.clone();
-        let open: Open = Box::new(move |cache| file::open(&of_file, cache));
+        let open: Open = Box::new(move |cache, bound| file::open(&of_file, cache, bound));
         Self::with(name, path, config, handle, on_change, open)
     }
 
@@ -137,6 +143,9 @@ impl Store {
             on_change,
             config: Mutex::new(config),
             database: RwLock::default(),
+            bound: Arc::default(),
+            counted: AtomicU64::new(0),
+            packed_at: AtomicU64::new(u64::MAX),
             failures: Mutex::default(),
             is_closed: AtomicBool::new(false),
             writes: Line::default(),
@@ -163,12 +172,16 @@ impl Store {
         lock(&self.config).clone()
     }
 
-    /// Opens the file, unless it is open. Says so in the log if it was repaired.
+    /// Opens the file, unless it is open, or the store is closed. Says so in the log if it was repaired.
     ///
     /// # Errors
     ///
     /// The file is another's, of another version, damaged, or could not be made.
     pub async fn open(self: &Arc<Self>) -> Result<(), OpenError> {
+        let is_open = self.database.try_read().is_ok_and(|database| database.is_some());
+        if is_open || self.is_closed.load(Ordering::Acquire) {
+            return Ok(());
+        }
         let store = self.clone();
         let opening = self.handle.spawn_blocking(move || store.with_database(|_| ()));
         opening.await.unwrap_or_else(|error| Err(self.gone(&error)))
@@ -243,6 +256,7 @@ impl Store {
     /// Takes a new configuration. Another `cache` holds once the file is opened anew.
     pub(crate) fn configure(&self, config: StoreConfig) {
         *lock(&self.config) = config;
+        self.packed_at.store(u64::MAX, Ordering::Relaxed);
         self.is_closed.store(false, Ordering::Release);
     }
 
@@ -330,7 +344,10 @@ impl Store {
             return Ok(());
         }
         let is_first = self.may_open()?;
-        let opened = (self.open)(lock(&self.config).cache);
+        let opened = {
+            let cache = lock(&self.config).cache;
+            (self.open)(cache, &self.bound)
+        };
         let failed = opened.as_ref().err().cloned();
         if let Some(error) = &failed {
             self.tell(error.to_string());

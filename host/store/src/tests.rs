@@ -8,6 +8,7 @@ mod failing;
 mod full;
 mod model;
 mod shared;
+mod size;
 
 use std::{
     os::unix::fs::PermissionsExt,
@@ -20,7 +21,7 @@ use bytes::Bytes;
 use tokio::runtime::Handle;
 
 use crate::{
-    Bucket, Changed, OpenError, Page, Store, StoreConfig, StoreError,
+    Bucket, Changed, ENTRY_BYTES, OpenError, Page, Store, StoreConfig, StoreError,
     file::{Opened, open_backend},
     tests::disk::Disk,
 };
@@ -46,8 +47,8 @@ fn on_disk(disk: &Disk, config: StoreConfig) -> Arc<Store> {
 
 impl Store {
     fn on_disk(disk: Disk, config: StoreConfig, on_change: crate::OnChange) -> Arc<Self> {
-        let open = Box::new(move |cache| {
-            let (database, repaired) = open_backend("disk".as_ref(), cache, disk.opened())?;
+        let open = Box::new(move |cache: u64, bound: &Arc<crate::bound::Bound>| {
+            let (database, repaired) = open_backend("disk".as_ref(), cache, bound, disk.opened())?;
             Ok((database, if repaired { Opened::Repaired } else { Opened::Whole }))
         });
         Self::with("s".parse().unwrap(), "disk".into(), config, Handle::current(), on_change, open)
@@ -89,7 +90,7 @@ async fn what_was_set_is_there_after_a_restart_and_what_was_deleted_is_not() {
     assert_eq!(get(&mine, "gone").await.unwrap(), vec![0, 255]);
     assert_eq!(mine.change(vec![("gone".into(), None), ("never".into(), None)]).await, Ok(1));
     let before = store.usage().await.unwrap();
-    assert_eq!((before.keys, before.bytes), (1, 2));
+    assert_eq!((before.keys, before.bytes), (1, 3 + ENTRY_BYTES));
     store.close().await;
     assert_eq!(set(&mine, "k", "3").await, Err(StoreError::Closed));
 
@@ -98,7 +99,7 @@ async fn what_was_set_is_there_after_a_restart_and_what_was_deleted_is_not() {
     assert_eq!(keys(&bucket(&store, "a")).await, ["k"]);
     assert_eq!(keys(&bucket(&store, "b")).await, Vec::<String>::new());
     let after = store.usage().await.unwrap();
-    assert_eq!((after.keys, after.bytes), (1, 2));
+    assert_eq!((after.keys, after.bytes), (1, 3 + ENTRY_BYTES));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -119,6 +120,7 @@ async fn a_file_in_use_or_of_another_kind_is_refused_and_left_as_it_is() {
     for (content, expected) in [
         (b"this is not a store".repeat(1000), "damaged"),
         (std::fs::read(&path).unwrap()[..100].to_vec(), "damaged"),
+        (Vec::new(), "is damaged (it has no bytes)"),
     ] {
         std::fs::write(&path, &content).unwrap();
         let error = in_dir(dir.path(), roomy()).open().await.unwrap_err();
@@ -137,11 +139,11 @@ async fn a_file_in_use_or_of_another_kind_is_refused_and_left_as_it_is() {
     std::fs::remove_file(&path).unwrap();
     let newer = redb::Database::create(&path).unwrap();
     let transaction = newer.begin_write().unwrap();
-    transaction.open_table(crate::file::META).unwrap().insert("version", (2, 0)).unwrap();
+    transaction.open_table(crate::file::META).unwrap().insert("version", (3, 0)).unwrap();
     transaction.commit().unwrap();
     drop(newer);
     let error = in_dir(dir.path(), roomy()).open().await.unwrap_err();
-    assert_eq!(error, OpenError::Version { path: path.clone(), found: "version 2".into() });
+    assert_eq!(error, OpenError::Version { path: path.clone(), found: "version 3".into() });
     std::fs::remove_file(&path).unwrap();
     std::fs::create_dir(&path).unwrap();
     let error = in_dir(dir.path(), roomy()).open().await.unwrap_err();
@@ -152,10 +154,11 @@ async fn a_file_in_use_or_of_another_kind_is_refused_and_left_as_it_is() {
 async fn a_file_that_was_not_closed_is_said_and_whole() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("deep/s.redb");
-    let how = || crate::file::open(&path, 1 << 20).map(|(database, how)| (how, crate::file::end(&database)));
+    let open = || crate::file::open(&path, 1 << 20, &Arc::default());
+    let how = || open().map(|(database, how)| (how, crate::file::end(&database)));
     assert_eq!(how().unwrap().0, Opened::New);
     assert_eq!(how().unwrap().0, Opened::Whole);
-    drop(crate::file::open(&path, 1 << 20).unwrap());
+    drop(open().unwrap());
     assert_eq!(how().unwrap().0, Opened::Repaired);
     assert_eq!(how().unwrap().0, Opened::Whole);
     let names: Vec<_> = std::fs::read_dir(path.parent().unwrap()).unwrap().collect();
@@ -230,4 +233,34 @@ async fn links_are_not_followed_and_another_file_is_not_replaced() {
     std::os::unix::fs::symlink(&moved, &path).unwrap();
     let error = in_dir(dir.path(), roomy()).open().await.unwrap_err();
     assert!(matches!(error, OpenError::Io { .. }), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_of_the_version_before_is_counted_anew_and_only_less_fits_if_it_has_more_than_it_may() {
+    let disk = Disk::new();
+    let store = on_disk(&disk, roomy());
+    let mine = bucket(&store, "a");
+    for number in 0..1000 {
+        set(&mine, &format!("{number:03}"), "").await.unwrap();
+    }
+    store.close().await;
+    drop((store, mine));
+    // As that version had left it: with 3 bytes of each entry.
+    let (database, _) = open_backend("disk".as_ref(), 1 << 20, &Arc::default(), disk.opened()).unwrap();
+    let transaction = database.begin_write().unwrap();
+    let mut meta = transaction.open_table(crate::file::META).unwrap();
+    meta.insert("version", (1, 0)).unwrap();
+    meta.insert(crate::file::USAGE, (1000, 3000)).unwrap();
+    drop(meta);
+    transaction.commit().unwrap();
+    drop(database);
+
+    let store = on_disk(&disk, StoreConfig { bytes: 64 << 10, ..roomy() });
+    let mine = bucket(&store, "a");
+    let usage = store.usage().await.unwrap();
+    assert_eq!((usage.keys, usage.bytes), (1000, 1000 * (4 + ENTRY_BYTES)));
+    assert_eq!(get(&mine, "999").await.unwrap(), "");
+    assert!(matches!(set(&mine, "more", "").await, Err(StoreError::Bytes { .. })));
+    assert_eq!(mine.change(vec![("999".into(), None)]).await, Ok(1));
+    assert_eq!(keys(&mine).await.len(), 999);
 }

@@ -55,7 +55,7 @@ pub struct Rows {
 pub struct StoreUsage {
     /// Its keys.
     pub keys: u64,
-    /// Bytes of its keys and values.
+    /// Bytes of its entries: of each one its owner, its key, its value, and [`ENTRY_BYTES`](crate::ENTRY_BYTES).
     pub bytes: u64,
     /// Bytes of its file.
     pub file: u64,
@@ -107,6 +107,15 @@ impl Write {
             Self::Increment { .. } | Self::Swap { .. } | Self::SwapSeen { .. } => 1,
             Self::Import(rows) => rows.len(),
             Self::Flush | Self::Compact | Self::Close => 0,
+        }
+    }
+
+    /// Whether it only deletes.
+    pub(crate) fn is_delete(&self) -> bool {
+        match self {
+            Self::Change(changes) => changes.iter().all(|(_, value)| value.is_none()),
+            Self::Swap { value, .. } | Self::SwapSeen { value, .. } => value.is_none(),
+            Self::Increment { .. } | Self::Import(_) | Self::Flush | Self::Compact | Self::Close => false,
         }
     }
 

@@ -295,7 +295,7 @@ fn failed(error: StoreError) -> HandlerError {
     let code = match &error {
         StoreError::Key(_) | StoreError::KeysAtOnce(_) => "invalid",
         StoreError::ValueTooLarge { .. } | StoreError::AnswerTooLarge { .. } => "too-large",
-        StoreError::Bytes { .. } | StoreError::Keys { .. } => "full",
+        StoreError::Bytes { .. } | StoreError::Keys { .. } | StoreError::File { .. } => "full",
         StoreError::NotANumber | StoreError::OutOfRange => "not-a-number",
         StoreError::ReadOnly => "permission-denied",
         StoreError::Busy => "busy",

@@ -57,7 +57,7 @@ async fn each_operation_answers_in_json_and_values_that_are_no_text_come_in_base
 async fn mistakes_have_a_code_and_change_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let mut small = shared();
-    (small.bytes, small.value_size) = (65536, 1024);
+    (small.bytes, small.value_size) = (262_144, 1024);
     let main = start(dir.path(), Vec::new(), &[("s", small)]).await;
     let code = async |operation: &str, arguments: Value| match ask(&main, operation, arguments).await {
         Err(Error::Handler(error)) => error.code,
@@ -72,7 +72,8 @@ async fn mistakes_have_a_code_and_change_nothing() {
     assert_eq!(code("set", json!({"store": "s", "key": "a", "base64": "?"})).await, "invalid");
     let large = json!({"store": "s", "key": "a", "value": "x".repeat(1025)});
     assert_eq!(code("set", large).await, "too-large");
-    for number in 0..64 {
+    // Each counts its key and 128 bytes more.
+    for number in 0..227 {
         let fits = json!({"store": "s", "key": number.to_string(), "value": "x".repeat(1020)});
         ask(&main, "set", fits).await.unwrap();
     }

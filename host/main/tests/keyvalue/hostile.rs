@@ -10,7 +10,7 @@ use super::support::*;
 async fn what_a_store_does_not_take_is_an_error_and_the_program_goes_on() {
     let dir = tempfile::tempdir().unwrap();
     let mut small = store();
-    (small.bytes, small.keys, small.value_size) = (65536, 3, 40_000);
+    (small.bytes, small.keys, small.value_size) = (98_304, 3, 40_000);
     let long = "k".repeat(1025);
     let tasks = format!(
         "set s t text; increment s t 1; get s t; set s {long} 1; set-large s v 40001; set-large s v 40000; \
@@ -24,7 +24,7 @@ async fn what_a_store_does_not_take_is_an_error_and_the_program_goes_on() {
         "error: other: a key has 1 to 1024 bytes, and this one has 1025",
         "error: other: the value has 40001 bytes, and the store's `value-size` is 40000",
         "done",
-        "error: other: the store is full: its keys and values would have 70007 bytes, and its `bytes` is 65536",
+        "error: other: the store is full: its entries would count 98438 bytes, and its `bytes` is 98304",
         "done",
         "error: other: the store is full: it would have 4 keys, and its `keys` is 3",
         "error: other: no cursor 77 of this bucket",

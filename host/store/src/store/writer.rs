@@ -2,7 +2,7 @@
 
 use std::{
     mem,
-    sync::{Arc, PoisonError},
+    sync::{Arc, PoisonError, atomic::Ordering},
     time::{Duration, Instant},
 };
 
@@ -13,7 +13,8 @@ use tokio::sync::oneshot;
 use super::{Abandon, Changed, Job, Store, lock};
 use crate::{
     StoreConfig, StoreError,
-    entries::{self, Made},
+    bound::Bound,
+    entries::{self, Made, PAGE},
     file::{self, ENTRIES, META, USAGE},
     work::{Owner, StoreUsage, Write, WriteOutcome, Written},
 };
@@ -30,8 +31,21 @@ pub(super) const TURN: Duration = Duration::from_millis(10);
 /// How soon what could not be made again is tried again.
 pub(super) const AGAIN: Duration = Duration::from_secs(1);
 
-/// Bytes that may be answered and not on disk. More are written at once, whatever the time.
+/// Bytes that may be answered and not on disk, or [`PART`] of the store's. More are written at once, whatever the time:
+/// until then the file keeps what they replace.
 const MAX_PENDING: usize = 1 << 20;
+
+/// The part of a store's `bytes` that may be answered and not on disk, and that waiting writes share a transaction of.
+const PART: u64 = 8;
+
+/// Pages that each commit may take for itself.
+const PAGES_OF_COMMIT: u64 = 12;
+
+/// Pages that a change of one key may replace.
+const PAGES_OF_KEY: u64 = 3;
+
+/// Pages that the file lists on one page: those that were replaced, and those that replace them.
+const PAGES_LISTED: u64 = 128;
 
 /// Bytes of a pending change beside its key and value.
 const MADE: usize = 128;
@@ -49,7 +63,7 @@ impl Store {
         let _abandon = Abandon(&self, |store| drop(store.writes.abandon()));
         let began = Instant::now();
         loop {
-            let jobs = self.writes.take(AT_ONCE, AT_ONCE_BYTES);
+            let jobs = self.writes.take(AT_ONCE, self.config().part(AT_ONCE_BYTES));
             if jobs.is_empty() {
                 return;
             }
@@ -86,20 +100,25 @@ impl Store {
         let kept: Vec<_> = jobs.iter().map(|job| (job.owner.clone(), job.work.clone())).collect();
         let (works, answers): (Vec<_>, Vec<_>) =
             jobs.into_iter().map(|job| ((job.owner, job.work), job.answer)).unzip();
-        let error = match self.transact(works) {
+        let error = match self.transact(works, true) {
             Ok(outcomes) => return answer(answers.into_iter().zip(outcomes)),
             Err(error) => error,
         };
+        let is_full = matches!(error, StoreError::File { .. });
         // What may be in the file is not done twice.
-        if kept.len() == 1 || lock(&self.pending).doubt.is_some() {
+        if (kept.len() == 1 && !is_full) || lock(&self.pending).doubt.is_some() {
             return answer(answers.into_iter().map(|answer| (answer, Err(error.clone()))));
         }
         let (mut failures, mut last) = (0, error);
         for (answer_to, work) in answers.into_iter().zip(kept) {
             if failures < TRIED_AGAIN && lock(&self.pending).doubt.is_none() {
-                match self.transact(vec![work]) {
+                match self.transact_in_room(work) {
                     Ok(outcomes) => {
                         answer([answer_to].into_iter().zip(outcomes));
+                        continue;
+                    }
+                    Err(error @ StoreError::File { .. }) => {
+                        answer([(answer_to, Err(error))]);
                         continue;
                     }
                     Err(error) => (failures, last) = (failures + 1, error),
@@ -109,9 +128,50 @@ impl Store {
         }
     }
 
-    /// Makes these writes one transaction. After an error nothing of it is there, and the file is closed: a failed one
-    /// that is in the file after all is one that was made.
-    fn transact(self: &Arc<Self>, works: Vec<(Owner, Write)>) -> Result<Vec<WriteOutcome>, StoreError> {
+    /// Makes one write a transaction. If the file has no room for it, it is made small first. A key is deleted in any
+    /// case, and any number of them where the file has more than it may.
+    fn transact_in_room(self: &Arc<Self>, work: (Owner, Write)) -> Result<Vec<WriteOutcome>, StoreError> {
+        let is_full =
+            |outcome: &Result<Vec<WriteOutcome>, StoreError>| matches!(outcome, Err(StoreError::File { .. }));
+        let mut outcome = self.transact(vec![work.clone()], true);
+        if is_full(&outcome) && self.may_pack() && self.pack()? {
+            outcome = self.transact(vec![work.clone()], true);
+            let counted = if is_full(&outcome) { self.counted.load(Ordering::Relaxed) } else { u64::MAX };
+            self.packed_at.store(counted, Ordering::Relaxed);
+        }
+        let is_due = || work.1.keys() == 1 || self.bound.length() > self.config().file_bytes();
+        if is_full(&outcome) && work.1.is_delete() && is_due() {
+            outcome = self.transact(vec![work], false);
+        }
+        outcome
+    }
+
+    /// Whether making the file small may give room: not again before [`PART`] of the entries has gone.
+    fn may_pack(&self) -> bool {
+        let counted = self.counted.load(Ordering::Relaxed).saturating_add(self.config().bytes / PART);
+        counted <= self.packed_at.load(Ordering::Relaxed)
+    }
+
+    /// Writes what is pending, and makes the file as small as its entries if it can then grow again: it doubles. Returns
+    /// whether it did.
+    fn pack(self: &Arc<Self>) -> Result<bool, StoreError> {
+        if lock(&self.pending).bytes > 0 {
+            self.transact(vec![(Owner::from(""), Write::Flush)], false)?;
+        }
+        let taken = self.with_database(file::taken)?.map_err(|error| StoreError::Io(error.to_string()))?;
+        if taken > self.config().file_bytes() / 2 {
+            return Ok(false);
+        }
+        self.compact_now().map(|_| true)
+    }
+
+    /// Makes these writes one transaction. After an error nothing of it is there. If the file failed, it is closed: a
+    /// failed transaction that is in the file after all is one that was made.
+    fn transact(
+        self: &Arc<Self>,
+        works: Vec<(Owner, Write)>,
+        is_bounded: bool,
+    ) -> Result<Vec<WriteOutcome>, StoreError> {
         if lock(&self.pending).is_missing {
             self.recover();
             self.check_missing()?;
@@ -122,22 +182,33 @@ impl Store {
         let pending = lock(&self.pending).bytes;
         let sizes =
             works.iter().map(|(_, work)| work.bytes().saturating_add(work.keys().saturating_mul(MADE)));
-        let is_large = sizes.fold(pending, usize::saturating_add) > MAX_PENDING;
-        let is_durable = config.durable_within.is_none() || is_large || flushes;
-        let must_commit = flushes && pending > 0;
+        let changed = sizes.fold(pending, usize::saturating_add);
+        let is_large = changed > config.part(MAX_PENDING);
+        let keys = works.iter().map(|(_, work)| work.keys()).sum::<usize>();
+        let keys = keys.saturating_add(lock(&self.pending).made.len());
+        let how = How {
+            is_durable: config.durable_within.is_none() || is_large || flushes,
+            must_commit: flushes && pending > 0,
+            most: if is_bounded { config.file_bytes() } else { u64::MAX },
+            replaced: (keys as u64).saturating_mul(PAGES_OF_KEY).saturating_add(changed as u64 / PAGE),
+        };
+        let is_durable = how.is_durable;
         let mut attempt = Attempt::default();
         let done = self.with_database(|database| {
             // A reader may have closed the file since.
             self.check_missing()?;
             lock(&self.pending).doubt = None;
-            let attempt = &mut attempt;
-            let done = in_transaction(database, &config, works, is_durable, must_commit, &mut made, attempt);
+            let done = in_transaction(database, &self.bound, &config, &how, works, &mut made, &mut attempt);
             // Noted before the file can be closed: then it is not lost.
             if done.is_ok() && attempt.number.is_some() {
                 self.note_pending(&made, is_durable, config.durable_within);
             }
             Ok::<_, StoreError>(done)
         })??;
+        self.counted.store(attempt.counted, Ordering::Relaxed);
+        if attempt.is_over {
+            return Err(StoreError::File { allowed: how.most });
+        }
         if let Err(error) = done {
             self.tell(format!("{} cannot be written: {error}", self.path.display()));
             lock(&self.pending).doubt = attempt.number;
@@ -267,7 +338,7 @@ impl Store {
         let flushed = match pending {
             // Closing a file that was never opened does not open it.
             0 => Ok(Vec::new()),
-            _ => self.transact(vec![(job.owner.clone(), Write::Flush)]),
+            _ => self.transact(vec![(job.owner.clone(), Write::Flush)], false),
         };
         let outcome = match (flushed, &job.work) {
             (Err(error), _) => Err(error),
@@ -317,24 +388,41 @@ struct Attempt {
     outcomes: Vec<WriteOutcome>,
     /// Its number, once it is being committed.
     number: Option<u64>,
+    /// Whether it needed a larger file than there may be, and was not made.
+    is_over: bool,
+    /// Bytes that the entries counted before it.
+    counted: u64,
+}
+
+/// How a transaction is made.
+#[derive(Clone, Copy, Debug)]
+struct How {
+    is_durable: bool,
+    must_commit: bool,
+    /// Bytes that its changes may make the file have.
+    most: u64,
+    /// Pages that its changes and those that are pending may replace.
+    replaced: u64,
 }
 
 fn in_transaction(
     database: &Database,
+    bound: &Bound,
     config: &StoreConfig,
+    how: &How,
     works: Vec<(Owner, Write)>,
-    is_durable: bool,
-    must_commit: bool,
     made: &mut Vec<Made>,
     attempt: &mut Attempt,
 ) -> Result<(), redb::Error> {
     let mut transaction = database.begin_write()?;
-    transaction.set_durability(if is_durable { Durability::Immediate } else { Durability::None })?;
+    transaction.set_durability(if how.is_durable { Durability::Immediate } else { Durability::None })?;
+    let held = bound.hold(how.most);
     let number = {
         let mut entries = transaction.open_table(ENTRIES)?;
         let mut meta = transaction.open_table(META)?;
         let before = meta.get(USAGE)?.map(|row| row.value()).unwrap_or_default();
         let mut usage = StoreUsage { keys: before.0, bytes: before.1, file: 0 };
+        attempt.counted = usage.bytes;
         attempt.outcomes = works
             .into_iter()
             .map(|(owner, work)| entries::write(&mut entries, &mut usage, config, &owner, work, made))
@@ -342,8 +430,19 @@ fn in_transaction(
         if before != (usage.keys, usage.bytes) {
             meta.insert(USAGE, (usage.keys, usage.bytes))?;
         }
-        if made.is_empty() && !must_commit { None } else { Some(file::count_up(&mut meta)?) }
+        if made.is_empty() && !how.must_commit { None } else { Some(file::count_up(&mut meta)?) }
     };
+    // The commit needs some pages, too, and is too late to be undone. A file that may double has them.
+    if !made.is_empty() && bound.length() > how.most / 2 {
+        file::keep_room(&transaction, how.pages(bound.length()))?;
+    }
+    if held.is_exceeded() {
+        made.clear();
+        transaction.abort()?;
+        attempt.is_over = true;
+        return Ok(());
+    }
+    drop(held);
     attempt.number = number;
     if number.is_some() {
         transaction.commit()?;
@@ -365,6 +464,20 @@ fn make_again(database: &Database, made: &[Made]) -> Result<(), redb::Error> {
     }
     transaction.commit()?;
     Ok(())
+}
+
+impl How {
+    /// Pages that its commit may take, in a file of this length.
+    fn pages(&self, length: u64) -> u64 {
+        PAGES_OF_COMMIT.saturating_add(self.replaced.min(length / PAGE) / PAGES_LISTED)
+    }
+}
+
+impl StoreConfig {
+    /// So many bytes, or the [`PART`] of the store's.
+    fn part(&self, most: usize) -> usize {
+        usize::try_from(self.bytes / PART).map_or(most, |part| most.min(part))
+    }
 }
 
 impl Made {

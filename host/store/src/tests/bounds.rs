@@ -46,17 +46,24 @@ async fn values_and_answers_are_bounded() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_store_refuses_only_what_takes_more_and_a_smaller_quota_keeps_what_is_there() {
-    let config = StoreConfig { bytes: 65536, keys: 10, ..StoreConfig::default() };
+    let config = StoreConfig { bytes: 262_144, keys: 10, ..StoreConfig::default() };
     let store = on_disk(&Disk::new(), config.clone());
     let mine = bucket(&store, "a");
-    // A value as large as the quota, but for its key.
-    set(&mine, "a", vec![1; 65535]).await.unwrap();
-    assert_eq!(set(&mine, "a", vec![2; 65536]).await, Err(StoreError::Bytes { used: 65537, allowed: 65536 }));
-    assert_eq!(set(&mine, "b", "").await, Err(StoreError::Bytes { used: 65537, allowed: 65536 }));
-    set(&mine, "a", vec![2; 65535]).await.unwrap();
+    // A value of half the quota, but for its owner, its key and what an entry takes: it has a page of its own.
+    let largest = 131_072 - 2 - usize::try_from(ENTRY_BYTES).unwrap();
+    set(&mine, "a", vec![1; largest]).await.unwrap();
+    let too_large = Err(StoreError::Bytes { used: 393_216, allowed: 262_144 });
+    assert_eq!(mine.change(vec![("b".into(), Some(vec![2; largest + 1].into()))]).await, too_large);
+    set(&mine, "a", vec![2; largest + 1]).await.unwrap();
+    let used = 262_144 + 2 + ENTRY_BYTES;
+    assert_eq!(set(&mine, "b", "").await, Err(StoreError::Bytes { used, allowed: 262_144 }));
+    assert_eq!(
+        set(&mine, "a", vec![2; 300_000]).await,
+        Err(StoreError::Bytes { used: 524_288, allowed: 262_144 })
+    );
     store.configure(StoreConfig { bytes: 64, keys: 1, ..config });
-    set(&mine, "a", vec![2; 65534]).await.unwrap();
-    assert!(set(&mine, "a", vec![2; 65535]).await.is_err());
+    set(&mine, "a", vec![2; 1000]).await.unwrap();
+    assert!(set(&mine, "a", vec![2; 1001]).await.is_err());
     assert_eq!(mine.change(vec![("a".into(), None), ("b".into(), Some("1".into()))]).await, Ok(1));
     let all = vec![("b".into(), None), ("c".into(), Some("1".into())), ("d".into(), Some("1".into()))];
     assert_eq!(mine.change(all).await, Err(StoreError::Keys { used: 2, allowed: 1 }));

@@ -63,8 +63,9 @@ async fn found(content: Vec<u8>) -> BTreeMap<String, Bytes> {
         entries.insert(key, value);
     }
     let usage = store.usage().await.unwrap();
-    let bytes: usize = entries.iter().map(|(key, value)| key.len() + value.len()).sum();
-    assert_eq!((usage.keys, usage.bytes), (entries.len() as u64, bytes as u64));
+    let bytes: u64 =
+        entries.iter().map(|(key, value)| crate::entries::size("a", key, value.len() as u64)).sum();
+    assert_eq!((usage.keys, usage.bytes), (entries.len() as u64, bytes));
     // It can be written to.
     set(&mine, "again", "1").await.unwrap();
     entries

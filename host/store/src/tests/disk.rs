@@ -28,6 +28,8 @@ struct State {
     failing_reads: usize,
     /// Bytes that it has room for.
     room: usize,
+    /// Bytes that the file had at most.
+    longest: usize,
     is_open: bool,
 }
 
@@ -47,6 +49,7 @@ impl Disk {
             late_failure: None,
             failing_reads: 0,
             room: usize::MAX,
+            longest: 0,
             is_open: false,
         })))
     }
@@ -94,6 +97,10 @@ impl Disk {
 
     pub(super) fn len(&self) -> usize {
         self.state().now.len()
+    }
+
+    pub(super) fn longest(&self) -> usize {
+        self.state().longest
     }
 
     pub(super) fn content(&self) -> Vec<u8> {
@@ -160,6 +167,7 @@ impl StorageBackend for OpenDisk {
             return Err(io::ErrorKind::StorageFull.into());
         }
         state.now.resize(len, 0);
+        state.longest = state.longest.max(len);
         state.unsynced.push((len, Vec::new()));
         Ok(())
     }

@@ -99,7 +99,7 @@ async fn a_store_that_lacked_room_recovers_by_itself_when_there_is_room() {
 async fn a_file_that_fails_is_not_opened_for_each_call() {
     let openings = Arc::new(Mutex::new(0));
     let counted = openings.clone();
-    let open = Box::new(move |_| {
+    let open = Box::new(move |_: u64, _: &Arc<crate::bound::Bound>| {
         *counted.lock().unwrap() += 1;
         Err(OpenError::InUse { path: "disk".into() })
     });

@@ -28,7 +28,7 @@ fn op() -> impl Strategy<Value = Op> {
 type Model = BTreeMap<(String, String), Bytes>;
 
 fn size(model: &Model) -> u64 {
-    model.iter().map(|((_, key), value)| (key.len() + value.len()) as u64).sum()
+    model.iter().map(|((owner, key), value)| crate::entries::size(owner, key, value.len() as u64)).sum()
 }
 
 fn value(length: u16) -> Bytes {

@@ -1,0 +1,145 @@
+//! How large a file may become. A transaction that needs more is known before its commit, and undone.
+
+use std::{
+    io,
+    ops::Bound as RangeBound,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use redb::{BackendError, StorageBackend};
+
+/// What one file may have, shared with the thread that writes it.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    /// Bytes that the file may have: without a bound but within a [`Held`].
+    most: AtomicU64,
+    /// Bytes that the file has.
+    length: AtomicU64,
+    /// Bytes that the transaction under way wants instead, which are more than it may have. 0: it has enough.
+    wanted: AtomicU64,
+}
+
+/// A bound while it holds: for the changes of a transaction, and not for its commit.
+#[derive(Debug)]
+pub(crate) struct Held<'b>(&'b Bound);
+
+impl Bound {
+    pub(crate) fn hold(&self, most: u64) -> Held<'_> {
+        self.wanted.store(0, Ordering::Relaxed);
+        self.most.store(most, Ordering::Relaxed);
+        Held(self)
+    }
+
+    /// Bytes of the file.
+    pub(crate) fn length(&self) -> u64 {
+        self.length.load(Ordering::Relaxed)
+    }
+}
+
+impl Default for Bound {
+    fn default() -> Self {
+        Self { most: AtomicU64::new(u64::MAX), length: AtomicU64::new(0), wanted: AtomicU64::new(0) }
+    }
+}
+
+impl Held<'_> {
+    /// Whether the transaction wants more than the file may have. It must then be undone.
+    pub(crate) fn is_exceeded(&self) -> bool {
+        self.0.wanted.load(Ordering::Relaxed) > 0
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.most.store(u64::MAX, Ordering::Relaxed);
+        self.0.wanted.store(0, Ordering::Relaxed);
+    }
+}
+
+/// A file within its bound: beyond it, redb is told that the file has grown, and it has not.
+#[derive(Debug)]
+pub(crate) struct Bounded<B> {
+    inner: B,
+    bound: Arc<Bound>,
+}
+
+impl<B: StorageBackend> Bounded<B> {
+    pub(crate) fn new(inner: B, bound: Arc<Bound>) -> io::Result<Self> {
+        bound.length.store(inner.len()?, Ordering::Relaxed);
+        Ok(Self { inner, bound })
+    }
+}
+
+impl<B: StorageBackend> StorageBackend for Bounded<B> {
+    fn len(&self) -> io::Result<u64> {
+        match self.bound.wanted.load(Ordering::Relaxed) {
+            0 => self.inner.len(),
+            wanted => Ok(wanted),
+        }
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.inner.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        if len > self.bound.most.load(Ordering::Relaxed) && len > self.bound.length() {
+            self.bound.wanted.store(len, Ordering::Relaxed);
+            return Ok(());
+        }
+        self.inner.set_len(len)?;
+        self.bound.wanted.store(0, Ordering::Relaxed);
+        self.bound.length.store(len, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.inner.sync_data()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        if self.bound.wanted.load(Ordering::Relaxed) > 0 {
+            // Pages that the cache had no room for. They go with the transaction.
+            let end = offset.saturating_add(data.len() as u64);
+            if end > self.inner.len()? {
+                self.inner.set_len(end)?;
+            }
+        }
+        self.inner.write(offset, data)
+    }
+
+    fn close(&self) -> io::Result<()> {
+        self.inner.close()
+    }
+
+    fn try_lock_range(&self, start: RangeBound<u64>, end: RangeBound<u64>) -> Result<bool, BackendError> {
+        self.inner.try_lock_range(start, end)
+    }
+
+    fn try_lock_shared_range(
+        &self,
+        start: RangeBound<u64>,
+        end: RangeBound<u64>,
+    ) -> Result<bool, BackendError> {
+        self.inner.try_lock_shared_range(start, end)
+    }
+
+    fn lock_range(&self, start: RangeBound<u64>, end: RangeBound<u64>) -> Result<(), BackendError> {
+        self.inner.lock_range(start, end)
+    }
+
+    fn lock_shared_range(&self, start: RangeBound<u64>, end: RangeBound<u64>) -> Result<(), BackendError> {
+        self.inner.lock_shared_range(start, end)
+    }
+
+    fn unlock_range(&self, start: RangeBound<u64>, end: RangeBound<u64>) -> Result<(), BackendError> {
+        self.inner.unlock_range(start, end)
+    }
+
+    fn query_lock_range(&self, start: RangeBound<u64>, end: RangeBound<u64>) -> Result<bool, BackendError> {
+        self.inner.query_lock_range(start, end)
+    }
+}

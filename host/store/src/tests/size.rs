@@ -1,0 +1,153 @@
+//! How large the file becomes: never larger than so many times `bytes`, whatever is written.
+
+use super::*;
+use crate::{FILE_TIMES, MAX_KEYS_AT_ONCE};
+
+/// What is written, and how: the same numbers make the same entries.
+struct Pattern {
+    name: &'static str,
+    owner: usize,
+    key: fn(usize) -> String,
+    value: fn(usize, usize) -> usize,
+    /// Entries of one call.
+    call: usize,
+}
+
+const PATTERNS: [Pattern; 8] = [
+    Pattern { name: "tiny keys", owner: 6, key: |n| format!("{n:x}"), value: |_, _| 0, call: 100 },
+    Pattern { name: "long owner", owner: 64, key: |n| format!("{n:x}"), value: |_, _| 0, call: 100 },
+    Pattern {
+        name: "scattered",
+        owner: 1,
+        key: |n| format!("{:x}", n * 7919 % 100_003),
+        value: |_, _| 9,
+        call: 50,
+    },
+    Pattern { name: "long keys", owner: 64, key: |n| format!("{n:01000}"), value: |_, _| 0, call: 10 },
+    Pattern { name: "usual", owner: 6, key: |n| format!("settings/{n:06}"), value: |_, _| 100, call: 20 },
+    Pattern { name: "half a page", owner: 6, key: |n| format!("{n:06}"), value: |_, _| 2100, call: 4 },
+    Pattern {
+        name: "mixed",
+        owner: 6,
+        key: |n| format!("{n:04}"),
+        value: |n, bytes| if n % 5 == 4 { bytes / 17 } else { [0, 10, 700, 5000][n % 5] },
+        call: 5,
+    },
+    Pattern { name: "large", owner: 6, key: |n| format!("{n}"), value: |_, bytes| bytes * 15 / 64, call: 1 },
+];
+
+/// What became of many calls.
+#[derive(Debug, Default)]
+struct Told {
+    done: usize,
+    over_bytes: usize,
+    over_file: usize,
+}
+
+impl Told {
+    /// Notes an outcome. Whether it was a refusal.
+    fn add(&mut self, outcome: Result<usize, StoreError>) -> bool {
+        match outcome {
+            Ok(_) => self.done += 1,
+            Err(StoreError::Bytes { .. }) => self.over_bytes += 1,
+            Err(StoreError::File { .. }) => self.over_file += 1,
+            Err(other) => panic!("{other}"),
+        }
+        self.over_bytes + self.over_file > 0
+    }
+}
+
+struct Filled<'p> {
+    pattern: &'p Pattern,
+    bytes: usize,
+    disk: Disk,
+    store: Arc<Store>,
+    mine: Bucket,
+}
+
+impl Filled<'_> {
+    async fn set(&self, numbers: impl IntoIterator<Item = usize>) -> Result<usize, StoreError> {
+        let entry = |n| ((self.pattern.key)(n), Some(vec![7; (self.pattern.value)(n, self.bytes)].into()));
+        self.mine.change(numbers.into_iter().map(entry).collect()).await
+    }
+
+    async fn delete(&self, numbers: &[usize]) -> Result<usize, StoreError> {
+        self.mine.change(numbers.iter().map(|n| ((self.pattern.key)(*n), None)).collect()).await
+    }
+
+    fn check(&self, when: &str) {
+        let (longest, most) = (self.disk.longest() as u64, FILE_TIMES * self.bytes as u64);
+        assert!(longest <= most, "{}, {} bytes, {when}: {longest}", self.pattern.name, self.bytes);
+    }
+}
+
+/// Fills it, writes all anew, leaves gaps, fills it again, and empties it.
+async fn stays_in_its_file(pattern: &Pattern, bytes: usize, durable_within: Option<Duration>) {
+    let disk = Disk::new();
+    let config = StoreConfig {
+        bytes: bytes as u64,
+        keys: 10_000_000,
+        value_size: 64 << 20,
+        durable_within,
+        ..StoreConfig::default()
+    };
+    let store = on_disk(&disk, config);
+    let mine = bucket(&store, &"o".repeat(pattern.owner));
+    let filled = Filled { pattern, bytes, disk, store, mine };
+    let [mut fill, mut anew, mut rest, mut one] = [(); 4].map(|()| Told::default());
+    let mut number = 0;
+    while !fill.add(filled.set(number..number + pattern.call).await) {
+        number += pattern.call;
+    }
+    filled.check("filled");
+    let mut random = fastrand::Rng::with_seed(27);
+    for _ in 0..40 {
+        let some: Vec<_> = (0..pattern.call).map(|_| random.usize(0..number)).collect();
+        anew.add(filled.set(some).await);
+    }
+    filled.check("written anew");
+    for from in (0..number).step_by(MAX_KEYS_AT_ONCE).take(2) {
+        rest.add(filled.set(from..number.min(from + MAX_KEYS_AT_ONCE)).await);
+    }
+    filled.check("written anew at once");
+    let most_gone: Vec<_> = (0..number).filter(|number| number % 5 != 0).collect();
+    for some in most_gone.iter().take(20) {
+        one.add(filled.delete(&[*some]).await);
+    }
+    for some in most_gone.chunks(MAX_KEYS_AT_ONCE) {
+        rest.add(filled.delete(some).await);
+    }
+    filled.check("with gaps");
+    for some in most_gone.chunks(pattern.call).take(200) {
+        rest.add(filled.set(some.iter().map(|number| number + number % 3)).await);
+    }
+    filled.check("filled again");
+    let refused = |told: &Told| told.over_file > 0;
+    if bytes >= 1 << 20 {
+        // What counts is reached before the file has all that it may have.
+        assert!(!refused(&fill) && !refused(&anew), "{}: {fill:?}, {anew:?}", pattern.name);
+    }
+    assert_eq!((one.over_bytes, one.over_file), (0, 0), "a key can always be deleted");
+    for some in keys(&filled.mine).await.chunks(10) {
+        let gone = |keys: &[String]| filled.mine.change(keys.iter().map(|key| (key.clone(), None)).collect());
+        if gone(some).await.is_err() {
+            for key in some.chunks(1) {
+                assert_eq!(gone(key).await, Ok(1));
+            }
+        }
+    }
+    assert_eq!(filled.store.usage().await.unwrap().bytes, 0);
+    filled.store.close().await;
+    filled.check("emptied");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_file_has_at_most_four_times_the_bytes_whatever_is_written_and_however() {
+    for bytes in [64 << 10, 256 << 10, 1 << 20] {
+        for pattern in &PATTERNS {
+            for durable_within in [None, Some(Duration::from_secs(3600))] {
+                stays_in_its_file(pattern, bytes, durable_within).await;
+            }
+        }
+    }
+}
