@@ -1,4 +1,4 @@
-//! Files that appear only after Main has started, such as a late mount.
+//! Files that appear only after Main has started, such as a late mount, and stores that are repaired then.
 
 use std::fs;
 
@@ -33,4 +33,43 @@ fn a_directory_or_component_that_comes_late_is_waited_for_and_no_failure() {
     until_ready("other");
     assert_eq!(main.weir(&["call", "puppet@1", "run", "--raw", "own-name"]).good(), "puppet");
     assert_eq!(main.weir(&["call", "other@1", "run", "--raw", "own-name"]).good(), "other");
+}
+
+#[test]
+fn a_store_that_cannot_be_opened_is_waited_for_and_no_failure_and_its_user_comes_up_once_it_can() {
+    let late = "restart = { backoff = '10ms', max-backoff = '100ms', failures = 1 }\n";
+    let config = format!(
+        "{PUPPET}{late}grants.stores = ['damaged']\n\
+         [[extension]]\nid = 'other'\npath = 'puppet.wasm'\nconfig.contract = 'other@1'\n\
+         fulfills = ['other@1']\n{late}grants.stores = ['blocked', 'empty']\n\
+         [main]\ndata-dir = 'data'\n[store.damaged]\n[store.blocked]\n[store.empty]\n"
+    );
+    let dir = with_own_component(&config);
+    let data = dir.path().join("data");
+    fs::create_dir(&data).unwrap();
+    fs::write(data.join("damaged.redb"), "this is not a store".repeat(1000)).unwrap();
+    fs::create_dir(data.join("blocked.redb")).unwrap();
+    fs::write(data.join("empty.redb"), "").unwrap();
+    let mut main = Running::start(dir);
+    for _ in 0..5 {
+        main.until("[puppet] failed: cannot start: store `damaged`: ");
+    }
+    let status = |id: &str| main.json(&["status", "--json", id]);
+    let until_said = |id, text: &str| {
+        until(text, || {
+            let status = status(id);
+            assert_ne!(status["state"], "quarantined", "{status}");
+            status.to_string().contains(text).then_some(())
+        });
+    };
+    until_said("puppet", "is damaged");
+    until_said("other", "it is not a file");
+    // One after the other.
+    fs::remove_dir(data.join("blocked.redb")).unwrap();
+    until_said("other", "it has no bytes");
+    let until_ready = |id| until("it is ready", || (status(id)["state"] == "ready").then_some(()));
+    for (file, id) in [("empty.redb", "other"), ("damaged.redb", "puppet")] {
+        fs::remove_file(data.join(file)).unwrap();
+        until_ready(id);
+    }
 }

@@ -30,7 +30,7 @@ pub enum Exit {
         /// The limit that it hit.
         limit: Option<LimitHit>,
     },
-    /// It cannot be started while a file system hangs or is missing, which is not its fault.
+    /// It cannot be started while a file system hangs or is missing, or a store cannot be opened, which is not its fault.
     #[error("cannot start: {reason}")]
     Hindered {
         /// Why.

@@ -178,6 +178,7 @@ impl Instance {
     /// would block it.
     async fn surroundings(&self) -> Result<(Machine, Arc<[NetGrant]>, Vec<DirLock>), Exit> {
         self.settings.set(self.openings.values(&self.config).await?);
+        self.key_value.open(&self.config.grants.stores).await?;
         self.machine().await.map_err(|error| Exit::not_opened(&error))
     }
 
@@ -202,10 +203,10 @@ impl Instance {
         Ok((wasi::context(&self.config, &net, &self.output, dirs), net, locks))
     }
 
-    /// It cannot be ready in time: its directories and secrets are not open yet.
+    /// It cannot be ready in time: its directories, stores and secrets are not open yet.
     fn opens_late(&self) -> Exit {
         let late = Exit::NotReady(self.config.limits.ready_timeout);
-        let reason = format!("its granted directories or its secrets could not be opened: {late}");
+        let reason = format!("its granted directories or stores, or its secrets could not be opened: {late}");
         Exit::Hindered { reason, limit: late.limit() }
     }
 

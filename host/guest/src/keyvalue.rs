@@ -11,9 +11,12 @@ mod types;
 use std::sync::Arc;
 
 use weir_config::{Limits, StoreGrant};
+#[cfg(feature = "store")]
+use weir_names::harmless;
 
 #[cfg(feature = "store")]
 pub(crate) use self::offered::add_to_linker;
+use crate::exit::Exit;
 
 /// The stores of Main, if this build can have them. Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -56,6 +59,30 @@ impl KeyValue {
         let stores = self.stores.clone().filter(|_| !grants.is_empty())?;
         let (owner, grants, transfer) = (owner.to_owned(), grants.to_owned(), limits.transfer());
         Some(Box::new(StoreAccess { stores, owner, grants, transfer }))
+    }
+
+    /// Opens the stores of these grants: a guest does not start without them.
+    ///
+    /// # Errors
+    ///
+    /// How an instance ends whose stores cannot be opened. It may start later: they may be repaired, or given back.
+    #[cfg(feature = "store")]
+    pub(crate) async fn open(&self, grants: &[StoreGrant]) -> Result<(), Exit> {
+        let Some(stores) = &self.stores else { return Ok(()) };
+        for name in grants.iter().map(|grant| &grant.name) {
+            let Some(store) = stores.get(name.as_str()) else { continue };
+            store.open().await.map_err(|error| {
+                let reason = harmless(format_args!("store `{name}`: {error}"), 1024);
+                Exit::Hindered { reason, limit: None }
+            })?;
+        }
+        Ok(())
+    }
+
+    #[cfg(not(feature = "store"))]
+    #[expect(clippy::unused_self, clippy::unused_async, reason = "as with the feature")]
+    pub(crate) async fn open(&self, _grants: &[StoreGrant]) -> Result<(), Exit> {
+        Ok(())
     }
 
     #[cfg(not(feature = "store"))]
