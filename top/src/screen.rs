@@ -39,7 +39,22 @@ thread_local! {
 }
 
 pub(crate) struct Screen {
-    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    terminal: Terminal<CrosstermBackend<BufWriter<Ours>>>,
+}
+
+/// The terminal while it is ours. Later, what is still written goes nowhere: ratatui shows the cursor in a drop, and
+/// panics there if neither the terminal nor stderr takes anything.
+#[derive(Debug)]
+struct Ours(Stdout);
+
+impl Write for Ours {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if IS_OPEN.load(Ordering::SeqCst) { self.0.write(bytes) } else { Ok(bytes.len()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if IS_OPEN.load(Ordering::SeqCst) { self.0.flush() } else { Ok(()) }
+    }
 }
 
 impl Screen {
@@ -68,18 +83,19 @@ impl Screen {
     /// Takes the terminal over, and forgets what was on it. A shell may have had it meanwhile.
     pub(crate) fn enter(&mut self) -> io::Result<()> {
         restore();
+        // Anew rather than cleared: clearing asks the terminal where its cursor is, and waits for the answer. The old one
+        // is dropped while the terminal is not ours.
+        self.terminal = terminal()?;
         IS_OPEN.store(true, Ordering::SeqCst);
         enable_raw_mode()?;
         execute!(io::stdout(), EnterAlternateScreen, Clear(ClearType::All))?;
-        // Anew rather than cleared: clearing asks the terminal where its cursor is, and waits for the answer.
-        self.terminal = terminal()?;
         Ok(())
     }
 }
 
 /// A terminal with nothing on it.
-fn terminal() -> io::Result<Terminal<CrosstermBackend<BufWriter<Stdout>>>> {
-    Terminal::new(CrosstermBackend::new(BufWriter::with_capacity(BUFFER, io::stdout())))
+fn terminal() -> io::Result<Terminal<CrosstermBackend<BufWriter<Ours>>>> {
+    Terminal::new(CrosstermBackend::new(BufWriter::with_capacity(BUFFER, Ours(io::stdout()))))
 }
 
 impl Drop for Screen {

@@ -1,9 +1,14 @@
 //! Answers of megabytes, such as limits and topics.
 //!
 //! Each is made on a thread of its own: it would delay every extension on the worker thread, and the blocking pool
-//! may hang on files.
+//! may hang on files. Where the machine has no thread left, what Main knows by itself is made on the worker thread: it
+//! tells the operator of the shortage.
 
-use std::{io, sync::Arc, thread};
+use std::{
+    io,
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+};
 
 use axum::{
     body::Body,
@@ -38,33 +43,62 @@ pub(super) async fn made(
     make: impl FnOnce(&Control) -> Result<Vec<u8>, Refusal> + Send + 'static,
 ) -> Result<Vec<u8>, Refusal> {
     let (control, turns) = (served.control, served.reports);
-    apart(turns, move || make(&control)).await
+    apart(turns, Work::InMemory, on_thread, move || make(&control)).await
 }
 
 /// What a reload would do. It reads files, which may hang, so it delays no reports, only other plans.
 pub(super) async fn plan(served: Served, id: Option<String>) -> Result<Response, Refusal> {
     let (control, turns) = (served.control, served.plans);
-    Ok(as_json(apart(turns, move || json(&control.plan(id.as_deref())?)).await?))
+    Ok(as_json(apart(turns, Work::ReadsFiles, on_thread, move || json(&control.plan(id.as_deref())?)).await?))
 }
 
 fn json(value: &impl Serialize) -> Result<Vec<u8>, Refusal> {
     serde_json::to_vec(value).map_err(|error| refusal(error.into()))
 }
 
-/// Runs `work` on its own thread, in turn.
+/// What may be done where there is no thread for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    /// It takes milliseconds: it is done on the worker thread.
+    InMemory,
+    /// It may hang: it is refused.
+    ReadsFiles,
+}
+
+/// Runs `work` on a thread of its own, in turn.
 async fn apart(
     turns: Arc<Semaphore>,
+    kind: Work,
+    spawn: impl FnOnce(Box<dyn FnOnce() + Send>) -> io::Result<()>,
     work: impl FnOnce() -> Result<Vec<u8>, Refusal> + Send + 'static,
 ) -> Result<Vec<u8>, Refusal> {
     let turn = turns.acquire_owned().await.map_err(|error| refusal(io::Error::other(error)))?;
     let (sender, done) = oneshot::channel();
-    let work = move || {
+    // A thread that does not come leaves it here.
+    let work = Arc::new(Mutex::new(Some(move || {
         // Fails only if the client has left.
         drop(sender.send(work()));
         drop(turn);
-    };
-    thread::Builder::new().name("weir-report".to_owned()).spawn(work).map_err(refusal)?;
+    })));
+    let there = work.clone();
+    let spawned = spawn(Box::new(move || take(&there)));
+    match spawned {
+        Ok(()) => {}
+        Err(error) if kind == Work::ReadsFiles => return Err(refusal(error)),
+        Err(_) => take(&work),
+    }
     done.await.map_err(|error| refusal(io::Error::other(error)))?
+}
+
+fn on_thread(work: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+    thread::Builder::new().name("weir-report".to_owned()).spawn(work).map(drop)
+}
+
+fn take(work: &Mutex<Option<impl FnOnce()>>) {
+    let work = work.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(work) = work {
+        work();
+    }
 }
 
 fn as_json(json: Vec<u8>) -> Response {
@@ -75,4 +109,26 @@ fn as_json(json: Vec<u8>) -> Response {
 fn refusal(error: io::Error) -> Refusal {
     let message = format!("overloaded: cannot put the report together: {error}");
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn none(_: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+        Err(io::ErrorKind::WouldBlock.into())
+    }
+
+    #[tokio::test]
+    async fn without_a_thread_a_report_is_made_here_and_what_reads_files_is_refused() {
+        let turns = Arc::new(Semaphore::new(1));
+        for _ in 0..2 {
+            let made = apart(turns.clone(), Work::InMemory, none, || Ok(b"report".to_vec())).await;
+            assert_eq!(made.unwrap(), b"report");
+            let refused = apart(turns.clone(), Work::ReadsFiles, none, || Ok(Vec::new())).await;
+            assert_eq!(refused.unwrap_err().into_response().status(), StatusCode::SERVICE_UNAVAILABLE);
+        }
+        let made = apart(turns, Work::InMemory, on_thread, || Ok(b"report".to_vec())).await;
+        assert_eq!(made.unwrap(), b"report");
+    }
 }

@@ -48,20 +48,23 @@ const BY_IMPORTANCE: [Column; 12] = [
     Column::CpuHistory,
 ];
 
-/// The columns that fit, as they stand in a line, with their widths. That of `sort` is always among them. Names get
-/// what is left, up to `longest_name`.
+/// The columns that fit, as they stand in a line, with their widths. That of `sort` is among them from 20 columns on,
+/// if need be with less room for names. Names get what is left, up to `longest_name`.
 pub(super) fn fitting(width: u16, sort: SortKey, longest_name: u16) -> Vec<(Column, u16)> {
     let sorted = BY_IMPORTANCE.into_iter().find(|column| column.sort() == Some(sort));
-    let mut chosen = vec![Column::Name];
-    let mut used = MIN_NAME;
-    for column in sorted.into_iter().chain(BY_IMPORTANCE) {
+    let sorted = sorted.filter(|column| *column != Column::Name && column.width() < width);
+    let beside_name = sorted.map_or(0, |column| column.width().saturating_add(1));
+    let least_name = MIN_NAME.min(width.saturating_sub(beside_name));
+    let mut chosen: Vec<_> = [Column::Name].into_iter().chain(sorted).collect();
+    let mut used = least_name.saturating_add(beside_name);
+    for column in BY_IMPORTANCE {
         let wider = used.saturating_add(column.width()).saturating_add(1);
         if !chosen.contains(&column) && wider <= width {
             chosen.push(column);
             used = wider;
         }
     }
-    let name = MIN_NAME.saturating_add(width.saturating_sub(used)).min(longest_name.max(MIN_NAME));
+    let name = least_name.saturating_add(width.saturating_sub(used)).min(longest_name.max(least_name));
     let width_of = |column: Column| if column == Column::Name { name.min(width) } else { column.width() };
     chosen.sort_unstable();
     chosen.into_iter().map(|column| (column, width_of(column))).collect()
@@ -186,7 +189,13 @@ mod tests {
 
     #[test]
     fn what_the_rows_are_sorted_by_is_shown_on_narrow_terminals_too() {
-        let columns = fitting(40, SortKey::Memory, 30);
-        assert!(columns.iter().any(|(column, _)| *column == Column::Memory));
+        for width in 20..100 {
+            for sort in [SortKey::Cpu, SortKey::Memory, SortKey::Restarts, SortKey::Name, SortKey::P99] {
+                let columns = fitting(width, sort, 30);
+                assert!(columns.iter().any(|(column, _)| column.sort() == Some(sort)), "{sort:?} in {width}");
+            }
+        }
+        // The name gets narrower for it.
+        assert_eq!(fitting(20, SortKey::Cpu, 30), [(Column::Name, 13), (Column::Cpu, 6)]);
     }
 }

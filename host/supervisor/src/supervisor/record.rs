@@ -42,7 +42,9 @@ impl Supervisor {
             then,
             next_restart,
         };
-        let text = format!("failed: {}", failure.cause);
+        // A guest's own words may begin so, too.
+        let cause = failure.cause.strip_prefix("failed: ").unwrap_or(&failure.cause);
+        let text = format!("failed: {cause}");
         let name = unit.id().as_str().into();
         self.logs.write(&name, Level::Error, Source::Main, &text, fields(&failure).into_iter());
         unit.add_failure(failure.clone());
