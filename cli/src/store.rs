@@ -100,8 +100,8 @@ async fn get(
 }
 
 async fn put(args: StorePutArgs) -> anyhow::Result<()> {
-    let StorePutArgs { store, key, value: text, owner, asked: Asked { json, target } } = args;
-    let route = value(&store, &owner, &key)?;
+    let StorePutArgs { store, key, value: text, owner, force, asked: Asked { json, target } } = args;
+    let route = value(&store, &owner, &key)?.with("force", force.then_some("true"));
     let payload = payload(text.as_deref())?;
     let mut client = Client::connect(&target).await?;
     let answer = client.ask(Method::PUT, &route, payload, Patience::WhileMainAnswers).await?;

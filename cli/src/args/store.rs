@@ -118,6 +118,9 @@ pub(crate) struct StorePutArgs {
     /// Whose key it is; by default, that which all share
     #[arg(long, value_name = "OWNER", default_value = "", hide_default_value = true)]
     pub(crate) owner: String,
+    /// Also for an owner that no extension or peer has the name of
+    #[arg(long)]
+    pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) asked: Asked,
 }

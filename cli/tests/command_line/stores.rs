@@ -80,6 +80,16 @@ fn what_cannot_be_done_has_a_reason_and_an_exit_code() {
     };
     assert!(refused(&["store", "ls", "none"]).contains("there is no store `none`"));
     assert!(refused(&["store", "get", "kept", "none"]).contains("`kept` has no key `none`"));
+    for none in
+        [&["ls", "none"][..], &["get", "kept", "none"], &["put", "kept", "a", "1", "--owner", "storag"]]
+    {
+        assert_eq!(main.weir(&[&["store"], none].concat()).code, 4, "{none:?}");
+    }
+    let typo = ["store", "put", "kept", "a", "1", "--owner", "storag"];
+    assert!(refused(&typo).contains("no extension or peer is `storag`: did you mean `storage`?"));
+    assert_eq!(main.weir(&[&typo[..], &["--force"]].concat()).good(), "set\n");
+    // An owner that has entries is known.
+    assert_eq!(main.weir(&typo).good(), "replaced\n");
     assert!(refused(&["store", "put", "kept", "", "1"]).contains("a key has 1 to 1024 bytes"));
     fs::write(main.path().join("large"), vec![b'x'; 300_000]).unwrap();
     assert!(refused(&["store", "put", "kept", "large", "@large"]).contains("the store is full"));

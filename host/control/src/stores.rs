@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use weir_host::{
     Control,
+    config::extend::nearest,
     store::{Bucket, Row, Store, StoreError, StoreUsage},
 };
 
@@ -32,6 +33,9 @@ const IMPORT: RangeInclusive<u64> = 32 << 20..=64 << 20;
 
 /// Bytes of an imported page beside one value of the largest size: those of the other entries.
 const MORE_TO_IMPORT: u64 = 8 << 20;
+
+/// Owners that are directories of hooks begin so. Commands may run others than those that are configured.
+const OF_HOOKS: &str = "hooks/";
 
 type Found = std::sync::Arc<Store>;
 
@@ -149,16 +153,30 @@ pub(super) async fn get(
     Ok(([(header::CONTENT_TYPE, "application/octet-stream")], value).into_response())
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PutQuery {
+    #[serde(default)]
+    owner: String,
+    key: String,
+    /// Also for an owner that nobody has the name of.
+    #[serde(default)]
+    force: bool,
+}
+
 pub(super) async fn put(
     State(served): State<Served>,
     asker: Asker,
     name: PathOf<String>,
-    query: QueryOf<KeyQuery>,
+    query: QueryOf<PutQuery>,
     body: Body,
 ) -> Result<Json<Value>, Refusal> {
-    let (Path(name), Query(KeyQuery { owner, key })) = (name?, query?);
+    let (Path(name), Query(PutQuery { owner, key, force })) = (name?, query?);
     let bucket = bucket(&served.control, &name, &owner)?;
     let value = served.requests.read(body, Ok(bucket.store().config().value_size)).await?;
+    if !force && !bucket.store().config().shared {
+        known_owner(&served, bucket.store(), &owner).await?;
+    }
     let existed = bucket.change(vec![(key.clone(), Some(value.bytes.clone()))]).await;
     audit(&asker, format_args!("put of `{key}` into store `{name}`"), &existed);
     Ok(Json(json!({ "existed": existed? > 0 })))
@@ -215,6 +233,29 @@ pub(super) async fn compact(
     let after = store.compact().await;
     audit(&asker, format_args!("compaction of store `{name}`"), &after);
     Ok(Json(json!({ "file-bytes-before": before.file, "file-bytes": after?.file })))
+}
+
+/// Refuses an owner that no extension, peer or directory of hooks has the name of, and that has no entries.
+async fn known_owner(served: &Served, store: &Found, owner: &str) -> Result<(), Refusal> {
+    if owner.is_empty() || owner.starts_with(OF_HOOKS) {
+        return Ok(());
+    }
+    let extensions: Vec<_> =
+        served.control.extensions().into_iter().map(|status| status.id.to_string()).collect();
+    let peers: Vec<_> = served.peers.list().into_iter().map(|status| status.name.to_string()).collect();
+    let names = || extensions.iter().chain(&peers).map(String::as_str);
+    if names().any(|name| name == owner) {
+        return Ok(());
+    }
+    let of_owner = store.rows(Some(owner.to_owned()), None, String::new(), 1, false).await?;
+    if !of_owner.rows.is_empty() {
+        return Ok(());
+    }
+    let near = nearest(owner, names()).map_or_else(String::new, |near| format!(": did you mean `{near}`?"));
+    let owner = weir_host::names::harmless(owner, 200);
+    let message =
+        format!("no extension or peer is `{owner}`{near}; `--force` sets the key for it all the same");
+    Err(Refusal::new(StatusCode::NOT_FOUND, "unknown-owner", message))
 }
 
 fn found(control: &Control, name: &str) -> Result<Found, Refusal> {
@@ -277,7 +318,7 @@ impl From<StoreError> for Refusal {
             StoreError::ValueTooLarge { .. } | StoreError::AnswerTooLarge { .. } => {
                 (StatusCode::PAYLOAD_TOO_LARGE, "too-large")
             }
-            StoreError::Bytes { .. } | StoreError::Keys { .. } => {
+            StoreError::Bytes { .. } | StoreError::Keys { .. } | StoreError::File { .. } => {
                 (StatusCode::INSUFFICIENT_STORAGE, "store-full")
             }
             StoreError::Busy => (StatusCode::SERVICE_UNAVAILABLE, "overloaded"),
