@@ -78,7 +78,7 @@ Exit codes:
   2  wrong arguments               7  the extension or hook ended with an error of its own
   3  Main cannot be reached        8  the extension cannot answer: stopped, starting,
   4  no such extension, contract,     overloaded, or failed with the request in hand;
-     session or hooks                 or Main is busy or shutting down";
+     queue, store, session or hooks   or Main is busy or shutting down";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

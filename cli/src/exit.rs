@@ -83,7 +83,8 @@ fn code(error: &anyhow::Error) -> u8 {
 fn of_code(code: &str) -> u8 {
     match code {
         "invalid" => 2,
-        "unknown-contract" | "not-described" | "unknown-extension" | "unknown-session" => 4,
+        "unknown-contract" | "not-described" | "unknown-extension" | "unknown-session" | "unknown-queue"
+        | "unknown-store" | "unknown-owner" | "no-such-key" => 4,
         "permission-denied" | "limit-exceeded" | "too-large" | "would-deadlock" => 5,
         "timeout" => 6,
         "handler" => 7,

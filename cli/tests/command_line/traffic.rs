@@ -205,7 +205,7 @@ fn a_job_that_is_not_put_has_an_exit_code_of_its_own() {
     for args in [&["put", "nobodys"][..], &["show", "nobodys"], &["requeue", "--all", "nobodys"]] {
         let refused = main.weir(&[&["queues"], args].concat());
         let expected = "error: invalid: no queue `nobodys` is configured\n";
-        assert_eq!((refused.code, &*refused.stderr), (2, expected));
+        assert_eq!((refused.code, &*refused.stderr), (4, expected));
     }
     assert_eq!(code(&["put", "strict", "first"]), 0);
     assert_eq!(code(&["put", "strict", "second"]), 6, "it waited for room in vain");

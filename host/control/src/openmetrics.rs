@@ -161,7 +161,11 @@ fn extensions(text: &mut Text, all: &[ExtensionStatus]) {
         all,
         |of| ("extension", &of.id),
         &[
-            ("weir_extension_restarts", "Starts after the first.", |of| of.restarts),
+            (
+                "weir_extension_restarts",
+                "Starts after the first: after failures, and by the operator.",
+                |of| of.restarts,
+            ),
             ("weir_extension_received_messages", "Messages that it received.", |of| of.received),
             ("weir_extension_sent_messages", "Requests and events that it sent.", |of| of.sent),
             ("weir_extension_shed_messages", "Messages to it that found no room.", |of| of.shed),

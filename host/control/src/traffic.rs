@@ -4,12 +4,15 @@ use axum::{
     Json,
     body::Body,
     extract::{Path, State},
+    http::StatusCode,
     response::Response,
 };
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, json};
 use weir_host::{
+    Error,
     client::{MessageId, PutOptions, Queue},
+    names::QueueName,
     traffic::JobStatus,
 };
 
@@ -63,6 +66,7 @@ pub(super) async fn jobs(
 ) -> Result<Response, Refusal> {
     let Path(queue) = queue?;
     let max = query?.0.max.unwrap_or(JOBS).min(MAX_JOBS);
+    known(&served, &queue)?;
     let jobs = served.control.queue_jobs(&queue, max)?;
     report(served, move |_| Jobs { jobs }).await
 }
@@ -75,12 +79,14 @@ pub(super) async fn put(
     body: Body,
 ) -> Result<Json<Value>, Refusal> {
     let Path(queue) = queue?;
-    let jobs = served.client.queue(&queue);
-    let max = jobs.as_ref().map(Queue::max_job).map_err(Clone::clone);
-    let payload = served.requests.read(body, max).await?;
+    let jobs = known(&served, &queue);
+    let max = jobs.as_ref().map(Queue::max_job).map_err(|_| Error::Invalid(String::new()));
+    // The sender hears the refusal after it has sent the body.
+    let payload = served.requests.read(body, max).await;
+    let (jobs, payload) = (jobs?, payload?);
     let mut options = PutOptions::default();
     options.trace = trace;
-    let id = jobs?.put_with(payload.bytes.clone(), options).await;
+    let id = jobs.put_with(payload.bytes.clone(), options).await;
     said(&asker, &id, || format!("put into `{queue}`"));
     Ok(Json(json!({ "id": id? })))
 }
@@ -92,13 +98,22 @@ pub(super) struct RequeueQuery {
 }
 
 pub(super) async fn requeue(
+    State(served): State<Served>,
     AskedControl(control): AskedControl,
     queue: PathOf<String>,
     query: QueryOf<RequeueQuery>,
 ) -> Result<Json<Value>, Refusal> {
     let Path(queue) = queue?;
+    known(&served, &queue)?;
     let requeued = control.requeue(&queue, query?.0.id)?;
     Ok(Json(json!({ "requeued": requeued })))
+}
+
+fn known(served: &Served, name: &str) -> Result<Queue, Refusal> {
+    served.client.queue(name).map_err(|error| match name.parse::<QueueName>() {
+        Ok(_) => Refusal::new(StatusCode::NOT_FOUND, "unknown-queue", error.to_string()),
+        Err(_) => error.into(),
+    })
 }
 
 fn lines<S: Serializer>(jobs: &[JobStatus], serializer: S) -> Result<S::Ok, S::Error> {
