@@ -171,12 +171,11 @@ impl Asked {
 
 impl fmt::Display for Asked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cut = |text: &str| text.get(..SHOWN).map_or(text.to_owned(), |start| format!("{start}…"));
-        let word = |value: &HeaderValue| cut(&String::from_utf8_lossy(value.as_bytes()));
-        write!(f, "`{} {}`", cut(self.method.as_str()), cut(self.uri.path()))?;
+        write!(f, "`{} {}`", harmless(&self.method, SHOWN), harmless(self.uri.path(), SHOWN))?;
         for (what, value) in [("host", &self.host), ("origin", &self.origin)] {
             if let Some(value) = value {
-                write!(f, " with the {what} `{}`", word(value))?;
+                let value = String::from_utf8_lossy(value.as_bytes());
+                write!(f, " with the {what} `{}`", harmless(value, SHOWN))?;
             }
         }
         Ok(())
