@@ -1,6 +1,7 @@
 //! Extensions and hooks for tests, well and badly behaved. The tests build them, and [`path`] finds them.
 
 pub mod churn;
+pub mod paths;
 pub mod words;
 
 use std::{

@@ -1,8 +1,13 @@
 //! `weir hooks`, which needs no Main.
 
 use std::{
+    ffi::OsStr,
     fs::{self, File},
-    os::unix::{fs::MetadataExt, process::ExitStatusExt},
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{MetadataExt, symlink},
+        process::ExitStatusExt,
+    },
     path::Path,
     thread,
     time::{Duration, Instant},
@@ -307,4 +312,44 @@ fn a_hook_that_fails_in_main_leaves_a_line_in_the_log_a_count_and_a_span_that_is
     let spans = main.json(&["trace", "--json"]);
     let outcomes: Vec<_> = spans.as_array().unwrap().iter().map(|span| span["outcome"].clone()).collect();
     assert_eq!(outcomes, ["script-error", "system-error", "handler"]);
+}
+
+#[test]
+fn a_name_that_is_not_utf8_hides_no_file_from_the_hooks_that_ship_with_weir() {
+    let dir = hooks(&[]);
+    let data = dir.path().join("data");
+    fs::create_dir(&data).unwrap();
+    for number in 1..15 {
+        fs::write(data.join(format!("file-{number}")), "").unwrap();
+    }
+    fs::write(data.join(OsStr::from_bytes(b"file-\xff\xfe")), "").unwrap();
+    fs::copy(test_guests::path("40-count-files"), dir.path().join("hooks.d/40-count-files.wasm")).unwrap();
+    let most = |most: &str| {
+        let args = ["hooks.d", "--dir", "data:/data", "--param", "ROOT_DIR=/data", "--param", most];
+        run(dir.path(), &args).good()
+    };
+    assert!(most("MAX_FILES=15").starts_with("40-count-files.wasm  ok, "));
+    assert!(most("MAX_FILES=14").contains("there are more than 14 files"));
+}
+
+#[test]
+fn a_slash_at_the_end_of_a_path_follows_a_symlink_and_asks_for_a_directory() {
+    let dir = hooks(&["10-hook.wasm"]);
+    let data = dir.path().join("data");
+    fs::create_dir_all(data.join("d")).unwrap();
+    fs::write(data.join("f"), "").unwrap();
+    symlink("d", data.join("l")).unwrap();
+    symlink("nowhere", data.join("dangling")).unwrap();
+    let looked = run(dir.path(), &["hooks.d", "--dir", "data:/data:rw", "--param", "DO=paths /data"]).good();
+    for expected in [
+        "lstat l: symlink",
+        "lstat l/: directory",
+        "lstat l/.: directory",
+        "lstat f/: NotADirectory",
+        "lstat dangling/: NotFound",
+        "rmdir l/: NotADirectory",
+        "rmdir m/: ok",
+    ] {
+        assert!(looked.contains(&format!("    {expected}\n")), "{expected}: {looked}");
+    }
 }

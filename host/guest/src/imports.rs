@@ -9,6 +9,7 @@ mod events;
 mod lifecycle;
 mod log;
 mod narrowed;
+mod paths;
 mod peers;
 mod queues;
 mod requests;
@@ -85,6 +86,7 @@ pub(super) fn add_command<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<
 fn add_wasi<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
     counted::add_to_linker(linker)?;
+    paths::add_to_linker(linker)?;
     narrowed::add_to_linker(linker)?;
     http::add_to_linker(linker)?;
     keyvalue::add_to_linker(linker)

@@ -200,7 +200,10 @@ impl Turn {
 }
 
 /// Does blocking work, here or on a thread of the pool.
-async fn blocking<T: Send + 'static>(may_block: bool, work: impl FnOnce() -> T + Send + 'static) -> T {
+pub(crate) async fn blocking<T: Send + 'static>(
+    may_block: bool,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> T {
     if may_block {
         return work();
     }

@@ -79,6 +79,7 @@ fn obey(task: &str) -> Result<String, String> {
         }
         "touch" => touch(rest),
         "list" => list(rest),
+        "paths" => Ok(test_guests::paths::outcomes(Path::new(rest))),
         "descriptors" => Err(descriptors(rest)),
         "connect" => TcpStream::connect(rest).map(|_| "connected".to_owned()).map_err(failed(rest)),
         _ => Err(format!("there is no task `{task}`")),
@@ -162,7 +163,10 @@ fn touch(name: &str) -> Result<String, String> {
 fn list(path: &str) -> Result<String, String> {
     let mut names: Vec<String> = fs::read_dir(path)
         .map_err(failed(path))?
-        .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+        .map(|entry| match entry {
+            Ok(entry) => entry.file_name().to_string_lossy().into_owned(),
+            Err(error) => format!("error: {error}"),
+        })
         .collect();
     names.sort_unstable();
     Ok(lines(names))

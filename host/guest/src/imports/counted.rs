@@ -25,7 +25,7 @@ use wasmtime_wasi::{
     },
 };
 
-use super::{Async, VERSION, done};
+use super::{Async, VERSION, done, paths};
 use crate::{
     quota::{BLOCK, CountedStream, Found, Quota, blocks},
     sandbox::Guest,
@@ -157,6 +157,9 @@ fn names<G: Guest>(files: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
          (dir, target, path): (Resource<Descriptor>, String, String)|
          -> Async<'_, Outcome<()>> {
             Box::new(async move {
+                if let Err(error) = paths::check_new(&mut store.data_mut().filesystem(), &dir, &path).await? {
+                    return Ok((Err(error),));
+                }
                 let (places, bytes) = (vec![place(&dir, &path)], target.len() as u64);
                 change(&mut store, places, Some(bytes), |mut files| {
                     async move { files.symlink_at(dir, target, path).await }.boxed()
@@ -181,7 +184,13 @@ fn names<G: Guest>(files: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
                     // A file with two names could be counted under either.
                     return Ok((Err(ErrorCode::NotPermitted),));
                 }
-                done(store.data_mut().filesystem().link_at(dir, follow, path, other, new).await)
+                let mut files = store.data_mut().filesystem();
+                if !follow.contains(PathFlags::SYMLINK_FOLLOW)
+                    && let Err(error) = paths::check_linked(&mut files, (&dir, &path), (&other, &new)).await?
+                {
+                    return Ok((Err(error),));
+                }
+                done(files.link_at(dir, follow, path, other, new).await)
             })
         },
     )?;
@@ -205,6 +214,11 @@ fn names<G: Guest>(files: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
          (dir, path): (Resource<Descriptor>, String)|
          -> Async<'_, Outcome<()>> {
             Box::new(async move {
+                if let Err(error) =
+                    paths::check_unlinked(&mut store.data_mut().filesystem(), &dir, &path).await?
+                {
+                    return Ok((Err(error),));
+                }
                 change(&mut store, vec![place(&dir, &path)], None, |mut files| {
                     async move { files.unlink_file_at(dir, path).await }.boxed()
                 })
@@ -218,6 +232,7 @@ fn names<G: Guest>(files: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
          (dir, path): (Resource<Descriptor>, String)|
          -> Async<'_, Outcome<()>> {
             Box::new(async move {
+                let path = paths::of_directory(path);
                 change(&mut store, vec![place(&dir, &path)], None, |mut files| {
                     async move { files.remove_directory_at(dir, path).await }.boxed()
                 })

@@ -122,3 +122,61 @@ async fn open_files_are_bounded() {
 fn failed() -> HookOutcome {
     HookOutcome::ScriptError { code: 1, is_reserved: false }
 }
+
+/// What [`test_guests::paths`] looks at.
+fn tree() -> tempfile::TempDir {
+    use std::os::unix::fs::symlink;
+
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::create_dir(at("d")).unwrap();
+    for number in 1..=9 {
+        fs::create_dir(at(&format!("e{number}"))).unwrap();
+    }
+    fs::write(at("f"), "f").unwrap();
+    fs::write(at("d/inner"), "inner").unwrap();
+    for (name, to) in
+        [("l", "d"), ("le", "e9"), ("lf", "f"), ("dangling", "nowhere"), ("loop", "loop"), ("d/l", "../e8")]
+    {
+        symlink(to, at(name)).unwrap();
+    }
+    dir
+}
+
+#[tokio::test]
+async fn a_slash_at_the_end_of_a_path_means_what_it_means_natively() {
+    for is_counted in [false, true] {
+        let (natively, data) = (tree(), tree());
+        let path = data.path();
+        let change = move |config: &mut HookDirConfig| {
+            grant(config, path, DirMode::Rw);
+            config.grants.dirs[0].max_files = is_counted.then_some(1000);
+        };
+        let run = one(change, call("paths /data")).await;
+        assert_eq!(run.outcome, HookOutcome::Ok, "{:?}", run.stderr);
+        let expected = test_guests::paths::outcomes(natively.path());
+        let differs = |(native, ours): &(&str, &str)| {
+            // A file of a counted directory has one name.
+            native != ours && !(is_counted && native.starts_with("link "))
+        };
+        assert_eq!(expected.lines().count(), text(&run.stdout).lines().count());
+        let pairs: Vec<_> = expected.lines().zip(text(&run.stdout).lines()).filter(differs).collect();
+        assert!(pairs.is_empty(), "natively, and here: {pairs:#?}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_is_not_utf8_hides_no_other() {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+
+    let data = tempfile::tempdir().unwrap();
+    let path = data.path();
+    for number in 0..600 {
+        fs::write(path.join(format!("file-{number:03}")), "x").unwrap();
+    }
+    fs::write(path.join(OsStr::from_bytes(b"file-\xff")), "x").unwrap();
+    let run = one(|config| grant(config, path, DirMode::Ro), call("list /data")).await;
+    let listed: Vec<_> = text(&run.stdout).lines().collect();
+    assert_eq!(listed.len(), 601);
+    assert_eq!((listed[0], listed[599], listed[600]), ("file-000", "file-599", "file-\u{fffd}"));
+}
