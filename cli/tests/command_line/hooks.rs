@@ -9,6 +9,7 @@ use std::{
         process::ExitStatusExt,
     },
     path::Path,
+    process::Stdio,
     thread,
     time::{Duration, Instant},
 };
@@ -17,7 +18,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::support::{Done, Running, assert_golden, configured, done, own_cache, weir};
+use super::support::{Done, Running, assert_golden, configured, done, own_cache, until, weir};
 
 fn hooks(names: &[&str]) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
@@ -312,6 +313,27 @@ fn a_hook_that_fails_in_main_leaves_a_line_in_the_log_a_count_and_a_span_that_is
     let spans = main.json(&["trace", "--json"]);
     let outcomes: Vec<_> = spans.as_array().unwrap().iter().map(|span| span["outcome"].clone()).collect();
     assert_eq!(outcomes, ["script-error", "system-error", "handler"]);
+}
+
+#[test]
+fn a_run_goes_on_with_the_hooks_that_it_began_with() {
+    let dir = hooks(&["10-hook.wasm", "20-hook.wasm", "30-hook.wasm"]);
+    let data = dir.path().join("data");
+    fs::create_dir(&data).unwrap();
+    let mut command = weir(dir.path());
+    command.args(["hooks", "run", "hooks.d", "--dir", "data:/data:rw", "--param", "DO_10=await /data/go"]);
+    let child = command.stdout(Stdio::piped()).spawn().unwrap();
+    until("the first hook runs", || data.join("go.waits").exists().then_some(()));
+    let here = |name: &str| dir.path().join("hooks.d").join(name);
+    fs::rename(here("20-hook.wasm"), here(".20-hook.wasm")).unwrap();
+    fs::write(here("30-hook.wasm"), "broken").unwrap();
+    fs::write(data.join("go"), "").unwrap();
+    let ran = child.wait_with_output().unwrap();
+    let report = String::from_utf8(ran.stdout).unwrap();
+    assert_eq!(ran.status.code(), Some(0), "{report}");
+    for hook in ["10-hook.wasm", "20-hook.wasm", "30-hook.wasm"] {
+        assert!(report.contains(&format!("{hook}  ok, ")), "{report}");
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    io,
     sync::{Arc, MutexGuard, PoisonError},
     time::{Duration, Instant, SystemTime},
 };
@@ -20,6 +21,14 @@ use crate::{
     hooks::{Dir, Gate},
     told,
 };
+
+/// A hook of a run, as it was when the run began.
+#[derive(Debug)]
+struct LoadedHook {
+    file: HookFile,
+    program: Result<Loaded<Sandbox>, End>,
+    loading: Duration,
+}
 
 #[derive(Debug)]
 pub(super) struct Run {
@@ -75,12 +84,13 @@ impl Run {
             return Err(HookError::TooMany { dir: directory(), allowed: MAX_HOOKS });
         }
         self.known().retain(&files);
-        let mut runs: Vec<HookRun> = Vec::with_capacity(files.len());
+        let hooks = self.load_all(&runs_on, files).await;
+        let mut runs: Vec<HookRun> = Vec::with_capacity(hooks.len());
         let mut written = (0, 0);
         // Opened before the first hook, for all.
         let mut dirs = None;
-        for file in &files {
-            let run = self.hook(&runs_on, file, &mut dirs, written).await;
+        for hook in hooks {
+            let run = self.hook(&runs_on, hook, &mut dirs, written).await;
             written.0 += run.stdout.len();
             written.1 += run.stderr.len();
             told::tell(&dir.hooks.0.counts, &dir.lines, dir.name.as_ref(), &run);
@@ -104,17 +114,63 @@ impl Run {
         })
     }
 
+    /// Loads the hooks, all before the first one runs: what becomes of their files later is for the next run. Ends with
+    /// one that cannot be loaded, since none runs after it. If the time is over, that is the only one.
+    async fn load_all(&self, runs_on: &RunsOn, files: Vec<HookFile>) -> Vec<LoadedHook> {
+        let mut hooks = Vec::with_capacity(files.len());
+        for file in files {
+            let began = Instant::now();
+            let program = self.load_one(runs_on, &file).await;
+            if program.is_err() && self.is_gone(runs_on, &file).await {
+                // Put aside since the directory was listed.
+                continue;
+            }
+            if matches!(program, Err(End::Cut(_))) {
+                hooks.clear();
+            }
+            let is_last = program.is_err();
+            hooks.push(LoadedHook { file, program, loading: began.elapsed() });
+            if is_last {
+                break;
+            }
+        }
+        hooks
+    }
+
+    async fn load_one(&self, runs_on: &RunsOn, file: &HookFile) -> Result<Loaded<Sandbox>, End> {
+        if self.deadline <= Instant::now() {
+            return Err(End::Cut(Cut::TimedOut));
+        }
+        let known = self.known().get(file);
+        match known {
+            Some(loaded) => Ok(loaded),
+            None => {
+                let load = runs_on.until(self.deadline, &self.gate.closing, self.load(runs_on, file));
+                load.await.map_err(End::Cut)?.map_err(End::from)
+            }
+        }
+    }
+
     /// Runs a hook. Earlier hooks have written this many bytes.
     async fn hook(
         &self,
         runs_on: &RunsOn,
-        file: &HookFile,
+        hook: LoadedHook,
         dirs: &mut Option<Dirs>,
         written: (usize, usize),
     ) -> HookRun {
-        let (began, mut loading) = (Instant::now(), Duration::ZERO);
-        let ended = self.ended(runs_on, file, dirs, written, &mut loading).await.unwrap_or_else(|end| {
-            Ended { end, stdout: Bytes::new(), stderr: Bytes::new(), fuel: 0, memory: 0 }
+        let began = Instant::now();
+        let LoadedHook { file, program, loading } = hook;
+        let ended = match program {
+            Ok(program) => self.ended(runs_on, &file, program, dirs, written).await,
+            Err(end) => Err(end),
+        };
+        let ended = ended.unwrap_or_else(|end| Ended {
+            end,
+            stdout: Bytes::new(),
+            stderr: Bytes::new(),
+            fuel: 0,
+            memory: 0,
         });
         let Ended { end, stdout, stderr, fuel, memory } = ended;
         HookRun {
@@ -122,7 +178,7 @@ impl Run {
             outcome: self.outcome(end),
             stdout,
             stderr,
-            duration: began.elapsed(),
+            duration: loading + began.elapsed(),
             loading,
             fuel,
             memory,
@@ -135,25 +191,14 @@ impl Run {
         &self,
         runs_on: &RunsOn,
         file: &HookFile,
+        loaded: Loaded<Sandbox>,
         dirs: &mut Option<Dirs>,
         written: (usize, usize),
-        loading: &mut Duration,
     ) -> Result<Ended, End> {
-        let began = Instant::now();
         if self.deadline <= Instant::now() {
             return Err(End::Cut(Cut::TimedOut));
         }
         let closing = &self.gate.closing;
-        let known = self.known().get(file);
-        let loaded = match known {
-            Some(loaded) => Ok(loaded),
-            None => match runs_on.until(self.deadline, closing, self.load(runs_on, file)).await {
-                Ok(loaded) => loaded.map_err(End::from),
-                Err(cut) => Err(End::Cut(cut)),
-            },
-        };
-        *loading = began.elapsed();
-        let loaded = loaded?;
         let HookDirConfig { limits, timeout, .. } = &self.dir.config;
         let by = self.deadline.min(Instant::now() + *timeout);
         let dirs = match dirs {
@@ -217,6 +262,13 @@ impl Run {
             self.known().keep(file, loaded.clone(), stamp, now);
         }
         Ok(loaded)
+    }
+
+    async fn is_gone(&self, runs_on: &RunsOn, file: &HookFile) -> bool {
+        let path = self.dir.config.dir.join(&file.name);
+        let stamp =
+            runs_on.until(self.deadline, &self.gate.closing, runs_on.blocking(move || FileStamp::of(&path)));
+        matches!(stamp.await, Ok(Ok(Err(error))) if error.kind() == io::ErrorKind::NotFound)
     }
 
     fn outcome(&self, end: End) -> HookOutcome {

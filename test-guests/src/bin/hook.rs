@@ -77,6 +77,7 @@ fn obey(task: &str) -> Result<String, String> {
             let (path, content) = word(rest);
             fs::write(path, content).map(|()| String::new()).map_err(failed(path))
         }
+        "await" => wait_for(rest),
         "touch" => touch(rest),
         "list" => list(rest),
         "paths" => Ok(test_guests::paths::outcomes(Path::new(rest))),
@@ -150,6 +151,16 @@ fn variables() -> String {
 fn count() -> String {
     static RUNS: AtomicU32 = AtomicU32::new(0);
     (RUNS.fetch_add(1, Ordering::Relaxed) + 1).to_string()
+}
+
+/// Waits until there is a file of this name; meanwhile there is one with `.waits` after it.
+fn wait_for(path: &str) -> Result<String, String> {
+    let waits = format!("{path}.waits");
+    fs::write(&waits, "").map_err(failed(&waits))?;
+    while !Path::new(path).exists() {
+        sleep("0.001")?;
+    }
+    Ok(String::new())
 }
 
 /// Sets the times of a file in the first granted directory.

@@ -3,7 +3,10 @@
 use std::{fs, os::unix::fs::symlink, time::Duration};
 
 use rustix::fs::{Mode, OFlags};
-use weir_host::hooks::{HookCall, HookDir, HookDirConfig, HookOutcome};
+use weir_host::{
+    config::{DirGrant, DirMode},
+    hooks::{HookCall, HookDir, HookDirConfig, HookOutcome, HookReport},
+};
 
 use super::support::*;
 
@@ -66,6 +69,39 @@ async fn a_hook_that_is_replaced_while_it_runs_goes_on_as_it_was() {
     let () = replaced;
     assert_eq!(sleeping.runs[0].outcome, HookOutcome::Ok);
     assert!(!run(&dir, "ok").await.is_success());
+}
+
+#[tokio::test]
+async fn a_run_goes_on_with_the_files_that_it_began_with() {
+    let (main, files, data) =
+        (main().await, dir(&["10-a", "20-b", "30-c", "40-d"]), tempfile::tempdir().unwrap());
+    let mut config = config(&files);
+    let granted = DirGrant::read_only(data.path(), "/data".parse().unwrap());
+    config.grants.dirs.push(DirGrant { mode: DirMode::Rw, ..granted });
+    let dir = main.hooks().open(config).unwrap();
+    let here = |name: &str| files.path().join(name);
+    let call = HookCall::new().param("DO", "args").param("DO_10", "await /data/go");
+    let run = async { tokio::time::timeout(PATIENCE, dir.run(call)).await.unwrap().unwrap() };
+    let changes = async {
+        while !data.path().join("go.waits").exists() {
+            tokio::task::yield_now().await;
+        }
+        // Removed, put aside, replaced, written over, and added.
+        fs::remove_file(here("20-b.wasm")).unwrap();
+        fs::rename(here("30-c.wasm"), here(".30-c.wasm")).unwrap();
+        put(files.path(), "40-d", "30-echo-hello");
+        put(files.path(), "50-e", "hook");
+        fs::write(data.path().join("go"), "").unwrap();
+    };
+    let (report, ()) = tokio::join!(run, changes);
+    assert_eq!(names(&report), ["10-a.wasm", "20-b.wasm", "30-c.wasm", "40-d.wasm"]);
+    assert!(report.is_success(), "{report:?}");
+    assert_eq!(text(&report.runs[3].stdout), "40-d.wasm\n");
+    assert_eq!(names(&run_of(&dir).await), ["10-a.wasm", "40-d.wasm", "50-e.wasm"]);
+}
+
+async fn run_of(dir: &HookDir) -> HookReport {
+    dir.run(HookCall::new().param("DO", "ok").param("NODE", "n1")).await.unwrap()
 }
 
 #[tokio::test]
