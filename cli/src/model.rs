@@ -259,6 +259,7 @@ pub(crate) struct ExtensionLimits {
     pub(crate) delayed_seconds: Option<f64>,
     pub(crate) log_dropped: Option<u64>,
     pub(crate) http_refused: Option<u64>,
+    pub(crate) http_timed_out: Option<u64>,
     pub(crate) limits: Vec<Limit>,
     pub(crate) dirs: Vec<DirLimits>,
     pub(crate) fixed: Map<String, Value>,

@@ -12,6 +12,7 @@ mod command_line {
     mod completion;
     mod contracts;
     mod described;
+    mod fetching;
     mod files;
     mod generating;
     mod history;

@@ -100,6 +100,10 @@ fn consequence(extension: &ExtensionLimits, limit: &Limit) -> String {
             Some(requests) if requests > 0 => format!(", {requests} refused"),
             _ => String::new(),
         },
+        "http.total-timeout" => match extension.http_timed_out {
+            Some(requests) if requests > 0 => format!(", {requests} ended"),
+            _ => String::new(),
+        },
         _ => String::new(),
     }
 }
@@ -138,7 +142,8 @@ mod tests {
         (report.fuel_per_ms, report.memory_budget) = (None, None);
         report.extensions.truncate(1);
         for extension in &mut report.extensions {
-            (extension.delayed_seconds, extension.log_dropped, extension.http_refused) = (None, None, None);
+            (extension.delayed_seconds, extension.log_dropped) = (None, None);
+            (extension.http_refused, extension.http_timed_out) = (None, None);
             for limit in &mut extension.limits {
                 (limit.used, limit.peak) = (None, None);
             }

@@ -68,6 +68,8 @@ pub struct Limits {
     pub http_header_size: u64,
     /// Time to connect, until an answer begins, and between two parts of it: 1 ms to 1 day, each.
     pub http_timeout: Duration,
+    /// Time of a request by HTTP in all, from its beginning to the last byte of the answer: 1 ms to 1 day.
+    pub http_total_timeout: Duration,
     /// Log lines per second, with bursts of ten times as many: 1 to 100,000.
     pub log_rate: u32,
     /// Time from the start until ready: 1 ms to 1 day.
@@ -114,6 +116,7 @@ impl Limits {
             http_bytes_out: 64 * KIB,
             http_header_size: 16 * KIB,
             http_timeout: Duration::from_secs(30),
+            http_total_timeout: Duration::from_secs(10 * 60),
             log_rate: 10,
             ready_timeout: Duration::from_secs(5),
             request_timeout: None,
@@ -148,6 +151,7 @@ impl Limits {
             http_bytes_out: MIB,
             http_header_size: 32 * KIB,
             http_timeout: Duration::from_secs(30),
+            http_total_timeout: Duration::from_secs(10 * 60),
             log_rate: 100,
             ready_timeout: Duration::from_secs(10),
             request_timeout: None,
@@ -182,6 +186,7 @@ impl Limits {
             http_bytes_out: 16 * MIB,
             http_header_size: 64 * KIB,
             http_timeout: Duration::from_secs(30),
+            http_total_timeout: Duration::from_secs(10 * 60),
             log_rate: 1000,
             ready_timeout: Duration::from_secs(30),
             request_timeout: None,

@@ -207,6 +207,11 @@ fn limited(text: &mut Text, all: &[ExtensionLimits]) {
             ("weir_extension_refused_http_requests", "HTTP requests that it may not send.", |of| {
                 of.http_refused.unwrap_or_default()
             }),
+            (
+                "weir_extension_timed_out_http_requests",
+                "HTTP requests that took longer than http.total-timeout.",
+                |of| of.http_timed_out.unwrap_or_default(),
+            ),
         ],
     );
 }

@@ -3,7 +3,7 @@
 use std::{
     error::Error,
     pin::Pin,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
     task::{Context, Poll, ready},
     time::Instant,
 };
@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use crate::{
-    client::{InFlight, Order, Shared},
+    client::{self, InFlight, Order},
     error::HttpError,
 };
 
@@ -30,41 +30,74 @@ pub type RequestBody = UnsyncBoxBody<Bytes, BodyError>;
 /// Frames of an answer that may wait for the guest, besides what the connection has read.
 const FRAMES: usize = 2;
 
-/// The body of an answer. Dropped before its end, its connection is closed.
+/// The body of an answer. Dropped before its end, its connection is closed. After a failure, each further frame is that
+/// failure, too.
 #[derive(Debug)]
-pub struct ResponseBody {
-    frames: mpsc::Receiver<Frame<Bytes>>,
-    ending: Arc<OnceLock<Result<(), HttpError>>>,
-    /// Taken at the end.
-    in_flight: Option<InFlight>,
-}
+pub struct ResponseBody(BareBody);
 
 /// The other end of a [`ResponseBody`]. Dropped without an ending, the body was cut off.
 #[derive(Debug)]
 pub(crate) struct ResponseFrames {
     pub(crate) frames: mpsc::Sender<Frame<Bytes>>,
-    ending: Arc<OnceLock<Result<(), HttpError>>>,
+    body: Weak<Shared>,
 }
 
 /// A body without its guest's place among the requests in flight.
-pub(crate) type BareBody = (mpsc::Receiver<Frame<Bytes>>, Arc<OnceLock<Result<(), HttpError>>>);
+#[derive(Debug)]
+pub(crate) struct BareBody(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    /// Gone at the end.
+    waiting: Mutex<Option<Waiting>>,
+    ending: OnceLock<Result<(), HttpError>>,
+}
+
+/// What an answer holds until it is read.
+#[derive(Debug)]
+struct Waiting {
+    frames: mpsc::Receiver<Frame<Bytes>>,
+    in_flight: Option<InFlight>,
+}
+
+impl Shared {
+    fn waiting(&self) -> MutexGuard<'_, Option<Waiting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 pub(crate) fn response_body() -> (ResponseFrames, BareBody) {
-    let (sender, receiver) = mpsc::channel(FRAMES);
-    let ending = Arc::<OnceLock<_>>::default();
-    (ResponseFrames { frames: sender, ending: ending.clone() }, (receiver, ending))
+    let (sender, frames) = mpsc::channel(FRAMES);
+    let waiting = Mutex::new(Some(Waiting { frames, in_flight: None }));
+    let body = Arc::new(Shared { waiting, ending: OnceLock::new() });
+    (ResponseFrames { frames: sender, body: Arc::downgrade(&body) }, BareBody(body))
 }
 
 impl ResponseFrames {
     /// The body ends here, or fails.
     pub(crate) fn end(self, ending: Result<(), HttpError>) {
-        let _first = self.ending.set(ending);
+        if let Some(body) = self.body.upgrade() {
+            let _first = body.ending.set(ending);
+        }
+    }
+
+    /// The same, and what has come is dropped: its guest may never read it.
+    pub(crate) fn cut(self, why: HttpError) {
+        let body = self.body.clone();
+        // Wakes a reader, which needs the reason.
+        self.end(Err(why));
+        if let Some(body) = body.upgrade() {
+            let _waiting = body.waiting().take();
+        }
     }
 }
 
 impl ResponseBody {
-    pub(crate) fn new((frames, ending): BareBody, in_flight: InFlight) -> Self {
-        Self { frames, ending, in_flight: Some(in_flight) }
+    pub(crate) fn new(body: BareBody, in_flight: InFlight) -> Self {
+        if let Some(waiting) = &mut *body.0.waiting() {
+            waiting.in_flight = Some(in_flight);
+        }
+        Self(body)
     }
 }
 
@@ -73,16 +106,17 @@ impl Body for ResponseBody {
     type Error = HttpError;
 
     fn poll_frame(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
-        if let Some(frame) = ready!(self.frames.poll_recv(context)) {
-            return Poll::Ready(Some(Ok(frame)));
+        let mut waiting = self.0.0.waiting();
+        if let Some(held) = &mut *waiting {
+            if let Some(frame) = ready!(held.frames.poll_recv(context)) {
+                return Poll::Ready(Some(Ok(frame)));
+            }
+            *waiting = None;
         }
-        let has_ended = self.in_flight.take().is_none();
-        Poll::Ready(match self.ending.get() {
-            // It failed once.
-            _ if has_ended => None,
+        Poll::Ready(match self.0.0.ending.get() {
             Some(Ok(())) => None,
             Some(Err(error)) => Some(Err(error.clone())),
             None => Some(Err(HttpError::ResponseIncomplete)),
@@ -95,7 +129,7 @@ pub(crate) struct CountedBody {
     body: RequestBody,
     /// Taken from the body already.
     first: Option<Frame<Bytes>>,
-    client: Arc<Shared>,
+    client: Arc<client::Shared>,
     /// Fails once the guest has ended.
     ended: watch::Receiver<()>,
     progress: Arc<Progress>,

@@ -32,8 +32,9 @@ pub struct HttpGuest {
     pub usage: Arc<Usage>,
     /// Nanoseconds of work for it outside of its own turns, to be charged to its share.
     pub worked: Arc<AtomicU64>,
-    /// Called at the first refused request, and then each time that there are twice as many, with what to say.
-    pub on_refused: Box<dyn Fn(&str) + Send + Sync>,
+    /// Called with what to say of requests that are refused, or ended by `http.total-timeout`: at the first of a kind,
+    /// and then each time that there are twice as many.
+    pub say: Box<dyn Fn(&str) + Send + Sync>,
 }
 
 impl fmt::Debug for HttpGuest {
@@ -85,6 +86,7 @@ pub(crate) struct Shared {
     bytes_out: Pace,
     pub(crate) header_size: u64,
     timeout: Duration,
+    total_timeout: Duration,
 }
 
 /// What the sender's thread is asked for.
@@ -97,7 +99,10 @@ pub(crate) struct Order {
     pub(crate) connect: Duration,
     pub(crate) first_byte: Duration,
     pub(crate) between_bytes: Duration,
-    pub(crate) deadline: Option<Instant>,
+    /// When all of it ends, from the beginning of the request to the end of the answer.
+    pub(crate) deadline: Instant,
+    /// Whether that is the operator's `http.total-timeout`, and no deadline of the guest's.
+    is_total: bool,
     /// Taken once.
     pub(crate) reply: Option<oneshot::Sender<Reply>>,
 }
@@ -131,6 +136,7 @@ impl HttpClient {
             bytes_out: Pace::new(limits.http_bytes_out, now),
             header_size: limits.http_header_size,
             timeout: limits.http_timeout,
+            total_timeout: limits.http_total_timeout,
         };
         Self { sender, shared: Arc::new(shared), alive: watch::Sender::new(()) }
     }
@@ -177,6 +183,8 @@ impl HttpClient {
         let in_flight = InFlight::take(shared)?;
         let (reply, answer) = oneshot::channel();
         let at_most = |timeout: Option<Duration>| timeout.map_or(shared.timeout, |it| it.min(shared.timeout));
+        let total = Instant::now() + shared.total_timeout;
+        let deadline = timeouts.deadline.map_or(total, |it| it.min(total));
         let order = Order {
             client: shared.clone(),
             ended: self.alive.subscribe(),
@@ -184,10 +192,22 @@ impl HttpClient {
             connect: at_most(timeouts.connect),
             first_byte: at_most(timeouts.first_byte),
             between_bytes: at_most(timeouts.between_bytes),
-            deadline: timeouts.deadline,
+            deadline,
+            is_total: deadline == total,
             reply: Some(reply),
         };
         Ok((order, answer, in_flight))
+    }
+}
+
+impl Order {
+    /// Why it ends at its deadline.
+    pub(crate) fn late(&self) -> HttpError {
+        if self.is_total {
+            self.client.time_out(&self.route.place.authority());
+            return HttpError::TotalTimeout;
+        }
+        HttpError::ResponseTimeout
     }
 }
 
@@ -208,7 +228,18 @@ impl Shared {
     pub(crate) fn refuse(&self, error: &HttpError) {
         let refused = self.guest.usage.http_refused.fetch_add(1, Ordering::Relaxed) + 1;
         if refused.is_power_of_two() {
-            (self.guest.on_refused)(&format!("an HTTP request was refused: {error} ({refused} so far)"));
+            (self.guest.say)(&format!("an HTTP request was refused: {error} ({refused} so far)"));
+        }
+    }
+
+    /// Says and counts that a request was ended by `http.total-timeout`.
+    fn time_out(&self, server: &str) {
+        let ended = self.guest.usage.http_timed_out.fetch_add(1, Ordering::Relaxed) + 1;
+        if ended.is_power_of_two() {
+            (self.guest.say)(&format!(
+                "an HTTP request to `{server}` was ended: {} ({ended} so far)",
+                HttpError::TotalTimeout
+            ));
         }
     }
 

@@ -52,6 +52,9 @@ pub enum HttpError {
     /// The answer did not begin, or did not go on, in time.
     #[error("the answer did not come in time")]
     ResponseTimeout,
+    /// The whole of the exchange took longer than `http.total-timeout`.
+    #[error("it took longer than `http.total-timeout` allows")]
+    TotalTimeout,
     /// The answer was cut off.
     #[error("the answer was cut off")]
     ResponseIncomplete,
@@ -114,6 +117,14 @@ impl From<hyper::Error> for HttpError {
 }
 
 impl HttpError {
+    /// Of an answer whose body has begun: however its connection ends, that is not all of it.
+    pub(crate) fn in_body(error: &hyper::Error) -> Self {
+        match Self::from_hyper(error) {
+            Self::ConnectionTerminated => Self::ResponseIncomplete,
+            other => other,
+        }
+    }
+
     pub(crate) fn from_hyper(error: &hyper::Error) -> Self {
         let io = error.source().and_then(|source| source.downcast_ref::<io::Error>());
         match io {
@@ -124,6 +135,10 @@ impl HttpError {
             _ if error.is_user() => Self::RequestBody,
             Some(error) => match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
                 Some(error) => error.into(),
+                // Of the length of a chunk.
+                None if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) => {
+                    Self::Protocol(error.to_string())
+                }
                 None => Self::ConnectionTerminated,
             },
             None if error.is_canceled() || error.is_closed() => Self::ConnectionTerminated,

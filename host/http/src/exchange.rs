@@ -1,7 +1,7 @@
 //! One request and its answer, on the sender's thread; and the beginning of its body, before that thread hears of it.
 
 use std::{
-    future::{Future, pending, poll_fn},
+    future::{Future, poll_fn},
     pin::{Pin, pin},
     sync::Arc,
     task::Poll,
@@ -19,7 +19,7 @@ use http_body_util::{BodyExt, Empty};
 use hyper::{body::Incoming, client::conn::TrySendError};
 use tokio::{
     sync::mpsc,
-    time::{Sleep, sleep, sleep_until, timeout},
+    time::{Sleep, sleep, sleep_until, timeout, timeout_at},
 };
 
 use crate::{
@@ -66,8 +66,12 @@ pub(crate) async fn begin_body(request: Request<RequestBody>, order: &Order) -> 
             }
         }
     };
-    let begun = async { timeout(order.first_byte, begun).await.map_err(|_late| HttpError::RequestBody)? };
-    let first = until(order.deadline, begun).await?;
+    let by = Instant::now() + order.first_byte;
+    let first = match timeout_at(by.min(order.deadline).into(), begun).await {
+        Ok(first) => first?,
+        Err(_late) if order.deadline <= by => return Err(order.late()),
+        Err(_late) => return Err(HttpError::RequestBody),
+    };
     match first {
         None => body = empty(),
         // hyper would leave out the body.
@@ -117,12 +121,21 @@ pub(crate) async fn carry_out(mut order: Order, request: Begun, dialer: Arc<Dial
                 biased;
                 _dropped = ended.changed() => return,
                 () = frames.frames.closed() => return,
-                ending = until(order.deadline, &mut passing) => ending,
+                ending = &mut passing => Some(ending),
+                () = over(&order) => None,
             };
             drop(passing);
-            let is_whole = ending.is_ok();
-            frames.end(ending);
-            is_whole
+            match ending {
+                Some(ending) => {
+                    let is_whole = ending.is_ok();
+                    frames.end(ending);
+                    is_whole
+                }
+                None => {
+                    frames.cut(order.late());
+                    false
+                }
+            }
         }
     };
     if is_whole {
@@ -131,22 +144,16 @@ pub(crate) async fn carry_out(mut order: Order, request: Begun, dialer: Arc<Dial
 }
 
 /// Does work until the deadline. No timer begins before the work has to wait.
-async fn until<T>(
-    deadline: Option<Instant>,
-    work: impl Future<Output = Result<T, HttpError>>,
-) -> Result<T, HttpError> {
+async fn until<T>(order: &Order, work: impl Future<Output = Result<T, HttpError>>) -> Result<T, HttpError> {
     tokio::select! {
         biased;
         done = work => done,
-        () = over(deadline) => Err(HttpError::ResponseTimeout),
+        () = over(order) => Err(order.late()),
     }
 }
 
-async fn over(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => sleep_until(deadline.into()).await,
-        None => pending().await,
-    }
+fn over(order: &Order) -> Sleep {
+    sleep_until(order.deadline.into())
 }
 
 /// Waits as the guest's rate says.
@@ -156,7 +163,7 @@ async fn pause(wait: Option<Duration>, order: &Order) -> Result<(), HttpError> {
         sleep(wait).await;
         Ok(())
     };
-    until(order.deadline, pause).await
+    until(order, pause).await
 }
 
 /// Sends the request, and waits until its answer begins.
@@ -184,7 +191,7 @@ async fn begin(
         let mut connection = match kept {
             Some(connection) => connection,
             // Boxed, because it is far larger than what most requests need.
-            None => until(order.deadline, Box::pin(dialer.connect(order))).await?,
+            None => until(order, Box::pin(dialer.connect(order))).await?,
         };
         progress.set(Instant::now());
         let request = match (unsent.take(), parts.take()) {
@@ -258,10 +265,7 @@ async fn first_byte(
     order: &Order,
 ) -> Result<Sent, HttpError> {
     let mut answer = pin!(answer);
-    let end = || {
-        let end = progress.last() + order.first_byte;
-        order.deadline.map_or(end, |deadline| deadline.min(end))
-    };
+    let end = || order.deadline.min(progress.last() + order.first_byte);
     if late.is_elapsed() || late.deadline() > end().into() {
         late.as_mut().reset(end().into());
     }
@@ -272,7 +276,7 @@ async fn first_byte(
             () = late.as_mut() => {
                 let end = end();
                 if end <= Instant::now() {
-                    return Err(HttpError::ResponseTimeout);
+                    return Err(if end == order.deadline { order.late() } else { HttpError::ResponseTimeout });
                 }
                 late.as_mut().reset(end.into());
             }
@@ -291,7 +295,7 @@ async fn pass(
             return Ok(());
         }
         let frame = match timeout(order.between_bytes, incoming.frame()).await {
-            Ok(Some(frame)) => frame?,
+            Ok(Some(frame)) => frame.map_err(|error| HttpError::in_body(&error))?,
             Ok(None) => return Ok(()),
             Err(_late) => return Err(HttpError::ResponseTimeout),
         };
@@ -312,7 +316,7 @@ async fn keep(mut connection: Connection, order: &Order, dialer: &Dialer) {
     let is_ready = tokio::select! {
         biased;
         _dropped = ended.changed() => return,
-        () = over(order.deadline) => return,
+        () = over(order) => return,
         ready = timeout(order.between_bytes, connection.requests.ready()) => matches!(ready, Ok(Ok(()))),
     };
     if is_ready {

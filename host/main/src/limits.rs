@@ -52,6 +52,9 @@ pub struct ExtensionLimits {
     /// Requests by HTTP that no grant allows, or beyond `http.in-flight` and `http.header-size`, since Main started.
     /// None in a report of [`LimitsReport::configured`].
     pub http_refused: Option<u64>,
+    /// Requests by HTTP that took longer than `http.total-timeout` and were ended, since Main started. None in a report
+    /// of [`LimitsReport::configured`].
+    pub http_timed_out: Option<u64>,
     /// Limits that operators set, each with its use.
     pub limits: Vec<EffectiveLimit>,
     /// Granted directories of bounded size.
@@ -167,6 +170,7 @@ impl Asked<'_> {
             delayed: self.unit.map(|unit| unit.usage.delayed()),
             log_dropped: self.unit.map(|unit| unit.usage.log_dropped.load(Ordering::Relaxed)),
             http_refused: self.unit.map(|unit| unit.usage.http_refused.load(Ordering::Relaxed)),
+            http_timed_out: self.unit.map(|unit| unit.usage.http_timed_out.load(Ordering::Relaxed)),
             limits: LIMIT_KEYS.iter().map(|key| self.limit(key, main)).collect(),
             dirs: self.dirs().collect(),
             fixed: *limits.fixed(),

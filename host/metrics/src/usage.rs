@@ -37,6 +37,8 @@ pub struct Usage {
     pub http_bytes_out: PerSecond,
     /// Requests by HTTP that no grant allows, or beyond the limits.
     pub http_refused: AtomicU64,
+    /// Requests by HTTP that took longer than `http.total-timeout`, and were ended.
+    pub http_timed_out: AtomicU64,
     /// Lines logged in a second.
     pub log_rate: PerSecond,
     /// Lines lost because of the rate limit.

@@ -128,6 +128,7 @@ limits! {
     HTTP_BYTES_OUT "http.bytes-out" http_bytes_out: Size(KIB..=16 * 1024 * MIB), Bytes, HttpBytesOut, ALLOWED;
     HTTP_HEADER_SIZE "http.header-size" http_header_size: Size(8 * KIB..=MIB), Bytes, Unmeasured, ALLOWED;
     HTTP_TIMEOUT "http.timeout" http_timeout: Time(TIMEOUT), Seconds, Unmeasured, ALLOWED;
+    HTTP_TOTAL_TIMEOUT "http.total-timeout" http_total_timeout: Time(TIMEOUT), Seconds, Unmeasured, ALLOWED;
     LOG_RATE "log-rate" log_rate: Count(1..=100_000), LinesPerSecond, LinesInSecond,
         InHooks::Refused("is for extensions: `output` of the hooks says how much each may write");
     READY_TIMEOUT "ready-timeout" ready_timeout: Time(TIMEOUT), Seconds, LastStart, NO_TIMEOUTS;

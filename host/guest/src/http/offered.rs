@@ -83,7 +83,7 @@ impl Outgoing {
 
 impl Http {
     /// What a guest with these grants may send. Counts its use, and the time of the sender's thread in `worked`; `say`
-    /// hears of refused requests.
+    /// hears of requests that are refused or ended.
     pub(crate) fn access(
         &self,
         grants: &[HttpGrant],
@@ -93,8 +93,7 @@ impl Http {
         say: impl Fn(&str) + Send + Sync + 'static,
     ) -> HttpAccess {
         let client = self.sender.as_ref().map(|sender| {
-            let guest =
-                HttpGuest { grants: grants.into(), usage: usage.clone(), worked, on_refused: Box::new(say) };
+            let guest = HttpGuest { grants: grants.into(), usage: usage.clone(), worked, say: Box::new(say) };
             sender.client(guest, limits)
         });
         let mut context = WasiHttpCtx::new();
@@ -254,6 +253,7 @@ fn code(error: HttpError) -> Error {
         HttpError::Unreachable(_) => Error::DestinationIpUnroutable,
         HttpError::ConnectTimeout => Error::ConnectionTimeout,
         HttpError::ResponseTimeout => Error::ConnectionReadTimeout,
+        HttpError::TotalTimeout => Error::HttpResponseTimeout,
         HttpError::ResponseIncomplete => Error::HttpResponseIncomplete,
         HttpError::Certificate(_) => Error::TlsCertificateError,
         HttpError::TlsAlert(alert) => Error::TlsAlertReceived { alert_id: None, alert_message: some(alert) },

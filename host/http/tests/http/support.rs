@@ -173,7 +173,7 @@ impl Bench {
             grants: grants.into(),
             usage: usage.clone(),
             worked: worked.clone(),
-            on_refused: Box::new(move |text| heard.lock().unwrap().push(text.to_owned())),
+            say: Box::new(move |text| heard.lock().unwrap().push(text.to_owned())),
         };
         Guest { client: self.sender.client(guest, &limits), usage, worked, said }
     }

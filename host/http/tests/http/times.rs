@@ -1,11 +1,18 @@
 //! Every wait ends.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
 
+use bytes::Bytes;
+use http::Request;
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::support::*;
-use weir_http::{HttpError, Timeouts};
+use weir_http::{HttpError, RequestBody, Timeouts};
 
 const SHORT: Duration = Duration::from_millis(100);
 
@@ -167,4 +174,78 @@ async fn a_connection_that_is_not_made_in_time_is_given_up() {
     let timeouts = Timeouts { connect: Some(SHORT), ..Timeouts::default() };
     assert_eq!(guest.send(get(&url), timeouts).await.unwrap_err(), HttpError::ConnectTimeout);
     bench.connections(0, 0).await;
+}
+
+/// A guest all of whose exchanges end after [`SHORT`].
+fn hurried(bench: &Bench, server: &Server) -> Guest {
+    bench.guest_with(&[grant(&server.url(""))], |limits| limits.http_total_timeout = SHORT)
+}
+
+/// An upload of a byte now and then, without an end.
+fn dripping(url: &str) -> Request<RequestBody> {
+    let parts = futures_util::stream::unfold((), |()| async {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        Some((Ok::<_, weir_http::BodyError>(Frame::data(Bytes::from_static(b"x"))), ()))
+    });
+    Request::post(url).body(StreamBody::new(parts).boxed_unsync()).unwrap()
+}
+
+#[tokio::test]
+async fn no_exchange_takes_longer_than_the_operator_allows() {
+    let dripping_body = slow(Duration::from_millis(30)).await;
+    let silent = Server::raw(|mut stream| async move { while stream.read_u8().await.is_ok() {} }).await;
+    type Make = fn(&str) -> Request<RequestBody>;
+    for (server, request) in [
+        (&dripping_body, get as Make),
+        (&slowloris().await, get),
+        (&slow(PATIENCE).await, get),
+        (&silent, get),
+        (&silent, dripping),
+        (&silent, with_no_beginning),
+    ] {
+        let request = request(&server.url("/"));
+        let bench = Bench::new();
+        let guest = hurried(&bench, server);
+        let began = Instant::now();
+        let outcome = match guest.send(request, Timeouts::default()).await {
+            Ok(answer) => whole(answer).await,
+            Err(error) => Err(error),
+        };
+        assert_eq!(outcome, Err(HttpError::TotalTimeout));
+        assert!(began.elapsed() >= SHORT && began.elapsed() < PATIENCE / 2, "{:?}", began.elapsed());
+        bench.connections(0, 0).await;
+        assert_eq!((guest.usage.http.now(), guest.usage.http_timed_out.load(Ordering::Relaxed)), (0, 1));
+        let said = guest.said.lock().unwrap();
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].contains(&server.address.to_string()) && said[0].contains("`http.total-timeout`"));
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_reads_gives_its_place_back_in_time() {
+    let server = Server::raw(|mut stream| async move {
+        let _request = stream.read(&mut [0; 4096]).await;
+        stream.write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n").await.unwrap();
+        while stream.write_all(&[7; 65536]).await.is_ok() {}
+    })
+    .await;
+    let bench = Bench::new();
+    let guest = hurried(&bench, &server);
+    let mut body = guest.get(&server.url("/")).await.unwrap().into_body();
+    eventually(|| guest.usage.http.now() == 0).await;
+    bench.connections(0, 0).await;
+    for _ in 0..2 {
+        assert_eq!(body.frame().await.unwrap().unwrap_err(), HttpError::TotalTimeout);
+    }
+}
+
+#[tokio::test]
+async fn a_deadline_of_the_guest_s_own_is_not_counted_as_the_operator_s() {
+    let (bench, server) = (Bench::new(), slowloris().await);
+    let guest = bench.guest_with(&[grant(&server.url(""))], |limits| limits.http_total_timeout = PATIENCE);
+    let timeouts = Timeouts { deadline: Some(Instant::now() + SHORT), ..Timeouts::default() };
+    let failed = guest.send(get(&server.url("/")), timeouts).await.unwrap_err();
+    assert_eq!(failed, HttpError::ResponseTimeout);
+    assert_eq!(guest.usage.http_timed_out.load(Ordering::Relaxed), 0);
+    assert_eq!(guest.said.lock().unwrap().len(), 0);
 }

@@ -173,8 +173,15 @@ const CASES: [Case; 16] = [
 const BY_A_BOMB: [&str; 1] = ["compile-memory"];
 
 /// `http.rs` and `host/http/tests/http` trip these.
-const BY_SERVERS: [&str; 6] =
-    ["http.in-flight", "http.rate", "http.bytes-in", "http.bytes-out", "http.header-size", "http.timeout"];
+const BY_SERVERS: [&str; 7] = [
+    "http.in-flight",
+    "http.rate",
+    "http.bytes-in",
+    "http.bytes-out",
+    "http.header-size",
+    "http.timeout",
+    "http.total-timeout",
+];
 
 #[tokio::test]
 async fn every_key_has_its_guest() {
