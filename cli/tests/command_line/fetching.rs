@@ -1,14 +1,16 @@
 //! Requests by HTTP that extensions and hooks send to servers that answer badly.
 
 use std::{
+    fs,
     io::{Read, Write},
     net::{TcpListener, TcpStream},
+    path::Path,
     sync::mpsc::{Receiver, channel},
     thread,
     time::Duration,
 };
 
-use super::support::{Running, configured, until};
+use super::support::{Running, configured, done, until, weir};
 
 /// A server that does this with each connection, and tells of its end.
 fn server(serve: fn(TcpStream)) -> (String, Receiver<()>) {
@@ -44,6 +46,11 @@ fn drip(mut stream: TcpStream) {
     stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     // Nothing comes, so each read is a pause.
     while stream.write_all(b"x").is_ok() && !matches!(stream.read(&mut [0]), Ok(0)) {}
+}
+
+fn cut_off(mut stream: TcpStream) {
+    take_request(&mut stream);
+    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nabc").unwrap();
 }
 
 #[test]
@@ -88,4 +95,27 @@ fn a_server_that_drips_holds_no_extension_longer_than_its_total_timeout() {
     let server = url.strip_prefix("http://").unwrap();
     let line = main.until("was ended");
     assert!(line.contains(&format!("an HTTP request to `{server}` was ended: it took longer")), "{line}");
+}
+
+#[test]
+fn an_answer_that_is_cut_off_says_so_at_each_read_and_in_its_trailers() {
+    let (url, _) = server(cut_off);
+    let dir = tempfile::tempdir().unwrap();
+    let hooks = dir.path().join("hooks.d");
+    fs::create_dir(&hooks).unwrap();
+    fs::copy(test_guests::path("reader"), hooks.join("10-reader.wasm")).unwrap();
+    let config = format!("[hooks.q]\ndir = \"hooks.d\"\ngrants.http = [{{ to = \"{url}\" }}]\n");
+    fs::write(dir.path().join("weir.toml"), config).unwrap();
+    for how in ["poll", "blocking-read", "splice"] {
+        let report = run(dir.path(), &url, how);
+        let error = "ErrorCode::HttpResponseIncomplete";
+        let said = format!("    3 bytes, then {error}\n    again {error}\n    trailers {error}\n");
+        assert!(report.contains(&said), "{how}: {report}");
+    }
+}
+
+fn run(dir: &Path, url: &str, how: &str) -> String {
+    let (url, how) = (format!("URL={url}/"), format!("HOW={how}"));
+    let args = ["hooks", "run", "--config", "weir.toml", "q", "--param", &url, "--param", &how];
+    done(weir(dir).args(args)).good()
 }

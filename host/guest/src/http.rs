@@ -3,6 +3,8 @@
 //! Without the cargo feature `http` nothing is offered, and all of this is empty.
 
 #[cfg(feature = "http")]
+mod body;
+#[cfg(feature = "http")]
 mod offered;
 
 use std::sync::{Arc, atomic::AtomicU64};

@@ -24,6 +24,7 @@ use wasmtime_wasi_http::{
                 types::{self, ErrorCode, HostOutgoingRequest as _, Method},
             },
         },
+        body::HostIncomingBody,
         types::{HostFutureIncomingResponse, HostOutgoingRequest},
     },
 };
@@ -31,7 +32,7 @@ use weir_config::{HttpGrant, Limits};
 use weir_http::{HttpClient, HttpError, HttpGuest, Timeouts};
 use weir_metrics::Usage;
 
-use super::Http;
+use super::{Http, body};
 use crate::{imports::VERSION, memory::size, sandbox::Guest};
 
 /// Bytes of a request's body that its guest writes at once; as many wait for the connection.
@@ -137,10 +138,24 @@ fn add_bounded<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     Ok(())
 }
 
+/// Replaces how an answer's body is read.
+fn add_bodies<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
+    linker.allow_shadowing(true);
+    linker.instance(&format!("wasi:http/types@{VERSION}"))?.func_wrap(
+        "[method]incoming-body.stream",
+        |mut store: StoreContextMut<'_, G>, (id,): (Resource<HostIncomingBody>,)| {
+            Ok((body::stream(view(store.data_mut()).table, &id)?,))
+        },
+    )?;
+    linker.allow_shadowing(false);
+    Ok(())
+}
+
 /// Defines what `wasi:http` has for sending.
 pub(crate) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     types::add_to_linker::<G, WasiHttp>(linker, &(&LinkOptions::default()).into(), |guest| view(guest))?;
     add_bounded(linker)?;
+    add_bodies(linker)?;
     // By hand, because it asks the guest's state for the deadline.
     linker.instance(&format!("wasi:http/outgoing-handler@{VERSION}"))?.func_wrap(
         "handle",
