@@ -99,3 +99,22 @@ fn an_event_can_be_for_one_extension_alone() {
     main.weir(&["publish", "--to", "puppet", "told.you", "1"]).good();
     assert!(call(&main, &["--raw", "heard"]).good().contains("event: told.you 0 0 1"));
 }
+
+#[test]
+fn an_answer_of_any_size_is_an_error_and_costs_no_other_request() {
+    let main = Running::with(PUPPETS);
+    let beside: Vec<_> = (0..4)
+        .map(|_| main.command(&[&CALL[..], &["--raw", "echo beside"]].concat()))
+        .map(|mut command| command.stdout(Stdio::piped()).spawn().unwrap())
+        .collect();
+    for bytes in [1_114_113, 6_000_000] {
+        let large = call(&main, &["--raw", &format!("large {bytes}")]);
+        let refused = format!("refused: Error::TooLarge(Size {{ bytes: {bytes}, allowed: 1048576 }})");
+        assert!(large.stderr.contains(&refused), "{large:?}");
+    }
+    for beside in beside {
+        assert_eq!(beside.wait_with_output().unwrap().stdout, b"beside");
+    }
+    let status = main.json(&["status", "--json", "puppet"]);
+    assert!(status["failures"].is_null(), "{status}");
+}

@@ -218,8 +218,8 @@ impl Limits {
         self.fixed
     }
 
-    /// Bytes that the extension can pass to the host in one call: `message_size` and 64 KiB. It is ended if it passes
-    /// more.
+    /// Bytes that the extension can pass to the host in one call: `message_size` and 64 KiB. More is an error where the
+    /// call can have one.
     #[must_use]
     pub fn transfer(&self) -> u64 {
         self.message_size.saturating_add(64 * KIB)

@@ -1,11 +1,15 @@
 //! The types of `wit/iec.wit` as wasmtime lowers and lifts them.
 
+mod handed;
 mod one_piece;
 
 use bytes::Bytes;
 use wasmtime::component::{ComponentType, Lift, Lower};
 
-pub(super) use self::one_piece::OnePiece;
+pub(super) use self::{
+    handed::{Cut, First, Handed, Text},
+    one_piece::OnePiece,
+};
 
 #[derive(ComponentType, Lower, Debug)]
 #[component(variant)]
@@ -126,24 +130,33 @@ pub(super) enum Level {
     Error,
 }
 
+/// A field of a log line, a bit longer than it is shown, so that a cut shows.
 #[derive(ComponentType, Lift, Debug)]
 #[component(record)]
 pub(super) struct Field {
-    pub(super) name: String,
-    pub(super) value: String,
+    pub(super) name: Cut<{ weir_logs::MAX_FIELD_NAME + 4 }>,
+    pub(super) value: Cut<{ weir_logs::MAX_FIELD_VALUE + 4 }>,
 }
 
-#[derive(ComponentType, Lift, Lower, Debug)]
+/// An error that a guest answers with, as much of it as is passed on.
+#[derive(ComponentType, Lift, Debug)]
+#[component(record)]
+pub(super) struct GivenError {
+    pub(super) code: Cut<{ weir_bus::HandlerError::MAX_CODE }>,
+    pub(super) message: Cut<{ weir_bus::HandlerError::MAX_MESSAGE }>,
+}
+
+impl From<GivenError> for weir_bus::Error {
+    fn from(error: GivenError) -> Self {
+        weir_bus::HandlerError::new(error.code.0, error.message.0).into()
+    }
+}
+
+#[derive(ComponentType, Lower, Debug)]
 #[component(record)]
 pub(super) struct HandlerError {
     pub(super) code: String,
     pub(super) message: String,
-}
-
-impl From<HandlerError> for weir_bus::Error {
-    fn from(error: HandlerError) -> Self {
-        weir_bus::HandlerError::new(error.code, error.message).into()
-    }
 }
 
 #[derive(ComponentType, Lower, Debug)]

@@ -33,6 +33,7 @@ pub(super) use self::{
     handler_limit::HandlerLimit,
     held::Held,
     jobs::{Jobs, TakenQueues},
+    readiness::MAX_REASON,
 };
 use self::{clock::Clock, in_hand::InHand, readiness::Readiness};
 use super::{abi, memory::size, meter::Meter, signals::Signals};

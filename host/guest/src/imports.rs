@@ -2,6 +2,7 @@
 //!
 //! `weir:iec` is linked by hand, because only such functions reach the Store to charge and renew fuel.
 
+mod any_length;
 mod channel;
 mod config;
 pub(crate) mod counted;
@@ -11,6 +12,7 @@ mod log;
 mod narrowed;
 mod paths;
 mod peers;
+pub(crate) mod pollables;
 mod queues;
 mod requests;
 
@@ -22,9 +24,11 @@ use wasmtime::{
     component::{Linker, WasmList},
 };
 use wasmtime_wasi::p2::{FsResult, bindings::filesystem::types::ErrorCode};
+use weir_bus::Error;
 
 use super::{
-    abi, http,
+    abi::{self, Handed, Text},
+    http,
     instance_state::InstanceState,
     keyvalue, meter,
     sandbox::{Guest, Sandbox},
@@ -35,7 +39,10 @@ pub(super) type Async<'a, T> = Box<dyn Future<Output = wasmtime::Result<(T,)>> +
 type Fallible<T> = Result<T, abi::Error>;
 
 /// A payload, still in the guest's memory.
-type Payload = WasmList<u8>;
+type Payload = Handed<WasmList<u8>>;
+
+/// A name of anything.
+type Name = Text;
 
 /// The version of wasmtime's WASI interfaces.
 pub(super) const VERSION: &str = "0.2.12";
@@ -85,6 +92,8 @@ pub(super) fn add_command<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<
 
 fn add_wasi<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
+    any_length::add_to_linker(linker)?;
+    pollables::add_to_linker(linker)?;
     counted::add_to_linker(linker)?;
     paths::add_to_linker(linker)?;
     narrowed::add_to_linker(linker)?;
@@ -116,18 +125,27 @@ fn interface(name: &str) -> String {
 }
 
 /// Charges for a call with a payload and `more` bytes, and copies the payload in one piece. wasmtime would not, for a
-/// `Vec` or `Bytes`.
-fn take(store: &mut Store<'_>, payload: &Payload, more: usize) -> wasmtime::Result<Bytes> {
-    meter::charge(store, payload.len() + more)?;
-    Ok(Bytes::copy_from_slice(payload.as_le_slice(&*store)))
+/// `Vec` or `Bytes`. One over `message-size` is not copied.
+fn take(store: &mut Store<'_>, payload: &Payload, more: usize) -> wasmtime::Result<Result<Bytes, Error>> {
+    let allowed = store.data().peer.limits().message_size;
+    let bytes = match payload {
+        Handed::Whole(list) if list.len() as u64 <= allowed => {
+            meter::charge(store, list.len() + more)?;
+            return Ok(Ok(Bytes::copy_from_slice(list.as_le_slice(&*store))));
+        }
+        Handed::Whole(list) => list.len() as u64,
+        Handed::TooLarge(bytes) => *bytes,
+    };
+    meter::charge(store, more)?;
+    Ok(Err(Error::TooLarge { bytes, allowed }))
 }
 
-fn outcome<T>(result: Result<T, weir_bus::Error>) -> wasmtime::Result<(Fallible<T>,)> {
+fn outcome<T>(result: Result<T, Error>) -> wasmtime::Result<(Fallible<T>,)> {
     Ok((result.map_err(Into::into),))
 }
 
 /// The same, written into the guest's memory in one piece.
-fn in_one_piece<T>(result: Result<T, weir_bus::Error>) -> wasmtime::Result<(abi::OnePiece<Fallible<T>>,)> {
+fn in_one_piece<T>(result: Result<T, Error>) -> wasmtime::Result<(abi::OnePiece<Fallible<T>>,)> {
     Ok((abi::OnePiece(result.map_err(Into::into)),))
 }
 

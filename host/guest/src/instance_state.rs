@@ -24,6 +24,8 @@ pub struct InstanceState {
     /// The failure that the guest itself has announced.
     pub(super) fault: Option<String>,
     pub(super) sandbox: Sandbox,
+    /// Where its inbox is among its resources, once it has a pollable of it.
+    pub(super) inbox: Option<u32>,
     /// The operations it has opened, by number.
     targets: Vec<Target>,
 }
@@ -40,6 +42,7 @@ impl InstanceState {
             settings: settings.clone(),
             fault: None,
             sandbox,
+            inbox: None,
             targets: Vec::new(),
         }
     }

@@ -1,7 +1,9 @@
 //! A limit that ended a guest, as an error on its way out.
 
 use wasmtime::component::ResourceTableError;
-use weir_config::{LimitHit, LimitName, Limits};
+use weir_config::{LimitHit, LimitKey, LimitName, Limits};
+
+use super::http;
 
 /// A guest asked for more than it may have, where no error can be returned to it.
 #[derive(Debug, thiserror::Error)]
@@ -11,6 +13,11 @@ pub(super) struct OverLimit(pub(super) LimitHit);
 /// wasmtime's message when a guest passes more in one call than
 /// [`Store::set_hostcall_fuel`](wasmtime::Store::set_hostcall_fuel) allows. The error has no type.
 const TOO_MUCH_HANDED_OVER: &str = "fuel allocated for hostcalls has been exhausted";
+
+/// Whether a guest has handed over more than one call may carry.
+pub(super) fn is_too_much(error: &wasmtime::Error) -> bool {
+    error.root_cause().to_string().contains(TOO_MUCH_HANDED_OVER)
+}
 
 /// The limit that caused a guest's error.
 pub(super) fn hit(error: &wasmtime::Error, limits: &Limits) -> Option<LimitHit> {
@@ -22,7 +29,11 @@ pub(super) fn hit(error: &wasmtime::Error, limits: &Limits) -> Option<LimitHit> 
         Some(hit.clone())
     } else if error.chain().any(is_full) {
         Some(used_up(LimitName::RESOURCES, limits.fixed().resources))
-    } else if error.root_cause().to_string().contains(TOO_MUCH_HANDED_OVER) {
+    } else if error.chain().any(http::is_too_many_headers) {
+        // Headers may be made beyond the limit, for an error, but not without end.
+        let (used, allowed) = (http::headers(limits), limits.http_header_size);
+        Some(LimitHit::new(LimitKey::HTTP_HEADER_SIZE, used, allowed))
+    } else if is_too_much(error) {
         Some(used_up(LimitName::TRANSFER, limits.transfer()))
     } else {
         None

@@ -13,7 +13,7 @@ use weir_schedule::Activity;
 
 use super::{
     http::HttpAccess,
-    imports::counted::CountedFiles,
+    imports::{counted::CountedFiles, pollables::Timers},
     keyvalue::StoreAccess,
     memory::{MemoryLimiter, size},
     meter::{self, Meter, Metered},
@@ -65,6 +65,7 @@ pub struct Sandbox {
     /// Whether its calls may block the thread that polls it.
     pub(super) may_block: bool,
     pub(super) counted: CountedFiles,
+    pub(super) timers: Timers,
     /// The stores that it may open. `None` without any.
     #[cfg_attr(not(feature = "store"), expect(dead_code, reason = "empty without the feature"))]
     pub(super) stores: Option<Box<StoreAccess>>,
@@ -89,6 +90,7 @@ impl Sandbox {
             net,
             may_block: false,
             counted: machine.counted,
+            timers: Timers::default(),
             http: machine.http,
             stores: machine.stores,
             wasi: machine.wasi,

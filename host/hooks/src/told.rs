@@ -55,7 +55,7 @@ impl HookCounts {
                 all.extend(outcomes.iter().map(|(outcome, runs)| HookCount {
                     hooks: hooks.clone(),
                     hook: hook.clone(),
-                    outcome: *outcome,
+                    outcome,
                     runs: *runs,
                 }));
             }

@@ -21,11 +21,11 @@ const FOLLOWER_LINES: usize = 256;
 /// Bytes of a line's text; longer text is cut.
 pub const MAX_LINE: usize = 4096;
 /// Bytes of a field's name.
-const MAX_FIELD_NAME: usize = 64;
+pub const MAX_FIELD_NAME: usize = 64;
 /// Bytes of a field's value.
-const MAX_FIELD_VALUE: usize = 1024;
+pub const MAX_FIELD_VALUE: usize = 1024;
 /// Fields of a line.
-const MAX_FIELDS: usize = 32;
+pub const MAX_FIELDS: usize = 32;
 /// Bytes of a line's field names and values; further fields are left out.
 const MAX_FIELD_BYTES: usize = 4096;
 

@@ -73,10 +73,17 @@ pub struct HandlerError {
 }
 
 impl HandlerError {
+    /// Bytes of a code.
+    pub const MAX_CODE: usize = 64;
+
+    /// Bytes of a message.
+    pub const MAX_MESSAGE: usize = 4096;
+
     /// An error with its parts cut to their maximum lengths.
     #[must_use]
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { code: truncated(code.into(), 64), message: truncated(message.into(), 4096) }
+        let (code, message) = (code.into(), message.into());
+        Self { code: truncated(code, Self::MAX_CODE), message: truncated(message, Self::MAX_MESSAGE) }
     }
 }
 

@@ -9,6 +9,7 @@
 //! | `hold URL N` | how many of `N` answers come; their bodies are kept and not read |
 //! | `drop` | forgets them |
 //! | `many URL N` | the same as `hold`, for requests at the same time whose bodies are read |
+//! | `header URL N` | the same as `get`, for a request with a header of `N` bytes |
 //! | `with NAME VALUE URL` | the same as `get`, for a request with this header |
 
 use std::process::ExitCode;
@@ -71,6 +72,11 @@ mod wasm {
                 let (name, rest) = word(rest);
                 let (value, url) = word(rest);
                 whole(Request::get(url).header(name, value).body(Body::empty())).await
+            }
+            "header" => {
+                let (url, bytes) = word(rest);
+                let long = "x".repeat(usize::try_from(number(bytes).unwrap_or_default()).unwrap_or_default());
+                whole(Request::get(url).header("x-long", long).body(Body::empty())).await
             }
             _ => Err(format!("unknown command `{command}`")),
         };

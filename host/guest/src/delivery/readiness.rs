@@ -8,7 +8,7 @@ use weir_names::harmless;
 use crate::signals::{Notice, Signals};
 
 /// Bytes of a guest's reason.
-const MAX_REASON: usize = 1024;
+pub(crate) const MAX_REASON: usize = 1024;
 
 #[derive(Debug)]
 pub(crate) struct Readiness {

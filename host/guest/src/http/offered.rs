@@ -12,16 +12,20 @@ use http::{Request, Response};
 use http_body_util::BodyExt;
 use wasmtime::{
     StoreContextMut,
-    component::{Linker, Resource},
+    component::{ComponentType, Lift, Linker, LinkerInstance, Resource},
 };
 use wasmtime_wasi_http::{
-    Error, RequestOptions, WasiBody, WasiHttp, WasiHttpCtx, WasiHttpCtxView, WasiHttpHooks,
+    Error, FieldMap, FieldMapError, RequestOptions, WasiBody, WasiHttp, WasiHttpCtx, WasiHttpCtxView,
+    WasiHttpHooks,
     p2::{
+        HeaderResult,
         bindings::{
             LinkOptions,
             http::{
                 outgoing_handler::Host,
-                types::{self, ErrorCode, HostOutgoingRequest as _, Method},
+                types::{
+                    self, ErrorCode, HeaderError, HostFields as _, HostOutgoingRequest as _, Method, Scheme,
+                },
             },
         },
         body::HostIncomingBody,
@@ -33,12 +37,17 @@ use weir_http::{HttpClient, HttpError, HttpGuest, Timeouts};
 use weir_metrics::Usage;
 
 use super::{Http, body};
-use crate::{imports::VERSION, memory::size, sandbox::Guest};
+use crate::{
+    abi::{Handed, Text},
+    imports::VERSION,
+    memory::size,
+    sandbox::Guest,
+};
 
 /// Bytes of a request's body that its guest writes at once; as many wait for the connection.
 const CHUNK: usize = 16 << 10;
 
-/// Bytes of a request's method.
+/// Bytes of a request's method, and of its scheme.
 const METHOD: usize = 32;
 
 /// Bytes of a request's path where no limit is set.
@@ -100,7 +109,7 @@ impl Http {
         let mut context = WasiHttpCtx::new();
         // Headers of which no request comes are in Main's memory, too.
         // Beyond that the guest traps; before, a request with them fails.
-        context.set_field_size_limit(size(limits.http_header_size).saturating_mul(2));
+        context.set_field_size_limit(size(super::headers(limits)));
         HttpAccess { context, outgoing: Outgoing::new(client), path: size(limits.http_header_size) }
     }
 }
@@ -111,29 +120,40 @@ fn add_bounded<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     let mut types = linker.instance(&format!("wasi:http/types@{VERSION}"))?;
     types.func_wrap(
         "[method]outgoing-request.set-method",
-        |mut store: StoreContextMut<'_, G>, (request, method): (Resource<HostOutgoingRequest>, Method)| {
-            let is_long = matches!(&method, Method::Other(name) if name.len() > METHOD);
-            Ok((if is_long { Err(()) } else { view(store.data_mut()).set_method(request, method)? },))
+        |mut store: StoreContextMut<'_, G>,
+         (request, method): (Resource<HostOutgoingRequest>, GivenMethod)| {
+            let Ok(method) = method.try_into() else { return Ok((Err(()),)) };
+            Ok((view(store.data_mut()).set_method(request, method)?,))
+        },
+    )?;
+    types.func_wrap(
+        "[method]outgoing-request.set-scheme",
+        |mut store: StoreContextMut<'_, G>,
+         (request, scheme): (Resource<HostOutgoingRequest>, Option<GivenScheme>)| {
+            let Ok(scheme) = scheme.map(TryInto::try_into).transpose() else { return Ok((Err(()),)) };
+            Ok((view(store.data_mut()).set_scheme(request, scheme)?,))
         },
     )?;
     types.func_wrap(
         "[method]outgoing-request.set-authority",
         |mut store: StoreContextMut<'_, G>,
-         (request, text): (Resource<HostOutgoingRequest>, Option<String>)| {
-            let is_long = text.as_ref().is_some_and(|text| text.len() > AUTHORITY);
-            Ok((if is_long { Err(()) } else { view(store.data_mut()).set_authority(request, text)? },))
+         (request, text): (Resource<HostOutgoingRequest>, Option<Text<AUTHORITY>>)| {
+            let Ok(text) = text.map(|text| text.0).transpose() else { return Ok((Err(()),)) };
+            Ok((view(store.data_mut()).set_authority(request, text)?,))
         },
     )?;
     types.func_wrap(
         "[method]outgoing-request.set-path-with-query",
         |mut store: StoreContextMut<'_, G>,
-         (request, text): (Resource<HostOutgoingRequest>, Option<String>)| {
+         (request, text): (Resource<HostOutgoingRequest>, Option<Handed<String>>)| {
             let guest = store.data_mut();
             let allowed = guest.sandbox_mut().http.get_or_insert_default().path;
+            let Ok(text) = text.map(Handed::whole).transpose() else { return Ok((Err(()),)) };
             let is_long = text.as_ref().is_some_and(|text| text.len() > allowed);
             Ok((if is_long { Err(()) } else { view(guest).set_path_with_query(request, text)? },))
         },
     )?;
+    add_fields(&mut types)?;
     linker.allow_shadowing(false);
     Ok(())
 }
@@ -149,6 +169,139 @@ fn add_bodies<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     )?;
     linker.allow_shadowing(false);
     Ok(())
+}
+
+/// Headers of any length. What a call may not carry is in no headers, and is refused where it is to be added.
+fn add_fields<G: Guest>(types: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
+    types.func_wrap(
+        "[static]fields.from-list",
+        |mut store: StoreContextMut<'_, G>, (entries,): (Handed<Vec<(String, Vec<u8>)>>,)| {
+            let Handed::Whole(entries) = entries else { return Ok((Err(HeaderError::InvalidSyntax),)) };
+            done(view(store.data_mut()).from_list(entries))
+        },
+    )?;
+    types.func_wrap(
+        "[method]fields.get",
+        |mut store: StoreContextMut<'_, G>, (fields, name): (Resource<FieldMap>, Text)| {
+            let Ok(name) = name.0 else { return Ok((Vec::new(),)) };
+            Ok((view(store.data_mut()).get(fields, name)?,))
+        },
+    )?;
+    types.func_wrap(
+        "[method]fields.has",
+        |mut store: StoreContextMut<'_, G>, (fields, name): (Resource<FieldMap>, Text)| {
+            let Ok(name) = name.0 else { return Ok((false,)) };
+            Ok((view(store.data_mut()).has(fields, name)?,))
+        },
+    )?;
+    types.func_wrap(
+        "[method]fields.set",
+        |mut store: StoreContextMut<'_, G>,
+         (fields, name, values): (Resource<FieldMap>, Text, Handed<Vec<Vec<u8>>>)| {
+            let (Ok(name), Ok(values)) = (name.0, values.whole()) else {
+                return Ok((Err(HeaderError::InvalidSyntax),));
+            };
+            done(view(store.data_mut()).set(fields, name, values))
+        },
+    )?;
+    types.func_wrap(
+        "[method]fields.delete",
+        |mut store: StoreContextMut<'_, G>, (fields, name): (Resource<FieldMap>, Text)| {
+            let Ok(name) = name.0 else { return Ok((Err(HeaderError::InvalidSyntax),)) };
+            done(view(store.data_mut()).delete(fields, name))
+        },
+    )?;
+    types.func_wrap(
+        "[method]fields.append",
+        |mut store: StoreContextMut<'_, G>,
+         (fields, name, value): (Resource<FieldMap>, Text, Handed<Vec<u8>>)| {
+            let (Ok(name), Ok(value)) = (name.0, value.whole()) else {
+                return Ok((Err(HeaderError::InvalidSyntax),));
+            };
+            done(view(store.data_mut()).append(fields, name, value))
+        },
+    )
+}
+
+fn done<T>(result: HeaderResult<T>) -> wasmtime::Result<(Result<T, HeaderError>,)> {
+    match result {
+        Ok(value) => Ok((Ok(value),)),
+        Err(error) => Ok((Err(error.downcast()?),)),
+    }
+}
+
+/// Whether headers became more than a guest may make.
+pub(super) fn is_too_many_headers(cause: &(dyn std::error::Error + 'static)) -> bool {
+    matches!(cause.downcast_ref(), Some(FieldMapError::TotalSizeTooBig | FieldMapError::TooManyFields))
+}
+
+/// A method as a guest hands it over.
+#[derive(ComponentType, Lift)]
+#[component(variant)]
+enum GivenMethod {
+    #[component(name = "get")]
+    Get,
+    #[component(name = "head")]
+    Head,
+    #[component(name = "post")]
+    Post,
+    #[component(name = "put")]
+    Put,
+    #[component(name = "delete")]
+    Delete,
+    #[component(name = "connect")]
+    Connect,
+    #[component(name = "options")]
+    Options,
+    #[component(name = "trace")]
+    Trace,
+    #[component(name = "patch")]
+    Patch,
+    #[component(name = "other")]
+    Other(Text<METHOD>),
+}
+
+impl TryFrom<GivenMethod> for Method {
+    type Error = u64;
+
+    fn try_from(method: GivenMethod) -> Result<Self, u64> {
+        Ok(match method {
+            GivenMethod::Get => Self::Get,
+            GivenMethod::Head => Self::Head,
+            GivenMethod::Post => Self::Post,
+            GivenMethod::Put => Self::Put,
+            GivenMethod::Delete => Self::Delete,
+            GivenMethod::Connect => Self::Connect,
+            GivenMethod::Options => Self::Options,
+            GivenMethod::Trace => Self::Trace,
+            GivenMethod::Patch => Self::Patch,
+            GivenMethod::Other(name) => Self::Other(name.0?),
+        })
+    }
+}
+
+/// A scheme as a guest hands it over.
+#[derive(ComponentType, Lift)]
+#[component(variant)]
+enum GivenScheme {
+    #[component(name = "HTTP")]
+    Http,
+    #[component(name = "HTTPS")]
+    Https,
+    #[component(name = "other")]
+    Other(Text<METHOD>),
+}
+
+impl TryFrom<GivenScheme> for Scheme {
+    type Error = u64;
+
+    fn try_from(scheme: GivenScheme) -> Result<Self, u64> {
+        Ok(match scheme {
+            GivenScheme::Http => Self::Http,
+            GivenScheme::Https => Self::Https,
+            GivenScheme::Other(name) => Self::Other(name.0?),
+        })
+    }
 }
 
 /// Defines what `wasi:http` has for sending.

@@ -12,9 +12,11 @@ use wasmtime::component::{LinkerInstance, Resource};
 use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 use weir_bus::Error;
 
-use super::{Async, Fallible, Payload, Store, abi, in_one_piece, meter, outcome, take};
+use super::{
+    Async, Fallible, Name, Payload, Store, abi, in_one_piece, meter, outcome, pollables::push_uncounted, take,
+};
 use crate::{
-    abi::OnePiece,
+    abi::{Handed, OnePiece},
     delivery::{Held, TakenQueues},
     instance_state::InstanceState,
 };
@@ -22,7 +24,7 @@ use crate::{
 /// Messages that one receive may take.
 const MAX_BATCH: u32 = 1024;
 
-type GuestAnswer = Result<Payload, abi::HandlerError>;
+type GuestAnswer = Result<Payload, abi::GivenError>;
 type Received = Option<abi::Message>;
 
 pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Result<()> {
@@ -50,10 +52,24 @@ pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, InstanceState>) -> w
 
 fn serve(
     mut store: Store<'_>,
-    (contract, operations): (String, Vec<String>),
+    (contract, operations): (Name, Handed<Vec<Name>>),
 ) -> wasmtime::Result<(Fallible<u32>,)> {
-    meter::charge_texts(&mut store, operations.iter().chain([&contract]))?;
-    outcome(store.data().peer.serve(&contract, &operations))
+    let operations = match operations {
+        Handed::Whole(operations) => operations,
+        Handed::TooLarge(number) => {
+            meter::charge(&mut store, 0)?;
+            return outcome(Err(Error::Invalid(format!(
+                "{number} operations have longer names than one call carries"
+            ))));
+        }
+    };
+    let texts = operations.iter().chain([&contract]).filter_map(|name| name.0.as_ref().ok());
+    meter::charge_texts(&mut store, texts)?;
+    let names: Result<Vec<_>, _> = operations.into_iter().map(Name::within).collect();
+    outcome(match (contract.within(), names) {
+        (Ok(contract), Ok(operations)) => store.data().peer.serve(&contract, &operations),
+        (Err(error), _) | (_, Err(error)) => Err(error),
+    })
 }
 
 /// Waits until `take` finds something, keeps it and returns how many messages; false if the time passed first.
@@ -162,9 +178,12 @@ fn receive_batch(
 
 fn respond(store: &mut Store<'_>, id: u64, answer: GuestAnswer) -> wasmtime::Result<Result<(), Error>> {
     let answer = match answer {
-        Ok(payload) => Ok(take(store, &payload, 0)?),
+        Ok(payload) => match take(store, &payload, 0)? {
+            Ok(payload) => Ok(payload),
+            Err(error) => return Ok(Err(error)),
+        },
         Err(error) => {
-            meter::charge(store, error.code.len() + error.message.len())?;
+            meter::charge(store, error.code.0.len() + error.message.0.len())?;
             Err(error.into())
         }
     };
@@ -211,7 +230,14 @@ impl Pollable for InboxPollable {
 }
 
 fn subscribe_inbox(state: &mut InstanceState) -> wasmtime::Result<Resource<DynPollable>> {
-    let (queues, held) = (state.delivery.jobs.taken_queues().clone(), state.delivery.held().clone());
-    let inbox = state.sandbox.table.push(InboxPollable { queues, held })?;
-    subscribe(&mut state.sandbox.table, inbox)
+    let table = &mut state.sandbox.table;
+    let inbox = match state.inbox {
+        Some(inbox) => inbox,
+        None => {
+            let (queues, held) = (state.delivery.jobs.taken_queues().clone(), state.delivery.held().clone());
+            let inbox = InboxPollable { queues, held };
+            *state.inbox.insert(push_uncounted(table, inbox)?)
+        }
+    };
+    subscribe(table, Resource::<InboxPollable>::new_borrow(inbox))
 }

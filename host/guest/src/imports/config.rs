@@ -2,7 +2,7 @@
 
 use wasmtime::component::{ComponentType, LinkerInstance, Lower};
 
-use super::{InstanceState, Store};
+use super::{InstanceState, Name, Store};
 
 /// As the interface has it. Reading never fails.
 #[derive(ComponentType, Lower)]
@@ -16,10 +16,11 @@ enum Error {
 }
 
 pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Result<()> {
-    linker.func_wrap("get", |mut store: Store<'_>, (key,): (String,)| {
+    linker.func_wrap("get", |mut store: Store<'_>, (key,): (Name,)| {
         let state = store.data_mut();
         state.sandbox.meter.enter_wasi();
-        Ok((Ok::<_, Error>(state.settings.values().get(&key).cloned()),))
+        let value = key.0.ok().and_then(|key| state.settings.values().get(&key).cloned());
+        Ok((Ok::<_, Error>(value),))
     })?;
     linker.func_wrap("get-all", |mut store: Store<'_>, ()| {
         let state = store.data_mut();

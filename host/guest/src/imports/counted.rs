@@ -25,8 +25,9 @@ use wasmtime_wasi::{
     },
 };
 
-use super::{Async, VERSION, done, paths};
+use super::{Async, Name, Payload, VERSION, done, paths};
 use crate::{
+    abi::Handed,
     quota::{BLOCK, CountedStream, Found, Quota, blocks},
     sandbox::Guest,
 };
@@ -84,16 +85,25 @@ pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
     let mut files = linker.instance(&format!("wasi:filesystem/types@{VERSION}"))?;
     files.func_wrap_async(
         "[method]descriptor.open-at",
-        |mut store: StoreContextMut<'_, G>, (dir, follow, path, open, flags)| -> Async<'_, Outcome<_>> {
-            Box::new(async move { open_at(&mut store, dir, follow, path, open, flags).await })
+        |mut store: StoreContextMut<'_, G>,
+         (dir, follow, path, open, flags): (_, _, Name, _, _)|
+         -> Async<'_, Outcome<_>> {
+            Box::new(async move {
+                let Ok(path) = path.0 else { return Ok((Err(ErrorCode::NameTooLong),)) };
+                open_at(&mut store, dir, follow, path, open, flags).await
+            })
         },
     )?;
     files.func_wrap_async(
         "[method]descriptor.write",
         |mut store: StoreContextMut<'_, G>,
-         (file, bytes, at): (Resource<Descriptor>, Vec<u8>, Filesize)|
+         (file, bytes, at): (Resource<Descriptor>, Payload, Filesize)|
          -> Async<'_, Outcome<Filesize>> {
             Box::new(async move {
+                let bytes = match bytes {
+                    Handed::Whole(bytes) => bytes.as_le_slice(&store).to_vec(),
+                    Handed::TooLarge(_) => return Ok((Err(ErrorCode::MessageSize),)),
+                };
                 let Some((quota, counted)) = counted(&mut store, &file)? else {
                     return done(store.data_mut().filesystem().write(file, bytes, at).await);
                 };
@@ -140,9 +150,10 @@ fn names<G: Guest>(files: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
     files.func_wrap_async(
         "[method]descriptor.create-directory-at",
         |mut store: StoreContextMut<'_, G>,
-         (dir, path): (Resource<Descriptor>, String)|
+         (dir, path): (Resource<Descriptor>, Name)|
          -> Async<'_, Outcome<()>> {
             Box::new(async move {
+                let Ok(path) = path.0 else { return Ok((Err(ErrorCode::NameTooLong),)) };
                 let places = vec![place(&dir, &path)];
                 change(&mut store, places, Some(0), |mut files| {
                     async move { files.create_directory_at(dir, path).await }.boxed()
@@ -154,9 +165,12 @@ fn names<G: Guest>(files: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
     files.func_wrap_async(
         "[method]descriptor.symlink-at",
         |mut store: StoreContextMut<'_, G>,
-         (dir, target, path): (Resource<Descriptor>, String, String)|
+         (dir, target, path): (Resource<Descriptor>, Name, Name)|
          -> Async<'_, Outcome<()>> {
             Box::new(async move {
+                let (Ok(target), Ok(path)) = (target.0, path.0) else {
+                    return Ok((Err(ErrorCode::NameTooLong),));
+                };
                 if let Err(error) = paths::check_new(&mut store.data_mut().filesystem(), &dir, &path).await? {
                     return Ok((Err(error),));
                 }
@@ -174,12 +188,15 @@ fn names<G: Guest>(files: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
          (dir, follow, path, other, new): (
             Resource<Descriptor>,
             PathFlags,
-            String,
+            Name,
             Resource<Descriptor>,
-            String,
+            Name,
         )|
          -> Async<'_, Outcome<()>> {
             Box::new(async move {
+                let (Ok(path), Ok(new)) = (path.0, new.0) else {
+                    return Ok((Err(ErrorCode::NameTooLong),));
+                };
                 if counted(&mut store, &dir)?.is_some() || counted(&mut store, &other)?.is_some() {
                     // A file with two names could be counted under either.
                     return Ok((Err(ErrorCode::NotPermitted),));
@@ -197,9 +214,12 @@ fn names<G: Guest>(files: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
     files.func_wrap_async(
         "[method]descriptor.rename-at",
         |mut store: StoreContextMut<'_, G>,
-         (dir, path, other, new): (Resource<Descriptor>, String, Resource<Descriptor>, String)|
+         (dir, path, other, new): (Resource<Descriptor>, Name, Resource<Descriptor>, Name)|
          -> Async<'_, Outcome<()>> {
             Box::new(async move {
+                let (Ok(path), Ok(new)) = (path.0, new.0) else {
+                    return Ok((Err(ErrorCode::NameTooLong),));
+                };
                 let places = vec![place(&dir, &path), place(&other, &new)];
                 change(&mut store, places, None, |mut files| {
                     async move { files.rename_at(dir, path, other, new).await }.boxed()
@@ -211,9 +231,10 @@ fn names<G: Guest>(files: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
     files.func_wrap_async(
         "[method]descriptor.unlink-file-at",
         |mut store: StoreContextMut<'_, G>,
-         (dir, path): (Resource<Descriptor>, String)|
+         (dir, path): (Resource<Descriptor>, Name)|
          -> Async<'_, Outcome<()>> {
             Box::new(async move {
+                let Ok(path) = path.0 else { return Ok((Err(ErrorCode::NameTooLong),)) };
                 if let Err(error) =
                     paths::check_unlinked(&mut store.data_mut().filesystem(), &dir, &path).await?
                 {
@@ -229,9 +250,10 @@ fn names<G: Guest>(files: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
     files.func_wrap_async(
         "[method]descriptor.remove-directory-at",
         |mut store: StoreContextMut<'_, G>,
-         (dir, path): (Resource<Descriptor>, String)|
+         (dir, path): (Resource<Descriptor>, Name)|
          -> Async<'_, Outcome<()>> {
             Box::new(async move {
+                let Ok(path) = path.0 else { return Ok((Err(ErrorCode::NameTooLong),)) };
                 let path = paths::of_directory(path);
                 change(&mut store, vec![place(&dir, &path)], None, |mut files| {
                     async move { files.remove_directory_at(dir, path).await }.boxed()

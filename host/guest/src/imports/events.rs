@@ -2,14 +2,16 @@
 
 use wasmtime::component::LinkerInstance;
 
-use super::{Async, Fallible, Payload, Store, abi, meter, outcome, take};
+use super::{Async, Fallible, Name, Payload, Store, abi, meter, outcome, take};
 use crate::instance_state::InstanceState;
 
 pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Result<()> {
-    linker.func_wrap("subscribe", |mut store: Store<'_>, (pattern,): (String,)| {
-        meter::charge(&mut store, pattern.len())?;
+    linker.func_wrap("subscribe", |mut store: Store<'_>, (pattern,): (Name,)| {
+        meter::charge(&mut store, pattern.copied())?;
         let InstanceState { bus, peer, .. } = store.data();
-        outcome(bus.subscribe(peer, peer.inbox(), &pattern, None).map(|subscription| subscription.number()))
+        let subscribed =
+            pattern.within().and_then(|pattern| bus.subscribe(peer, peer.inbox(), &pattern, None));
+        outcome(subscribed.map(|subscription| subscription.number()))
     })?;
     linker.func_wrap("unsubscribe", |mut store: Store<'_>, (number,): (u32,)| {
         meter::charge(&mut store, 0)?;
@@ -26,14 +28,18 @@ pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, InstanceState>) -> w
 
 fn publish(
     mut store: Store<'_>,
-    to: Option<String>,
-    topic: String,
+    to: Option<Name>,
+    topic: Name,
     payload: Payload,
     options: abi::Options,
 ) -> Async<'_, Fallible<abi::Receipt>> {
     Box::new(async move {
-        let names = topic.len() + to.as_ref().map_or(0, String::len);
+        let names = topic.copied() + to.as_ref().map_or(0, Name::copied);
         let payload = take(&mut store, &payload, names)?;
+        let (to, topic, payload) = match (to.map(Name::within).transpose(), topic.within(), payload) {
+            (Ok(to), Ok(topic), Ok(payload)) => (to, topic, payload),
+            (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => return outcome(Err(error)),
+        };
         let state = store.data();
         let compared_at_most = if to.is_some() {
             u32::try_from(state.sandbox.fixed.subscriptions).unwrap_or(u32::MAX)

@@ -1,5 +1,5 @@
-//! Functions of WASI that are narrowed: names to look up, files that a command may open, random bytes at once, and
-//! pollables at once.
+//! Functions of WASI that are narrowed: names to look up, files that a command may open, and random
+//! bytes at once.
 
 use rustix::{
     fs::{AtFlags, FileType, statat},
@@ -11,19 +11,15 @@ use wasmtime::{
 };
 use wasmtime_wasi::{
     filesystem::{WasiFilesystemCtxView, WasiFilesystemView},
-    p2::{
-        DynPollable,
-        bindings::{
-            filesystem::types::{
-                self as fs, Descriptor, DescriptorFlags, DescriptorType, HostDescriptor, NewTimestamp,
-                OpenFlags, PathFlags,
-            },
-            io::poll,
-            random::{insecure, random},
-            sockets::{
-                ip_name_lookup::{Host, ResolveAddressStream},
-                network::{ErrorCode, Network},
-            },
+    p2::bindings::{
+        filesystem::types::{
+            self as fs, Descriptor, DescriptorFlags, DescriptorType, HostDescriptor, NewTimestamp, OpenFlags,
+            PathFlags,
+        },
+        random::{insecure, random},
+        sockets::{
+            ip_name_lookup::{Host, ResolveAddressStream},
+            network::{ErrorCode, Network},
         },
     },
     random::{WasiRandomCtx, WasiRandomView},
@@ -31,7 +27,7 @@ use wasmtime_wasi::{
 };
 use weir_config::{LimitHit, LimitName, NetGrant};
 
-use super::{Async, VERSION, counted, done, meter};
+use super::{Async, Name, VERSION, counted, done, meter};
 use crate::{limit::OverLimit, sandbox::Guest};
 
 /// Fuel for a random byte.
@@ -42,12 +38,11 @@ pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
     linker.allow_shadowing(true);
     linker.instance(&format!("wasi:sockets/ip-name-lookup@{VERSION}"))?.func_wrap(
         "resolve-addresses",
-        |mut store: StoreContextMut<'_, G>, (network, name): (Resource<Network>, String)| {
+        |mut store: StoreContextMut<'_, G>, (network, name): (Resource<Network>, Name)| {
             let state = store.data_mut();
-            Ok((if may_look_up(&state.sandbox().net, &name) {
-                resolve(state, network, name)?
-            } else {
-                Err(ErrorCode::AccessDenied)
+            Ok((match name.0 {
+                Ok(name) if may_look_up(&state.sandbox().net, &name) => resolve(state, network, name)?,
+                _ => Err(ErrorCode::AccessDenied),
             },))
         },
     )?;
@@ -61,23 +56,6 @@ pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
         .func_wrap("get-insecure-random-bytes", |store, (length,)| {
             random_bytes(store, length, insecure::Host::get_insecure_random_bytes)
         })?;
-    linker.instance(&format!("wasi:io/poll@{VERSION}"))?.func_wrap_async(
-        "poll",
-        |mut store: StoreContextMut<'_, G>,
-         (pollables,): (Vec<Resource<DynPollable>>,)|
-         -> Async<'_, Vec<u32>> {
-            Box::new(async move {
-                let (used, allowed) = (pollables.len() as u64, store.data().sandbox().fixed.resources);
-                if used > allowed {
-                    // The same pollable can be listed again and again.
-                    let hit = LimitHit::new(LimitName::RESOURCES, used, allowed);
-                    return Err(OverLimit(hit).into());
-                }
-                meter::charge_each(&mut store, pollables.len())?;
-                Ok((poll::Host::poll(&mut store.data_mut().sandbox_mut().table, pollables).await?,))
-            })
-        },
-    )?;
     linker.allow_shadowing(false);
     Ok(())
 }
@@ -93,12 +71,13 @@ pub(super) fn refuse_special_files<G: Guest>(linker: &mut Linker<G>) -> wasmtime
          (dir, follow, path, open, flags): (
             Resource<Descriptor>,
             PathFlags,
-            String,
+            Name,
             OpenFlags,
             DescriptorFlags,
         )|
          -> Async<'_, Result<Resource<Descriptor>, fs::ErrorCode>> {
             Box::new(async move {
+                let Ok(path) = path.0 else { return Ok((Err(fs::ErrorCode::NameTooLong),)) };
                 let may_block = store.data().sandbox().may_block;
                 let mut files = store.data_mut().filesystem();
                 if is_special(&mut files, &dir, follow, &path, may_block).await {
@@ -114,12 +93,13 @@ pub(super) fn refuse_special_files<G: Guest>(linker: &mut Linker<G>) -> wasmtime
          (dir, follow, path, access, change): (
             Resource<Descriptor>,
             PathFlags,
-            String,
+            Name,
             NewTimestamp,
             NewTimestamp,
         )|
          -> Async<'_, Result<(), fs::ErrorCode>> {
             Box::new(async move {
+                let Ok(path) = path.0 else { return Ok((Err(fs::ErrorCode::NameTooLong),)) };
                 let may_block = store.data().sandbox().may_block;
                 let mut files = store.data_mut().filesystem();
                 if is_special(&mut files, &dir, follow, &path, may_block).await {

@@ -16,7 +16,7 @@ use wasmtime_wasi::{
     },
 };
 
-use super::{Async, VERSION, done};
+use super::{Async, Name, VERSION, done};
 use crate::{quota::blocking, sandbox::Guest};
 
 /// Entries of a directory that are read at once.
@@ -41,9 +41,10 @@ pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
     files.func_wrap_async(
         "[method]descriptor.stat-at",
         |mut store: StoreContextMut<'_, G>,
-         (dir, follow, path): (Resource<Descriptor>, PathFlags, String)|
+         (dir, follow, path): (Resource<Descriptor>, PathFlags, Name)|
          -> Async<'_, Outcome<DescriptorStat>> {
             Box::new(async move {
+                let Ok(path) = path.0 else { return Ok((Err(ErrorCode::NameTooLong),)) };
                 done(store.data_mut().filesystem().stat_at(dir, followed(follow, &path), path).await)
             })
         },
@@ -51,9 +52,10 @@ pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
     files.func_wrap_async(
         "[method]descriptor.metadata-hash-at",
         |mut store: StoreContextMut<'_, G>,
-         (dir, follow, path): (Resource<Descriptor>, PathFlags, String)|
+         (dir, follow, path): (Resource<Descriptor>, PathFlags, Name)|
          -> Async<'_, Outcome<MetadataHashValue>> {
             Box::new(async move {
+                let Ok(path) = path.0 else { return Ok((Err(ErrorCode::NameTooLong),)) };
                 let (follow, is_for_show) = (followed(follow, &path), is_for_show(&path));
                 let hash = done(store.data_mut().filesystem().metadata_hash_at(dir, follow, path).await)?;
                 Ok(match hash {

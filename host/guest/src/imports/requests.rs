@@ -5,7 +5,7 @@ use wasmtime::component::LinkerInstance;
 use weir_bus::{Error, PendingCall};
 use weir_schedule::switch;
 
-use super::{Async, Fallible, Payload, Store, abi, in_one_piece, meter, outcome, take};
+use super::{Async, Fallible, Name, Payload, Store, abi, in_one_piece, meter, outcome, take};
 use crate::{abi::OnePiece, instance_state::InstanceState};
 
 pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Result<()> {
@@ -23,11 +23,17 @@ pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, InstanceState>) -> w
 
 fn open(
     mut store: Store<'_>,
-    (contract, operation, provider): (String, String, Option<String>),
+    (contract, operation, provider): (Name, Name, Option<Name>),
 ) -> wasmtime::Result<(Fallible<u32>,)> {
-    let names = contract.len() + operation.len() + provider.as_ref().map_or(0, String::len);
+    let names = contract.copied() + operation.copied() + provider.as_ref().map_or(0, Name::copied);
     meter::charge(&mut store, names)?;
-    outcome(store.data_mut().open(&contract, &operation, provider.as_deref()))
+    let names = (contract.within(), operation.within(), provider.map(Name::within).transpose());
+    outcome(match names {
+        (Ok(contract), Ok(operation), Ok(provider)) => {
+            store.data_mut().open(&contract, &operation, provider.as_deref())
+        }
+        (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => Err(error),
+    })
 }
 
 fn call(
@@ -57,7 +63,10 @@ fn send_call(
     payload: &Payload,
     options: &abi::Options,
 ) -> wasmtime::Result<Result<PendingCall, Error>> {
-    let payload = take(store, payload, 0)?;
+    let payload = match take(store, payload, 0)? {
+        Ok(payload) => payload,
+        Err(error) => return Ok(Err(error)),
+    };
     let (sent, others_ran) = switch(|| store.data_mut().call(target, payload, options));
     if let Some(until) = others_ran {
         store.data().sandbox.meter.go_on(until);
@@ -73,7 +82,7 @@ fn send(
 ) -> Async<'_, Fallible<u64>> {
     Box::new(async move {
         let payload = take(&mut store, &payload, 0)?;
-        match store.data_mut().send(target, payload, &options) {
+        match payload.and_then(|payload| store.data_mut().send(target, payload, &options)) {
             Ok((id, sending)) => {
                 sending.sent().await;
                 outcome(Ok(id))

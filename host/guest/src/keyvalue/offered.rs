@@ -11,11 +11,18 @@ use super::{
     VERSIONS,
     types::{CasError, Error, KeyResponse, KeyResponse2, OpenBucket, OpenCas, hash},
 };
-use crate::{imports::Async, meter, sandbox::Guest};
+use crate::{
+    abi::{Handed, Text},
+    imports::Async,
+    memory::size,
+    meter,
+    sandbox::Guest,
+};
 
 type Store<'a, G> = StoreContextMut<'a, G>;
 type Fallible<T> = Result<T, Error>;
-type Value = WasmList<u8>;
+type Key = Text;
+type Value = Handed<WasmList<u8>>;
 type Pair = Option<(String, Bytes)>;
 
 pub(crate) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
@@ -33,15 +40,19 @@ fn store<G: Guest>(linker: &mut LinkerInstance<'_, G>, is_second: bool) -> wasmt
         store.data_mut().sandbox_mut().table.delete(Resource::<OpenBucket>::new_own(rep))?;
         Ok(())
     })?;
-    linker.func_wrap("open", |mut store: Store<'_, G>, (name,): (String,)| {
-        meter::charge(&mut store, name.len())?;
-        Ok((open(&mut store, &name),))
+    linker.func_wrap("open", |mut store: Store<'_, G>, (name,): (Text,)| {
+        meter::charge(&mut store, name.copied())?;
+        Ok((name.0.map_or(Err(Error::NoSuchStore), |name| open(&mut store, &name)),))
     })?;
     linker.func_wrap_async(
         "[method]bucket.get",
-        |mut store: Store<'_, G>, (bucket, key): (Resource<OpenBucket>, String)| -> Async<'_, Fallible<_>> {
+        |mut store: Store<'_, G>, (bucket, key): (Resource<OpenBucket>, Key)| -> Async<'_, Fallible<_>> {
             Box::new(async move {
-                let bucket = enter(&mut store, &bucket, key.len())?;
+                let bucket = enter(&mut store, &bucket, key.copied())?;
+                let key = match within(key) {
+                    Ok(key) => key,
+                    Err(error) => return Ok((Err(error),)),
+                };
                 let value = bucket.get(key, allowed(&store)).await;
                 meter::charge_more(
                     &mut store,
@@ -54,31 +65,40 @@ fn store<G: Guest>(linker: &mut LinkerInstance<'_, G>, is_second: bool) -> wasmt
     linker.func_wrap_async(
         "[method]bucket.set",
         |mut store: Store<'_, G>,
-         (bucket, key, value): (Resource<OpenBucket>, String, Value)|
+         (bucket, key, value): (Resource<OpenBucket>, Key, Value)|
          -> Async<'_, Fallible<()>> {
             Box::new(async move {
-                let bucket = enter(&mut store, &bucket, key.len() + value.len())?;
-                let value = copied(&store, &value);
+                let bucket = enter(&mut store, &bucket, key.copied() + length(&value))?;
+                let (key, value) = match (within(key), copied(&store, &value)) {
+                    (Ok(key), Ok(value)) => (key, value),
+                    (Err(error), _) | (_, Err(error)) => return Ok((Err(error),)),
+                };
                 outcome(bucket.change(vec![(key, Some(value))]).await.map(drop))
             })
         },
     )?;
     linker.func_wrap_async(
         "[method]bucket.delete",
-        |mut store: Store<'_, G>, (bucket, key): (Resource<OpenBucket>, String)| -> Async<'_, Fallible<()>> {
+        |mut store: Store<'_, G>, (bucket, key): (Resource<OpenBucket>, Key)| -> Async<'_, Fallible<()>> {
             Box::new(async move {
-                let bucket = enter(&mut store, &bucket, key.len())?;
+                let bucket = enter(&mut store, &bucket, key.copied())?;
+                let key = match within(key) {
+                    Ok(key) => key,
+                    Err(error) => return Ok((Err(error),)),
+                };
                 outcome(bucket.change(vec![(key, None)]).await.map(drop))
             })
         },
     )?;
     linker.func_wrap_async(
         "[method]bucket.exists",
-        |mut store: Store<'_, G>,
-         (bucket, key): (Resource<OpenBucket>, String)|
-         -> Async<'_, Fallible<bool>> {
+        |mut store: Store<'_, G>, (bucket, key): (Resource<OpenBucket>, Key)| -> Async<'_, Fallible<bool>> {
             Box::new(async move {
-                let bucket = enter(&mut store, &bucket, key.len())?;
+                let bucket = enter(&mut store, &bucket, key.copied())?;
+                let key = match within(key) {
+                    Ok(key) => key,
+                    Err(error) => return Ok((Err(error),)),
+                };
                 outcome(bucket.exists(key).await)
             })
         },
@@ -87,9 +107,13 @@ fn store<G: Guest>(linker: &mut LinkerInstance<'_, G>, is_second: bool) -> wasmt
         linker.func_wrap_async(
             "[method]bucket.list-keys",
             |mut store: Store<'_, G>,
-             (bucket, cursor): (Resource<OpenBucket>, Option<String>)|
+             (bucket, cursor): (Resource<OpenBucket>, Option<Key>)|
              -> Async<'_, Fallible<KeyResponse2>> {
                 Box::new(async move {
+                    let cursor = match cursor.map(within).transpose() {
+                        Ok(cursor) => cursor,
+                        Err(error) => return Ok((Err(error),)),
+                    };
                     let page = list(&mut store, &bucket, cursor).await?;
                     Ok((page.map(|(keys, cursor)| KeyResponse2 { keys, cursor }),))
                 })
@@ -133,10 +157,14 @@ fn atomics<G: Guest>(linker: &mut LinkerInstance<'_, G>, is_second: bool) -> was
         return linker.func_wrap_async(
             "increment",
             |mut store: Store<'_, G>,
-             (bucket, key, delta): (Resource<OpenBucket>, String, u64)|
+             (bucket, key, delta): (Resource<OpenBucket>, Key, u64)|
              -> Async<'_, Fallible<u64>> {
                 Box::new(async move {
-                    let bucket = enter(&mut store, &bucket, key.len())?;
+                    let bucket = enter(&mut store, &bucket, key.copied())?;
+                    let key = match within(key) {
+                        Ok(key) => key,
+                        Err(error) => return Ok((Err(error),)),
+                    };
                     let sum = bucket.increment(key, delta.into(), 0..=u64::MAX.into()).await;
                     outcome(sum.and_then(|sum| u64::try_from(sum).map_err(|_| StoreError::OutOfRange)))
                 })
@@ -146,10 +174,14 @@ fn atomics<G: Guest>(linker: &mut LinkerInstance<'_, G>, is_second: bool) -> was
     linker.func_wrap_async(
         "increment",
         |mut store: Store<'_, G>,
-         (bucket, key, delta): (Resource<OpenBucket>, String, i64)|
+         (bucket, key, delta): (Resource<OpenBucket>, Key, i64)|
          -> Async<'_, Fallible<i64>> {
             Box::new(async move {
-                let bucket = enter(&mut store, &bucket, key.len())?;
+                let bucket = enter(&mut store, &bucket, key.copied())?;
+                let key = match within(key) {
+                    Ok(key) => key,
+                    Err(error) => return Ok((Err(error),)),
+                };
                 let sum = bucket.increment(key, delta.into(), i64::MIN.into()..=i64::MAX.into()).await;
                 outcome(sum.and_then(|sum| i64::try_from(sum).map_err(|_| StoreError::OutOfRange)))
             })
@@ -162,10 +194,14 @@ fn atomics<G: Guest>(linker: &mut LinkerInstance<'_, G>, is_second: bool) -> was
     linker.func_wrap_async(
         "[static]cas.new",
         |mut store: Store<'_, G>,
-         (bucket, key): (Resource<OpenBucket>, String)|
+         (bucket, key): (Resource<OpenBucket>, Key)|
          -> Async<'_, Fallible<Resource<OpenCas>>> {
             Box::new(async move {
-                let bucket = enter(&mut store, &bucket, key.len())?;
+                let bucket = enter(&mut store, &bucket, key.copied())?;
+                let key = match within(key) {
+                    Ok(key) => key,
+                    Err(error) => return Ok((Err(error),)),
+                };
                 let cas = OpenCas { bucket, key, seen: None };
                 Ok((begin(&mut store, cas).await,))
             })
@@ -191,10 +227,13 @@ fn atomics<G: Guest>(linker: &mut LinkerInstance<'_, G>, is_second: bool) -> was
          (cas, value): (Resource<OpenCas>, Value)|
          -> Async<'_, Result<(), CasError>> {
             Box::new(async move {
-                meter::charge(&mut store, value.len())?;
+                meter::charge(&mut store, length(&value))?;
                 let value = copied(&store, &value);
                 let cas = store.data_mut().sandbox_mut().table.delete(cas)?;
-                Ok((swap(&mut store, cas, value).await,))
+                Ok((match value {
+                    Ok(value) => swap(&mut store, cas, value).await,
+                    Err(error) => Err(CasError::StoreError(error)),
+                },))
             })
         },
     )
@@ -204,10 +243,13 @@ fn batch<G: Guest>(linker: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
     linker.func_wrap_async(
         "get-many",
         |mut store: Store<'_, G>,
-         (bucket, keys): (Resource<OpenBucket>, Vec<String>)|
+         (bucket, keys): (Resource<OpenBucket>, Handed<Vec<Key>>)|
          -> Async<'_, Fallible<Vec<Pair>>> {
             Box::new(async move {
-                let bucket = enter_many(&mut store, &bucket, keys.len(), keys.iter().map(String::len).sum())?;
+                let (bucket, keys) = match enter_keys(&mut store, &bucket, keys)? {
+                    Ok(entered) => entered,
+                    Err(error) => return Ok((Err(error),)),
+                };
                 let values = bucket.get_many(keys.clone(), allowed(&store)).await;
                 let values = values.map(|values| {
                     let pairs = keys.into_iter().zip(values);
@@ -222,13 +264,18 @@ fn batch<G: Guest>(linker: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
     linker.func_wrap_async(
         "set-many",
         |mut store: Store<'_, G>,
-         (bucket, pairs): (Resource<OpenBucket>, Vec<(String, Value)>)|
+         (bucket, pairs): (Resource<OpenBucket>, Handed<Vec<(Key, Value)>>)|
          -> Async<'_, Fallible<()>> {
             Box::new(async move {
-                let bytes = pairs.iter().map(|(key, value)| key.len() + value.len()).sum();
+                let Ok(pairs) = pairs.whole() else { return refused(&mut store) };
+                let bytes = pairs.iter().map(|(key, value)| key.copied() + length(value)).sum();
                 let bucket = enter_many(&mut store, &bucket, pairs.len(), bytes)?;
-                let changes: Vec<_> =
-                    pairs.into_iter().map(|(key, value)| (key, Some(copied(&store, &value)))).collect();
+                let pairs = pairs.into_iter();
+                let changes = pairs.map(|(key, value)| Ok((within(key)?, Some(copied(&store, &value)?))));
+                let changes: Vec<_> = match changes.collect::<Fallible<_>>() {
+                    Ok(changes) => changes,
+                    Err(error) => return Ok((Err(error),)),
+                };
                 outcome(bucket.change(changes).await.map(drop))
             })
         },
@@ -236,10 +283,13 @@ fn batch<G: Guest>(linker: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
     linker.func_wrap_async(
         "delete-many",
         |mut store: Store<'_, G>,
-         (bucket, keys): (Resource<OpenBucket>, Vec<String>)|
+         (bucket, keys): (Resource<OpenBucket>, Handed<Vec<Key>>)|
          -> Async<'_, Fallible<()>> {
             Box::new(async move {
-                let bucket = enter_many(&mut store, &bucket, keys.len(), keys.iter().map(String::len).sum())?;
+                let (bucket, keys) = match enter_keys(&mut store, &bucket, keys)? {
+                    Ok(entered) => entered,
+                    Err(error) => return Ok((Err(error),)),
+                };
                 let changes = keys.into_iter().map(|key| (key, None)).collect();
                 outcome(bucket.change(changes).await.map(drop))
             })
@@ -275,6 +325,25 @@ fn enter_many<G: Guest>(
     meter::charge_each(store, keys)?;
     meter::charge_more(store, bytes)?;
     Ok(store.data_mut().sandbox_mut().table.get(bucket)?.bucket.clone())
+}
+
+/// The same for a call with a list of keys.
+fn enter_keys<G: Guest>(
+    store: &mut Store<'_, G>,
+    bucket: &Resource<OpenBucket>,
+    keys: Handed<Vec<Key>>,
+) -> wasmtime::Result<Fallible<(Bucket, Vec<String>)>> {
+    let Ok(keys) = keys.whole() else { return refused(store).map(|(error,)| error) };
+    let bucket = enter_many(store, bucket, keys.len(), keys.iter().map(Key::copied).sum())?;
+    let keys: Fallible<Vec<_>> = keys.into_iter().map(within).collect();
+    Ok(keys.map(|keys| (bucket, keys)))
+}
+
+/// Charges for a call with more keys and values than it may carry.
+fn refused<G: Guest, T>(store: &mut Store<'_, G>) -> wasmtime::Result<(Fallible<T>,)> {
+    meter::charge(store, 0)?;
+    let allowed = allowed(store);
+    Ok((Err(Error::Other(format!("the keys and values of one call have more than {allowed} bytes"))),))
 }
 
 type ListedPage = Fallible<(Vec<String>, Option<String>)>;
@@ -322,9 +391,29 @@ fn push<G: Guest>(store: &mut Store<'_, G>, cas: OpenCas) -> Result<Resource<Ope
     opened.map_err(|_| Error::Other("too many handles are open: drop some".to_owned()))
 }
 
-/// A value, copied in one piece: wasmtime would not, for a `Vec` or `Bytes`.
-fn copied<G: Guest>(store: &Store<'_, G>, value: &Value) -> Bytes {
-    Bytes::copy_from_slice(value.as_le_slice(store))
+/// A value, copied in one piece: wasmtime would not, for a `Vec` or `Bytes`. One that is too large is not copied.
+fn copied<G: Guest>(store: &Store<'_, G>, value: &Value) -> Fallible<Bytes> {
+    match value {
+        Handed::Whole(value) => Ok(Bytes::copy_from_slice(value.as_le_slice(store))),
+        Handed::TooLarge(bytes) => {
+            let allowed = allowed(store);
+            Err(Error::Other(format!(
+                "the value has {bytes} bytes, and one call carries at most {allowed}, its key included"
+            )))
+        }
+    }
+}
+
+/// Bytes of a value that will be copied.
+fn length(value: &Value) -> usize {
+    match value {
+        Handed::Whole(value) => value.len(),
+        Handed::TooLarge(_) => 0,
+    }
+}
+
+fn within(key: Key) -> Fallible<String> {
+    key.0.map_err(|bytes| StoreError::Key(size(bytes)).into())
 }
 
 /// Bytes of one answer.

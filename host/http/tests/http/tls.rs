@@ -95,7 +95,10 @@ fn a_file_without_certificates_is_refused_at_the_start() {
     let refused = |path: PathBuf| {
         let mut config = HttpConfig::default();
         config.ca_file = Some(path);
-        HttpSender::new(&config).unwrap_err().to_string().replace(env!("CARGO_MANIFEST_DIR"), "DIR")
+        HttpSender::new(&config, Arc::new(|_| ()))
+            .unwrap_err()
+            .to_string()
+            .replace(env!("CARGO_MANIFEST_DIR"), "DIR")
     };
     let said = ["none.pem", "valid.key"].map(|name| refused(data(name))).join("\n");
     insta::assert_snapshot!(said, @r"

@@ -129,6 +129,29 @@ async fn used(main: &Main, key: &str) -> (u64, u64) {
 }
 
 #[tokio::test]
+async fn headers_are_an_error_however_long_one_is_and_a_named_limit_when_they_add_up() {
+    let server = Server::new().await;
+    let main = start(vec![fetcher(&[server.grant("/")])]).await;
+    let header = |bytes: usize| tell_of(&main, format!("header {} {bytes}", server.url("/")));
+    assert_eq!(header(1000).await.unwrap(), "200 hello");
+    assert!(header(40_000).await.unwrap_err().contains("HttpRequestHeaderSectionSize"));
+    // One more than a call carries.
+    let told = header((1 << 20) + (64 << 10) + 1).await.unwrap_err();
+    assert!(told.starts_with("wasi rejected header `x-long"), "{told}");
+    assert_eq!(main.control().status("fetcher").unwrap().failures, []);
+    assert_eq!(header(70_000).await, Err("Trapped".to_owned()));
+    reached(&main, "fetcher", ExtensionState::Failed).await;
+    let failures = main.control().status("fetcher").unwrap().failures;
+    let limit = failures[0].limit.as_ref().unwrap();
+    assert_eq!((limit.name.as_str(), limit.used, limit.allowed), ("http.header-size", 65536, 32768));
+    assert_eq!(failures[0].cause, "trapped: total size of fields exceeds limit");
+}
+
+async fn tell_of(main: &Main, command: String) -> Result<String, String> {
+    tell(main, "fetcher", &command).await
+}
+
+#[tokio::test]
 async fn an_extension_fetches_what_is_granted_and_is_told_of_all_else() {
     let server = Server::new().await;
     let main = start(vec![fetcher(&[server.grant("/in")])]).await;

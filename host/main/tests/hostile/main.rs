@@ -16,7 +16,7 @@
 //! | 9 `memory.fill` in a loop | `processor.rs`: `filling_the_whole_memory_…`, `every_bulk_operation_…`; `uninterrupted.rs`: `no_instruction_brings_fuel_back`, `bulk_operations_one_after_the_other_…` |
 //! | 10 many under their cap | `admission.rs`; `memory.rs`: `core_instances_are_counted` |
 //! | 11 lists outside memory | `messages.rs`: `lists_and_strings_…` |
-//! | 12 too large | `messages.rs`: `one_byte_over_the_message_limit_…`, `the_text_of_an_error_is_cut_off` |
+//! | 12 too large | `messages.rs`: `what_is_over_a_limit_…`, `an_answer_that_is_too_large_…`, `the_text_of_an_error_is_cut_off`; `surroundings.rs`: `a_path_or_write_…`; `extensions/http.rs`: `headers_…`; `../keyvalue/hostile.rs` |
 //! | 13 empty messages, 15 one that never receives | `floods.rs`: `a_flood_to_one_that_never_receives_…` |
 //! | 14 unknown, oneself, stopped | `messages.rs`: `to_nobody_to_oneself_…` |
 //! | 16 `receive` for ever | `messages.rs`: `one_that_waits_for_ever_…` |

@@ -64,28 +64,82 @@ async fn lists_and_strings_that_are_not_in_memory_are_a_trap() {
 
 /// Case 12.
 #[tokio::test]
-async fn one_byte_over_the_message_limit_is_an_error_and_far_over_it_a_trap() {
-    const TRANSFER: u64 = (1 << 20) + (64 << 10);
+async fn what_is_over_a_limit_is_an_error_however_far_it_is_over_it() {
     let stage = Stage::start(vec![sender(), sleeper()]).await;
     let too_large = "Error::TooLarge(Size { bytes: 1048577, allowed: 1048576 })";
     assert_eq!(stage.tell("call 1048577 sleeper@1").await, Err(too_large.to_owned()));
     assert_eq!(stage.tell("send 1048577 sleeper@1").await, Ok(format!("0, then {too_large}")));
     assert_eq!(stage.tell("publish 1 1048577 t").await, Err(too_large.to_owned()));
     assert_eq!(stage.tell("publish 1 1048576 t").await.unwrap(), "delivered 1, shed 0");
-    assert_eq!(stage.tell("publish 1 3000000 t").await, Err("Trapped".to_owned()));
-    let cause = "trapped: too much data is being copied between the host and the guest: fuel allocated for \
-                 hostcalls has been exhausted";
-    stage.failed("hostile", &Fault::new(cause).limit("transfer", TRANSFER, TRANSFER).asked()).await;
+    let payloads = ["answer", "answer-and-receive", "event", "event-to", "job"];
+    let names = [
+        "topic",
+        "receiver",
+        "pattern",
+        "called-contract",
+        "called-operation",
+        "provider",
+        "queue",
+        "contract",
+        "operation",
+    ];
+    // Beside the payload a call may carry 64 KiB.
+    for bytes in [(1 << 20) + 1, (1 << 20) + (64 << 10), (1 << 20) + (64 << 10) + 1, 5_000_000] {
+        for (kinds, allowed) in [(&payloads[..], 1 << 20), (&names[..], 16 << 10)] {
+            let refused = format!("Err(Error::TooLarge(Size {{ bytes: {bytes}, allowed: {allowed} }}))");
+            for kind in kinds {
+                assert_eq!(
+                    stage.tell(&format!("hand-over {kind} {bytes}")).await.unwrap(),
+                    refused,
+                    "{kind}"
+                );
+            }
+        }
+    }
+    for (kind, refused) in [
+        ("operations", "operations have longer names than one call carries"),
+        ("done", "jobs; up to 1024 are possible"),
+    ] {
+        let told = stage.tell(&format!("hand-over {kind} 200000")).await.unwrap();
+        assert_eq!(told, format!(r#"Err(Error::Invalid("200000 {refused}"))"#));
+    }
+    for kind in ["log", "reason"] {
+        assert_eq!(stage.tell(&format!("hand-over {kind} 2000000")).await.unwrap(), "done");
+    }
+    assert_eq!(stage.tell("hand-over fields 100000").await.unwrap(), "done");
+    let mut lines = stage.main.control().logs();
+    lines.retain(|line| line.source == Source::Log);
+    let [long, fields] = lines.as_slice() else { panic!("{lines:?}") };
+    assert_eq!(long.message, format!("{}…", "x".repeat(4096)));
+    let cut = |bytes| format!("{}…", "x".repeat(bytes));
+    assert_eq!(long.fields, [(cut(64), cut(1024))]);
+    assert_eq!((&*fields.message, fields.fields.len()), ("fields", 32));
+    // The same instance has done all of that.
+    assert_eq!((stage.status("hostile").restarts, stage.status("hostile").failures), (0, Vec::new()));
+}
+
+/// Case 12: a request beside is answered.
+#[tokio::test]
+async fn an_answer_that_is_too_large_leaves_the_other_requests_in_hand() {
+    let stage = Stage::start(vec![puppet_with("many", |m| set(m, "receive", "any-order"))]).await;
+    let large = tell(&stage.main, "many", "large 5000000");
+    let (large, beside) = tokio::join!(large, tell(&stage.main, "many", "echo beside"));
+    assert_eq!(large, Err("Error::TooLarge(Size { bytes: 5000000, allowed: 1048576 })".to_owned()));
+    assert_eq!(beside.unwrap(), "beside");
+    assert_eq!(stage.status("many").failures, Vec::new());
 }
 
 /// Case 12: errors are messages, too.
 #[tokio::test]
 async fn the_text_of_an_error_is_cut_off() {
     let stage = Stage::start(vec![hostile()]).await;
-    let error = stage.main.client().call("hostile@1", "run", "large-error 300000").await.unwrap_err();
-    let Error::Handler(error) = error else { panic!("{error:?}") };
-    assert_eq!((error.code.len(), error.message.len()), (64, 4096));
-    assert_eq!(stage.tell("large-error 1000000").await, Err("Trapped".to_owned()));
+    for bytes in [300_000, 2_000_000] {
+        let command = format!("large-error {bytes}");
+        let error = stage.main.client().call("hostile@1", "run", command).await.unwrap_err();
+        let Error::Handler(error) = error else { panic!("{error:?}") };
+        assert_eq!((error.code.len(), error.message.len()), (64, 4096));
+    }
+    assert_eq!(stage.status("hostile").failures, Vec::new());
 }
 
 /// Case 14.

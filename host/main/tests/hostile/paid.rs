@@ -64,7 +64,9 @@ async fn each_way_of_sending_costs_fuel_by_the_byte() {
         }
         for (bytes, cost) in SIZES.into_iter().zip(&costs) {
             let by_the_byte = cost - costs[0];
-            assert!(by_the_byte.abs_diff(bytes / BYTES_PER_FUEL) <= 10, "{way} of {bytes}: {costs:?}");
+            // Of a log line, a bit more than is shown is copied.
+            let copied = if way == "log" { bytes.min(4100) } else { bytes };
+            assert!(by_the_byte.abs_diff(copied / BYTES_PER_FUEL) <= 10, "{way} of {bytes}: {costs:?}");
         }
     }
     stage.stands().await;

@@ -199,3 +199,23 @@ async fn nothing_changes_in_a_directory_granted_read_only() {
     }
     assert_eq!(fs::read_to_string(place.path().join("rw/third")).unwrap(), "overwritten");
 }
+
+/// Case 12, for files.
+#[tokio::test]
+async fn a_path_or_write_of_any_length_is_an_error() {
+    let place = Place::new();
+    let mut guest = hostile_with(|h| h.grants.dirs = place.guest().grants.dirs.split_off(1));
+    guest.limits.message_size = 64 << 10;
+    let stage = Stage::start(vec![guest]).await;
+    for bytes in [(16 << 10) + 1, 3_000_000] {
+        let told = stage.tell(&format!("long-paths {bytes}")).await.unwrap();
+        assert_eq!(told, ["name-too-long"; 14].join(" "));
+    }
+    // One call carries `message-size` and 64 KiB.
+    assert_eq!(stage.tell("large-write 0:file 131072").await.unwrap(), "131072");
+    assert_eq!(stage.tell("large-write 0:file 131073").await, Err("message-size".to_owned()));
+    assert_eq!(stage.tell("large-write 0:file 3000000").await, Err("message-size".to_owned()));
+    // A stream permits less than that.
+    assert_eq!(stage.tell("permit 0:file").await.unwrap(), "65536");
+    assert_eq!(stage.status("hostile").failures, []);
+}

@@ -63,14 +63,24 @@ async fn lists_are_whole_while_their_keys_are_deleted_and_batches_are_bounded() 
 }
 
 #[tokio::test]
-async fn a_hundred_thousand_keys_at_once_end_the_program_and_not_main() {
+async fn keys_and_values_of_any_length_and_number_are_an_error_and_the_program_goes_on() {
     let dir = tempfile::tempdir().unwrap();
-    let mut guest = once("a", "keyvalue", "batch s 100000", &["s"]);
+    let tasks = "batch s 100000; set-large s v 1114113; set-large s v 5000000; long-key s k 5000000; \
+                 long-key s k 16385; long-name s n 5000000; set s a b";
+    let mut guest = once("a", "keyvalue", tasks, &["s"]);
+    guest.limits.fuel_to_start = 1_000_000_000;
     guest.limits.ready_timeout = PATIENCE;
     let main = start(dir.path(), vec![guest], &[("s", store())]).await;
-    let status = main.control().status("a").unwrap();
-    assert_eq!(status.state, ExtensionState::Failed, "{status:?}");
-    assert!(main.control().store("s").unwrap().usage().await.is_ok());
+    let said = [
+        "error: other: the keys and values of one call have more than 1114112 bytes",
+        "error: other: the value has 1114113 bytes, and one call carries at most 1114112, its key included",
+        "error: other: the value has 5000000 bytes, and one call carries at most 1114112, its key included",
+        "error: other: a key has 1 to 1024 bytes, and this one has 5000000",
+        "error: other: a key has 1 to 1024 bytes, and this one has 16385",
+        "error: no-such-store",
+        "done",
+    ];
+    assert_eq!(printed(&main, "a").await, said);
     main.shutdown().await.unwrap();
 }
 

@@ -40,6 +40,9 @@ fn obey(task: &str) -> Result<String, Error> {
         "get" => bucket.get(key)?.map_or("none".to_owned(), |value| text(&value)),
         "set" => done(&bucket.set(key, value.as_bytes())?),
         "set-large" => done(&bucket.set(key, &vec![7; usize::try_from(number()?).unwrap_or(usize::MAX)])?),
+        "long-key" => done(&bucket.set(&"k".repeat(usize::try_from(number()?).unwrap_or(usize::MAX)), b"v")?),
+        "long-name" => store::open(&"n".repeat(usize::try_from(number()?).unwrap_or(usize::MAX)))
+            .map(|_| "opened".to_owned())?,
         "delete" => done(&bucket.delete(key)?),
         "exists" => bucket.exists(key)?.to_string(),
         "increment" => atomics::increment(&bucket, key, number()?)?.to_string(),

@@ -1,12 +1,13 @@
 //! Files, by calls that `std` does not make. A path is `N:PATH`, below the Nth granted directory.
 
-use test_guests::words::{number, word};
+use test_guests::words::{count, number, text, word};
 use wasip2::{
     cli::environment::{get_arguments, get_environment},
     filesystem::{
         preopens::get_directories,
         types::{Descriptor, DescriptorFlags, ErrorCode, NewTimestamp, OpenFlags, PathFlags},
     },
+    io::streams::StreamError,
 };
 
 use crate::Outcome;
@@ -15,6 +16,10 @@ pub(crate) fn run(command: &str, rest: &str) -> Outcome {
     Some(match command {
         "surroundings" => Ok(surroundings()),
         "file" => file(rest),
+        "long-paths" => count(rest).map(long_paths),
+        "large-write" => large_write(rest),
+        "permit" => permit(rest),
+        "stream-error" => stream_error(rest),
         _ => return None,
     })
 }
@@ -67,6 +72,64 @@ fn file(rest: &str) -> Result<String, String> {
         _ => return Err(format!("unknown operation `{operation}`")),
     };
     done.map(|()| "done".to_owned()).map_err(name)
+}
+
+/// What comes of paths of so many bytes in the first directory.
+fn long_paths(bytes: usize) -> String {
+    let Some((dir, _)) = get_directories().into_iter().next() else { return "no directory".to_owned() };
+    let long = "x".repeat(bytes);
+    let found = [
+        dir.open_at(FOLLOW, &long, OpenFlags::empty(), DescriptorFlags::READ).map(drop),
+        dir.stat_at(FOLLOW, &long).map(drop),
+        dir.metadata_hash_at(FOLLOW, &long).map(drop),
+        dir.readlink_at(&long).map(drop),
+        dir.set_times_at(FOLLOW, &long, NewTimestamp::Now, NewTimestamp::Now),
+        dir.create_directory_at(&long),
+        dir.remove_directory_at(&long),
+        dir.unlink_file_at(&long),
+        dir.symlink_at(&long, "link"),
+        dir.symlink_at("target", &long),
+        dir.rename_at(&long, &dir, "new"),
+        dir.rename_at("old", &dir, &long),
+        dir.link_at(PathFlags::empty(), &long, &dir, "new"),
+        dir.link_at(PathFlags::empty(), "old", &dir, &long),
+    ];
+    found.map(|found| found.err().map_or("done".to_owned(), name)).join(" ")
+}
+
+/// `large-write PATH BYTES`: how many are written, or the name of the error.
+fn large_write(rest: &str) -> Result<String, String> {
+    let (file, bytes) = written(rest)?;
+    file.write(&vec![b'x'; count(bytes)?], 0).map(|written| written.to_string()).map_err(name)
+}
+
+/// `permit PATH`: how many bytes a stream of a file takes, and that it takes them.
+fn permit(rest: &str) -> Result<String, String> {
+    let stream = written(rest)?.0.write_via_stream(0).map_err(name)?;
+    let permit = stream.check_write().map_err(text)?;
+    stream.write(&vec![b'x'; usize::try_from(permit).unwrap_or_default()]).map_err(text)?;
+    stream.blocking_flush().map_err(text)?;
+    Ok(permit.to_string())
+}
+
+/// `stream-error PATH`: writes until there is no room. Returns what the error says of itself.
+fn stream_error(rest: &str) -> Result<String, String> {
+    let stream = written(rest)?.0.write_via_stream(0).map_err(name)?;
+    loop {
+        match stream.blocking_write_and_flush(&[b'x'; 4096]) {
+            Ok(()) => {}
+            Err(StreamError::LastOperationFailed(error)) => return Ok(error.to_debug_string()),
+            Err(StreamError::Closed) => return Err("closed".to_owned()),
+        }
+    }
+}
+
+fn written(rest: &str) -> Result<(Descriptor, &str), String> {
+    let granted: Vec<Descriptor> = get_directories().into_iter().map(|(descriptor, _)| descriptor).collect();
+    let (first, rest) = word(rest);
+    let (dir, path) = place(&granted, first)?;
+    let file = dir.open_at(FOLLOW, path, OpenFlags::CREATE, DescriptorFlags::WRITE).map_err(name)?;
+    Ok((file, rest))
 }
 
 const FOLLOW: PathFlags = PathFlags::SYMLINK_FOLLOW;

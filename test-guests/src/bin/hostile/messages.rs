@@ -8,7 +8,9 @@ use test_guests::{
 };
 use weir_sdk::raw::{
     channel::{self, Message},
-    events, requests,
+    events, lifecycle,
+    log::{self, Field, Level},
+    queues, requests,
 };
 
 use crate::Outcome;
@@ -23,6 +25,7 @@ pub(crate) fn run(command: &str, rest: &str, request: u64) -> Outcome {
         "answer-twice" => Ok(answer_twice(request)),
         "answer" => number(rest).and_then(|id| channel::respond(id, Ok(b"")).map(text).map_err(text)),
         "answer-late" => answer_late(request),
+        "hand-over" => hand_over(rest, request),
         "large-error" => count(rest).map(|bytes| large_error(request, bytes)),
         "publish-and-receive" => publish_and_receive(rest, || {}),
         "work-and-receive" => {
@@ -85,6 +88,47 @@ fn answer_late(request: u64) -> Result<String, String> {
     requests::call(gate, b"", PATIENT).map_err(text)?;
     println!("{:?}", channel::respond(request, Ok(b"late")));
     Ok(String::new())
+}
+
+/// `hand-over WHAT BYTES`: a payload or a name of so many bytes. Returns what comes of it.
+fn hand_over(rest: &str, request: u64) -> Result<String, String> {
+    let (what, bytes) = word(rest);
+    let long = "x".repeat(count(bytes)?);
+    let payload = long.as_bytes();
+    Ok(match what {
+        "answer" => text(channel::respond(request, Ok(payload))),
+        "answer-and-receive" => text(channel::respond_and_receive(request, Ok(payload)).map(drop)),
+        "event" => text(events::publish("t", payload, PATIENT)),
+        "event-to" => text(events::publish_to("sleeper", "t", payload, PATIENT)),
+        "job" => text(queues::put(0, payload, PATIENT)),
+        "topic" => text(events::publish(&long, b"", PATIENT)),
+        "receiver" => text(events::publish_to(&long, "t", b"", PATIENT)),
+        "pattern" => text(events::subscribe(&long)),
+        "called-contract" => text(requests::open(&long, "run", None)),
+        "called-operation" => text(requests::open("sleeper@1", &long, None)),
+        "provider" => text(requests::open("sleeper@1", "run", Some(&long))),
+        "queue" => text(queues::open(&long)),
+        "contract" => text(channel::serve(&long, &["run".to_owned()])),
+        "operation" => text(channel::serve("hostile@1", &[long])),
+        "operations" => text(channel::serve("hostile@1", &vec![String::new(); long.len()])),
+        "done" => text(queues::done_all(&vec![0; long.len()])),
+        "log" => {
+            let field = Field { name: long.clone(), value: long.clone() };
+            log::write(Level::Info, &long, &[field]);
+            "done".to_owned()
+        }
+        "fields" => {
+            let field = Field { name: "n".to_owned(), value: String::new() };
+            log::write(Level::Info, "fields", &vec![field; long.len()]);
+            "done".to_owned()
+        }
+        "reason" => {
+            lifecycle::interrupted(&long);
+            lifecycle::ready();
+            "done".to_owned()
+        }
+        _ => return Err(format!("unknown `{what}`")),
+    })
 }
 
 fn large_error(request: u64, bytes: usize) -> String {

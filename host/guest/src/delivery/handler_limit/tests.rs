@@ -37,7 +37,7 @@ impl Stage {
     async fn wait(&mut self) -> Duration {
         let Self { limit, warnings, start, .. } = self;
         let warn = |at: &Handling| warnings.borrow_mut().push((at.operation.clone(), start.elapsed()));
-        poll_fn(|context| limit.poll(context, &warn)).await
+        poll_fn(|context| limit.poll(context, warn)).await
     }
 
     async fn wait_for(&mut self, time: Duration) -> Option<Duration> {

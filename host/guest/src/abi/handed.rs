@@ -1,0 +1,240 @@
+//! Lists and texts that a guest hands over, however long they are.
+//!
+//! wasmtime ends a guest that hands over more in one call than
+//! [`Store::set_hostcall_fuel`](wasmtime::Store::set_hostcall_fuel) allows. With these types that is a value, which an
+//! import answers with an error. They look at a length before anything is copied.
+//!
+//! A list of lists or texts is counted as the host would hold it. What does not fit is dropped before more is read.
+
+#[cfg(test)]
+mod tests;
+
+use wasmtime::{
+    Result, ValRaw, bail,
+    component::{
+        __internal::{
+            CanonicalAbiInfo, InstanceType, InterfaceType, LiftContext,
+            wasmtime_environ::component::StringEncoding,
+        },
+        ComponentType, Lift,
+    },
+    format_err,
+};
+
+use crate::limit;
+
+/// Bytes of a name: of a contract, topic, path, key and the like. Each interface allows less.
+pub(crate) const NAME: usize = 16 << 10;
+
+/// In the length of a text: it is UTF-16, where the guest has both.
+const IS_WIDE: u32 = 1 << 31;
+
+/// A list or a text, which lies in the guest's memory as its address and its length.
+pub(crate) trait Listed: Lift + ComponentType<Lower = [ValRaw; 2]> {}
+
+impl<T: Lift + ComponentType<Lower = [ValRaw; 2]>> Listed for T {}
+
+/// What a guest hands over, or its length where that is more than one call may carry.
+#[derive(Debug)]
+pub(crate) enum Handed<T> {
+    Whole(T),
+    TooLarge(u64),
+}
+
+/// A text of at most `MAX` bytes, or the bytes of a longer one.
+#[derive(Debug)]
+pub(crate) struct Text<const MAX: usize = NAME>(pub(crate) Result<String, u64>);
+
+/// The beginning of a text, at most `MAX` bytes.
+#[derive(Debug)]
+pub(crate) struct Cut<const MAX: usize>(pub(crate) String);
+
+/// The beginning of a list, at most `MAX` elements.
+#[derive(Debug)]
+pub(crate) struct First<T, const MAX: usize>(pub(crate) Vec<T>);
+
+impl<T> Handed<T> {
+    fn of(lifted: Result<T>, place: Place) -> Result<Self> {
+        match lifted {
+            Ok(whole) => Ok(Self::Whole(whole)),
+            Err(error) if limit::is_too_much(&error) => Ok(Self::TooLarge(place.length.into())),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What it is, or else its length.
+    pub(crate) fn whole(self) -> Result<T, u64> {
+        match self {
+            Self::Whole(whole) => Ok(whole),
+            Self::TooLarge(length) => Err(length),
+        }
+    }
+}
+
+impl<const MAX: usize> Text<MAX> {
+    /// The text, or the bus's error for a longer one.
+    pub(crate) fn within(self) -> Result<String, weir_bus::Error> {
+        self.0.map_err(|bytes| weir_bus::Error::TooLarge { bytes, allowed: MAX as u64 })
+    }
+
+    /// Bytes that were copied.
+    pub(crate) fn copied(&self) -> usize {
+        self.0.as_ref().map_or(0, String::len)
+    }
+
+    fn lift(cx: &mut LiftContext<'_>, ty: InterfaceType, place: Place) -> Result<Self> {
+        let bytes = place.text(cx)?.bytes.len();
+        if bytes > MAX {
+            return Ok(Self(Err(bytes as u64)));
+        }
+        String::linear_lift_from_flat(cx, ty, &place.flat()).map(|text| Self(Ok(text)))
+    }
+}
+
+impl<const MAX: usize> Cut<MAX> {
+    fn lift(cx: &mut LiftContext<'_>, ty: InterfaceType, place: Place) -> Result<Self> {
+        let TextBytes { bytes, unit, mark } = place.text(cx)?;
+        let kept = if bytes.len() <= MAX { bytes.len() } else { boundary(bytes, MAX, unit) };
+        let kept = Place { length: u32::try_from(kept / unit)? | mark, ..place };
+        String::linear_lift_from_flat(cx, ty, &kept.flat()).map(Self)
+    }
+}
+
+impl<T: Lift, const MAX: usize> First<T, MAX> {
+    fn lift(cx: &mut LiftContext<'_>, ty: InterfaceType, place: Place) -> Result<Self> {
+        place
+            .bytes(cx, T::SIZE32)
+            .ok_or_else(|| format_err!("list pointer/length out of bounds of memory"))?;
+        let kept = Place { length: place.length.min(u32::try_from(MAX)?), ..place };
+        Vec::linear_lift_from_flat(cx, ty, &kept.flat()).map(Self)
+    }
+}
+
+/// Where a list or a text lies in the guest's memory.
+#[derive(Clone, Copy)]
+struct Place {
+    pointer: u32,
+    length: u32,
+}
+
+struct TextBytes<'m> {
+    bytes: &'m [u8],
+    /// Bytes that each unit of the length stands for.
+    unit: usize,
+    /// What the length has beside the number.
+    mark: u32,
+}
+
+impl Place {
+    fn of_flat([pointer, length]: &[ValRaw; 2]) -> Self {
+        Self { pointer: pointer.get_u32(), length: length.get_u32() }
+    }
+
+    fn of_memory(bytes: &[u8]) -> Result<Self> {
+        let (&[pointer, length], []) = bytes.as_chunks() else {
+            bail!("an address and a length of {bytes:?}")
+        };
+        Ok(Self { pointer: u32::from_le_bytes(pointer), length: u32::from_le_bytes(length) })
+    }
+
+    fn flat(self) -> [ValRaw; 2] {
+        [ValRaw::u32(self.pointer), ValRaw::u32(self.length)]
+    }
+
+    /// The bytes of so many elements of this size. None where they are not in the guest's memory.
+    fn bytes<'m>(self, cx: &LiftContext<'m>, size: usize) -> Option<&'m [u8]> {
+        let (pointer, length) = (usize::try_from(self.pointer).ok()?, usize::try_from(self.length).ok()?);
+        cx.memory().get(pointer..pointer.checked_add(length.checked_mul(size)?)?)
+    }
+
+    fn text<'m>(self, cx: &LiftContext<'m>) -> Result<TextBytes<'m>> {
+        let (unit, mark) = match cx.options().string_encoding {
+            StringEncoding::Utf8 => (1, 0),
+            StringEncoding::Utf16 => (2, 0),
+            StringEncoding::CompactUtf16 if self.length & IS_WIDE == 0 => (1, 0),
+            StringEncoding::CompactUtf16 => (2, IS_WIDE),
+        };
+        let bytes = Self { length: self.length ^ mark, ..self }.bytes(cx, unit);
+        let bytes = bytes.ok_or_else(|| format_err!("string pointer/length out of bounds of memory"))?;
+        Ok(TextBytes { bytes, unit, mark })
+    }
+}
+
+/// The last place of at most `max` bytes between two characters, if the text is one.
+fn boundary(bytes: &[u8], max: usize, unit: usize) -> usize {
+    let is_inside = |at: usize| match unit {
+        1 => bytes.get(at).is_some_and(|byte| byte & 0xc0 == 0x80),
+        _ => bytes.get(at + 1).is_some_and(|byte| byte & 0xfc == 0xdc),
+    };
+    let max = max - max % unit;
+    (max.saturating_sub(3)..=max).rev().step_by(unit).find(|at| !is_inside(*at)).unwrap_or(max)
+}
+
+#[expect(unsafe_code, reason = "it says of itself what `T` says")]
+// SAFETY: it is checked, laid out and flattened as `T`, whose implementation is wasmtime's.
+unsafe impl<T: Listed> ComponentType for Handed<T> {
+    type Lower = T::Lower;
+
+    const ABI: CanonicalAbiInfo = T::ABI;
+
+    fn typecheck(ty: &InterfaceType, types: &InstanceType<'_>) -> Result<()> {
+        T::typecheck(ty, types)
+    }
+}
+
+#[expect(unsafe_code, reason = "it is read as `T` is")]
+// SAFETY: `T`'s implementation, which is wasmtime's, reads it. The length beside it is only a number.
+unsafe impl<T: Listed> Lift for Handed<T> {
+    fn linear_lift_from_flat(
+        cx: &mut LiftContext<'_>,
+        ty: InterfaceType,
+        from: &[ValRaw; 2],
+    ) -> Result<Self> {
+        Self::of(T::linear_lift_from_flat(cx, ty, from), Place::of_flat(from))
+    }
+
+    fn linear_lift_from_memory(cx: &mut LiftContext<'_>, ty: InterfaceType, from: &[u8]) -> Result<Self> {
+        Self::of(T::linear_lift_from_memory(cx, ty, from), Place::of_memory(from)?)
+    }
+}
+
+/// Implements what wasmtime asks of a type that is laid out as another, and read by its `lift`.
+macro_rules! lifted_as {
+    ($as:ty, [$($generics:tt)*], $type:ty) => {
+        #[expect(unsafe_code, reason = "it says of itself what a text or list of wasmtime's says")]
+        // SAFETY: it is checked, laid out and flattened as that.
+        unsafe impl<$($generics)*> ComponentType for $type {
+            type Lower = [ValRaw; 2];
+
+            const ABI: CanonicalAbiInfo = <$as as ComponentType>::ABI;
+
+            fn typecheck(ty: &InterfaceType, types: &InstanceType<'_>) -> Result<()> {
+                <$as as ComponentType>::typecheck(ty, types)
+            }
+        }
+
+        #[expect(unsafe_code, reason = "wasmtime reads less of it")]
+        // SAFETY: wasmtime's implementation for a text or list reads it, at the same address with no larger length.
+        unsafe impl<$($generics)*> Lift for $type {
+            fn linear_lift_from_flat(
+                cx: &mut LiftContext<'_>,
+                ty: InterfaceType,
+                from: &[ValRaw; 2],
+            ) -> Result<Self> {
+                Self::lift(cx, ty, Place::of_flat(from))
+            }
+
+            fn linear_lift_from_memory(
+                cx: &mut LiftContext<'_>,
+                ty: InterfaceType,
+                from: &[u8],
+            ) -> Result<Self> {
+                Self::lift(cx, ty, Place::of_memory(from)?)
+            }
+        }
+    };
+}
+
+lifted_as!(str, [const MAX: usize], Text<MAX>);
+lifted_as!(str, [const MAX: usize], Cut<MAX>);
+lifted_as!([T], [T: Lift, const MAX: usize], First<T, MAX>);
