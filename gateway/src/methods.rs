@@ -208,9 +208,10 @@ impl Methods {
     }
 
     fn call(&mut self, request: &Request<'_>, contract: &str, operation: &str) -> Result<Begun, RpcError> {
-        let payload = rpc::payload(request.params)?;
+        // Before its parameters are looked at: what is wrong with them would tell that the method is there.
         let found = self.operations.find(&self.session, contract, operation, request.provider.as_deref());
         let operation = found.map_err(|error| self.of_call(error, &request.method))?;
+        let payload = rpc::payload(request.params)?;
         let denied = self.no_method(&request.method);
         let mut options = CallOptions::default();
         (options.timeout, options.trace) = (request.timeout, request.trace);
@@ -254,11 +255,13 @@ impl Methods {
     }
 
     fn listen(&mut self, request: &Request<'_>, topic: &str) -> Result<Reply, RpcError> {
+        self.session.may_subscribe(topic).map_err(|error| self.of_call(error, &request.method))?;
         let Listen { listen } = rpc::params(request.params)?;
         let (hub, outbox) = self.events()?;
         let form = Form::Alias((&*request.method).into());
         if listen {
-            hub.join(&self.session, outbox, topic, form)?;
+            let joined = hub.join(&self.session, outbox, topic, form);
+            joined.map_err(|error| self.of_call(error, &request.method))?;
         } else {
             hub.leave(outbox, topic, &form);
         }

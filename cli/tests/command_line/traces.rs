@@ -172,3 +172,25 @@ fn an_artifact_has_lines_if_it_was_compiled_with_them() {
     let (main, status) = failure(dir, "it.cwasm", &keys);
     assert!(symbolise(&main, &status, &[]).good().contains("panicking.rs:10:9 in inner"));
 }
+
+#[test]
+fn an_error_that_a_guest_reads_tells_nothing_of_main() {
+    let dir = with_own_component(
+        r#"
+        [[extension]]
+        id = "hostile"
+        path = "hostile.wasm"
+        fulfills = ["hostile@1"]
+        config.contract = "hostile@1"
+        grants.dirs = [{ host = "disk", guest = "/data", mode = "rw", max-bytes = "64 KiB" }]
+        "#,
+    );
+    fs::copy(test_guests::path("hostile"), dir.path().join("hostile.wasm")).unwrap();
+    fs::create_dir(dir.path().join("disk")).unwrap();
+    let mut command = weir(dir.path());
+    command.args(["run", "weir.toml"]).env("RUST_BACKTRACE", "1");
+    let mut main = Running::spawn(dir, command);
+    main.until("extensions are ready");
+    let said = main.weir(&["call", "hostile@1", "run", "--raw", "stream-error 0:file"]).good();
+    assert_eq!(said, "No space left on device (os error 28)");
+}

@@ -83,6 +83,9 @@ impl std::fmt::Debug for Runtime {
 impl Runtime {
     /// Fails if this machine cannot run WebAssembly.
     pub fn new(class: AddressClass) -> wasmtime::Result<Self> {
+        // A guest may read the text of an error. With `RUST_BACKTRACE` it would have Main's own functions and paths, and
+        // each error would take the worker thread the time to look them up.
+        wasmtime::error::disable_backtrace();
         let runtime = Self { by_kind: Arc::default(), class, pooled: None };
         runtime.engines(EngineKind::default())?;
         Ok(runtime)
