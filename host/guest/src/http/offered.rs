@@ -171,11 +171,14 @@ fn add_bodies<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     Ok(())
 }
 
+/// A name and its value, as a guest hands them over.
+type Header = (String, Vec<u8>);
+
 /// Headers of any length. What a call may not carry is in no headers, and is refused where it is to be added.
 fn add_fields<G: Guest>(types: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
     types.func_wrap(
         "[static]fields.from-list",
-        |mut store: StoreContextMut<'_, G>, (entries,): (Handed<Vec<(String, Vec<u8>)>>,)| {
+        |mut store: StoreContextMut<'_, G>, (entries,): (Handed<Vec<Header>>,)| {
             let Handed::Whole(entries) = entries else { return Ok((Err(HeaderError::InvalidSyntax),)) };
             done(view(store.data_mut()).from_list(entries))
         },
