@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Where a group finds the server's version, from the root of the workspace.
-pub(crate) const SERVER: &str = "target/tools/bin/nats-server";
+const SERVER: &str = "target/tools/bin/nats-server";
 
 /// Names a server to use instead.
 const SERVER_VARIABLE: &str = "WEIR_NATS_SERVER";

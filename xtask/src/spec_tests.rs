@@ -6,10 +6,6 @@ use anyhow::{Result, ensure};
 
 use crate::run::{cargo, output, run};
 
-/// The file of Weir that the scripts test, from the root of the workspace. `spec-tests/tests/scripts/main.rs`
-/// names it, too.
-pub(crate) const CONFIGURATION: &str = "host/guest/src/engine/config.rs";
-
 /// Checks the crate like the workspace, and runs the scripts.
 pub(crate) fn check() -> Result<()> {
     run(in_crate(&["fmt"])?.arg("--check"))?;

@@ -5,7 +5,7 @@ use std::{env, time::Instant};
 use anyhow::{Context, Result, ensure};
 
 use crate::{
-    bench, conformance, demo, deny, first_extension, foreign_guests, full, guests, hooks, instructions,
+    bench, conformance, demo, deny, first_extension, foreign_guests, guests, hooks, instructions,
     run::{cargo, run, target_dir},
     setup::{self, C_FOR_WASM, Need, VALGRIND},
 };
@@ -33,9 +33,8 @@ struct Step {
     run: fn() -> Result<()>,
 }
 
-const STEPS: [Step; 17] = [
+const STEPS: [Step; 16] = [
     step("format", || cargo_run(&["fmt", "--all", "--check"])),
-    step("full", full::check),
     step("plugins", || guests::plugins().map(drop)),
     step("lint", || cargo_run(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])),
     step("lint-guests", lint_guests),

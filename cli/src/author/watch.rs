@@ -217,9 +217,7 @@ impl Watch {
         match inotify::add_watch(&self.inotify, dir, of) {
             Ok(_) => Ok(true),
             // It has gone again.
-            Err(Errno::NOENT | Errno::NOTDIR) if !self.roots.first().is_some_and(|own| own == dir) => {
-                Ok(false)
-            }
+            Err(Errno::NOENT | Errno::NOTDIR) if self.roots.first().is_none_or(|own| own != dir) => Ok(false),
             Err(error) => {
                 Err(io::Error::from(error)).with_context(|| format!("cannot watch `{}`", dir.display()))
             }

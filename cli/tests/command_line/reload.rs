@@ -167,13 +167,15 @@ fn a_signal_during_a_reload_leads_to_one_more_after_it() {
     let slow = PUPPET.to_owned() + &slow("start");
     configure(&main, &slow);
     let mut first = main.command(&["reload"]).stdout(Stdio::null()).spawn().unwrap();
-    let state = |id: &str| main.weir(&["status", id]).stdout;
-    until("the first reload is under way", || state("slow").contains("state     starting").then_some(()));
+    let state = |main: &Running, id: &str| main.weir(&["status", id]).stdout;
+    until("the first reload is under way", || {
+        state(&main, "slow").contains("state     starting").then_some(())
+    });
     configure(&main, &(slow + &serving("late", "")));
     main.signal(Signal::HUP);
     main.until("SIGHUP: reading the configuration again");
     let_go(&main);
     assert!(first.wait().unwrap().success());
     main.until("reloaded: 1 added, 0 changed, 0 removed");
-    assert!(state("late").contains("state     ready"));
+    assert!(state(&main, "late").contains("state     ready"));
 }

@@ -69,7 +69,7 @@ async fn from(address: &str, to: SocketAddr) -> std::io::Result<TcpStream> {
 async fn a_flood_from_one_address_pushes_out_none_from_another() {
     // The system chose the port, and gives it to nobody else so soon.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let stage = Stage::new(&format!("# listen 127.0.0.1:{port}"), FILE).await;
+    let _stage = Stage::new(&format!("# listen 127.0.0.1:{port}"), FILE).await;
     let to = SocketAddr::from(([127, 0, 0, 1], port));
     let mut honest = from("127.0.0.2", to).await.unwrap();
     let mut crowd = Vec::new();

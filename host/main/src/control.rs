@@ -485,6 +485,8 @@ mod tests {
             Arc::default(),
             Arc::default(),
             stores,
+            HookCounts::default(),
+            Parts::default(),
             ended,
         );
         let reload = tokio::spawn(async move { control.reload().await });

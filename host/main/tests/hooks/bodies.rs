@@ -38,7 +38,7 @@ impl Server {
             while let Ok((mut stream, _)) = listener.accept().await {
                 let mut request = [0; 4096];
                 let length = stream.read(&mut request).await.unwrap();
-                let path = request[..length].split(|byte| *byte == b' ').nth(1).unwrap();
+                let path = request.get(..length).unwrap().split(|byte| *byte == b' ').nth(1).unwrap();
                 let answer = format!("HTTP/1.1 200 OK\r\n{}", answer(path));
                 stream.write_all(answer.as_bytes()).await.unwrap();
                 if path == b"/reset" {
