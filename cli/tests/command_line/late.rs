@@ -63,7 +63,7 @@ fn a_store_that_cannot_be_opened_is_waited_for_and_no_failure_and_its_user_comes
         });
     };
     until_said("puppet", "is damaged");
-    until_said("other", "it is not a file");
+    until_said("other", "Is a directory");
     // One after the other.
     fs::remove_dir(data.join("blocked.redb")).unwrap();
     until_said("other", "it has no bytes");

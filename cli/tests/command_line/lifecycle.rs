@@ -256,6 +256,10 @@ fn the_log_is_json_where_asked() {
 #[test]
 fn what_an_extension_saves_with_one_that_it_wants_outlives_every_stop_of_both() {
     let telemetry = r#"
+        data-dir = "data"
+
+        [store.storage]
+
         [[extension]]
         id = "telemetry"
         path = "telemetry.wasm"
@@ -268,10 +272,9 @@ fn what_an_extension_saves_with_one_that_it_wants_outlives_every_stop_of_both() 
         id = "storage"
         path = "storage.wasm"
         fulfills = ["local.storage@1"]
-        grants.dirs = [{ host = "data", guest = "/data", mode = "rw" }]
+        grants.stores = ["storage"]
         "#;
     let mut dir = configured(telemetry);
-    fs::create_dir(dir.path().join("data")).unwrap();
     for round in 0..3 {
         let main = Running::start(dir);
         let count = || {

@@ -174,7 +174,7 @@ fn a_token_is_made_exchanged_and_taken_back_by_reloads() {
     let (second, both) = token(main.path(), "app:player");
     assert_eq!(both.matches("sha256:").count(), 2, "{both}");
     rewrite(&main, &table(&both));
-    assert_eq!(main.weir(&["plan"]).good(), "`peer.\"app:player\"` would be changed\n");
+    assert_eq!(main.weir(&["plan"]).good(), "`peer.\"app:player\"` would be changed\n  tokens: 1 added\n");
     assert_eq!(main.weir(&["reload"]).code, 0);
     let new = connect(&main, "app:player", Some(&second)).unwrap();
     drop(connect(&main, "app:player", Some(&first)).unwrap());

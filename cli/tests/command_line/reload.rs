@@ -176,6 +176,6 @@ fn a_signal_during_a_reload_leads_to_one_more_after_it() {
     main.until("SIGHUP: reading the configuration again");
     let_go(&main);
     assert!(first.wait().unwrap().success());
-    main.until("reloaded: 1 added, 0 changed, 0 removed");
+    main.until("reloaded: 1 added, 0 removed, 0 changed, 0 failed: added `extension.late`");
     assert!(state(&main, "late").contains("state     ready"));
 }

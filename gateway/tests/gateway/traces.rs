@@ -56,8 +56,11 @@ async fn a_request_is_part_of_the_span_that_its_header_or_itself_names() {
     stage.reload(&format!("{ALL}{FILE}")).await;
     let other = SPAN.replace("b7ad6b7169203331", "1111111111111111");
     assert_eq!(post(&stage, SPAN, &call(json!({}))).await.json(), answered);
-    let both = json!([call(json!({})), call(json!({ "traceparent": other }))]);
-    assert_eq!(post(&stage, SPAN, &both).await.json(), json!([answered, answered]));
+    let mut both = json!([call(json!({})), call(json!({ "traceparent": other }))]);
+    both[1]["id"] = json!(2);
+    let mut second = answered.clone();
+    second["id"] = json!(2);
+    assert_eq!(post(&stage, SPAN, &both).await.json(), json!([answered, second]));
     let mut app = stage.app("app:polite").await;
     for (method, params) in [
         ("echo@1/empty", json!({})),

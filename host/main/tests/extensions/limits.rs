@@ -172,6 +172,9 @@ const CASES: [Case; 16] = [
 /// No guest trips the least of it; a component in `hostile/files/compilers.rs` does.
 const BY_A_BOMB: [&str; 1] = ["compile-memory"];
 
+/// Only events and jobs have it: `cli/tests/command_line/limits.rs` trips it with both.
+const BY_A_HANDLER: [&str; 1] = ["handler-timeout"];
+
 /// `http.rs` and `host/http/tests/http` trip these.
 const BY_SERVERS: [&str; 7] = [
     "http.in-flight",
@@ -188,7 +191,10 @@ async fn every_key_has_its_guest() {
     let config = weir_host::parse(&file("", ""), "weir.toml", &guests()).unwrap();
     let report = LimitsReport::configured(&config).await;
     let keys: BTreeSet<_> = report.extensions.first().unwrap().limits.iter().map(|limit| limit.key).collect();
-    assert_eq!(keys, CASES.iter().map(|case| case.key).chain(BY_A_BOMB).chain(BY_SERVERS).collect());
+    assert_eq!(
+        keys,
+        CASES.iter().map(|case| case.key).chain(BY_A_BOMB).chain(BY_A_HANDLER).chain(BY_SERVERS).collect()
+    );
 }
 
 #[tokio::test]
