@@ -210,7 +210,6 @@ func relay(ctx context.Context, words ...string) (string, error) {
 	return outcome(strconv.FormatInt(sum.Sum, 10), err)
 }
 
-//go:noinline
 var table [4096]byte
 
 func init() {
@@ -229,6 +228,7 @@ func down(levels int) int {
 	return down(levels-1) + int(frame[255])
 }
 
+//go:noinline
 func failUnexpectedly() []byte { panic("out of cheese") }
 
 func sent(ctx context.Context, words []string) (*weir.Pending[[]byte], error) {
