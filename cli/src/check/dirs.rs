@@ -1,12 +1,8 @@
 //! Main's own directories: whether it could write there, on this machine and as this user.
 
-use std::{
-    fs::{self, OpenOptions},
-    io,
-    os::unix::fs::MetadataExt,
-    path::Path,
-};
+use std::{fs, io, os::unix::fs::MetadataExt, path::Path};
 
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 use weir_host::{Config, config::ConfigError};
 
 /// Faults and warnings. Without its cache Main compiles at each start; without its data it has no stores. A directory of
@@ -37,12 +33,9 @@ pub(super) fn check(config: &Config) -> (Vec<ConfigError>, Vec<String>) {
 /// user's, or nobody's to write to.
 fn not_writable(dir: &Path) -> Option<(&Path, io::Error, bool)> {
     let (dir, found) = dir.ancestors().find_map(|dir| Some((dir, fs::metadata(dir).ok()?)))?;
-    let probe = dir.join(format!(".weir-check-{}", std::process::id()));
-    let error = match OpenOptions::new().write(true).create_new(true).open(&probe) {
-        // Left behind, it is empty and hidden.
-        Ok(_file) => return fs::remove_file(&probe).err().map(|error| (dir, error, true)),
-        Err(error) => error,
-    };
+    // Nothing is made there. A file in a directory's place is told by the dot.
+    let access = Access::WRITE_OK | Access::EXEC_OK;
+    let error = io::Error::from(accessat(CWD, dir.join("."), access, AtFlags::EACCESS).err()?);
     let is_ours = found.uid() == rustix::process::geteuid().as_raw();
     let is_ours = is_ours || error.kind() == io::ErrorKind::ReadOnlyFilesystem;
     Some((dir, error, is_ours))

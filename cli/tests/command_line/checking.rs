@@ -146,9 +146,9 @@ fn a_directory_of_mains_own_that_cannot_be_written_to_is_said_by_check() {
     let own = dir.path().join("own");
     fs::create_dir(&own).unwrap();
     fs::set_permissions(&own, fs::Permissions::from_mode(0o500)).unwrap();
-    // Permissions do not bind the superuser, but nobody makes files there.
+    // Permissions do not bind the superuser, except of this directory.
     let closed =
-        if fs::write(own.join("probe"), "").is_ok() { Path::new("/proc/weir") } else { own.as_path() };
+        if fs::write(own.join("probe"), "").is_ok() { Path::new("/proc/sys/weir") } else { own.as_path() };
     let closed = closed.display();
     let checked = check(&dir, &format!("[main]\ndata-dir = \"{closed}\"\ncache-dir = \"{closed}/cache\"\n"));
     let said = "error: in `main.data-dir`: this user cannot write to `";
@@ -160,6 +160,16 @@ fn a_directory_of_mains_own_that_cannot_be_written_to_is_said_by_check() {
     let checked = check(&dir, "[main]\ndata-dir = \"data\"\ncache-dir = \"new/cache\"\n");
     assert_eq!(checked.good(), "ok, and without extensions\n");
     assert!(!dir.path().join("data").exists() && !dir.path().join("new").exists());
+
+    fs::set_permissions(&own, fs::Permissions::from_mode(0o700)).unwrap();
+    let last_change = || fs::metadata(&own).unwrap().modified().unwrap();
+    let before = last_change();
+    check(&dir, "[main]\ndata-dir = \"own\"\n").good();
+    assert_eq!(last_change(), before);
+
+    write(&dir, "file", "no directory");
+    let checked = check(&dir, "[main]\ndata-dir = \"file/data\"\n");
+    assert!(checked.stderr.contains("file`: Not a directory"), "{}", checked.stderr);
 }
 
 #[test]
