@@ -52,9 +52,9 @@ pub(super) struct Watch {
     sources: Sources,
     /// Something happened since the last look.
     is_due: bool,
-    /// In how many builds a source changed, since it last changed outside of one.
+    /// In how many builds a source changed. Fewer than `OWN_AFTER` count up to a change outside of builds.
     in_builds: BTreeMap<PathBuf, u32>,
-    /// Builds in a row that were asked for by changes during the one before.
+    /// Builds in a row during which files came or went, and nothing else changed.
     in_a_row: u32,
 }
 
@@ -122,11 +122,12 @@ impl Watch {
                 self.is_due = self.next_are_changes().await?;
             }
             self.is_quiet().await?;
-            let changed = self.renew()?;
+            let (changed, _) = self.renew()?;
             for path in &changed {
                 self.in_builds.remove(path);
             }
             if !changed.is_empty() {
+                self.in_builds.retain(|_, builds| *builds >= OWN_AFTER);
                 self.in_a_row = 0;
                 return Ok(());
             }
@@ -137,7 +138,8 @@ impl Watch {
     pub(super) async fn built(&mut self) -> anyhow::Result<DuringBuild> {
         self.is_quiet().await?;
         let mut during = DuringBuild::default();
-        for path in self.renew()? {
+        let (changed, was) = self.renew()?;
+        for path in changed {
             let builds = self.in_builds.entry(path.clone()).or_default();
             *builds = builds.saturating_add(1);
             match (*builds).cmp(&OWN_AFTER) {
@@ -146,7 +148,10 @@ impl Watch {
                 Ordering::Greater => {}
             }
         }
-        self.in_a_row = if during.saved.is_empty() { 0 } else { self.in_a_row.saturating_add(1) };
+        // A file that was there before is the author's, as far as it alone tells.
+        let was_edited = |path: &PathBuf| was.contains_key(path) && self.sources.contains_key(path);
+        let are_saved = during.saved.is_empty() || during.saved.iter().any(was_edited);
+        self.in_a_row = if are_saved { 0 } else { self.in_a_row.saturating_add(1) };
         if self.in_a_row >= OWN_AFTER {
             // It writes a new file each time.
             during.written.append(&mut during.saved);
@@ -155,15 +160,16 @@ impl Watch {
         Ok(during)
     }
 
-    /// Looks again. What is there now is what later looks are compared with.
-    fn renew(&mut self) -> anyhow::Result<Vec<PathBuf>> {
+    /// What has changed since the last look, and what was there then. Later looks are compared with this one.
+    fn renew(&mut self) -> anyhow::Result<(Vec<PathBuf>, Sources)> {
         self.is_due = false;
         let now = self.look()?;
         let was = mem::replace(&mut self.sources, now);
         let differs = |one: &Sources, path: &PathBuf, content: &u64| one.get(path) != Some(content);
         let now = self.sources.iter().filter(|(path, content)| differs(&was, path, content));
         let gone = was.keys().filter(|path| !self.sources.contains_key(*path));
-        Ok(now.map(|(path, _)| path).chain(gone).cloned().collect())
+        let changed = now.map(|(path, _)| path).chain(gone).cloned().collect();
+        Ok((changed, was))
     }
 
     async fn is_quiet(&mut self) -> anyhow::Result<()> {
@@ -407,6 +413,46 @@ mod tests {
             }
         }
         assert_eq!(builds, 3);
+    }
+
+    #[tokio::test]
+    async fn a_build_that_renames_its_file_each_time_does_not_go_on_for_ever() {
+        let (_dir, path) = dir();
+        fs::write(path.join("bundle.0.js"), "").unwrap();
+        let mut watch = Watch::new(&path).unwrap();
+        for build in 1..=3 {
+            let name = |build| path.join(format!("bundle.{build}.js"));
+            fs::rename(name(build - 1), name(build)).unwrap();
+            assert_eq!(watch.built().await.unwrap().saved.is_empty(), build == 3);
+        }
+    }
+
+    #[tokio::test]
+    async fn different_files_that_are_saved_during_three_builds_are_the_authors() {
+        let (_dir, path) = dir();
+        let files = ["a.rs", "b.rs", "c.rs"].map(|name| path.join(name));
+        for file in &files {
+            fs::write(file, "").unwrap();
+        }
+        let mut watch = Watch::new(&path).unwrap();
+        for file in &files {
+            fs::write(file, "saved").unwrap();
+            assert_eq!(watch.built().await.unwrap().saved, std::slice::from_ref(file));
+        }
+    }
+
+    #[tokio::test]
+    async fn builds_with_a_change_of_another_file_between_them_are_not_in_turn() {
+        let (_dir, path) = dir();
+        let (saved, other) = (path.join("a.rs"), path.join("b.rs"));
+        fs::write(&saved, "").unwrap();
+        let mut watch = Watch::new(&path).unwrap();
+        for build in 1..=4 {
+            fs::write(&saved, build.to_string()).unwrap();
+            assert_eq!(watch.built().await.unwrap().saved, std::slice::from_ref(&saved));
+            fs::write(&other, build.to_string()).unwrap();
+            watch.changed().await.unwrap();
+        }
     }
 
     #[tokio::test]
