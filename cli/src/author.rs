@@ -4,6 +4,7 @@
 //! own: `weir run` as a child process, through its control socket.
 
 mod build;
+mod cargo;
 mod dev;
 mod go;
 mod group;

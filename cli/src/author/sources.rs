@@ -8,13 +8,16 @@ use std::{
 
 use serde_json::Value;
 
-use super::project::{Project, Tools};
+use super::{
+    cargo,
+    project::{Project, Tools},
+};
 
 /// The directories of packages that the project depends on by their paths, outside its own. Those that its tools do not tell,
 /// as before the first build, are left out.
 pub(super) fn of_dependencies(project: &Project) -> BTreeSet<PathBuf> {
     let found = match project.tools {
-        Tools::Cargo => of_cargo(project),
+        Tools::Cargo => cargo::local_packages(project),
         Tools::Npm => of_npm(&project.dir),
         Tools::Go => of_go(project),
         Tools::Python => of_python(&project.dir),
@@ -22,17 +25,6 @@ pub(super) fn of_dependencies(project: &Project) -> BTreeSet<PathBuf> {
     };
     let real = found.into_iter().filter_map(|dir| fs::canonicalize(dir).ok());
     real.filter(|dir| dir.is_dir() && !dir.starts_with(&project.dir)).collect()
-}
-
-/// Packages without a source are those on this machine.
-fn of_cargo(project: &Project) -> Vec<PathBuf> {
-    let arguments = ["metadata", "--format-version", "1", "--offline"];
-    let Some(metadata) = output_of(project, "cargo", &arguments) else { return Vec::new() };
-    let Ok(metadata) = serde_json::from_slice::<Value>(&metadata) else { return Vec::new() };
-    let packages = metadata.get("packages").and_then(Value::as_array).into_iter().flatten();
-    let local = packages.filter(|package| package.get("source").is_some_and(Value::is_null));
-    let manifests = local.filter_map(|package| package.get("manifest_path")?.as_str());
-    manifests.filter_map(|manifest| Some(Path::new(manifest).parent()?.to_owned())).collect()
 }
 
 fn of_npm(dir: &Path) -> Vec<PathBuf> {
@@ -92,7 +84,23 @@ mod tests {
         let own = package("own", "near = { path = '../near' }");
         let (near, far) = (package("near", "far = { path = '../far' }"), package("far", ""));
         let npm = r#"{"dependencies":{"a":"file:../near","b":"^1"},"devDependencies":{"c":"link:../far"}}"#;
-        let cases: [&[(&str, &str)]; 3] = [
+        let members = "[workspace]\nresolver = '3'\nmembers = ['project', 'near', 'far', 'other']";
+        let alone = package("other", "");
+        let [own_member, near_member, far_member, other_member] =
+            [&own, &near, &far, &alone].map(|package| package.replace("[workspace]\n", ""));
+        let cases: [&[(&str, &str)]; 4] = [
+            // A member of the workspace that it does not depend on is left out.
+            &[
+                ("Cargo.toml", members),
+                ("project/Cargo.toml", &*own_member),
+                ("project/src/lib.rs", ""),
+                ("near/Cargo.toml", &*near_member),
+                ("near/src/lib.rs", ""),
+                ("far/Cargo.toml", &*far_member),
+                ("far/src/lib.rs", ""),
+                ("other/Cargo.toml", &*other_member),
+                ("other/src/lib.rs", ""),
+            ],
             &[
                 ("project/Cargo.toml", &*own),
                 ("project/src/lib.rs", ""),
