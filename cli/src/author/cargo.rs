@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use serde::Deserialize;
@@ -14,7 +14,8 @@ use super::project::Project;
 struct Metadata {
     packages: Vec<Package>,
     workspace_members: BTreeSet<String>,
-    resolve: Resolve,
+    /// `None` if dependencies were not asked for.
+    resolve: Option<Resolve>,
 }
 
 #[derive(Deserialize)]
@@ -23,6 +24,13 @@ struct Package {
     manifest_path: PathBuf,
     /// `None`: the package is on this machine.
     source: Option<String>,
+    targets: Vec<Target>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+    kind: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -38,8 +46,8 @@ struct Node {
 
 /// The directories of the project's packages, and of those on this machine that they depend on, also through others.
 pub(super) fn local_packages(project: &Project) -> Vec<PathBuf> {
-    let Some(metadata) = metadata(project) else { return Vec::new() };
-    let nodes = metadata.resolve.nodes.iter();
+    let Some(metadata) = metadata(project, &["--offline"]) else { return Vec::new() };
+    let nodes = metadata.resolve.iter().flat_map(|resolve| &resolve.nodes);
     let nodes: BTreeMap<_, _> = nodes.map(|node| (node.id.as_str(), &node.dependencies)).collect();
     let mut next: Vec<_> = own(project, &metadata).map(|package| package.id.as_str()).collect();
     let mut reached = BTreeSet::new();
@@ -51,6 +59,19 @@ pub(super) fn local_packages(project: &Project) -> Vec<PathBuf> {
     let packages = metadata.packages.iter().filter(|package| reached.contains(package.id.as_str()));
     let local = packages.filter(|package| package.source.is_none());
     local.filter_map(|package| Some(package.manifest_path.parent()?.to_owned())).collect()
+}
+
+/// The names of what a build makes of the project's packages, as [`component_name`] has them.
+pub(super) fn component_names(project: &Project) -> BTreeSet<String> {
+    let Some(metadata) = metadata(project, &["--no-deps", "--offline"]) else { return BTreeSet::new() };
+    let targets = own(project, &metadata).flat_map(|package| &package.targets);
+    let made = targets.filter(|target| target.kind.iter().any(|kind| kind == "bin" || kind == "cdylib"));
+    made.map(|target| target.name.replace('-', "_")).collect()
+}
+
+/// Cargo writes `-` of a library's name as `_`.
+pub(super) fn component_name(component: &Path) -> Option<String> {
+    Some(component.file_stem()?.to_str()?.replace('-', "_"))
 }
 
 /// The package in the project's directory. Without one there, those of the workspace.
@@ -66,8 +87,8 @@ fn own<'a>(project: &Project, metadata: &'a Metadata) -> impl Iterator<Item = &'
     metadata.packages.iter().filter(is_own)
 }
 
-fn metadata(project: &Project) -> Option<Metadata> {
-    let arguments = ["metadata", "--format-version", "1", "--offline"];
+fn metadata(project: &Project, more: &[&str]) -> Option<Metadata> {
+    let arguments = [&["metadata", "--format-version", "1"][..], more].concat();
     let output = project.command("cargo", &arguments).output().ok()?;
     output.status.success().then(|| serde_json::from_slice(&output.stdout).ok())?
 }

@@ -1,6 +1,7 @@
 //! A project: its directory, its `weir.toml`, and the tools of its language.
 
 use std::{
+    cell::LazyCell,
     collections::BTreeSet,
     fs, io,
     os::fd::AsFd,
@@ -11,7 +12,7 @@ use std::{
 use anyhow::{Context, bail};
 use weir_host::{Config, config::DirMode, hooks::HooksConfig};
 
-use super::python;
+use super::{cargo, python};
 use crate::configuration;
 
 /// The component's part of a path below Cargo's target directory.
@@ -77,7 +78,15 @@ impl Project {
     /// If that is not clear: a component of another project must not be overwritten.
     pub(super) fn own_component(&self) -> anyhow::Result<Option<&Path>> {
         let components = self.components();
-        let own: Vec<_> = components.iter().copied().filter(|path| self.is_own(path)).collect();
+        // Cargo puts what it makes of all packages of a workspace into one directory.
+        let names = LazyCell::new(|| cargo::component_names(self));
+        let is_made_here = |path: &&Path| {
+            let path = real(path);
+            path.starts_with(&self.dir)
+                || cargo::component_name(&path).is_some_and(|name| names.contains(&name))
+        };
+        let own = components.iter().copied().filter(|path| self.is_own(path));
+        let own: Vec<_> = own.filter(is_made_here).collect();
         let built = self.dir.join(BUILT);
         let in_place: Vec<_> = own.iter().copied().filter(|path| path.starts_with(&built)).collect();
         match (&own[..], &in_place[..]) {
@@ -88,7 +97,7 @@ impl Project {
                     components.into_iter().map(|path| format!("`{}`", self.shown(path))).collect();
                 bail!(
                     "it is not clear which component is this project's: `{FILE}` names {}; it is the only one in the \
-                     project's directory, or else the only one in `{BUILT}`",
+                     project's directory or that Cargo makes of it, or else the only one in `{BUILT}`",
                     named.join(", ")
                 )
             }
@@ -211,4 +220,42 @@ fn target_dir(path: &Path) -> Option<&Path> {
 pub(super) fn to_stderr() -> anyhow::Result<Stdio> {
     let stderr = io::stderr().as_fd().try_clone_to_owned();
     Ok(stderr.context("cannot use stderr for another program")?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_component_of_another_package_in_the_workspace_is_not_the_projects_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = fs::canonicalize(dir.path()).unwrap();
+        let write = |file: &str, text: &str| {
+            let path = dir.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("Cargo.toml", "[workspace]\nresolver = '3'\nmembers = ['part-a', 'part-b']");
+        for name in ["part-a", "part-b"] {
+            write(
+                &format!("{name}/Cargo.toml"),
+                &format!("[package]\nname = '{name}'\nversion = '0.1.0'\nedition = '2024'"),
+            );
+            write(&format!("{name}/src/main.rs"), "fn main() {}");
+        }
+        let own_of = |names: &[&str]| {
+            let mut config = format!("[main]\nplugin-dir = '{}'\n", dir.display());
+            for (id, name) in names.iter().enumerate() {
+                let path = format!("target/{TARGET}/release/{name}.wasm");
+                config += &format!("[[extension]]\nid = 'x{id}'\npath = '{path}'\n");
+            }
+            write("part-a/weir.toml", &config);
+            let project = Project::load(&dir.join("part-a")).unwrap();
+            let own = project.own_component().ok()??;
+            Some(own.file_name()?.to_str()?.to_owned())
+        };
+        assert_eq!(own_of(&["part-b"]), None);
+        assert_eq!(own_of(&["part-b", "part-a"]).as_deref(), Some("part-a.wasm"));
+        assert_eq!(own_of(&["part_a"]).as_deref(), Some("part_a.wasm"));
+    }
 }
