@@ -172,6 +172,6 @@ fn shown_path(dir: &Path, path: &Path) -> String {
     printable(&path.strip_prefix(dir).unwrap_or(path).display().to_string()).to_string()
 }
 
-fn say(text: &str) {
+pub(super) fn say(text: &str) {
     output::complain(&format!("weir dev: {text}"));
 }

@@ -2,7 +2,7 @@
 
 use std::{
     cmp::Ordering,
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     convert::Infallible,
     fs::{self, Metadata},
     hash::{DefaultHasher, Hash, Hasher},
@@ -19,6 +19,9 @@ use rustix::{
 };
 use tokio::net::unix::pipe::Receiver;
 
+use super::dev::say;
+use crate::{exit, output::printable};
+
 /// After the last change, before anything is done: editors write a file in several steps.
 const QUIET: Duration = Duration::from_millis(100);
 
@@ -26,8 +29,8 @@ const QUIET: Duration = Duration::from_millis(100);
 const QUIET_WITHIN: Duration = Duration::from_secs(2);
 
 /// Directories and files that tools write themselves.
-const WRITTEN_BY_TOOLS: [&str; 7] =
-    ["target", "node_modules", "dist", "__pycache__", "Cargo.lock", "package-lock.json", "go.sum"];
+const WRITTEN_BY_TOOLS: [&str; 8] =
+    ["target", "node_modules", "dist", "__pycache__", "venv", "Cargo.lock", "package-lock.json", "go.sum"];
 
 /// Room for some events.
 const BUFFER: usize = 4096;
@@ -50,6 +53,10 @@ pub(super) struct Watch {
     /// What tools and extensions write, where it is known.
     no_sources: BTreeSet<PathBuf>,
     sources: Sources,
+    /// `MOST_SOURCES`, except in tests.
+    most_sources: usize,
+    /// Directories outside of the project's that cannot be watched, with all below them. They are not tried again.
+    left_out: BTreeSet<PathBuf>,
     /// Something happened since the last look.
     is_due: bool,
     /// In how many builds a source changed. Fewer than `OWN_AFTER` count up to a change outside of builds.
@@ -82,6 +89,8 @@ impl Watch {
             roots: vec![dir.to_owned()],
             no_sources: BTreeSet::new(),
             sources: Sources::new(),
+            most_sources: MOST_SOURCES,
+            left_out: BTreeSet::new(),
             is_due: false,
             in_builds: BTreeMap::new(),
             in_a_row: 0,
@@ -203,12 +212,30 @@ impl Watch {
     }
 
     /// All sources. New directories are watched from then on.
-    fn look(&self) -> anyhow::Result<Sources> {
-        let mut look = Look { watch: self, found: Sources::new(), seen: BTreeSet::new() };
-        for root in &self.roots {
-            look.at(root)?;
+    fn look(&mut self) -> anyhow::Result<Sources> {
+        let [own, further @ ..] = self.roots.as_slice() else { return Ok(Sources::new()) };
+        let mut look = Look {
+            watch: &*self,
+            own,
+            found: Sources::new(),
+            of_tree: Sources::new(),
+            trees: further.iter().cloned().collect(),
+            seen: BTreeSet::new(),
+            left_out: BTreeMap::new(),
+        };
+        look.at(own)?;
+        look.found = mem::take(&mut look.of_tree);
+        while let Some(tree) = look.trees.pop_front() {
+            look.at_tree(tree);
         }
-        Ok(look.found)
+        let Look { found, left_out, .. } = look;
+        for (dir, error) in left_out {
+            if self.left_out.insert(dir.clone()) {
+                let dir = printable(&dir.display().to_string());
+                say(&format!("`{dir}` is not watched: {}", exit::chain(&error)));
+            }
+        }
+        Ok(found)
     }
 
     /// Whether the directory is there.
@@ -234,12 +261,39 @@ impl Watch {
 /// One look at all sources.
 struct Look<'a> {
     watch: &'a Watch,
+    /// The project's own directory.
+    own: &'a Path,
     found: Sources,
+    /// What is found in the tree that is looked at now.
+    of_tree: Sources,
+    /// Outside of the project's own directory, and not yet looked at.
+    trees: VecDeque<PathBuf>,
     /// Directories, each once: links can lead in a circle.
     seen: BTreeSet<PathBuf>,
+    /// Why they cannot be watched.
+    left_out: BTreeMap<PathBuf, anyhow::Error>,
 }
 
 impl Look<'_> {
+    /// Leaves the whole tree out if a part of it cannot be watched.
+    fn at_tree(&mut self, tree: PathBuf) {
+        if self.watch.left_out.contains(&tree) || self.left_out.contains_key(&tree) {
+            return;
+        }
+        let waiting = self.trees.len();
+        match self.at(&tree) {
+            Ok(()) => self.found.extend(mem::take(&mut self.of_tree)),
+            Err(error) => {
+                // Another link may lead to a part of it.
+                for path in mem::take(&mut self.of_tree).into_keys() {
+                    self.seen.remove(&path);
+                }
+                self.trees.truncate(waiting);
+                self.left_out.insert(tree, error);
+            }
+        }
+    }
+
     /// `dir` is no link.
     fn at(&mut self, dir: &Path) -> anyhow::Result<()> {
         if self.watch.no_sources.contains(dir) || !self.seen.insert(dir.to_owned()) || !self.watch.add(dir)? {
@@ -259,12 +313,20 @@ impl Look<'_> {
             else {
                 continue;
             };
-            if metadata.is_dir() {
+            if metadata.is_dir() && is_link && !real.starts_with(self.own) {
+                self.trees.push_back(real);
+            } else if metadata.is_dir() {
                 self.at(&real)?;
             } else if metadata.is_file() {
                 // An editor replaces a file, so its directory is watched. Other files there are not looked at.
-                if let (true, Some(parent)) = (is_link, real.parent()) {
-                    self.watch.add(parent)?;
+                if let (true, Some(parent)) = (is_link, real.parent())
+                    && let Err(error) = self.watch.add(parent)
+                {
+                    if parent.starts_with(self.own) {
+                        return Err(error);
+                    }
+                    self.left_out.insert(parent.to_owned(), error);
+                    continue;
                 }
                 let content = content(&path, &metadata);
                 self.find(path, content)?;
@@ -274,13 +336,14 @@ impl Look<'_> {
     }
 
     fn find(&mut self, path: PathBuf, content: u64) -> anyhow::Result<()> {
+        let most = self.watch.most_sources;
         ensure!(
-            self.found.len() < MOST_SOURCES,
-            "cannot watch more than {MOST_SOURCES} files, as there are up to `{}`: a directory whose name begins with a dot is left \
+            self.found.len().saturating_add(self.of_tree.len()) < most,
+            "cannot watch more than {most} files, as there are up to `{}`: a directory whose name begins with a dot is left \
              out",
             path.display()
         );
-        self.found.insert(path, content);
+        self.of_tree.insert(path, content);
         Ok(())
     }
 }
@@ -476,6 +539,25 @@ mod tests {
         // Beside a linked file.
         fs::write(other.join("two.rs"), "").unwrap();
         assert!(!is_changed(&mut watch).await);
+    }
+
+    #[tokio::test]
+    async fn a_directory_behind_a_link_with_too_many_files_is_left_out_and_the_project_is_watched_on() {
+        let ((_dir, path), (_other, other)) = (dir(), dir());
+        for file in 0..5 {
+            fs::write(other.join(file.to_string()), "").unwrap();
+        }
+        let mut watch = Watch::new(&path).unwrap();
+        watch.most_sources = 5;
+        symlink(&other, path.join("linked")).unwrap();
+        assert!(!is_changed(&mut watch).await);
+        assert_eq!(watch.left_out, [other].into());
+        fs::write(path.join("lib.rs"), "").unwrap();
+        assert!(is_changed(&mut watch).await);
+        for file in 0..5 {
+            fs::write(path.join(file.to_string()), "").unwrap();
+        }
+        assert!(watch.changed().await.is_err());
     }
 
     #[tokio::test]
