@@ -42,7 +42,7 @@ async fn run(dir: &Path) -> anyhow::Result<()> {
     this_command()?;
     // Mistakes of the arguments end the command. Later ones wait for the next change.
     let project = Project::load(dir)?;
-    let mut watch = Watch::new(&project.dir)?;
+    let mut watch = Watch::new(&project.dir, project.written())?;
     follow(&mut watch, &project)?;
     let mut running = Running::default();
     loop {

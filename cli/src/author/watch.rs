@@ -78,8 +78,8 @@ pub(super) struct DuringBuild {
 }
 
 impl Watch {
-    /// Watches a directory and all below it, from now on.
-    pub(super) fn new(dir: &Path) -> anyhow::Result<Self> {
+    /// Watches a directory and all below it that is a source, from now on.
+    pub(super) fn new(dir: &Path, no_sources: BTreeSet<PathBuf>) -> anyhow::Result<Self> {
         let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)
             .map_err(io::Error::from)
             .and_then(Receiver::from_owned_fd_unchecked)
@@ -87,7 +87,7 @@ impl Watch {
         let mut watch = Self {
             inotify,
             roots: vec![dir.to_owned()],
-            no_sources: BTreeSet::new(),
+            no_sources,
             sources: Sources::new(),
             most_sources: MOST_SOURCES,
             left_out: BTreeSet::new(),
@@ -391,7 +391,7 @@ mod tests {
         fs::create_dir(dir.path().join("target")).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let mut watch = Watch::new(dir.path()).unwrap();
+            let mut watch = Watch::new(dir.path(), BTreeSet::new()).unwrap();
             change(dir.path());
             is_changed(&mut watch).await
         })
@@ -421,7 +421,7 @@ mod tests {
     #[tokio::test]
     async fn files_in_a_new_directory_are_watched_after_it_was_noticed() {
         let dir = tempfile::tempdir().unwrap();
-        let mut watch = Watch::new(dir.path()).unwrap();
+        let mut watch = Watch::new(dir.path(), BTreeSet::new()).unwrap();
         fs::create_dir(dir.path().join("new")).unwrap();
         watch.changed().await.unwrap();
         fs::write(dir.path().join("new/file.rs"), "").unwrap();
@@ -432,7 +432,7 @@ mod tests {
     async fn a_source_that_is_written_with_the_content_that_it_has_is_no_change() {
         let (_dir, path) = dir();
         fs::write(path.join("lib.rs"), "one").unwrap();
-        let mut watch = Watch::new(&path).unwrap();
+        let mut watch = Watch::new(&path, BTreeSet::new()).unwrap();
         fs::write(path.join("lib.rs"), "one").unwrap();
         assert!(!is_changed(&mut watch).await);
         assert_eq!(watch.built().await.unwrap(), DuringBuild::default());
@@ -443,7 +443,7 @@ mod tests {
     #[tokio::test]
     async fn what_each_build_writes_starts_three_builds_and_then_none() {
         let (_dir, path) = dir();
-        let mut watch = Watch::new(&path).unwrap();
+        let mut watch = Watch::new(&path, BTreeSet::new()).unwrap();
         let (stamp, source) = (path.join("stamp.txt"), path.join("lib.rs"));
         for build in 1..=5 {
             fs::write(&stamp, build.to_string()).unwrap();
@@ -466,7 +466,7 @@ mod tests {
     #[tokio::test]
     async fn a_build_that_writes_a_new_file_each_time_does_not_go_on_for_ever() {
         let (_dir, path) = dir();
-        let mut watch = Watch::new(&path).unwrap();
+        let mut watch = Watch::new(&path, BTreeSet::new()).unwrap();
         let mut builds = 0;
         loop {
             builds += 1;
@@ -482,7 +482,7 @@ mod tests {
     async fn a_build_that_renames_its_file_each_time_does_not_go_on_for_ever() {
         let (_dir, path) = dir();
         fs::write(path.join("bundle.0.js"), "").unwrap();
-        let mut watch = Watch::new(&path).unwrap();
+        let mut watch = Watch::new(&path, BTreeSet::new()).unwrap();
         for build in 1..=3 {
             let name = |build| path.join(format!("bundle.{build}.js"));
             fs::rename(name(build - 1), name(build)).unwrap();
@@ -497,7 +497,7 @@ mod tests {
         for file in &files {
             fs::write(file, "").unwrap();
         }
-        let mut watch = Watch::new(&path).unwrap();
+        let mut watch = Watch::new(&path, BTreeSet::new()).unwrap();
         for file in &files {
             fs::write(file, "saved").unwrap();
             assert_eq!(watch.built().await.unwrap().saved, std::slice::from_ref(file));
@@ -509,7 +509,7 @@ mod tests {
         let (_dir, path) = dir();
         let (saved, other) = (path.join("a.rs"), path.join("b.rs"));
         fs::write(&saved, "").unwrap();
-        let mut watch = Watch::new(&path).unwrap();
+        let mut watch = Watch::new(&path, BTreeSet::new()).unwrap();
         for build in 1..=4 {
             fs::write(&saved, build.to_string()).unwrap();
             assert_eq!(watch.built().await.unwrap().saved, std::slice::from_ref(&saved));
@@ -529,7 +529,7 @@ mod tests {
         symlink(other.join("one.rs"), path.join("one.rs")).unwrap();
         // A circle.
         symlink(&path, other.join("linked/back")).unwrap();
-        let mut watch = Watch::new(&path).unwrap();
+        let mut watch = Watch::new(&path, BTreeSet::new()).unwrap();
         watch.follow([other.join("dependency")].into(), BTreeSet::new()).unwrap();
         assert!(!is_changed(&mut watch).await);
         for changed in ["linked/deep/lib.rs", "one.rs", "dependency/src/lib.rs"] {
@@ -547,7 +547,7 @@ mod tests {
         for file in 0..5 {
             fs::write(other.join(file.to_string()), "").unwrap();
         }
-        let mut watch = Watch::new(&path).unwrap();
+        let mut watch = Watch::new(&path, BTreeSet::new()).unwrap();
         watch.most_sources = 5;
         symlink(&other, path.join("linked")).unwrap();
         assert!(!is_changed(&mut watch).await);
@@ -561,10 +561,20 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn writes_into_a_directory_that_is_known_at_the_start_wake_nothing() {
+        let (_dir, path) = dir();
+        let data = path.join("data");
+        fs::create_dir(&data).unwrap();
+        let watch = Watch::new(&path, [data.clone()].into()).unwrap();
+        fs::write(data.join("state"), "").unwrap();
+        assert!(tokio::time::timeout(QUIET, watch.next_are_changes()).await.is_err());
+    }
+
+    #[tokio::test]
     async fn what_is_known_to_be_written_is_no_source() {
         let (_dir, path) = dir();
         fs::create_dir_all(path.join("data")).unwrap();
-        let mut watch = Watch::new(&path).unwrap();
+        let mut watch = Watch::new(&path, BTreeSet::new()).unwrap();
         watch.follow(BTreeSet::new(), [path.join("data"), path.join("out.wasm")].into()).unwrap();
         fs::write(path.join("data/state"), "").unwrap();
         fs::write(path.join("out.wasm"), "").unwrap();
