@@ -139,7 +139,7 @@ async fn entries_of_all_owners_come_in_pages_with_their_values() {
     let a = store.rows(Some("a".into()), None, String::new(), 10, false).await.unwrap();
     assert_eq!(a.rows.len(), 2);
     let usage = store.compact().await.unwrap();
-    assert_eq!((usage.keys, usage.bytes), (4, 8));
+    assert_eq!((usage.keys, usage.bytes), (4, 17 + 4 * ENTRY_BYTES));
 }
 
 #[tokio::test]
