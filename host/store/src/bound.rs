@@ -4,7 +4,7 @@ use std::{
     io,
     ops::Bound as RangeBound,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -64,12 +64,20 @@ impl Drop for Held<'_> {
 pub(crate) struct Bounded<B> {
     inner: B,
     bound: Arc<Bound>,
+    /// Held while the length changes: readers write pages, too, and none may cut off another's.
+    resizing: Mutex<()>,
 }
 
 impl<B: StorageBackend> Bounded<B> {
     pub(crate) fn new(inner: B, bound: Arc<Bound>) -> io::Result<Self> {
         bound.length.store(inner.len()?, Ordering::Relaxed);
-        Ok(Self { inner, bound })
+        Ok(Self { inner, bound, resizing: Mutex::default() })
+    }
+
+    /// Makes the file at least so long.
+    fn reach(&self, end: u64) -> io::Result<()> {
+        let _alone = self.resizing.lock().unwrap_or_else(PoisonError::into_inner);
+        if end > self.inner.len()? { self.inner.set_len(end) } else { Ok(()) }
     }
 }
 
@@ -90,6 +98,7 @@ impl<B: StorageBackend> StorageBackend for Bounded<B> {
             self.bound.wanted.store(len, Ordering::Relaxed);
             return Ok(());
         }
+        let _alone = self.resizing.lock().unwrap_or_else(PoisonError::into_inner);
         self.inner.set_len(len)?;
         self.bound.wanted.store(0, Ordering::Relaxed);
         self.bound.length.store(len, Ordering::Relaxed);
@@ -103,10 +112,7 @@ impl<B: StorageBackend> StorageBackend for Bounded<B> {
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         if self.bound.wanted.load(Ordering::Relaxed) > 0 {
             // Pages that the cache had no room for. They go with the transaction.
-            let end = offset.saturating_add(data.len() as u64);
-            if end > self.inner.len()? {
-                self.inner.set_len(end)?;
-            }
+            self.reach(offset.saturating_add(data.len() as u64))?;
         }
         self.inner.write(offset, data)
     }

@@ -423,23 +423,27 @@ fn in_transaction(
         let before = meta.get(USAGE)?.map(|row| row.value()).unwrap_or_default();
         let mut usage = StoreUsage { keys: before.0, bytes: before.1, file: 0 };
         attempt.counted = usage.bytes;
-        attempt.outcomes = works
-            .into_iter()
-            .map(|(owner, work)| entries::write(&mut entries, &mut usage, config, &owner, work, made))
-            .collect::<Result<_, redb::StorageError>>()?;
+        for (owner, work) in works {
+            // All of it will be undone: the rest would only lengthen the file.
+            attempt.is_over = held.is_exceeded();
+            if attempt.is_over {
+                break;
+            }
+            attempt.outcomes.push(entries::write(&mut entries, &mut usage, config, &owner, work, made)?);
+        }
         if before != (usage.keys, usage.bytes) {
             meta.insert(USAGE, (usage.keys, usage.bytes))?;
         }
         if made.is_empty() && !how.must_commit { None } else { Some(file::count_up(&mut meta)?) }
     };
     // The commit needs some pages, too, and is too late to be undone. A file that may double has them.
-    if !made.is_empty() && bound.length() > how.most / 2 {
+    if !made.is_empty() && !held.is_exceeded() && bound.length() > how.most / 2 {
         file::keep_room(&transaction, how.pages(bound.length()))?;
     }
-    if held.is_exceeded() {
+    attempt.is_over |= held.is_exceeded();
+    if attempt.is_over {
         made.clear();
         transaction.abort()?;
-        attempt.is_over = true;
         return Ok(());
     }
     drop(held);
