@@ -69,7 +69,7 @@ pub struct Store {
     bound: Arc<Bound>,
     /// What the entries counted before the last transaction.
     counted: AtomicU64,
-    /// What they counted when making the file small gave no room. [`u64::MAX`]: it did.
+    /// What they counted when the file could not be made small, or that gave no room. [`u64::MAX`]: it did.
     packed_at: AtomicU64,
     failures: Mutex<Failures>,
     is_closed: AtomicBool,

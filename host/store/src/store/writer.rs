@@ -109,10 +109,12 @@ impl Store {
         if (kept.len() == 1 && !is_full) || lock(&self.pending).doubt.is_some() {
             return answer(answers.into_iter().map(|answer| (answer, Err(error.clone()))));
         }
+        // A lone one that found the file full has had its turn.
+        let tried = (kept.len() == 1).then(|| error.clone());
         let (mut failures, mut last) = (0, error);
         for (answer_to, work) in answers.into_iter().zip(kept) {
             if failures < TRIED_AGAIN && lock(&self.pending).doubt.is_none() {
-                match self.transact_in_room(work) {
+                match self.transact_in_room(work, tried.clone()) {
                     Ok(outcomes) => {
                         answer([answer_to].into_iter().zip(outcomes));
                         continue;
@@ -129,13 +131,19 @@ impl Store {
     }
 
     /// Makes one write a transaction. If the file has no room for it, it is made small first. A key is deleted in any
-    /// case, and any number of them where the file has more than it may.
-    fn transact_in_room(self: &Arc<Self>, work: (Owner, Write)) -> Result<Vec<WriteOutcome>, StoreError> {
+    /// case, and any number of them where the file has more than it may. `tried`: how it failed by itself.
+    fn transact_in_room(
+        self: &Arc<Self>,
+        work: (Owner, Write),
+        tried: Option<StoreError>,
+    ) -> Result<Vec<WriteOutcome>, StoreError> {
         let is_full =
             |outcome: &Result<Vec<WriteOutcome>, StoreError>| matches!(outcome, Err(StoreError::File { .. }));
-        let mut outcome = self.transact(vec![work.clone()], true);
-        if is_full(&outcome) && self.may_pack() && self.pack()? {
-            outcome = self.transact(vec![work.clone()], true);
+        let mut outcome = tried.map_or_else(|| self.transact(vec![work.clone()], true), Err);
+        if is_full(&outcome) && self.may_pack() {
+            if self.pack()? {
+                outcome = self.transact(vec![work.clone()], true);
+            }
             let counted = if is_full(&outcome) { self.counted.load(Ordering::Relaxed) } else { u64::MAX };
             self.packed_at.store(counted, Ordering::Relaxed);
         }
@@ -147,7 +155,7 @@ impl Store {
     }
 
     /// Whether making the file small may give room: not again before [`PART`] of the entries has gone.
-    fn may_pack(&self) -> bool {
+    pub(crate) fn may_pack(&self) -> bool {
         let counted = self.counted.load(Ordering::Relaxed).saturating_add(self.config().bytes / PART);
         counted <= self.packed_at.load(Ordering::Relaxed)
     }

@@ -151,3 +151,28 @@ async fn the_file_has_at_most_four_times_the_bytes_whatever_is_written_and_howev
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_cannot_be_made_small_is_not_looked_through_again_at_each_refused_write() {
+    let disk = Disk::new();
+    let config = StoreConfig { bytes: 1 << 20, keys: 1000, ..StoreConfig::default() };
+    let store = on_disk(&disk, config.clone());
+    let mine = bucket(&store, "a");
+    let all = |value: u8| {
+        let entry = |number: u32| (format!("{number}"), Some(Bytes::from(vec![value; 1800])));
+        (0..400).map(entry).collect::<Vec<_>>()
+    };
+    mine.change(all(1)).await.unwrap();
+    // It has no room for as much again, and has more than it may from now on.
+    store.compact().await.unwrap();
+    let small = StoreConfig { bytes: 64 << 10, ..config };
+    store.configure(small.clone());
+    assert!(store.may_pack());
+    for _ in 0..2 {
+        assert!(matches!(mine.change(all(2)).await, Err(StoreError::File { .. })));
+        assert!(!store.may_pack());
+    }
+    assert_eq!(get(&mine, "399").await.unwrap(), vec![1; 1800]);
+    store.configure(small);
+    assert!(store.may_pack());
+}
