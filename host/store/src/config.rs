@@ -33,8 +33,8 @@ pub struct StoresConfig(pub BTreeMap<StoreName, StoreConfig>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreConfig {
-    /// Bytes of all entries, each with its owner, its key, its value and [`ENTRY_BYTES`](crate::ENTRY_BYTES): 64 KiB
-    /// to 1 TiB. The file has at most [`FILE_TIMES`] times as many. Default: 16 MiB.
+    /// Bytes of all entries: 64 KiB to 1 TiB. Each counts its owner, its key, its value and
+    /// [`ENTRY_BYTES`](crate::ENTRY_BYTES); above 2 KiB, the next power of two, and at least 4 KiB. The file has at most [`FILE_TIMES`] times as many. Default: 16 MiB.
     pub bytes: u64,
     /// Keys: 1 to 100,000,000. Default: 100,000.
     pub keys: u32,

@@ -55,7 +55,7 @@ pub struct Rows {
 pub struct StoreUsage {
     /// Its keys.
     pub keys: u64,
-    /// Bytes of its entries: of each one its owner, its key, its value, and [`ENTRY_BYTES`](crate::ENTRY_BYTES).
+    /// Bytes of its entries, as [`StoreConfig::bytes`](crate::StoreConfig::bytes) counts them.
     pub bytes: u64,
     /// Bytes of its file.
     pub file: u64,
