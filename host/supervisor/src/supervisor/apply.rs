@@ -296,7 +296,7 @@ impl Supervisor {
         }
     }
 
-    /// Stops the removed extensions, each after those that require or want it.
+    /// Stops the removed extensions, each that runs after those that require or want it.
     fn stop_removed(&mut self) {
         let Some(Applying { removed, unstopped, after, .. }) = &mut self.applying else { return };
         if unstopped.is_empty() {
@@ -310,8 +310,10 @@ impl Supervisor {
             .iter()
             .filter(|index| runs(index))
             .all(|index| unstopped.contains(index) && needed.contains(index));
-        let (later, now): (Vec<usize>, Vec<usize>) =
-            std::mem::take(unstopped).into_iter().partition(|index| needed.contains(index) && !is_circle);
+        // One that does not run would start meanwhile, if it waits for that.
+        let (later, now): (Vec<usize>, Vec<usize>) = std::mem::take(unstopped)
+            .into_iter()
+            .partition(|index| runs(index) && needed.contains(index) && !is_circle);
         *unstopped = later;
         for index in now {
             self.stop(index, None);
