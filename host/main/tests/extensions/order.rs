@@ -1,11 +1,14 @@
 //! `requires` orders starts and stops; `wants` does not.
 
+use std::time::Duration;
+
 use weir_host::{
     ExtensionConfig,
+    config::RestartPolicy,
     control::{ControlError, ExtensionState},
 };
 
-use super::support::{Gate, puppet, puppet_with, reached, set, start, states, tell};
+use super::support::{Gate, config, puppet, puppet_with, reached, set, start, states, tell};
 
 /// `a` requires `b`, which requires `c`; none starts by itself.
 fn chain(change: impl FnOnce(&mut ExtensionConfig)) -> Vec<ExtensionConfig> {
@@ -120,4 +123,23 @@ async fn a_start_that_is_under_way_is_told_of_the_shutdown() {
     gate.open(1);
     main.shutdown().await.unwrap();
     assert!(matches!(starting.await.unwrap(), Ok(()) | Err(_)), "it ended");
+}
+
+#[tokio::test]
+async fn what_a_reload_removes_and_does_not_run_is_stopped_before_what_wants_it() {
+    let user = puppet_with("user", |user| user.wants = vec!["broken@1".parse().unwrap()]);
+    let broken = puppet_with("broken", |broken| {
+        set(broken, "start", "trap");
+        let hour = Duration::from_secs(60 * 60);
+        broken.restart.policy = RestartPolicy::OnFailure;
+        (broken.restart.backoff, broken.restart.max_backoff) = (hour, hour);
+    });
+    let main = start(vec![user, broken]).await;
+    reached(&main, "broken", ExtensionState::BackingOff).await;
+    let events = main.control().events();
+    main.control().reload_with(config(Vec::new())).await.unwrap();
+    main.shutdown().await.unwrap();
+    let came = states(events).await.into_iter();
+    let ended = came.filter(|(_, state)| *state == ExtensionState::Stopped).map(|(id, _)| id);
+    assert_eq!(ended.collect::<Vec<_>>(), ["broken", "user"]);
 }
