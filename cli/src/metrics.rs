@@ -20,7 +20,7 @@ use tokio::{
     signal::unix::{SignalKind, signal},
     sync::Semaphore,
 };
-use weir_control::OPENMETRICS;
+use weir_control::{CLASSIC_METRICS, OPENMETRICS};
 
 use crate::{
     args::MetricsArgs,
@@ -40,12 +40,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) async fn metrics(args: MetricsArgs) -> anyhow::Result<()> {
     let MetricsArgs { listen, allow_remote, topics, target } = args;
-    let bridge = Bridge {
-        socket: locate::socket(&target)?.into(),
-        route: Route::new(&["metrics"]).with("topics", topics.then_some("true")),
-        is_local: !allow_remote,
-    };
-    let Some(address) = listen else { return output::write(&bridge.scrape().await?) };
+    let bridge = Bridge { socket: locate::socket(&target)?.into(), topics, is_local: !allow_remote };
+    let Some(address) = listen else { return output::write(&bridge.scrape(false).await?) };
     if bridge.is_local && !address.ip().is_loopback() {
         let message = format!(
             "other machines reach `{address}`, without TLS or a password: add --allow-remote, or listen on 127.0.0.1"
@@ -57,15 +53,17 @@ pub(crate) async fn metrics(args: MetricsArgs) -> anyhow::Result<()> {
 
 struct Bridge {
     socket: Box<Path>,
-    route: Route,
+    topics: bool,
     /// A page in a browser of this machine may not reach it under a name of its own.
     is_local: bool,
 }
 
 impl Bridge {
-    async fn scrape(&self) -> anyhow::Result<Bytes> {
+    async fn scrape(&self, is_classic: bool) -> anyhow::Result<Bytes> {
+        let is = |flag: bool| flag.then_some("true");
+        let route = Route::new(&["metrics"]).with("topics", is(self.topics)).with("classic", is(is_classic));
         let mut client = Client::connect_to(&self.socket).await?;
-        client.ask(Method::GET, &self.route, Bytes::new(), Patience::Query).await
+        client.ask(Method::GET, &route, Bytes::new(), Patience::Query).await
     }
 
     /// Answers scrapers until a signal.
@@ -118,9 +116,12 @@ impl Bridge {
         if self.is_local && !host.is_some_and(is_of_this_machine) {
             return said(StatusCode::FORBIDDEN, "the host is another than `localhost` or an address\n");
         }
+        let accepted = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+        let is_classic = accepted.is_some_and(wants_classic);
+        let kind = if is_classic { CLASSIC_METRICS } else { OPENMETRICS };
         match (request.method(), request.uri().path()) {
-            (&Method::GET | &Method::HEAD, "/metrics") => match self.scrape().await {
-                Ok(text) => of_type(StatusCode::OK, OPENMETRICS, text),
+            (&Method::GET | &Method::HEAD, "/metrics") => match self.scrape(is_classic).await {
+                Ok(text) => of_type(StatusCode::OK, kind, text),
                 Err(error) => said(StatusCode::SERVICE_UNAVAILABLE, exit::chain(&error) + "\n"),
             },
             (&Method::GET | &Method::HEAD, "/") => said(StatusCode::OK, "Weir's metrics are at /metrics\n"),
@@ -128,6 +129,11 @@ impl Bridge {
             _ => said(StatusCode::METHOD_NOT_ALLOWED, "only GET is understood\n"),
         }
     }
+}
+
+/// Whether what a scraper accepts is the format before OpenMetrics alone.
+fn wants_classic(accepted: &str) -> bool {
+    accepted.contains("text/plain") && !accepted.contains("application/openmetrics-text")
 }
 
 /// Whether the host of a URL is no name that a stranger's DNS server could have given to this machine.

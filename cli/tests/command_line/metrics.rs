@@ -142,6 +142,10 @@ impl Bridge {
         answer
     }
 
+    fn get_as(&self, accept: &str) -> String {
+        self.ask("GET", "/metrics", &format!("{}\r\nAccept: {accept}", self.address))
+    }
+
     fn get(&self, path: &str) -> String {
         self.ask("GET", path, &self.address)
     }
@@ -157,6 +161,12 @@ fn the_bridge_shows_the_metrics_alone_and_to_this_machine_alone() {
     let kind = "content-type: application/openmetrics-text; version=1.0.0; charset=utf-8";
     assert!(head.contains(kind), "{head}");
     checked(text);
+    // A scraper that knows only the format before: each sample of a counter has the name of its family.
+    let classic = bridge.get_as("text/plain;version=0.0.4");
+    assert!(classic.contains("content-type: text/plain; version=0.0.4; charset=utf-8"), "{classic}");
+    assert!(classic.contains("\n# HELP weir_extension_restarts_total "), "{classic}");
+    assert!(!classic.contains("# UNIT") && !classic.contains("# EOF"), "{classic}");
+    assert!(bridge.get_as("application/openmetrics-text;version=1.0.0,text/plain;q=0.5").contains(kind));
     for (method, path, host, status) in [
         ("GET", "/", &*bridge.address, "200 OK"),
         ("HEAD", "/metrics", &bridge.address, "200 OK"),

@@ -34,5 +34,8 @@ mod stores;
 mod streams;
 mod traffic;
 
-pub use self::{openmetrics::OPENMETRICS, server::ControlSocket};
+pub use self::{
+    openmetrics::{CLASSIC_METRICS, OPENMETRICS},
+    server::ControlSocket,
+};
 pub use weir_sockets::{SocketError, is_released};

@@ -1,4 +1,5 @@
-//! `GET /v1/metrics`: every count and gauge of Main as OpenMetrics, described in `docs/metrics.md`.
+//! `GET /v1/metrics`: every count and gauge of Main as OpenMetrics, or in the format before it. `docs/metrics.md` describes
+//! them.
 
 mod process;
 mod text;
@@ -35,6 +36,9 @@ const MAX_OPERATIONS: usize = 1000;
 /// The type of the answer of `GET /v1/metrics`: OpenMetrics 1.0.
 pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
+/// Its type with `classic=true`: version 0.0.4 of Prometheus's own format.
+pub const CLASSIC_METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
 const STATES: [ExtensionState; 9] = [
     ExtensionState::Loaded,
     ExtensionState::Starting,
@@ -53,20 +57,24 @@ pub(super) struct MetricsQuery {
     /// Topics as well: there may be thousands.
     #[serde(default)]
     topics: bool,
+    /// The text format before OpenMetrics.
+    #[serde(default)]
+    classic: bool,
 }
 
 pub(super) async fn metrics(
     State(served): State<Served>,
     query: QueryOf<MetricsQuery>,
 ) -> Result<Response, Refusal> {
-    let Query(MetricsQuery { topics }) = query?;
+    let Query(MetricsQuery { topics, classic }) = query?;
     let peers = served.peers.clone();
-    let text = made(served, move |control| Ok(text(control, &peers, topics).into_bytes())).await?;
-    Ok(([(header::CONTENT_TYPE, OPENMETRICS)], Body::from(text)).into_response())
+    let text = made(served, move |control| Ok(text(control, &peers, topics, classic).into_bytes())).await?;
+    let kind = if classic { CLASSIC_METRICS } else { OPENMETRICS };
+    Ok(([(header::CONTENT_TYPE, kind)], Body::from(text)).into_response())
 }
 
-fn text(control: &Control, peers: &Peers, topics: bool) -> String {
-    let mut text = Text::default();
+fn text(control: &Control, peers: &Peers, topics: bool, is_classic: bool) -> String {
+    let mut text = Text::new(is_classic);
     text.gauge("weir_build_info", "The version of Main.")
         .sample(&[("version", &env!("CARGO_PKG_VERSION"))], 1);
     let limits = control.limits_now(None, None);
@@ -386,7 +394,7 @@ mod tests {
             }
         }
         call(7, "op-9").await;
-        let text = text(main.control(), main.peers(), false);
+        let text = text(main.control(), main.peers(), false, false);
         let lines = |start: &str| text.lines().filter(|line| line.starts_with(start)).count();
         assert_eq!(lines("weir_request_duration_seconds_count"), MAX_OPERATIONS);
         assert!(text.contains("weir_operations_hidden 9240\n"), "{:?}", text.find("weir_operations_hidden"));

@@ -1,10 +1,14 @@
-//! The text format of OpenMetrics 1.0.
+//! The text format of OpenMetrics 1.0, and the one before it.
 
 use std::fmt::{self, Display, Write};
 
 /// Families of metrics as text, one after the other.
 #[derive(Debug, Default)]
-pub(super) struct Text(String);
+pub(super) struct Text {
+    text: String,
+    /// As version 0.0.4 of Prometheus's own format: a counter's family is named as its samples, and there is no unit.
+    is_classic: bool,
+}
 
 /// One family, to which samples are added.
 #[derive(Debug)]
@@ -19,6 +23,10 @@ pub(super) struct Family<'a> {
 pub(super) type Label<'a> = (&'static str, &'a dyn Display);
 
 impl Text {
+    pub(super) fn new(is_classic: bool) -> Self {
+        Self { text: String::new(), is_classic }
+    }
+
     /// A number that goes up and down. The name ends in its unit, if it has one.
     pub(super) fn gauge(&mut self, name: &'static str, help: &str) -> Family<'_> {
         self.family(name, "gauge", "", help)
@@ -34,8 +42,10 @@ impl Text {
     }
 
     pub(super) fn end(mut self) -> String {
-        self.0 += "# EOF\n";
-        self.0
+        if !self.is_classic {
+            self.text += "# EOF\n";
+        }
+        self.text
     }
 
     fn family(
@@ -45,12 +55,14 @@ impl Text {
         suffix: &'static str,
         help: &str,
     ) -> Family<'_> {
-        let text = &mut self.0;
-        text.extend(["# TYPE ", name, " ", kind, "\n"]);
-        if let Some(unit) = ["seconds", "bytes"].into_iter().find(|unit| name.ends_with(unit)) {
+        let Self { text, is_classic } = self;
+        let ends = if *is_classic { suffix } else { "" };
+        text.extend(["# TYPE ", name, ends, " ", kind, "\n"]);
+        let unit = ["seconds", "bytes"].into_iter().find(|unit| name.ends_with(unit) && !*is_classic);
+        if let Some(unit) = unit {
             text.extend(["# UNIT ", name, " ", unit, "\n"]);
         }
-        text.extend(["# HELP ", name, " ", help, "\n"]);
+        text.extend(["# HELP ", name, ends, " ", help, "\n"]);
         Family { text, name, suffix }
     }
 }
@@ -111,6 +123,20 @@ weir_extension_memory_bytes{extension="a\"b\\c\nd"} 5
 weir_requests_failed_total{a="1",b="2"} 6
 # EOF
 "#;
+        assert_eq!(text.end(), expected);
+    }
+
+    #[test]
+    fn the_classic_text_names_a_counter_as_its_samples_and_has_neither_units_nor_an_end() {
+        let mut text = Text::new(true);
+        text.gauge("weir_extension_memory_bytes", "Memory.").sample(&[], 5);
+        text.counter("weir_requests_failed", "Failed.").sample(&[], 6);
+        let expected = "# TYPE weir_extension_memory_bytes gauge\n\
+                        # HELP weir_extension_memory_bytes Memory.\n\
+                        weir_extension_memory_bytes 5\n\
+                        # TYPE weir_requests_failed_total counter\n\
+                        # HELP weir_requests_failed_total Failed.\n\
+                        weir_requests_failed_total 6\n";
         assert_eq!(text.end(), expected);
     }
 }
