@@ -61,8 +61,10 @@ impl Target {
 pub struct PendingCall {
     waiter: Arc<Waiter>,
     is_over: bool,
-    /// Dropped, it is carried out all the same.
+    /// Dropped, it is carried out all the same, if it is in the receiver's inbox.
     is_unanswered: bool,
+    /// What it waited for, if there was no room.
+    room: Option<Arc<Room>>,
     /// Nothing else reaches the caller meanwhile.
     _waits: Option<WaitGuard>,
 }
@@ -90,7 +92,7 @@ impl Sending {
 }
 
 impl PendingCall {
-    /// From now on, dropping it gives up the answer alone, and not the request.
+    /// From now on, dropping it gives up the answer alone, and not the request, unless that still waits for room.
     pub fn unanswered(mut self) -> Self {
         self.is_unanswered = true;
         self
@@ -107,11 +109,16 @@ impl PendingCall {
 
 impl Drop for PendingCall {
     fn drop(&mut self) {
-        if !self.is_over && !self.is_unanswered {
+        if self.is_over {
+            return;
+        }
+        // No bound holds for requests that wait for room but that their callers do, too.
+        let is_parked = self.room.as_ref().is_some_and(|room| room.is_waiting());
+        if !self.is_unanswered || is_parked {
             self.waiter.cancel();
-            if let Some(slot) = self.waiter.slot() {
-                slot.close();
-            }
+        }
+        if let Some(slot) = self.waiter.slot() {
+            slot.close();
         }
     }
 }
@@ -176,8 +183,9 @@ impl Bus {
         };
         let slot = ReplyTo::Slot(Slot::default());
         // Its wait for the answer covers the wait for room.
-        let (waiter, _room) = self.submit(caller, target, payload, term, slot)?;
-        Ok(SentCall(PendingCall { waiter, is_over: false, is_unanswered: false, _waits: waits }))
+        let (waiter, parked) = self.submit(caller, target, payload, term, slot)?;
+        let room = parked.map(|(room, _)| room);
+        Ok(SentCall(PendingCall { waiter, is_over: false, is_unanswered: false, room, _waits: waits }))
     }
 
     /// Ends the wait at the deadline. A request that an extension answered within the call has none to keep.

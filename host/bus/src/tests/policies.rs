@@ -358,3 +358,48 @@ async fn a_request_that_waits_for_room_ends_at_its_deadline_or_with_its_receiver
     provider.inbox().clear(Seat::FIRST);
     drop(full);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_call_without_an_answer_that_is_dropped_is_carried_out_once_it_has_found_room_and_not_before() {
+    let bus = TestBus::new();
+    let limits = PeerLimits { when_full: RequestPolicy::Block, ..LIMITS };
+    let provider = bus.add_with("p", limits, &["c@1"], &[]);
+    start(&provider, &["c@1"]);
+    let call = |payload| bus.call(bus.main(), "c@1", payload).unwrap().unanswered();
+    let mut full: Vec<_> = (0..8).map(|_| call("in the inbox")).collect();
+    let admitted = call("has found room");
+    for _ in 0..100 {
+        drop(call("waits for room"));
+    }
+    full.clear();
+    assert_eq!(bus.waiters(), 9, "those that are given up are not waited for");
+    let first = take_request(&provider);
+    drop(admitted);
+    let rest = (0..8).map(|_| take_request(&provider));
+    let all: Vec<_> = std::iter::once(first).chain(rest).collect();
+    let (last, others) = all.split_last().unwrap();
+    assert!(others.iter().all(|request| request.payload == "in the inbox"));
+    assert_eq!(last.payload, "has found room");
+    assert!(matches!(provider.take(), Taken::Empty));
+    assert!(all.iter().all(|request| request.responder.give(ok("done"))), "each is carried out");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_nobody_waits_for_is_not_kept() {
+    let bus = TestBus::new();
+    let (provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
+    let answer = Bytes::from(vec![0; 1000]);
+    let call = || bus.call(&caller, "c@1", "").unwrap();
+    for (is_dropped_first, call) in
+        [(true, call().unanswered()), (false, call().unanswered()), (false, call())]
+    {
+        let mut call = Some(call);
+        let request = take_request(&provider);
+        if is_dropped_first {
+            call.take();
+        }
+        assert!(request.responder.give(Ok(answer.clone())));
+        drop((call, request));
+        assert!(answer.is_unique());
+    }
+}
