@@ -14,7 +14,7 @@ use base64::{
 use futures_util::StreamExt;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_tungstenite::{
     WebSocketStream,
     tungstenite::{
@@ -114,25 +114,52 @@ impl Handshake {
 
 /// Reads what is left until the app answers the close frame, then closes the connection first, as RFC 6455 asks in section
 /// 7.1.1. Closed with unread bytes, a TCP connection is reset, and the app would not see the last frame.
-pub(crate) async fn drain(socket: &mut WebSocket) {
-    loop {
+pub(crate) async fn drain<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut WebSocketStream<Checked<S>>) {
+    let is_answered = loop {
         match socket.next().await {
-            Some(Ok(Message::Close(_))) | None => break,
+            Some(Ok(Message::Close(_))) => break true,
             Some(Ok(_)) => {}
-            // After a broken frame no answer can be told from the rest.
-            Some(Err(_)) => {
-                let mut ignored = [0; 4096];
-                while let Ok(1..) = socket.get_mut().read(&mut ignored).await {}
-                break;
-            }
+            // After a broken frame no answer can be told from the rest, and the library reads no more.
+            Some(Err(_)) | None => break false,
         }
-    }
+    };
     // The app may have gone.
     let _gone = socket.get_mut().shutdown().await;
+    if !is_answered {
+        let mut ignored = [0; 4096];
+        while let Ok(1..) = socket.get_mut().unchecked().read(&mut ignored).await {}
+    }
 }
 
 /// Whether one of a header's words is this.
 fn has(headers: &HeaderMap, name: header::HeaderName, word: &str) -> bool {
     let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|value| value.trim().eq_ignore_ascii_case(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::duplex;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn all_that_comes_after_a_broken_frame_is_read_until_the_app_ends_too() {
+        let (reserved_opcode, long_form) = ([0x83, 0x80, 0, 0, 0, 0], [0x81, 0xfe, 0, 1, 0, 0]);
+        for broken in [reserved_opcode, long_form] {
+            let (mut app, io) = duplex(64);
+            let server = tokio::spawn(async move {
+                let checked = Checked::new(io, 1024);
+                let mut socket = WebSocketStream::from_raw_socket(checked, Role::Server, None).await;
+                assert!(socket.next().await.unwrap().is_err());
+                drain(&mut socket).await;
+            });
+            app.write_all(&broken).await.unwrap();
+            app.read_to_end(&mut Vec::new()).await.unwrap();
+            // Broken as well.
+            app.write_all(&[0xff; 10_000]).await.unwrap();
+            drop(app);
+            server.await.unwrap();
+        }
+    }
 }

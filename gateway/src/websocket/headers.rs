@@ -149,6 +149,11 @@ impl<S> Checked<S> {
         let headers = Headers { max: max as u64, collected: 0, at: At::First };
         Self { io, headers, fault: None, is_over: false }
     }
+
+    /// For reading what is thrown away.
+    pub(super) fn unchecked(&mut self) -> &mut S {
+        &mut self.io
+    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Checked<S> {
