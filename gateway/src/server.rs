@@ -225,6 +225,7 @@ impl Door {
         // Below TLS, which would take bytes that nobody reads.
         let stream = if is_http { stream.watched(flow.clone(), READ_TIMEOUT) } else { stream };
         let secured = tokio::select! {
+            biased;
             secured = timeout(HEAD_TIMEOUT, secure(self.tls.as_ref(), stream)) => secured,
             () = place.taken() => return self.made_room(),
             () = self.closed.wait() => return,
@@ -274,9 +275,11 @@ impl Door {
             .with_upgrades();
         let mut connection = std::pin::pin!(connection);
         let first = tokio::select! {
+            // One that has just proved its name gives its place to nobody.
+            biased;
             ended = connection.as_mut() => Some(ended),
-            () = place.taken() => return self.made_room(),
             () = proved.notified() => None,
+            () = place.taken() => return self.made_room(),
             () = self.closed.wait() => return,
         };
         drop(place);

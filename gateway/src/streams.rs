@@ -91,6 +91,7 @@ async fn talk(
         end(word, text)
     };
     let line = tokio::select! {
+        biased;
         line = timeout(PATIENCE, first_line(io, &mut input)) => line,
         () = place.taken() => {
             return Err(refused("busy", "too many connections have not said what they are".to_owned()));

@@ -37,6 +37,7 @@ pub(crate) async fn greet(
 ) -> Result<Option<Greeted>, Close> {
     let mut input = BytesMut::new();
     let hello = tokio::select! {
+        biased;
         hello = timeout(PATIENCE, hello(stream, &mut input)) => hello,
         () = place.taken() => {
             return Err(Close::new(frame::close::BUSY, "too many connections have not said hello"));
