@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    hash::Hash,
     net::IpAddr,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -11,9 +12,12 @@ use tokio::sync::oneshot;
 /// Connections without a proof. At 13,000 new ones a second, each of them has 20 ms.
 const MAX: usize = 256;
 
+/// A network or user is a crowd if it has more than one in so many of them.
+const CROWD: usize = 8;
+
 /// All connections of a socket or gateway that have not proved a name: at most 256. For the next, one gives way: of the
-/// network or user with the most of them, and there of the address or process with the most, the oldest. So a crowd from
-/// one place pushes out itself.
+/// network or user with the most of them, if that has more than an eighth, and there of the address or process with the
+/// most, the oldest. So a crowd from one place pushes out itself. Without a crowd it is the oldest of all.
 #[derive(Debug, Default)]
 pub struct Strangers(Mutex<List>);
 
@@ -45,6 +49,14 @@ struct Stranger {
     _place: oneshot::Sender<()>,
 }
 
+/// What is taken for one crowd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Crowd {
+    V4(u32),
+    V6(u128),
+    User(u32),
+}
+
 /// A place among them, until dropped.
 #[derive(Debug)]
 pub struct Place {
@@ -63,15 +75,15 @@ impl Source {
     }
 
     /// The network, or the user.
-    fn crowd(self) -> u128 {
+    fn crowd(self) -> Crowd {
         match self.canonical() {
-            Self::Address(IpAddr::V4(address)) => (address.to_bits() >> 8).into(),
-            Self::Address(IpAddr::V6(address)) => address.to_bits() >> 80,
-            Self::Process { user, .. } => user.into(),
+            Self::Address(IpAddr::V4(address)) => Crowd::V4(address.to_bits() >> 8),
+            Self::Address(IpAddr::V6(address)) => Crowd::V6(address.to_bits() >> 80),
+            Self::Process { user, .. } => Crowd::User(user),
         }
     }
 
-    /// The address, or the process.
+    /// The address, or the process, among those of its crowd.
     fn member(self) -> u128 {
         match self.canonical() {
             Self::Address(IpAddr::V4(address)) => address.to_bits().into(),
@@ -115,7 +127,11 @@ impl List {
     fn make_room(&mut self, newcomer: Source) {
         let all: Vec<Source> = self.oldest_first.iter().map(|stranger| stranger.source).collect();
         let Some(crowd) = largest(all.iter().copied(), Some(newcomer), Source::crowd) else { return };
-        let of_crowd = all.into_iter().filter(|source| source.crowd() == crowd);
+        let of_crowd = all.iter().copied().filter(|source| source.crowd() == crowd);
+        if of_crowd.clone().count() * CROWD <= all.len() {
+            self.oldest_first.remove(0);
+            return;
+        }
         let newcomer = Some(newcomer).filter(|source| source.crowd() == crowd);
         let member = largest(of_crowd, newcomer, Source::member);
         let gives_way = |stranger: &Stranger| {
@@ -128,12 +144,12 @@ impl List {
 }
 
 /// The group with the most of these and the newcomer. Of several the newcomer's own, else that of the oldest.
-fn largest(
+fn largest<G: Copy + Eq + Hash>(
     all: impl Iterator<Item = Source> + Clone,
     newcomer: Option<Source>,
-    group: impl Fn(Source) -> u128,
-) -> Option<u128> {
-    let mut sizes = HashMap::<u128, usize>::new();
+    group: impl Fn(Source) -> G,
+) -> Option<G> {
+    let mut sizes = HashMap::<G, usize>::new();
     for source in all.clone().chain(newcomer) {
         *sizes.entry(group(source)).or_default() += 1;
     }
@@ -250,5 +266,22 @@ mod tests {
         let _new = strangers.enter(source(MAX));
         assert!(is_taken(&mut places[0]));
         assert!(!is_taken(&mut places[1]));
+    }
+
+    #[test]
+    fn two_from_one_network_are_no_crowd_beside_attackers_of_many() {
+        let strangers = Arc::<Strangers>::default();
+        let attacker = |number: usize| address(&format!("10.{}.{}.1", number / 250, number % 250));
+        let mut attackers: Vec<_> = (2..MAX).map(|number| strangers.enter(attacker(number))).collect();
+        let mut honest = ["192.0.2.1", "192.0.2.2"].map(|own| strangers.enter(address(own)));
+        let _new = strangers.enter(attacker(MAX));
+        assert!(is_taken(&mut attackers[0]));
+        assert!(honest.iter_mut().all(|own| !is_taken(own)));
+    }
+
+    #[test]
+    fn networks_and_users_of_one_number_are_not_one_crowd() {
+        let all = [address("192.0.2.1"), address("0:c0:2::1"), process(0x00c0_0002, 1)].map(Source::crowd);
+        assert!(all[0] != all[1] && all[1] != all[2] && all[2] != all[0], "{all:?}");
     }
 }
