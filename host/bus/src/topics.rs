@@ -5,7 +5,6 @@
 
 use std::{
     collections::HashMap,
-    num::NonZeroUsize,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -19,7 +18,7 @@ use crate::{
 };
 
 /// Topics kept besides the retained ones.
-const KNOWN: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4095);
+const KNOWN: usize = 4096;
 
 /// One topic. It is locked while one of its events is delivered, so order and sequence agree.
 #[derive(Debug, Default)]
@@ -61,9 +60,9 @@ pub(crate) struct Topics(Mutex<TopicTable>);
 #[derive(Debug)]
 struct TopicTable {
     retained: HashMap<Topic, SharedTopic>,
-    known: LruCache<Topic, Known>,
-    /// How many of the known ones each publisher was the first to use.
-    shares: HashMap<PeerId, usize>,
+    known: HashMap<Topic, Known>,
+    /// The known ones of which each publisher was the first to use it.
+    shares: HashMap<PeerId, LruCache<Topic, ()>>,
     /// No forgotten topic has a greater sequence.
     forgotten: u64,
 }
@@ -77,7 +76,7 @@ struct Known {
 
 impl Default for Topics {
     fn default() -> Self {
-        let (retained, known, shares) = (HashMap::new(), LruCache::new(KNOWN), HashMap::new());
+        let (retained, known, shares) = (HashMap::new(), HashMap::new(), HashMap::new());
         Self(Mutex::new(TopicTable { retained, known, shares, forgotten: 0 }))
     }
 }
@@ -109,7 +108,7 @@ impl Topics {
         }
         match is_heard {
             true => Some(table.state(topic, publisher)),
-            false => table.known.get(topic).map(|known| known.state.clone()),
+            false => table.used(topic),
         }
     }
 
@@ -135,9 +134,18 @@ impl Topics {
 }
 
 impl TopicTable {
+    /// A known topic, from now on the one used last.
+    fn used(&mut self, topic: &Topic) -> Option<SharedTopic> {
+        let Known { state, first } = self.known.get(topic)?;
+        if let Some(share) = self.shares.get_mut(first) {
+            share.promote(topic);
+        }
+        Some(state.clone())
+    }
+
     fn state(&mut self, topic: &Topic, publisher: PeerId) -> SharedTopic {
-        if let Some(known) = self.known.get(topic) {
-            return known.state.clone();
+        if let Some(state) = self.used(topic) {
+            return state;
         }
         let state = SharedTopic::new(Mutex::new(TopicState {
             // A topic known before must not count from a lower number.
@@ -149,32 +157,32 @@ impl TopicTable {
     }
 
     fn keep(&mut self, topic: Topic, state: SharedTopic, first: PeerId) {
-        if self.known.len() >= KNOWN.get()
+        if self.known.len() >= KNOWN
             && let Some(longest_unused) = self.gives_way(first)
             && let Some(forgotten) = self.forget(&longest_unused)
         {
             self.forgotten = self.forgotten.max(locked(&forgotten).sequence);
         }
-        *self.shares.entry(first).or_default() += 1;
-        self.known.push(topic, Known { state, first });
+        self.shares.entry(first).or_insert_with(LruCache::unbounded).put(topic.clone(), ());
+        self.known.insert(topic, Known { state, first });
     }
 
-    /// Of the publisher with the most topics, this one's next included, the one used longest ago.
+    /// Of the publisher with the most topics, this one's next included, the one used longest ago. Publishers are few:
+    /// Main, extensions and names.
     fn gives_way(&self, publisher: PeerId) -> Option<Topic> {
-        let most = self.shares.values().copied().max()?;
-        let own = self.shares.get(&publisher).copied().unwrap_or_default();
-        let is_greedy = |first: &PeerId| match own + 1 > most {
-            true => *first == publisher,
-            false => self.shares.get(first).copied() == Some(most),
+        let greed = |(first, share): &(&PeerId, &LruCache<Topic, ()>)| {
+            let is_own = **first == publisher;
+            (share.len() + usize::from(is_own), !is_own, **first)
         };
-        self.known.iter().rev().find(|(_, known)| is_greedy(&known.first)).map(|(topic, _)| topic.clone())
+        let (_, share) = self.shares.iter().max_by_key(greed)?;
+        share.peek_lru().map(|(topic, ())| topic.clone())
     }
 
     fn forget(&mut self, topic: &Topic) -> Option<SharedTopic> {
-        let Known { state, first } = self.known.pop(topic)?;
+        let Known { state, first } = self.known.remove(topic)?;
         if let Some(share) = self.shares.get_mut(&first) {
-            *share -= 1;
-            if *share == 0 {
+            share.pop(topic);
+            if share.is_empty() {
                 self.shares.remove(&first);
             }
         }

@@ -308,6 +308,29 @@ async fn a_publisher_that_invents_topics_pushes_out_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn of_the_greediest_publishers_topics_the_one_used_longest_ago_gives_way() {
+    let bus = TestBus::new();
+    let listener = bus.ready("l", &[], &[]);
+    let (greedy, modest) = (bus.ready("g", &[], &[]), bus.ready("m", &[], &[]));
+    bus.subscribe(&listener, listener.inbox(), ">").unwrap();
+    let publish = |by: &Arc<Peer>, topic: &str| {
+        bus.publish(by, None, topic, "".into()).unwrap();
+        take_event(listener.inbox());
+    };
+    publish(&modest, "t");
+    for invented in 0..4095 {
+        publish(&greedy, &format!("x.{invented}"));
+    }
+    // The first is used again, by another.
+    publish(&modest, "x.0");
+    publish(&greedy, "x.new");
+    let stats = bus.topic_stats();
+    let is_known = |topic: &str| stats.iter().any(|stats| stats.topic.as_str() == topic);
+    assert_eq!(stats.len(), 4096);
+    assert_eq!(["t", "x.0", "x.1", "x.2", "x.new"].map(is_known), [true, true, false, true, true]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_request_that_finds_the_inbox_full_waits_where_the_operator_has_senders_wait() {
     let bus = TestBus::new();
     let limits = PeerLimits { when_full: RequestPolicy::Block, ..LIMITS };
