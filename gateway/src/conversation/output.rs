@@ -165,8 +165,8 @@ impl Output {
 
     /// Writes what is left, then the reason, within [`LINGER`]. None: the app has said that it ends.
     ///
-    /// An app that does not read gets the rest of the message under way and the reason, for which the system makes room. It
-    /// finds them where it reads again, also after the gateway has closed the connection.
+    /// An app that does not read gets the rest of the message under way and the reason, if the system makes room for them: for
+    /// a few hundred KiB at most. It finds them where it reads again, also after the gateway has closed the connection.
     pub(super) async fn finish(mut self, socket: &mut WebSocket, close: Option<Close>) {
         let Some(close) = close else {
             // Its close frame is answered, if it sent one: the answer waits, and another frame would be refused.

@@ -19,7 +19,8 @@ use rustix::{
     fs::Mode,
     io::Errno,
     net::{
-        AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
+        AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, send,
+        socket_with,
         sockopt::{set_socket_send_buffer_size, socket_send_buffer_size},
     },
 };
@@ -115,12 +116,24 @@ impl BoundSocket {
 }
 
 /// Has the system take the last words on a connection, though the other end does not read: it finds them where it reads
-/// again, also after this end is closed. Never makes the buffer smaller.
+/// again, also after this end is closed. Leaves a buffer that is as large already. Where the system allows less than is asked
+/// for (`net.core.wmem_max`), a smaller one becomes what it allows.
 pub fn make_room(socket: impl AsFd) {
     if socket_send_buffer_size(&socket).is_ok_and(|bytes| bytes < LAST_BUFFER) {
         // Without it the last words may not fit.
         let _without = set_socket_send_buffer_size(&socket, LAST_BUFFER);
     }
+}
+
+/// Writes what the system takes of these bytes now; how many. A Unix socket of Linux takes bytes long before it says that it
+/// is writable, which it is once three quarters of its buffer are free.
+#[must_use]
+pub fn write_now(socket: impl AsFd, bytes: &[u8]) -> usize {
+    #[cfg(target_os = "linux")]
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    #[cfg(not(target_os = "linux"))]
+    let flags = SendFlags::DONTWAIT;
+    send(socket, bytes, flags).unwrap_or_default()
 }
 
 /// Whether a Main that had this socket has ended by itself: neither the socket nor its lock is there.

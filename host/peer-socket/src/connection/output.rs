@@ -15,7 +15,7 @@ use tokio::{
 };
 use weir_host::{Error, traces::TraceContext};
 use weir_peer::frame::{self, FromMain, TRACES_SINCE};
-use weir_sockets::make_room;
+use weir_sockets::{make_room, write_now};
 
 use super::{Close, Step};
 
@@ -124,8 +124,8 @@ impl Output {
 
     /// Writes what is left, then why the session ends, within [`LINGER`].
     ///
-    /// A program that does not read gets the rest of the frame under way and the reason, for which the system makes room. It
-    /// finds them where it reads again, also after Main has closed the connection.
+    /// A program that does not read gets the rest of the frame under way and the reason, if the system makes room for them:
+    /// for a few hundred KiB at most. It finds them where it reads again, also after Main has closed the connection.
     pub(crate) async fn finish(mut self, stream: &mut UnixStream, close: Close) {
         let rest = poll_fn(|context| {
             while !self.waiting.is_empty() {
@@ -142,6 +142,7 @@ impl Output {
         self.waiting.truncate(self.begun);
         close.encode(&mut self.waiting);
         make_room(&*stream);
+        self.waiting.advance(write_now(&*stream, &self.waiting));
         // The program may have gone, or not read.
         let _gone = timeout(LINGER / 2, stream.write_all(&self.waiting)).await;
     }
