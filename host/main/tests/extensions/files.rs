@@ -130,7 +130,7 @@ async fn directories_that_are_not_opened_end_with_the_ready_deadline_and_hold_up
     for id in ["late", "patient"] {
         assert_eq!(tell(&main, id, "trap").await, Err("Trapped".to_owned()));
     }
-    let cause = "cannot start: its granted directories or its secrets could not be opened: not ready within `ready-timeout` of 1s";
+    let cause = "cannot start: its granted directories or stores, or its secrets could not be opened: not ready within `ready-timeout` of 1s";
     let is_late = || {
         let failures = main.control().status("late").unwrap().failures;
         failures.iter().filter(|failure| failure.cause == cause).count() > 2

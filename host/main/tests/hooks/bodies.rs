@@ -69,7 +69,7 @@ async fn read(dir: &HookDir, url: &str, how: &str) -> String {
     let call = HookCall::new().param("URL", url).param("HOW", how);
     let report = tokio::time::timeout(PATIENCE, dir.run(call)).await.unwrap().unwrap();
     assert!(report.is_success(), "{url} {how}: {report:?}");
-    text(&report.runs[0].stdout).to_owned()
+    text(&report.runs.first().unwrap().stdout).to_owned()
 }
 
 /// Every way to read the answer to one path, and one way for the others.
