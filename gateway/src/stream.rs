@@ -21,7 +21,7 @@ use tokio::{
     time::{Sleep, sleep},
 };
 use weir_connection::Source;
-use weir_sockets::{BoundSocket, Opens, make_room};
+use weir_sockets::{BoundSocket, Opens, make_room, write_now};
 
 use crate::{GatewayError, Listen};
 
@@ -37,6 +37,11 @@ const UNSENT: u32 = 128 * 1024;
 pub(crate) trait Io: AsyncRead + AsyncWrite + fmt::Debug + Send + Unpin {
     /// Has the system take more bytes, though the other end does not read.
     fn make_room(&self);
+
+    /// Writes what the system takes now, if it may take some though it does not say so; how many bytes.
+    fn write_now(&self, _bytes: &[u8]) -> usize {
+        0
+    }
 }
 
 impl Io for TcpStream {
@@ -50,6 +55,10 @@ impl Io for TcpStream {
 impl Io for UnixStream {
     fn make_room(&self) {
         make_room(self);
+    }
+
+    fn write_now(&self, bytes: &[u8]) -> usize {
+        write_now(self, bytes)
     }
 }
 
@@ -85,12 +94,15 @@ struct Watched {
     flow: Arc<Flow>,
     patience: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
+    /// Last words are written.
+    ends: bool,
 }
 
 impl Watched {
     /// Before a write. The connection is within TLS and HTTP, so nobody else reaches it.
-    fn is_written(&self) {
-        if self.flow.is_ending.load(Ordering::Relaxed) && self.flow.is_ending.swap(false, Ordering::Relaxed) {
+    fn is_written(&mut self) {
+        if !self.ends && self.flow.is_ending.load(Ordering::Relaxed) {
+            self.ends = true;
             self.io.make_room();
         }
     }
@@ -138,7 +150,13 @@ impl AsyncWrite for Watched {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         self.is_written();
-        let wrote = Pin::new(&mut self.io).poll_write(context, bytes);
+        let mut wrote = Pin::new(&mut self.io).poll_write(context, bytes);
+        if self.ends
+            && wrote.is_pending()
+            && let written @ 1.. = self.io.write_now(bytes)
+        {
+            wrote = Poll::Ready(Ok(written));
+        }
         self.wrote(wrote, context)
     }
 
@@ -245,7 +263,7 @@ impl Listener {
 
 impl Stream {
     pub(crate) fn watched(self, flow: Arc<Flow>, patience: Duration) -> Self {
-        let io = Box::new(Watched { io: self.io, flow, patience, stalled: None });
+        let io = Box::new(Watched { io: self.io, flow, patience, stalled: None, ends: false });
         Self { io, ..self }
     }
 

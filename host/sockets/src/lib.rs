@@ -228,7 +228,10 @@ fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SocketE
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::{fs::PermissionsExt, net::UnixStream};
+    use std::{
+        io::Read,
+        os::unix::{fs::PermissionsExt, net::UnixStream},
+    };
 
     use super::*;
 
@@ -306,5 +309,15 @@ mod tests {
     fn a_path_that_is_too_long_is_refused() {
         let path = PathBuf::from(format!("/tmp/{}", "a".repeat(120)));
         assert!(matches!(bind(&path), Err(SocketError::Path(_))));
+    }
+
+    #[test]
+    fn what_the_system_takes_is_written_at_once() {
+        let (one, mut other) = UnixStream::pair().unwrap();
+        while write_now(&one, &[1; 4096]) > 0 {}
+        other.read_exact(&mut [0; 8192]).unwrap();
+        assert_eq!(write_now(&one, b"last words"), 10);
+        drop(other);
+        assert_eq!(write_now(&one, b"nobody hears"), 0);
     }
 }
