@@ -16,7 +16,7 @@ use std::{
 use redb::Database;
 use tokio::{
     runtime::Handle,
-    sync::oneshot,
+    sync::{Semaphore, oneshot},
     task::{AbortHandle, JoinError},
 };
 use weir_names::StoreName;
@@ -62,6 +62,8 @@ pub struct Store {
     path: PathBuf,
     handle: Handle,
     open: Open,
+    /// One [`open`](Self::open) at a time: its thread holds it, so a file that hangs takes no second one.
+    opening: Arc<Semaphore>,
     on_change: OnChange,
     config: Mutex<StoreConfig>,
     /// `None`: not opened yet, or closed after a failure.
@@ -140,6 +142,7 @@ impl Store {
             path,
             handle,
             open,
+            opening: Arc::new(Semaphore::new(1)),
             on_change,
             config: Mutex::new(config),
             database: RwLock::default(),
@@ -182,8 +185,13 @@ impl Store {
         if is_open || self.is_closed.load(Ordering::Acquire) {
             return Ok(());
         }
+        let turn = self.opening.clone().acquire_owned().await;
         let store = self.clone();
-        let opening = self.handle.spawn_blocking(move || store.with_database(|_| ()));
+        let opening = self.handle.spawn_blocking(move || {
+            // Held as long as the thread is taken, even if nobody waits any more.
+            let _turn = turn;
+            store.with_database(|_| ())
+        });
         opening.await.unwrap_or_else(|error| Err(self.gone(&error)))
     }
 

@@ -114,6 +114,36 @@ async fn a_file_that_fails_is_not_opened_for_each_call() {
     assert!(openings <= 33 + began.elapsed().as_secs(), "{openings}");
 }
 
+#[test]
+fn a_file_that_hangs_takes_one_thread_however_often_it_is_opened() {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_time().max_blocking_threads(2).build().unwrap();
+    runtime.block_on(async {
+        let (begin, mut begun) = tokio::sync::mpsc::unbounded_channel();
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        let released = Mutex::new(released);
+        let open = Box::new(move |_: u64, _: &Arc<crate::bound::Bound>| {
+            begin.send(()).unwrap();
+            // Ends also when the test has failed.
+            let _end = released.lock().unwrap().recv();
+            Err(OpenError::InUse { path: "disk".into() })
+        });
+        let store =
+            Store::with("s".parse().unwrap(), "disk".into(), roomy(), Handle::current(), quiet(), open);
+        tokio::select! {
+            _ = store.open() => panic!("it hangs"),
+            began = begun.recv() => began.unwrap(),
+        }
+        // The callers have given up.
+        for _ in 0..3 {
+            assert!(tokio::time::timeout(Duration::ZERO, store.open()).await.is_err());
+        }
+        let other = tokio::time::timeout(PATIENCE, tokio::task::spawn_blocking(|| ()));
+        other.await.expect("a thread is left").unwrap();
+        release.send(()).unwrap();
+    });
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_read_that_fails_loses_nothing_that_was_answered() {
     let disk = Disk::new();
