@@ -149,6 +149,12 @@ fn in_one_piece<T>(result: Result<T, Error>) -> wasmtime::Result<(abi::OnePiece<
     Ok((abi::OnePiece(result.map_err(Into::into)),))
 }
 
+/// The name in a call of WASI's, which costs fuel even if it is refused for a name that is too long.
+fn named<G: Guest>(store: &mut StoreContextMut<'_, G>, name: Name) -> Result<String, u64> {
+    store.data_mut().sandbox_mut().meter.enter_wasi();
+    name.0
+}
+
 fn done<T>(result: FsResult<T>) -> wasmtime::Result<(Result<T, ErrorCode>,)> {
     match result {
         Ok(value) => Ok((Ok(value),)),

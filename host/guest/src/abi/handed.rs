@@ -2,9 +2,10 @@
 //!
 //! wasmtime ends a guest that hands over more in one call than
 //! [`Store::set_hostcall_fuel`](wasmtime::Store::set_hostcall_fuel) allows. With these types that is a value, which an
-//! import answers with an error. They look at a length before anything is copied.
+//! import answers with an error. Of a text, or a list of numbers, the length is looked at before anything is copied.
 //!
-//! A list of lists or texts is counted as the host would hold it. What does not fit is dropped before more is read.
+//! A list of lists or texts is copied piece by piece, and counted as the host would hold it. At the first piece that
+//! does not fit, what was copied is dropped, and no more is read.
 
 #[cfg(test)]
 mod tests;

@@ -122,24 +122,27 @@ fn add_bounded<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
         "[method]outgoing-request.set-method",
         |mut store: StoreContextMut<'_, G>,
          (request, method): (Resource<HostOutgoingRequest>, GivenMethod)| {
+            let mut view = view(store.data_mut());
             let Ok(method) = method.try_into() else { return Ok((Err(()),)) };
-            Ok((view(store.data_mut()).set_method(request, method)?,))
+            Ok((view.set_method(request, method)?,))
         },
     )?;
     types.func_wrap(
         "[method]outgoing-request.set-scheme",
         |mut store: StoreContextMut<'_, G>,
          (request, scheme): (Resource<HostOutgoingRequest>, Option<GivenScheme>)| {
+            let mut view = view(store.data_mut());
             let Ok(scheme) = scheme.map(TryInto::try_into).transpose() else { return Ok((Err(()),)) };
-            Ok((view(store.data_mut()).set_scheme(request, scheme)?,))
+            Ok((view.set_scheme(request, scheme)?,))
         },
     )?;
     types.func_wrap(
         "[method]outgoing-request.set-authority",
         |mut store: StoreContextMut<'_, G>,
          (request, text): (Resource<HostOutgoingRequest>, Option<Text<AUTHORITY>>)| {
+            let mut view = view(store.data_mut());
             let Ok(text) = text.map(|text| text.0).transpose() else { return Ok((Err(()),)) };
-            Ok((view(store.data_mut()).set_authority(request, text)?,))
+            Ok((view.set_authority(request, text)?,))
         },
     )?;
     types.func_wrap(
@@ -148,9 +151,10 @@ fn add_bounded<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
          (request, text): (Resource<HostOutgoingRequest>, Option<Handed<String>>)| {
             let guest = store.data_mut();
             let allowed = guest.sandbox_mut().http.get_or_insert_default().path;
+            let mut view = view(guest);
             let Ok(text) = text.map(Handed::whole).transpose() else { return Ok((Err(()),)) };
             let is_long = text.as_ref().is_some_and(|text| text.len() > allowed);
-            Ok((if is_long { Err(()) } else { view(guest).set_path_with_query(request, text)? },))
+            Ok((if is_long { Err(()) } else { view.set_path_with_query(request, text)? },))
         },
     )?;
     add_fields(&mut types)?;
@@ -179,49 +183,55 @@ fn add_fields<G: Guest>(types: &mut LinkerInstance<'_, G>) -> wasmtime::Result<(
     types.func_wrap(
         "[static]fields.from-list",
         |mut store: StoreContextMut<'_, G>, (entries,): (Handed<Vec<Header>>,)| {
+            let mut view = view(store.data_mut());
             let Handed::Whole(entries) = entries else { return Ok((Err(HeaderError::InvalidSyntax),)) };
-            done(view(store.data_mut()).from_list(entries))
+            done(view.from_list(entries))
         },
     )?;
     types.func_wrap(
         "[method]fields.get",
         |mut store: StoreContextMut<'_, G>, (fields, name): (Resource<FieldMap>, Text)| {
+            let mut view = view(store.data_mut());
             let Ok(name) = name.0 else { return Ok((Vec::new(),)) };
-            Ok((view(store.data_mut()).get(fields, name)?,))
+            Ok((view.get(fields, name)?,))
         },
     )?;
     types.func_wrap(
         "[method]fields.has",
         |mut store: StoreContextMut<'_, G>, (fields, name): (Resource<FieldMap>, Text)| {
+            let mut view = view(store.data_mut());
             let Ok(name) = name.0 else { return Ok((false,)) };
-            Ok((view(store.data_mut()).has(fields, name)?,))
+            Ok((view.has(fields, name)?,))
         },
     )?;
     types.func_wrap(
         "[method]fields.set",
         |mut store: StoreContextMut<'_, G>,
          (fields, name, values): (Resource<FieldMap>, Text, Handed<Vec<Vec<u8>>>)| {
+            let mut view = view(store.data_mut());
             let (Ok(name), Ok(values)) = (name.0, values.whole()) else {
                 return Ok((Err(HeaderError::InvalidSyntax),));
             };
-            done(view(store.data_mut()).set(fields, name, values))
+            done(view.set(fields, name, values))
         },
     )?;
     types.func_wrap(
         "[method]fields.delete",
         |mut store: StoreContextMut<'_, G>, (fields, name): (Resource<FieldMap>, Text)| {
+            let mut view = view(store.data_mut());
             let Ok(name) = name.0 else { return Ok((Err(HeaderError::InvalidSyntax),)) };
-            done(view(store.data_mut()).delete(fields, name))
+            done(view.delete(fields, name))
         },
     )?;
     types.func_wrap(
         "[method]fields.append",
         |mut store: StoreContextMut<'_, G>,
          (fields, name, value): (Resource<FieldMap>, Text, Handed<Vec<u8>>)| {
+            let mut view = view(store.data_mut());
             let (Ok(name), Ok(value)) = (name.0, value.whole()) else {
                 return Ok((Err(HeaderError::InvalidSyntax),));
             };
-            done(view(store.data_mut()).append(fields, name, value))
+            done(view.append(fields, name, value))
         },
     )
 }

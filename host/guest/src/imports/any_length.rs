@@ -17,7 +17,7 @@ use wasmtime_wasi::{
     sockets::WasiSocketsView,
 };
 
-use super::{Async, Name, VERSION, done};
+use super::{Async, Name, VERSION, done, named};
 use crate::{abi::Handed, sandbox::Guest};
 
 /// Replaces WASI's definitions.
@@ -36,7 +36,7 @@ pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
         )|
          -> Async<'_, Result<(), ErrorCode>> {
             Box::new(async move {
-                let Ok(path) = path.0 else { return Ok((Err(ErrorCode::NameTooLong),)) };
+                let Ok(path) = named(&mut store, path) else { return Ok((Err(ErrorCode::NameTooLong),)) };
                 done(store.data_mut().filesystem().set_times_at(dir, follow, path, access, change).await)
             })
         },
@@ -47,7 +47,7 @@ pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
          (dir, path): (Resource<Descriptor>, Name)|
          -> Async<'_, Result<String, ErrorCode>> {
             Box::new(async move {
-                let Ok(path) = path.0 else { return Ok((Err(ErrorCode::NameTooLong),)) };
+                let Ok(path) = named(&mut store, path) else { return Ok((Err(ErrorCode::NameTooLong),)) };
                 done(store.data_mut().filesystem().readlink_at(dir, path).await)
             })
         },
@@ -56,6 +56,7 @@ pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
         "[method]outgoing-datagram-stream.send",
         |mut store: StoreContextMut<'_, G>,
          (stream, datagrams): (Resource<OutgoingDatagramStream>, Handed<Vec<OutgoingDatagram>>)| {
+            store.data_mut().sandbox_mut().meter.enter_wasi();
             let Handed::Whole(datagrams) = datagrams else {
                 return Ok((Err(network::ErrorCode::DatagramTooLarge),));
             };

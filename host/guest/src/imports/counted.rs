@@ -25,7 +25,7 @@ use wasmtime_wasi::{
     },
 };
 
-use super::{Async, Name, Payload, VERSION, done, paths};
+use super::{Async, Name, Payload, VERSION, done, named, paths};
 use crate::{
     abi::Handed,
     quota::{BLOCK, CountedStream, Found, Quota, blocks},
@@ -89,7 +89,7 @@ pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
          (dir, follow, path, open, flags): (_, _, Name, _, _)|
          -> Async<'_, Outcome<_>> {
             Box::new(async move {
-                let Ok(path) = path.0 else { return Ok((Err(ErrorCode::NameTooLong),)) };
+                let Ok(path) = named(&mut store, path) else { return Ok((Err(ErrorCode::NameTooLong),)) };
                 open_at(&mut store, dir, follow, path, open, flags).await
             })
         },
@@ -100,11 +100,12 @@ pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
          (file, bytes, at): (Resource<Descriptor>, Payload, Filesize)|
          -> Async<'_, Outcome<Filesize>> {
             Box::new(async move {
+                let counted = counted(&mut store, &file)?;
                 let bytes = match bytes {
                     Handed::Whole(bytes) => bytes.as_le_slice(&store).to_vec(),
                     Handed::TooLarge(_) => return Ok((Err(ErrorCode::MessageSize),)),
                 };
-                let Some((quota, counted)) = counted(&mut store, &file)? else {
+                let Some((quota, counted)) = counted else {
                     return done(store.data_mut().filesystem().write(file, bytes, at).await);
                 };
                 done(quota.write(counted, bytes, Some(at)).await.map(|n| n as u64).map_err(Into::into))
@@ -153,7 +154,7 @@ fn names<G: Guest>(files: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
          (dir, path): (Resource<Descriptor>, Name)|
          -> Async<'_, Outcome<()>> {
             Box::new(async move {
-                let Ok(path) = path.0 else { return Ok((Err(ErrorCode::NameTooLong),)) };
+                let Ok(path) = named(&mut store, path) else { return Ok((Err(ErrorCode::NameTooLong),)) };
                 let places = vec![place(&dir, &path)];
                 change(&mut store, places, Some(0), |mut files| {
                     async move { files.create_directory_at(dir, path).await }.boxed()
@@ -168,7 +169,7 @@ fn names<G: Guest>(files: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
          (dir, target, path): (Resource<Descriptor>, Name, Name)|
          -> Async<'_, Outcome<()>> {
             Box::new(async move {
-                let (Ok(target), Ok(path)) = (target.0, path.0) else {
+                let (Ok(target), Ok(path)) = (target.0, named(&mut store, path)) else {
                     return Ok((Err(ErrorCode::NameTooLong),));
                 };
                 if let Err(error) = paths::check_new(&mut store.data_mut().filesystem(), &dir, &path).await? {
@@ -194,7 +195,7 @@ fn names<G: Guest>(files: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
         )|
          -> Async<'_, Outcome<()>> {
             Box::new(async move {
-                let (Ok(path), Ok(new)) = (path.0, new.0) else {
+                let (Ok(path), Ok(new)) = (named(&mut store, path), new.0) else {
                     return Ok((Err(ErrorCode::NameTooLong),));
                 };
                 if counted(&mut store, &dir)?.is_some() || counted(&mut store, &other)?.is_some() {
@@ -217,7 +218,7 @@ fn names<G: Guest>(files: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
          (dir, path, other, new): (Resource<Descriptor>, Name, Resource<Descriptor>, Name)|
          -> Async<'_, Outcome<()>> {
             Box::new(async move {
-                let (Ok(path), Ok(new)) = (path.0, new.0) else {
+                let (Ok(path), Ok(new)) = (named(&mut store, path), new.0) else {
                     return Ok((Err(ErrorCode::NameTooLong),));
                 };
                 let places = vec![place(&dir, &path), place(&other, &new)];
@@ -234,7 +235,7 @@ fn names<G: Guest>(files: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
          (dir, path): (Resource<Descriptor>, Name)|
          -> Async<'_, Outcome<()>> {
             Box::new(async move {
-                let Ok(path) = path.0 else { return Ok((Err(ErrorCode::NameTooLong),)) };
+                let Ok(path) = named(&mut store, path) else { return Ok((Err(ErrorCode::NameTooLong),)) };
                 if let Err(error) =
                     paths::check_unlinked(&mut store.data_mut().filesystem(), &dir, &path).await?
                 {
@@ -253,7 +254,7 @@ fn names<G: Guest>(files: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
          (dir, path): (Resource<Descriptor>, Name)|
          -> Async<'_, Outcome<()>> {
             Box::new(async move {
-                let Ok(path) = path.0 else { return Ok((Err(ErrorCode::NameTooLong),)) };
+                let Ok(path) = named(&mut store, path) else { return Ok((Err(ErrorCode::NameTooLong),)) };
                 let path = paths::of_directory(path);
                 change(&mut store, vec![place(&dir, &path)], None, |mut files| {
                     async move { files.remove_directory_at(dir, path).await }.boxed()
@@ -310,12 +311,13 @@ fn directories<G: Guest>(
     Ok(directories)
 }
 
-/// The quota of an open file or directory, if any, and the file itself.
+/// The quota of an open file or directory, if any, and the file itself. Counts the call: its quota may refuse it.
 fn counted<G: Guest>(
     store: &mut StoreContextMut<'_, G>,
     descriptor: &Resource<Descriptor>,
 ) -> wasmtime::Result<Option<(Quota, Arc<File>)>> {
     let sandbox = store.data_mut().sandbox_mut();
+    sandbox.meter.enter_wasi();
     if sandbox.counted.grants.is_empty() {
         return Ok(None);
     }

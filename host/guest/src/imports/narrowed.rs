@@ -27,7 +27,7 @@ use wasmtime_wasi::{
 };
 use weir_config::{LimitHit, LimitName, NetGrant};
 
-use super::{Async, Name, VERSION, counted, done, meter};
+use super::{Async, Name, VERSION, counted, done, meter, named};
 use crate::{limit::OverLimit, sandbox::Guest};
 
 /// Fuel for a random byte.
@@ -39,8 +39,9 @@ pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
     linker.instance(&format!("wasi:sockets/ip-name-lookup@{VERSION}"))?.func_wrap(
         "resolve-addresses",
         |mut store: StoreContextMut<'_, G>, (network, name): (Resource<Network>, Name)| {
+            let name = named(&mut store, name);
             let state = store.data_mut();
-            Ok((match name.0 {
+            Ok((match name {
                 Ok(name) if may_look_up(&state.sandbox().net, &name) => resolve(state, network, name)?,
                 _ => Err(ErrorCode::AccessDenied),
             },))
@@ -77,7 +78,7 @@ pub(super) fn refuse_special_files<G: Guest>(linker: &mut Linker<G>) -> wasmtime
         )|
          -> Async<'_, Result<Resource<Descriptor>, fs::ErrorCode>> {
             Box::new(async move {
-                let Ok(path) = path.0 else { return Ok((Err(fs::ErrorCode::NameTooLong),)) };
+                let Ok(path) = named(&mut store, path) else { return Ok((Err(fs::ErrorCode::NameTooLong),)) };
                 let may_block = store.data().sandbox().may_block;
                 let mut files = store.data_mut().filesystem();
                 if is_special(&mut files, &dir, follow, &path, may_block).await {
@@ -99,7 +100,7 @@ pub(super) fn refuse_special_files<G: Guest>(linker: &mut Linker<G>) -> wasmtime
         )|
          -> Async<'_, Result<(), fs::ErrorCode>> {
             Box::new(async move {
-                let Ok(path) = path.0 else { return Ok((Err(fs::ErrorCode::NameTooLong),)) };
+                let Ok(path) = named(&mut store, path) else { return Ok((Err(fs::ErrorCode::NameTooLong),)) };
                 let may_block = store.data().sandbox().may_block;
                 let mut files = store.data_mut().filesystem();
                 if is_special(&mut files, &dir, follow, &path, may_block).await {

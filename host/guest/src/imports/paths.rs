@@ -16,7 +16,7 @@ use wasmtime_wasi::{
     },
 };
 
-use super::{Async, Name, VERSION, done};
+use super::{Async, Name, VERSION, done, named};
 use crate::{quota::blocking, sandbox::Guest};
 
 /// Entries of a directory that are read at once.
@@ -44,7 +44,7 @@ pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
          (dir, follow, path): (Resource<Descriptor>, PathFlags, Name)|
          -> Async<'_, Outcome<DescriptorStat>> {
             Box::new(async move {
-                let Ok(path) = path.0 else { return Ok((Err(ErrorCode::NameTooLong),)) };
+                let Ok(path) = named(&mut store, path) else { return Ok((Err(ErrorCode::NameTooLong),)) };
                 done(store.data_mut().filesystem().stat_at(dir, followed(follow, &path), path).await)
             })
         },
@@ -55,7 +55,7 @@ pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
          (dir, follow, path): (Resource<Descriptor>, PathFlags, Name)|
          -> Async<'_, Outcome<MetadataHashValue>> {
             Box::new(async move {
-                let Ok(path) = path.0 else { return Ok((Err(ErrorCode::NameTooLong),)) };
+                let Ok(path) = named(&mut store, path) else { return Ok((Err(ErrorCode::NameTooLong),)) };
                 let (follow, is_for_show) = (followed(follow, &path), is_for_show(&path));
                 let hash = done(store.data_mut().filesystem().metadata_hash_at(dir, follow, path).await)?;
                 Ok(match hash {

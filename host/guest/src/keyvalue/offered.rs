@@ -112,7 +112,10 @@ fn store<G: Guest>(linker: &mut LinkerInstance<'_, G>, is_second: bool) -> wasmt
                 Box::new(async move {
                     let cursor = match cursor.map(within).transpose() {
                         Ok(cursor) => cursor,
-                        Err(error) => return Ok((Err(error),)),
+                        Err(error) => {
+                            meter::charge(&mut store, 0)?;
+                            return Ok((Err(error),));
+                        }
                     };
                     let page = list(&mut store, &bucket, cursor).await?;
                     Ok((page.map(|(keys, cursor)| KeyResponse2 { keys, cursor }),))
@@ -132,6 +135,7 @@ fn store<G: Guest>(linker: &mut LinkerInstance<'_, G>, is_second: bool) -> wasmt
                         Some(cursor) => match open.kept(cursor) {
                             Some(key) => Some(key),
                             None => {
+                                meter::charge(&mut store, 0)?;
                                 return Ok(
                                     (Err(Error::Other(format!("no cursor {cursor} of this bucket"))),),
                                 );
