@@ -42,11 +42,11 @@ pub(crate) enum Handed<T> {
     TooLarge(u64),
 }
 
-/// A text of at most `MAX` bytes, or the bytes of a longer one.
+/// A text of at most `MAX` bytes in UTF-8, or the bytes of a longer one.
 #[derive(Debug)]
 pub(crate) struct Text<const MAX: usize = NAME>(pub(crate) Result<String, u64>);
 
-/// The beginning of a text, at most `MAX` bytes.
+/// The beginning of a text, at most `MAX` bytes in UTF-8.
 #[derive(Debug)]
 pub(crate) struct Cut<const MAX: usize>(pub(crate) String);
 
@@ -84,20 +84,26 @@ impl<const MAX: usize> Text<MAX> {
     }
 
     fn lift(cx: &mut LiftContext<'_>, ty: InterfaceType, place: Place) -> Result<Self> {
-        let bytes = place.text(cx)?.bytes.len();
-        if bytes > MAX {
-            return Ok(Self(Err(bytes as u64)));
+        let TextBytes { bytes, unit, .. } = place.text(cx)?;
+        // No unit becomes less than a byte of the host's text.
+        if bytes.len() / unit > MAX {
+            return Ok(Self(Err(bytes.len() as u64)));
         }
-        String::linear_lift_from_flat(cx, ty, &place.flat()).map(|text| Self(Ok(text)))
+        let text = String::linear_lift_from_flat(cx, ty, &place.flat())?;
+        Ok(Self(if text.len() > MAX { Err(text.len() as u64) } else { Ok(text) }))
     }
 }
 
 impl<const MAX: usize> Cut<MAX> {
     fn lift(cx: &mut LiftContext<'_>, ty: InterfaceType, place: Place) -> Result<Self> {
         let TextBytes { bytes, unit, mark } = place.text(cx)?;
-        let kept = if bytes.len() <= MAX { bytes.len() } else { boundary(bytes, MAX, unit) };
+        // No unit becomes less than a byte of the host's text: so one that is cut is about as long as it may be.
+        let max = MAX.saturating_mul(unit);
+        let kept = if bytes.len() <= max { bytes.len() } else { boundary(bytes, max, unit) };
         let kept = Place { length: u32::try_from(kept / unit)? | mark, ..place };
-        String::linear_lift_from_flat(cx, ty, &kept.flat()).map(Self)
+        let mut text = String::linear_lift_from_flat(cx, ty, &kept.flat())?;
+        text.truncate(text.floor_char_boundary(MAX));
+        Ok(Self(text))
     }
 }
 

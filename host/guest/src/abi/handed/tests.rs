@@ -110,13 +110,18 @@ fn a_text_is_whole_or_its_length() {
     assert_eq!(told(&text("abcdefgh", 5)).unwrap(), r#"Ok("abcde")"#);
     assert_eq!(told(&text("abcdefgh", 6)).unwrap(), "Err(6)");
     assert_eq!(told(&text("abcdefgh", 1_000_000)).unwrap(), "Err(1000000)");
-    let wide = |length| Call { encoding: "utf16", data: r"a\00b\00c\00", ..text("", length) };
+    let data = r"a\00b\00c\00d\00e\00f\00";
+    let wide = |length| Call { encoding: "utf16", data, ..text("", length) };
     assert_eq!(told(&wide(2)).unwrap(), r#"Ok("ab")"#);
-    assert_eq!(told(&wide(3)).unwrap(), "Err(6)");
-    let either = |length| Call { encoding: "latin1+utf16", data: r"a\00b\00c\00", ..text("", length) };
+    assert_eq!(told(&wide(5)).unwrap(), r#"Ok("abcde")"#);
+    assert_eq!(told(&wide(6)).unwrap(), "Err(12)");
+    let either = |length| Call { encoding: "latin1+utf16", data, ..text("", length) };
     assert_eq!(told(&either(3)).unwrap(), r#"Ok("a\0b")"#);
     assert_eq!(told(&either(i64::from(IS_WIDE) + 2)).unwrap(), r#"Ok("ab")"#);
-    assert_eq!(told(&either(i64::from(IS_WIDE) + 3)).unwrap(), "Err(6)");
+    assert_eq!(told(&either(i64::from(IS_WIDE) + 6)).unwrap(), "Err(12)");
+    // What fits as the guest has it, and is longer in UTF-8.
+    assert_eq!(told(&Call { encoding: "utf16", ..text(r"\ac\20\ac\20", 2) }).unwrap(), "Err(6)");
+    assert_eq!(told(&Call { encoding: "latin1+utf16", ..text(r"\ff\ff\ff", 3) }).unwrap(), "Err(6)");
     for outside in [text("", -1), text("", 1 << 20), wide(600_000), Call { place: -1, ..text("", 6) }] {
         assert_eq!(told(&outside).unwrap_err(), "string pointer/length out of bounds of memory");
     }
@@ -133,9 +138,14 @@ fn a_text_is_cut_between_two_characters() {
         assert_eq!(told(&text(data, data.len() as i64)).unwrap(), cut);
     }
     // In UTF-16: `a`, then a character of two units.
-    let wide = |length| Call { encoding: "utf16", data: r"a\004\d8\1e\dd", ..text("", length) };
-    assert_eq!(told(&wide(3)).unwrap(), "a");
-    assert_eq!(told(&wide(1)).unwrap(), "a");
+    let wide = |data, length| Call { encoding: "utf16", data, ..text("", length) };
+    let note = r"a\004\d8\1e\dd";
+    assert_eq!(told(&wide(note, 3)).unwrap(), "a𝄞");
+    assert_eq!(told(&wide(note, 1)).unwrap(), "a");
+    let after_four = r"a\00b\00c\00d\004\d8\1e\dd";
+    assert_eq!(told(&wide(after_four, 6)).unwrap(), "abcd");
+    assert_eq!(told(&wide(r"a\00b\00c\00d\00e\00f\00", 6)).unwrap(), "abcde");
+    assert_eq!(told(&wide(r"\ac\20\ac\20\ac\20", 3)).unwrap(), "€");
     assert_eq!(told(&Call { encoding: "latin1+utf16", ..text("abcdefgh", 8) }).unwrap(), "abcde");
     // Only what is kept must be a text.
     assert_eq!(told(&text(r"abcde\ff", 6)).unwrap(), "abcde");
