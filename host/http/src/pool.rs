@@ -16,6 +16,7 @@ use std::{
 use hyper::client::conn::http1::SendRequest;
 use tokio::{
     sync::OwnedSemaphorePermit,
+    task::AbortHandle,
     time::{Sleep, sleep_until, timeout_at},
 };
 
@@ -34,7 +35,8 @@ pub(crate) struct Pool {
     open: AtomicUsize,
     max_open: usize,
     idle_timeout: Duration,
-    is_watched: Mutex<bool>,
+    /// The task that closes idle ones. It has also finished if its runtime is gone.
+    watcher: Mutex<Option<AbortHandle>>,
 }
 
 /// A connection that is ready for a request.
@@ -69,7 +71,7 @@ impl Pool {
             open: AtomicUsize::new(0),
             max_open: usize::try_from(max_open).unwrap_or(usize::MAX),
             idle_timeout,
-            is_watched: Mutex::new(false),
+            watcher: Mutex::default(),
         })
     }
 
@@ -97,9 +99,9 @@ impl Pool {
             return;
         }
         self.idle().push_back(Idle { guest, place, since: Instant::now(), connection });
-        let mut is_watched = self.is_watched.lock().unwrap_or_else(PoisonError::into_inner);
-        if !std::mem::replace(&mut *is_watched, true) {
-            tokio::spawn(self.clone().watch());
+        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        if watcher.as_ref().is_none_or(AbortHandle::is_finished) {
+            *watcher = Some(tokio::spawn(self.clone().watch()).abort_handle());
         }
     }
 
@@ -107,7 +109,7 @@ impl Pool {
     async fn watch(self: Arc<Self>) {
         loop {
             let next = {
-                let mut is_watched = self.is_watched.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
                 let mut idle = self.idle();
                 let now = Instant::now();
                 while idle.front().is_some_and(|first| now >= first.since + self.idle_timeout) {
@@ -116,7 +118,7 @@ impl Pool {
                 match idle.front() {
                     Some(first) => first.since + self.idle_timeout,
                     None => {
-                        *is_watched = false;
+                        *watcher = None;
                         return;
                     }
                 }
@@ -171,5 +173,42 @@ impl Drop for Open {
     fn drop(&mut self) {
         self.pool.open.fetch_sub(1, Ordering::Relaxed);
         self.pool.tidy();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use hyper_util::rt::TokioIo;
+    use tokio::{runtime, task::yield_now, time::timeout};
+
+    use super::*;
+
+    async fn put(pool: &Arc<Pool>) {
+        let (stream, _server) = tokio::io::duplex(64);
+        let (requests, driver) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(driver);
+        let late = Box::pin(sleep_until(Instant::now().into()));
+        let place = Place { is_tls: false, host: "server".to_owned(), port: 80 };
+        pool.put(0, Arc::new(place), Connection { requests, address: Ipv4Addr::LOCALHOST.into(), late });
+    }
+
+    #[test]
+    fn idle_connections_are_closed_also_after_the_runtime_of_earlier_ones_has_gone() {
+        let runtime = || runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let pool = Pool::new(4, Duration::ZERO);
+        // It ends before anything is closed.
+        runtime().block_on(put(&pool));
+        assert_eq!(pool.counts().1, 1);
+        runtime().block_on(async {
+            put(&pool).await;
+            let closed = async {
+                while pool.counts().1 > 0 {
+                    yield_now().await;
+                }
+            };
+            timeout(Duration::from_secs(60), closed).await.unwrap();
+        });
     }
 }

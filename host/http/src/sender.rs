@@ -29,10 +29,10 @@ use crate::{
 /// Requests that may wait for the thread, which takes them at once. Further ones are refused.
 const ORDERS: usize = 1024;
 
-/// A thread that ended sooner is not begun again before.
+/// A thread that ended sooner, or could not begin again, is not begun again before.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Told in words why the thread has ended, before it begins again.
+/// Told in words why the thread has ended, once it has begun again.
 pub type OnEnd = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Sends the requests of all guests. Clones share the thread; with the last one it ends.
@@ -51,6 +51,7 @@ type Orders = mpsc::Sender<(Order, Begun)>;
 struct Running {
     orders: Orders,
     thread: JoinHandle<()>,
+    /// Or when the next one could not.
     began: Instant,
 }
 
@@ -67,7 +68,7 @@ impl fmt::Debug for HttpSender {
 
 impl HttpSender {
     /// Starts nothing yet. Reads [`HttpConfig::ca_file`], if there is one. A thread that has ended by a fault begins again
-    /// with the next request; `on_end` hears why first.
+    /// with the next request; then `on_end` hears why.
     ///
     /// # Errors
     ///
@@ -124,24 +125,32 @@ impl HttpSender {
 
     /// The way to the thread, which begins if there is none.
     fn orders(&self) -> Result<Orders, HttpError> {
-        let mut thread = self.0.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_over = |running: &mut Running| running.orders.is_closed() && running.began.elapsed() >= PAUSE;
-        if let Some(over) = thread.take_if(is_over) {
+        let (orders, over) = self.begun()?;
+        if let Some(over) = over {
             (self.0.on_end)(&over.why());
         }
-        let running = match &mut *thread {
-            Some(running) if running.orders.is_closed() => {
+        Ok(orders)
+    }
+
+    /// The same, with the thread before it if this one has just begun in its place.
+    fn begun(&self) -> Result<(Orders, Option<Running>), HttpError> {
+        let mut thread = self.0.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *thread {
+            Some(running) if !running.orders.is_closed() => Ok((running.orders.clone(), None)),
+            Some(over) if over.began.elapsed() < PAUSE => {
                 let why = "the thread that sends has ended, and begins again in a second";
-                return Err(HttpError::Configuration(why.to_owned()));
+                Err(HttpError::Configuration(why.to_owned()))
             }
-            Some(running) => running,
-            none => {
-                let running = start(self.0.dialer.clone())
-                    .map_err(|error| HttpError::Configuration(format!("no thread: {error}")))?;
-                none.insert(running)
-            }
-        };
-        Ok(running.orders.clone())
+            over => match start(self.0.dialer.clone()) {
+                Ok(running) => Ok((running.orders.clone(), over.replace(running))),
+                Err(error) => {
+                    if let Some(over) = over {
+                        over.began = Instant::now();
+                    }
+                    Err(HttpError::Configuration(format!("no thread: {error}")))
+                }
+            },
+        }
     }
 }
 
