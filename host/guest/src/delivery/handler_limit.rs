@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep_until};
 use weir_metrics::{moment, nanoseconds};
 
 use super::{Handling, held::Held};
@@ -22,23 +22,26 @@ const PARTS: u64 = 16;
 /// How often it may look at what is in hand, in parts of the limit: looking at many jobs takes time.
 const LOOKS: u64 = 64;
 
-/// How late a timer may be on a busy machine. A later one shows that Main did not run.
+/// How late a timer may be on a busy machine. What it is later than that, Main did not run.
 const LATE: Duration = Duration::from_millis(10);
 
-/// Looks at the age of what an instance has in hand while the instance waits. Without anything in hand, it has no
-/// timer.
+/// Looks at the age of what an instance has in hand while the instance waits. Without anything in hand, it sets no
+/// timer. One that was set fires at most once more.
 pub(crate) struct HandlerLimit {
     held: Arc<Held>,
     /// Nanoseconds.
     allowed: u64,
     /// All that is in hand since then, or longer, has been warned of.
     warned: Option<u64>,
+    /// Kept from one message to the next, since a new one costs more.
     timer: Option<Pin<Box<Sleep>>>,
+    /// Whether it is set for what is in hand now.
+    is_set: bool,
 }
 
 impl HandlerLimit {
     pub(crate) fn new(held: Arc<Held>, allowed: Duration) -> Self {
-        Self { held, allowed: nanoseconds(allowed), warned: None, timer: None }
+        Self { held, allowed: nanoseconds(allowed), warned: None, timer: None, is_set: false }
     }
 
     /// Ready once something has been in hand for too long, with its age. Warns of what has been for half of that. Call
@@ -48,9 +51,7 @@ impl HandlerLimit {
         if self.held.is_any() {
             return self.poll_timer(context, &warn);
         }
-        if self.timer.is_some() {
-            self.timer = None;
-        }
+        self.is_set = false;
         Poll::Pending
     }
 
@@ -58,25 +59,34 @@ impl HandlerLimit {
     #[inline(never)]
     fn poll_timer(&mut self, context: &mut Context<'_>, warn: &dyn Fn(&Handling)) -> Poll<Duration> {
         loop {
-            if let Some(timer) = &mut self.timer {
+            let set = self.timer.as_mut().filter(|_| self.is_set);
+            let now = if let Some(timer) = set {
                 ready!(timer.as_mut().poll(context));
-            }
-            let now = Instant::now();
-            match &self.timer {
-                Some(timer) => {
-                    let late = now.saturating_duration_since(timer.deadline());
-                    if late > LATE {
-                        self.held.pause(nanoseconds(late), moment(now.into_std()));
-                    }
+                let now = Instant::now();
+                let late = now.saturating_duration_since(timer.deadline() + LATE);
+                if !late.is_zero() {
+                    self.held.pause(nanoseconds(late), moment(now.into_std()));
                 }
-                None => self.forgive(now),
-            }
+                now
+            } else {
+                let now = Instant::now();
+                self.forgive(now);
+                now
+            };
             let Some(next) = self.look(now, warn) else { return Poll::Pending };
             match next {
                 Next::Over(age) => return Poll::Ready(age),
-                Next::In(time) => self.timer = Some(Box::pin(sleep(time))),
+                Next::In(time) => self.set(now + time),
             }
         }
+    }
+
+    fn set(&mut self, deadline: Instant) {
+        match &mut self.timer {
+            Some(timer) => timer.as_mut().reset(deadline),
+            none => *none = Some(Box::pin(sleep_until(deadline))),
+        }
+        self.is_set = true;
     }
 
     /// What is in hand came just now, or else Main stood still in between.

@@ -56,16 +56,16 @@ async fn a_message_in_hand_is_warned_of_at_half_of_the_limit_and_over_at_all_of_
 }
 
 #[tokio::test(start_paused = true)]
-async fn there_is_a_timer_only_while_something_is_in_hand() {
+async fn a_timer_is_set_only_while_something_is_in_hand() {
     let mut stage = Stage::new();
     assert_eq!(stage.wait_for(2 * LIMIT).await, None);
-    assert!(stage.limit.timer.is_none());
+    assert!(!stage.limit.is_set);
     stage.deliver("a");
     assert_eq!(stage.wait_for(LIMIT / 4).await, None);
-    assert!(stage.limit.timer.is_some());
+    assert!(stage.limit.is_set);
     stage.held.end_event();
     assert_eq!(stage.wait_for(2 * LIMIT).await, None);
-    assert!(stage.limit.timer.is_none());
+    assert!(!stage.limit.is_set);
     assert!(stage.warnings.take().is_empty());
 }
 
@@ -101,4 +101,16 @@ async fn a_pause_before_the_instance_waits_is_none_of_its_time() {
     advance(Duration::from_secs(3600)).await;
     assert_eq!(stage.wait_for(LIMIT / 2).await, None);
     assert!(stage.wait_for(LIMIT / 2).await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_short_limit_holds_also_where_each_timer_is_late() {
+    let mut stage = Stage::new();
+    let limit = Duration::from_millis(160);
+    stage.limit = HandlerLimit::new(stage.held.clone(), limit);
+    stage.deliver("a");
+    while stage.wait_for(Duration::from_millis(1)).await.is_none() {
+        advance(Duration::from_millis(20)).await;
+    }
+    assert!(stage.start.elapsed() < limit * 3 / 2, "{:?}", stage.start.elapsed());
 }
