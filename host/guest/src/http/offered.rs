@@ -245,7 +245,7 @@ fn done<T>(result: HeaderResult<T>) -> wasmtime::Result<(Result<T, HeaderError>,
 
 /// Whether headers became more than a guest may make.
 pub(super) fn is_too_many_headers(cause: &(dyn std::error::Error + 'static)) -> bool {
-    matches!(cause.downcast_ref(), Some(FieldMapError::TotalSizeTooBig | FieldMapError::TooManyFields))
+    matches!(cause.downcast_ref(), Some(FieldMapError::TotalSizeTooBig))
 }
 
 /// A method as a guest hands it over.
