@@ -189,7 +189,7 @@ impl Hooks {
             };
             configured.insert(name, dir);
         }
-        self.0.counts.keep(|name| configured.contains_key(name));
+        self.0.counts.keep(configured.keys());
     }
 
     /// How often the hooks of configured directories have ended, and how.

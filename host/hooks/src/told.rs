@@ -65,7 +65,8 @@ impl HookCounts {
 
     fn add(&self, hooks: &HookDirName, run: &HookRun) {
         let mut all = self.lock();
-        let counts = all.entry(hooks.clone()).or_default();
+        // None: it is configured no more, and this run was under way.
+        let Some(counts) = all.get_mut(hooks) else { return };
         let name = harmless(&run.hook, TEXT_MAX);
         let is_counted = counts.contains_key(&*name) || counts.len() < COUNTED_MAX;
         let name = if is_counted { &*name } else { OTHER };
@@ -73,9 +74,11 @@ impl HookCounts {
         *runs = runs.saturating_add(1);
     }
 
-    /// Forgets directories that are configured no more.
-    pub(crate) fn keep(&self, is_configured: impl Fn(&HookDirName) -> bool) {
-        self.lock().retain(|name, _| is_configured(name));
+    /// Counts in these directories, which are configured now, and forgets others.
+    pub(crate) fn keep<'a>(&self, configured: impl Iterator<Item = &'a HookDirName>) {
+        let mut all = self.lock();
+        let mut before = std::mem::take(&mut *all);
+        all.extend(configured.map(|name| (name.clone(), before.remove(name).unwrap_or_default())));
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<HookDirName, Counts>> {
@@ -205,6 +208,7 @@ mod tests {
     fn hooks_are_counted_by_name_up_to_a_bound() {
         let (counts, lines) = (HookCounts::default(), Lines::default());
         let (init, gone): (HookDirName, HookDirName) = ("init".parse().unwrap(), "gone".parse().unwrap());
+        counts.keep([&init, &gone].into_iter());
         let failed = HookOutcome::ScriptError { code: 7, is_reserved: false };
         for number in 0..100 {
             tell(&counts, &lines, Some(&init), &run(&format!("{number:02}.wasm"), failed.clone()));
@@ -212,7 +216,9 @@ mod tests {
         tell(&counts, &lines, Some(&init), &run("00.wasm", HookOutcome::Ok));
         tell(&counts, &lines, Some(&gone), &run("00.wasm", HookOutcome::Ok));
         tell(&counts, &lines, None, &run("00.wasm", failed));
-        counts.keep(|name| *name == init);
+        counts.keep(std::iter::once(&init));
+        // By a run that was under way.
+        tell(&counts, &lines, Some(&gone), &run("00.wasm", HookOutcome::Ok));
         let all = counts.all();
         assert_eq!(all.len(), 66);
         let of = |hook: &str, outcome: &str| {
