@@ -43,7 +43,7 @@ pub fn compile(
         let input = ComponentInput::in_file(path, None, limits_of_file)?;
         if input.kind == InputKind::Artifact { Err(LoadFault::NotWasm) } else { Ok(input) }
     };
-    let compile = |input, target: &CompileTarget| {
+    let compile = |input, target: &CompileTarget, limits: &Limits| {
         let task = CompileTask::new(limits, traces, Some(target.triple()), target.address_class());
         apart(compilation.compile(input, task, LoadPermit::alone(path)))
             .unwrap_or_else(|error| Err(LoadFault::Compiler(error.to_string())))
@@ -54,7 +54,10 @@ pub fn compile(
     let input = open().map_err(failed(None))?;
     let hash = input.hash;
     let failed = failed(Some(hash));
-    let code = compile(input, target).map_err(&failed)?;
+    let code = compile(input, target, limits).map_err(&failed)?;
+    // The device's bound says nothing of code for this machine.
+    let mut limits_here = limits.clone();
+    limits_here.code_size = Limits::max().code_size;
     let code_here = if target.fits(&of_this_machine) {
         None
     } else {
@@ -62,9 +65,10 @@ pub fn compile(
         if input.hash != hash {
             return Err(failed(LoadFault::Changed));
         }
-        Some(compile(input, &of_this_machine).map_err(&failed)?)
+        Some(compile(input, &of_this_machine, &limits_here).map_err(&failed)?)
     };
-    check_links(code_here.as_ref().unwrap_or(&code), largest, limits, traces).map_err(&failed)?;
+    let (checked, limits) = code_here.as_ref().map_or((&code, limits), |here| (here, &limits_here));
+    check_links(checked, largest, limits, traces).map_err(&failed)?;
     Ok(key.sign(code.bytes()))
 }
 
