@@ -15,6 +15,9 @@
 //! # }
 //! ```
 //!
+//! Starting a Main, or checking a component, turns off the backtraces of wasmtime's errors for the whole process. An
+//! extension may read the text of an error.
+//!
 //! | to | see |
 //! | --- | --- |
 //! | start and end Main | [`host`] |
