@@ -393,7 +393,7 @@ impl Conversation {
                 self.batches.iter_mut().find_map(|(own, batch)| batch.ids.remove(&id).then_some(*own))
         {
             // Its batch waits for the others alone.
-            self.end_one_of(own);
+            self.end_batch(Some(own));
         }
         self.answer(Answered { id: request.id.clone(), batch, outcome: Ok(Reply::Job(None)) });
     }
@@ -406,8 +406,7 @@ impl Conversation {
             outcome => outcome,
         };
         if let Some(id) = id {
-            let out = self.answer_text(batch);
-            write(out, &id, outcome);
+            write(self.answer_text(batch), &id, outcome);
             self.end_answer(batch);
         }
         self.end_batch(batch);
@@ -444,20 +443,15 @@ impl Conversation {
         }
     }
 
-    fn end_batch(&mut self, batch: Option<u32>) {
-        if let Some(batch) = batch {
-            self.end_one_of(batch);
-        }
-    }
-
-    /// Sends the answers of a batch once all are there.
-    fn end_one_of(&mut self, number: u32) {
-        let Some(batch) = self.batches.get_mut(&number) else { return };
+    /// One of a batch has ended. Sends the answers of the batch once all are there.
+    fn end_batch(&mut self, number: Option<u32>) {
+        let Some(batch) = number.and_then(|number| self.batches.get_mut(&number)) else { return };
         batch.open -= 1;
         if batch.open > 0 {
             return;
         }
-        let Some(Batch { mut answers, held, .. }) = self.batches.remove(&number) else { return };
+        let whole = number.and_then(|number| self.batches.remove(&number));
+        let Some(Batch { mut answers, held, .. }) = whole else { return };
         self.held -= held;
         if !answers.is_empty() {
             answers.push(']');

@@ -18,7 +18,7 @@ use tokio::{
     task::JoinSet,
     time::timeout,
 };
-use weir_connection::{Place, Source};
+use weir_connection::{Place, Remote};
 use weir_host::attached::{Attached, Closed, on_thread};
 use weir_sockets::SocketError;
 
@@ -201,7 +201,7 @@ impl Door {
 
     /// One of `gateway.connections`, from one that has not proved a name if none is free. Without any such, further
     /// connections wait in the backlog.
-    async fn permit(&self, source: Source) -> Option<OwnedSemaphorePermit> {
+    async fn permit(&self, source: Remote) -> Option<OwnedSemaphorePermit> {
         if let Ok(permit) = self.free.clone().try_acquire_owned() {
             return Some(permit);
         }

@@ -20,7 +20,7 @@ use tokio::{
     net::{TcpListener, TcpStream, UnixListener, UnixStream},
     time::{Sleep, sleep},
 };
-use weir_connection::Source;
+use weir_connection::Remote;
 use weir_sockets::{BoundSocket, Opens, make_room, write_now};
 
 use crate::{GatewayError, Listen};
@@ -190,7 +190,7 @@ pub(crate) struct Stream {
     /// The user at the other end of a Unix socket.
     pub(crate) uid: Option<u32>,
     pub(crate) is_unix: bool,
-    pub(crate) source: Source,
+    pub(crate) source: Remote,
     /// It speaks TLS first.
     pub(crate) wants_tls: bool,
 }
@@ -251,7 +251,7 @@ impl Listener {
         match self {
             Self::Tcp { listener, is_loopback } => {
                 let (stream, from) = listener.accept().await?;
-                Ok(Stream::tcp(stream, Source::Address(from.ip()), !is_loopback))
+                Ok(Stream::tcp(stream, Remote::Address(from.ip()), !is_loopback))
             }
             Self::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
@@ -267,7 +267,7 @@ impl Stream {
         Self { io, ..self }
     }
 
-    fn tcp(stream: TcpStream, source: Source, wants_tls: bool) -> Self {
+    fn tcp(stream: TcpStream, source: Remote, wants_tls: bool) -> Self {
         // What waits is written in one piece, so waiting for more would only delay it.
         let _without = stream.set_nodelay(true);
         #[cfg(target_os = "linux")]
@@ -282,7 +282,7 @@ impl Stream {
     fn unix(stream: UnixStream) -> Self {
         let credentials = stream.peer_cred().ok();
         let uid = credentials.map(|credentials| credentials.uid());
-        let source = Source::process(uid, credentials.and_then(|credentials| credentials.pid()));
+        let source = Remote::process(uid, credentials.and_then(|credentials| credentials.pid()));
         Self { io: Box::new(stream), uid, is_unix: true, source, wants_tls: false }
     }
 }

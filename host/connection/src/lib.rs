@@ -12,6 +12,6 @@ pub use self::{
     operations::Operations,
     rate::Rate,
     requests::{Requests, next_free},
-    strangers::{Place, Source, Strangers},
+    strangers::{Place, Remote, Strangers},
     under_way::UnderWay,
 };

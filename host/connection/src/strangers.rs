@@ -23,7 +23,7 @@ pub struct Strangers(Mutex<List>);
 
 /// Where a connection comes from, as far as the system says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum Remote {
     /// An address. Its network is what it has the first 24 bits in common with, or the first 48 of IPv6, where 64 make an
     /// address.
     Address(IpAddr),
@@ -45,7 +45,7 @@ struct List {
 #[derive(Debug)]
 struct Stranger {
     number: u64,
-    source: Source,
+    source: Remote,
     _place: oneshot::Sender<()>,
 }
 
@@ -66,7 +66,7 @@ pub struct Place {
     taken: oneshot::Receiver<()>,
 }
 
-impl Source {
+impl Remote {
     /// The process at the other end of a Unix socket. Those of which the system says nothing are one.
     #[must_use]
     pub fn process(user: Option<u32>, process: Option<i32>) -> Self {
@@ -104,7 +104,7 @@ impl Source {
 impl Strangers {
     /// Takes a place, from another connection if all are taken.
     #[must_use]
-    pub fn enter(self: &Arc<Self>, source: Source) -> Place {
+    pub fn enter(self: &Arc<Self>, source: Remote) -> Place {
         let (sender, taken) = oneshot::channel();
         let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if list.oldest_first.len() >= MAX {
@@ -117,23 +117,23 @@ impl Strangers {
     }
 
     /// Takes the place of a connection, if there is one, for one from this source that finds no room elsewhere.
-    pub fn evict(&self, source: Source) {
+    pub fn evict(&self, source: Remote) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).make_room(source);
     }
 }
 
 impl List {
     /// Ends the connection that gives way to one from this source.
-    fn make_room(&mut self, newcomer: Source) {
-        let all: Vec<Source> = self.oldest_first.iter().map(|stranger| stranger.source).collect();
-        let Some(crowd) = largest(all.iter().copied(), Some(newcomer), Source::crowd) else { return };
+    fn make_room(&mut self, newcomer: Remote) {
+        let all: Vec<Remote> = self.oldest_first.iter().map(|stranger| stranger.source).collect();
+        let Some(crowd) = largest(all.iter().copied(), Some(newcomer), Remote::crowd) else { return };
         let of_crowd = all.iter().copied().filter(|source| source.crowd() == crowd);
         if of_crowd.clone().count() * CROWD <= all.len() {
             self.oldest_first.remove(0);
             return;
         }
         let newcomer = Some(newcomer).filter(|source| source.crowd() == crowd);
-        let member = largest(of_crowd, newcomer, Source::member);
+        let member = largest(of_crowd, newcomer, Remote::member);
         let gives_way = |stranger: &Stranger| {
             stranger.source.crowd() == crowd && Some(stranger.source.member()) == member
         };
@@ -145,9 +145,9 @@ impl List {
 
 /// The group with the most of these and the newcomer. Of several the newcomer's own, else that of the oldest.
 fn largest<G: Copy + Eq + Hash>(
-    all: impl Iterator<Item = Source> + Clone,
-    newcomer: Option<Source>,
-    group: impl Fn(Source) -> G,
+    all: impl Iterator<Item = Remote> + Clone,
+    newcomer: Option<Remote>,
+    group: impl Fn(Remote) -> G,
 ) -> Option<G> {
     let mut sizes = HashMap::<G, usize>::new();
     for source in all.clone().chain(newcomer) {
@@ -187,16 +187,16 @@ mod tests {
         std::pin::pin!(place.taken()).poll(context).is_ready()
     }
 
-    fn address(text: &str) -> Source {
-        Source::Address(text.parse().unwrap())
+    fn address(text: &str) -> Remote {
+        Remote::Address(text.parse().unwrap())
     }
 
-    fn process(user: u32, process: u32) -> Source {
-        Source::Process { user, process }
+    fn process(user: u32, process: u32) -> Remote {
+        Remote::Process { user, process }
     }
 
     /// All places are taken from here.
-    fn filled(strangers: &Arc<Strangers>, source: Source) -> Vec<Place> {
+    fn filled(strangers: &Arc<Strangers>, source: Remote) -> Vec<Place> {
         (0..MAX).map(|_| strangers.enter(source)).collect()
     }
 
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn networks_and_users_of_one_number_are_not_one_crowd() {
-        let all = [address("192.0.2.1"), address("0:c0:2::1"), process(0x00c0_0002, 1)].map(Source::crowd);
+        let all = [address("192.0.2.1"), address("0:c0:2::1"), process(0x00c0_0002, 1)].map(Remote::crowd);
         assert!(all[0] != all[1] && all[1] != all[2] && all[2] != all[0], "{all:?}");
     }
 }

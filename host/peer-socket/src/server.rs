@@ -12,7 +12,7 @@ use tokio::{
     task::{JoinError, JoinSet},
     time::timeout,
 };
-use weir_connection::{Place, Source, Strangers};
+use weir_connection::{Place, Remote, Strangers};
 use weir_host::{
     attached::{Attached, Closed, Part, on_thread},
     peers::Peers,
@@ -150,10 +150,10 @@ async fn converse(stream: net::UnixStream, greeted: Greeted) {
     connection.finish(close).await;
 }
 
-fn source_of(stream: &UnixStream) -> Source {
+fn source_of(stream: &UnixStream) -> Remote {
     let credentials = stream.peer_cred().ok();
     let uid = credentials.map(|credentials| credentials.uid());
-    Source::process(uid, credentials.and_then(|credentials| credentials.pid()))
+    Remote::process(uid, credentials.and_then(|credentials| credentials.pid()))
 }
 
 fn note_panic(ended: Result<(), JoinError>) {

@@ -336,7 +336,7 @@ impl Supervisor {
         act: impl FnOnce(&mut Self, usize, OrderReplyTo<T>),
     ) {
         match self.slots.find(id) {
-            // Who asked has gone before it began.
+            // Its asker has gone before it began.
             _ if reply.is_closed() => {}
             None => answer([reply], || Err(ControlError::Unknown(id.to_string()))),
             Some(index) => act(self, index, reply),
