@@ -316,7 +316,7 @@ impl Conversation {
                 for message in messages {
                     self.message(message, Some(batch), context);
                 }
-                self.end_one_of(batch);
+                self.end_batch(Some(batch));
             }
         }
     }
