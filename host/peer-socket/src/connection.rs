@@ -299,7 +299,6 @@ impl Connection {
             FromPeer::Call { id, timeout_ms, contract, operation, provider, payload } => {
                 let mut options = CallOptions::default();
                 (options.timeout, options.trace) = (within(timeout_ms), trace);
-                options.is_unanswered = id == 0;
                 match self.operations.find(&self.session, contract, operation, provider) {
                     Ok(operation) => {
                         self.begin(id, context, async move { operation.call_with(payload, options).await })

@@ -243,37 +243,3 @@ async fn a_wait_for_a_job_ends_when_the_operator_takes_the_grant_back() {
     let taken = timeout(PATIENCE, taking).await.unwrap().unwrap();
     assert_eq!(taken, Err(Error::NoProvider("queue `jobs` gives this peer no more jobs".into())));
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_wants_no_answer_is_carried_out_also_if_the_program_leaves_right_after_it() {
-    let stage = Stage::new(FILE).await;
-    let theirs = stage.connect("sidecar:theirs").await;
-    let mut requests = theirs.serve("theirs@1", &["do"]).await.unwrap();
-    for payload in ["one", "two", "three"] {
-        let mut raw = stage.raw("app:polite").await;
-        let (contract, operation) = ("theirs@1", "do");
-        let call = |id, payload: &'static str| FromPeer::Call {
-            id,
-            timeout_ms: 0,
-            contract,
-            operation,
-            provider: None,
-            payload: payload.into(),
-        };
-        // One that wants an answer is given up.
-        raw.send(&[call(0, payload), call(1, "given up")]).await;
-        let request = requests.next().await.unwrap();
-        let other = requests.next().await.unwrap();
-        drop(raw);
-        other.given_up().await;
-        stage.sessions_become(1).await;
-        // Its answer comes after what was said of the end.
-        theirs.publish("news.now", "").await.unwrap();
-        assert_eq!(request.payload().as_ref(), payload.as_bytes());
-        assert_eq!(timeout(Duration::ZERO, request.given_up()).await.ok(), None, "{payload}");
-        request.answer(Ok::<_, HandlerError>("")).await;
-    }
-    while stage.main.client().waiters() > 0 {
-        tokio::task::yield_now().await;
-    }
-}
