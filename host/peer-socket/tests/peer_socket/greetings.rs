@@ -117,7 +117,7 @@ async fn connections_that_say_nothing_give_way_to_later_ones_and_end_in_time() {
     let stage = stage().await;
     let began = Instant::now();
     let mut silent: Vec<Raw> = Vec::new();
-    for number in 0..200 {
+    for number in 0..400 {
         let mut raw = stage.silent().await;
         if number % 2 == 0 {
             // Half a hello.
@@ -132,8 +132,8 @@ async fn connections_that_say_nothing_give_way_to_later_ones_and_end_in_time() {
         closed.push(raw.closed().await.0);
     }
     // The polite one took a place, too.
-    assert_eq!(closed.iter().filter(|code| *code == "busy").count(), 137);
-    assert!(closed.iter().skip(137).all(|code| code == "protocol"));
+    assert_eq!(closed.iter().filter(|code| *code == "busy").count(), 145);
+    assert!(closed.iter().skip(145).all(|code| code == "protocol"));
     assert!(began.elapsed() >= Duration::from_secs(5));
     stage.works().await;
 }
