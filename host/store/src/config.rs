@@ -34,7 +34,8 @@ pub struct StoresConfig(pub BTreeMap<StoreName, StoreConfig>);
 #[non_exhaustive]
 pub struct StoreConfig {
     /// Bytes of all entries: 64 KiB to 1 TiB. Each counts its owner, its key, its value and
-    /// [`ENTRY_BYTES`](crate::ENTRY_BYTES); above 2 KiB, the next power of two, and at least 4 KiB. The file has at most [`FILE_TIMES`] times as many. Default: 16 MiB.
+    /// [`ENTRY_BYTES`](crate::ENTRY_BYTES); above 2 KiB, or with more than 512 bytes of owner and key, the next power of
+    /// two, and at least 4 KiB. The file has at most [`FILE_TIMES`] times as many. Default: 16 MiB.
     pub bytes: u64,
     /// Keys: 1 to 100,000,000. Default: 100,000.
     pub keys: u32,

@@ -23,6 +23,9 @@ pub(crate) const PAGE: u64 = 4096;
 /// Bytes of an entry that has half a page. Larger ones have pages of their own.
 const SHARES_PAGE: u64 = PAGE / 2;
 
+/// Bytes of an owner and a key that stand also in the pages which lead to their entry, where few of more have room.
+const SHORT_KEY: u64 = 512;
+
 /// Entries that one page looks at, with and without the prefix.
 const SEEN: usize = 20_000;
 
@@ -161,11 +164,14 @@ fn count(usage: &mut StoreUsage, owner: &str, key: &str, before: Option<u64>, af
 }
 
 /// Bytes that an entry counts: about what the file takes for it. It has pages of 4 KiB that are half full, and one page
-/// of 2, 4, 8 … times the size for each larger entry.
+/// of 2, 4, 8 … times the size for each larger entry. A long key counts a page, too.
 pub(crate) fn size(owner: &str, key: &str, value: u64) -> u64 {
-    let bytes =
-        [owner.len() as u64, key.len() as u64, ENTRY_BYTES].into_iter().fold(value, u64::saturating_add);
-    if bytes <= SHARES_PAGE { bytes } else { bytes.max(PAGE).checked_next_power_of_two().unwrap_or(u64::MAX) }
+    let whole_key = (owner.len() as u64).saturating_add(key.len() as u64);
+    let bytes = whole_key.saturating_add(ENTRY_BYTES).saturating_add(value);
+    match bytes <= SHARES_PAGE && whole_key <= SHORT_KEY {
+        true => bytes,
+        false => bytes.max(PAGE).checked_next_power_of_two().unwrap_or(u64::MAX),
+    }
 }
 
 /// What all entries take, counted anew.

@@ -61,10 +61,11 @@ async fn a_full_store_refuses_only_what_takes_more_and_a_smaller_quota_keeps_wha
         set(&mine, "a", vec![2; 300_000]).await,
         Err(StoreError::Bytes { used: 524_288, allowed: 262_144 })
     );
-    store.configure(StoreConfig { bytes: 64, keys: 1, ..config });
+    store.configure(StoreConfig { bytes: 64, keys: 1, ..config.clone() });
     set(&mine, "a", vec![2; 1000]).await.unwrap();
     assert!(set(&mine, "a", vec![2; 1001]).await.is_err());
     assert_eq!(mine.change(vec![("a".into(), None), ("b".into(), Some("1".into()))]).await, Ok(1));
+    store.configure(StoreConfig { bytes: 1000, keys: 1, ..config });
     let all = vec![("b".into(), None), ("c".into(), Some("1".into())), ("d".into(), Some("1".into()))];
     assert_eq!(mine.change(all).await, Err(StoreError::Keys { used: 2, allowed: 1 }));
     assert_eq!(keys(&mine).await, ["b"]);

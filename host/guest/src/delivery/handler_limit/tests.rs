@@ -53,7 +53,10 @@ async fn a_message_in_hand_is_warned_of_at_half_of_the_limit_and_over_at_all_of_
     // The runtime's timers count in milliseconds.
     let about = LIMIT..LIMIT + Duration::from_millis(2);
     assert!(about.contains(&age) && about.contains(&stage.start.elapsed()), "{age:?}");
-    assert_eq!(stage.warnings.take(), [("event a.b".to_owned(), LIMIT / 2)]);
+    // A part later at most.
+    let [(what, warned)] = &*stage.warnings.take() else { panic!("it is warned of once") };
+    assert_eq!(what, "event a.b");
+    assert!((LIMIT / 2..LIMIT / 2 + LIMIT / 16).contains(warned), "{warned:?}");
     assert_eq!(stage.held.oldest(None).unwrap().sequence, Some(7));
 }
 
