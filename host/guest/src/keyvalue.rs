@@ -80,7 +80,7 @@ impl KeyValue {
     }
 
     #[cfg(not(feature = "store"))]
-    #[expect(clippy::unused_self, clippy::unused_async, reason = "as with the feature")]
+    #[expect(clippy::unused_async, reason = "as with the feature")]
     pub(crate) async fn open(&self, _grants: &[StoreGrant]) -> Result<(), Exit> {
         Ok(())
     }

@@ -64,6 +64,7 @@ impl<T> Handed<T> {
     }
 
     /// What it is, or else its length.
+    #[cfg(any(feature = "http", feature = "store"))]
     pub(crate) fn whole(self) -> Result<T, u64> {
         match self {
             Self::Whole(whole) => Ok(whole),
