@@ -416,7 +416,12 @@ impl Supervisor {
     }
 
     fn end_applying(&mut self, refused: Option<String>) {
-        let Some(Applying { reply, report, .. }) = self.applying.take() else { return };
+        let Some(Applying { reply, mut report, .. }) = self.applying.take() else { return };
+        // They came in the order in which their files were loaded.
+        for extensions in [&mut report.added, &mut report.removed, &mut report.changed] {
+            extensions.sort_unstable();
+        }
+        report.failed.sort_unstable_by(|one, other| one.extension.cmp(&other.extension));
         self.roster.set_reloading(false);
         let _nobody = self.events.send(MainEvent::Reloaded.into());
         answer([reply], || match &refused {
