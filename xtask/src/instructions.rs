@@ -6,24 +6,37 @@ use std::{
 };
 
 use anyhow::Result;
+use clap::Args;
 
 use crate::{
     guests, pgo,
     run::{cargo, root, run, target_dir},
 };
 
-/// Counts the release build. Keeps the new numbers, or fails if one grew.
-pub(crate) fn instructions(bless: bool) -> Result<()> {
+/// What to count, and whether to keep it.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Arguments {
+    /// Keep the new numbers there.
+    #[arg(long)]
+    bless: bool,
+    /// Count what is shipped, which is compiled with the profile that `cargo xtask pgo` makes.
+    #[arg(long, conflicts_with = "bless")]
+    with_profile: bool,
+}
+
+/// Counts a release build. Keeps the new numbers, or fails if one grew.
+pub(crate) fn instructions(Arguments { bless, with_profile }: &Arguments) -> Result<()> {
     if !pgo::IS_HERE {
         println!("instructions are counted on {} only", pgo::TARGET);
         return Ok(());
     }
     let guests = extensions()?;
-    let mut count = counter(pgo::build()?)?;
+    let build = if *with_profile { pgo::build()? } else { pgo::build_plainly()? };
+    let mut count = counter(build)?;
     count.arg("count").arg("--guests").arg(guests);
     count.arg("--kept").arg(root()?.join("benches/instructions.json"));
     count.arg("--profiles").arg(target_dir()?.join("instructions"));
-    if bless {
+    if *bless {
         count.arg("--bless");
     }
     run(&mut count)

@@ -63,11 +63,7 @@ enum Task {
     Bench(bench::Arguments),
     /// Count the instructions of Weir's hot path with valgrind. Fails if a case takes over 5 % more than
     /// `benches/instructions.json` says.
-    Instructions {
-        /// Keep the new numbers there.
-        #[arg(long)]
-        bless: bool,
-    },
+    Instructions(instructions::Arguments),
     /// Make the profile anew that what is shipped and measured is compiled with: `packaging/pgo`. Takes three quarters of an hour.
     Pgo,
     /// Build the guest of `conformance/NAME`, and test what Weir can do from that language.
@@ -101,7 +97,7 @@ fn main() -> Result<()> {
         Task::Capi(arguments) => capi::capi(&arguments),
         Task::Dist(arguments) => dist::dist(&arguments),
         Task::Bench(arguments) => bench::bench(&arguments),
-        Task::Instructions { bless } => instructions::instructions(bless),
+        Task::Instructions(arguments) => instructions::instructions(&arguments),
         Task::Pgo => pgo::make(),
         Task::Conformance { lang, record, only } => conformance::test(&lang, record, only.as_deref()),
         Task::Test { full: Some(Some(group)), .. } => full::run(&group),

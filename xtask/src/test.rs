@@ -62,7 +62,10 @@ const STEPS: [Step; 16] = [
     step("first-extension", first_extension::check),
     step("demo", || demo::demo(true)),
     step("benches", bench::check),
-    Step { needs: Some(&VALGRIND), ..step("instructions", || instructions::instructions(false)) },
+    Step {
+        needs: Some(&VALGRIND),
+        ..step("instructions", || instructions::instructions(&instructions::Arguments::default()))
+    },
 ];
 
 const fn step(name: &'static str, run: fn() -> Result<()>) -> Step {
