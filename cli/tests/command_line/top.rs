@@ -43,8 +43,8 @@ struct View {
 }
 
 impl View {
-    fn open(main: &Running) -> Self {
-        let [rows, columns] = [24, 100].map(|cells| NonZeroU16::new(cells).unwrap());
+    fn open(main: &Running, columns: u16, sort: &str) -> Self {
+        let [rows, columns] = [24, columns].map(|cells| NonZeroU16::new(cells).unwrap());
         let size = Winsize { ws_row: rows.get(), ws_col: columns.get(), ws_xpixel: 0, ws_ypixel: 0 };
         let OpenptyResult { master, slave } = openpty(&size, None).unwrap();
         // A process that has a copy would keep the terminal open.
@@ -52,7 +52,7 @@ impl View {
         fcntl_setfd(&slave, FdFlags::CLOEXEC).unwrap();
         let before = tcgetattr(&slave).unwrap();
         let end = || Stdio::from(slave.try_clone().unwrap());
-        let mut command = main.command(&["top", "--interval", "100ms", "--sort", "name"]);
+        let mut command = main.command(&["top", "--interval", "100ms", "--sort", sort]);
         command.env("TERM", "xterm").stdin(end()).stdout(end()).stderr(end());
         // What stops the view must not stop the test.
         let child = Killed(command.process_group(0).spawn().unwrap());
@@ -62,7 +62,7 @@ impl View {
     }
 
     fn shown(main: &Running) -> Self {
-        let mut view = Self::open(main);
+        let mut view = Self::open(main, 100, "name");
         // The last row of all.
         view.until_shown("spare");
         view
@@ -146,13 +146,27 @@ fn a_signal_ends_top_and_leaves_the_terminal_as_it_was() {
 }
 
 #[test]
-fn top_ends_with_its_terminal() {
+fn top_ends_without_a_panic_when_its_terminal_goes_away_with_stderr() {
     let main = Running::with(PUPPETS);
     let mut view = View::shown(&main);
     // Nothing tells the process: this is not the terminal that it is controlled from.
     view.inside = None;
     view.keyboard = None;
-    until("the end of the view", || view.child.0.try_wait().unwrap());
+    let status = until("the end of the view", || view.child.0.try_wait().unwrap());
+    // Neither a panic nor an abort. It may notice the end itself, or fail to draw first.
+    assert!(matches!(status.code(), Some(0 | 1)), "{status}");
+}
+
+#[test]
+fn top_shows_what_it_sorts_by_in_twenty_columns_too() {
+    let main = Running::with(PUPPETS);
+    let mut view = View::open(&main, 20, "cpu");
+    // The rows come after the line above them.
+    view.until_shown("puppet");
+    let shown = view.screen.screen().contents();
+    assert!(shown.contains(" NAME") && shown.contains("CPU%▼"), "{shown}");
+    view.press("q");
+    view.assert_left_clean();
 }
 
 #[test]
