@@ -115,7 +115,12 @@ pub(crate) fn history(entries: &[HistoryEntry]) -> String {
 
 /// All of `weir status`. `compared` is the comparison with the file.
 pub(crate) fn status(extension: &Extension, compared: Option<&str>) -> String {
-    let reason = extension.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let told = |reason: &String| {
+        // An extension's own words may begin with the state's, too.
+        let own = reason.strip_prefix(&extension.state).and_then(|rest| rest.strip_prefix(": "));
+        format!(": {}", own.unwrap_or(reason))
+    };
+    let reason = extension.reason.as_ref().map(told).unwrap_or_default();
     let state = match &extension.compiling {
         Some(BeingCompiled { bytes, since }) => format!("{COMPILING}: {}, since {since}", size(*bytes)),
         None => format!("{}{reason}", extension.state),

@@ -5,7 +5,7 @@ use std::{
     process::Stdio,
 };
 
-use super::support::{Running, configured, done, weir};
+use super::support::{Running, configured, done, until, weir};
 
 /// Quarantined at the first failure.
 const FRAGILE: &str = r#"
@@ -129,4 +129,19 @@ fn a_failure_is_one_line_of_the_log_with_all_that_is_known_of_it() {
             rest = rest.split_once(fact).unwrap_or_else(|| panic!("no `{fact}` here: {said}")).1;
         }
     }
+}
+
+#[test]
+fn an_extension_that_says_itself_that_it_failed_is_said_to_have_failed_once() {
+    let extension = "[[extension]]\nid = \"plain\"\npath = \"puppet.wasm\"\nfulfills = [\"puppet@1\"]\n\
+                     config.start = \"error failed: cannot open\"\nrestart.policy = \"never\"\n";
+    let mut main = Running::begin(configured(extension));
+    let line = main.until(" ERROR [plain] ");
+    assert!(line.contains(" ERROR [plain] failed: cannot open"), "{line}");
+    assert_eq!(line.matches("failed: ").count(), 1, "{line}");
+    until("it has failed", || (main.json(&["status", "--json", "plain"])["state"] == "failed").then_some(()));
+    let status = main.weir(&["status", "plain"]).good();
+    assert!(status.contains("\nstate     failed: cannot open\n"), "{status}");
+    let listed = main.weir(&["ps"]).good();
+    assert!(listed.ends_with("\n`plain`: failed: cannot open\n"), "{listed}");
 }
