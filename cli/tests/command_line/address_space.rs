@@ -2,6 +2,8 @@
 
 use std::{fs, process::Command};
 
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+
 use super::support::{Running, configured, own_cache, places};
 
 /// What addresses of 39 bits reach, in KiB.
@@ -77,4 +79,29 @@ fn what_was_compiled_for_one_class_is_compiled_again_for_the_other() {
         entries.push(fs::read_dir(&cache).unwrap().count());
     }
     assert_eq!(entries, [2, 3, 3], "the key, and an entry for each class");
+}
+
+/// Leaves this process no room for the stack of one more thread, 2 MiB.
+fn take_addresses_away(pid: u32) {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let used = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
+    let used: u64 = used.trim().strip_suffix(" kB").unwrap().parse().unwrap();
+    let limit = Rlimit { current: Some((used + 1024) * 1024), ..getrlimit(Resource::As) };
+    prlimit(Pid::from_raw(pid.try_into().unwrap()), Resource::As, limit).unwrap();
+}
+
+#[test]
+fn out_of_addresses_main_still_tells_what_it_knows_without_a_new_thread() {
+    // Nothing is compiled or loaded: threads that have ended leave their stacks to the next ones.
+    let main = Running::with("[[extension]]\nid = \"idle\"\npath = \"puppet.wasm\"\nautostart = false\n");
+    take_addresses_away(main.pid());
+    // It reads files, so it needs a thread: there is none.
+    let plan = main.weir(&["plan"]);
+    assert_eq!(plan.code, 8, "{plan:?}");
+    assert!(plan.stderr.contains("overloaded: cannot put the report together: "), "{plan:?}");
+    let listed = main.weir(&["ps"]).good();
+    assert!(listed.lines().any(|line| line.starts_with("idle ")), "{listed}");
+    assert_eq!(main.json(&["ps", "--json"])["extensions"][0]["id"], "idle");
+    let metrics = main.weir(&["metrics"]).good();
+    assert!(metrics.contains("weir_extension_state{extension=\"idle\",state=\"stopped\"}"), "{metrics}");
 }
