@@ -1,6 +1,7 @@
 //! Parts of Main, as an operator sees them: what they refuse, that they are not for the operator to end, and their end.
 
 use std::{
+    fs,
     io::{Read, Write},
     os::unix::net::UnixStream,
     time::Duration,
@@ -10,7 +11,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use weir_host::config::TokenHash;
 
-use super::support::{Running, configured, done, weir};
+use super::support::{Running, configured, done, until, weir};
 
 const TOKEN: &str = "weir_0123456789abcdef_page";
 
@@ -197,4 +198,48 @@ fn parts_of_main_are_in_every_report_and_ps_shows_those_that_have_ended() {
         assert!(names.iter().any(|name| *name == part), "{part}: {names:?}");
     }
     assert!(!main.weir(&["ps"]).good().contains("PART OF MAIN"));
+}
+
+#[test]
+fn a_gateway_that_ends_is_shown_with_the_reason_and_serves_once_it_can_without_a_new_main() {
+    // A name that it needs itself.
+    let taken = format!("[peer.'gateway:events']\ntokens = ['{}']\n", TokenHash::of("another"));
+    let mut main = Running::with(&(file() + &taken));
+    let reason = "`gateway:events` is configured by the operator";
+    let shown = until("ps shows the end", || {
+        let shown = main.weir(&["ps"]).good();
+        (shown.contains("backing-off") && shown.contains(reason)).then_some(shown)
+    });
+    assert!(shown.contains("PART OF MAIN"), "{shown}");
+    until("the metrics show the end", || {
+        let metrics = main.weir(&["metrics"]).good();
+        assert!(metrics.contains("weir_part_up{part=\"peer-socket\"} 1\n"), "{metrics}");
+        metrics.contains("weir_part_up{part=\"gateway\"} 0\n").then_some(())
+    });
+
+    let path = main.path().join("weir.toml");
+    fs::write(&path, fs::read_to_string(&path).unwrap().replace(&taken, "")).unwrap();
+    assert_eq!(main.weir(&["reload"]).code, 0);
+    // It waits in the backlog until the gateway is there again.
+    drop(app(&main));
+    let all = main.json(&["ps", "--json"]);
+    let parts = all["parts"].as_array().unwrap();
+    let gateway = parts.iter().find(|part| part["name"] == "gateway").unwrap();
+    assert_eq!((&gateway["state"], &gateway["reason"]), (&"serving".into(), &reason.into()));
+    let restarts = gateway["restarts"].as_u64().unwrap();
+    assert!(restarts > 0, "{gateway}");
+    let shown = main.weir(&["ps"]).good();
+    let row = shown.lines().find(|line| line.starts_with("gateway ")).unwrap();
+    assert!(row.contains("serving") && row.contains(reason), "{shown}");
+    let metrics = main.weir(&["metrics"]).good();
+    for line in [
+        "weir_part_up{part=\"gateway\"} 1\n".to_owned(),
+        format!("weir_part_restarts_total{{part=\"gateway\"}} {restarts}\n"),
+    ] {
+        assert!(metrics.contains(&line), "{line}{metrics}");
+    }
+    main.signal(Signal::TERM);
+    let (status, log) = main.wait();
+    assert!(status.success(), "{log}");
+    assert!(log.contains("a part of Main starts again"), "{log}");
 }
