@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use weir_host::{
     ExtensionConfig, Service,
-    config::Limits,
+    config::{DirGrant, Limits},
     limits::{ExtensionLimits, LimitValue},
 };
 
@@ -33,6 +33,14 @@ async fn limits(stage: &Stage, id: &str) -> ExtensionLimits {
     stage.main.control().limits_of(id).await.unwrap().extensions.pop().unwrap()
 }
 
+/// The most fuel of a message so far.
+async fn fuel(stage: &Stage, id: &str) -> u64 {
+    let report = limits(stage, id).await;
+    let shown = report.limits.iter().find(|limit| limit.key == "fuel-per-message").unwrap();
+    let Some(LimitValue::Count(peak)) = shown.peak else { panic!("{shown:?}") };
+    peak
+}
+
 #[tokio::test]
 async fn each_way_of_sending_costs_fuel_by_the_byte() {
     const WAYS: [&str; 5] = ["call", "send", "publish", "respond", "log"];
@@ -47,20 +55,17 @@ async fn each_way_of_sending_costs_fuel_by_the_byte() {
     for way in WAYS {
         let mut costs = Vec::new();
         for bytes in SIZES {
-            let mut fuel = Vec::new();
+            let mut used = Vec::new();
             for times in [FEW, MANY] {
                 let id = id(way, times, bytes);
                 let told = tell(&stage.main, &id, &format!("pay {way} {times} {bytes}")).await;
                 assert_eq!(told.unwrap().len() as u64, if way == "respond" { bytes } else { 0 }, "{id}");
                 // A message's use counts when its receiver comes back for the next.
                 assert_eq!(tell(&stage.main, &id, "echo on").await.unwrap(), "on");
-                let report = limits(&stage, &id).await;
-                let shown = report.limits.iter().find(|limit| limit.key == "fuel-per-message").unwrap();
-                let Some(LimitValue::Count(peak)) = shown.peak else { panic!("{shown:?}") };
-                fuel.push(peak);
+                used.push(fuel(&stage, &id).await);
             }
             // Without making the payload.
-            costs.push((fuel[1] - fuel[0]) / (MANY - FEW));
+            costs.push((used[1] - used[0]) / (MANY - FEW));
         }
         for (bytes, cost) in SIZES.into_iter().zip(&costs) {
             let by_the_byte = cost - costs[0];
@@ -68,6 +73,39 @@ async fn each_way_of_sending_costs_fuel_by_the_byte() {
             let copied = if way == "log" { bytes.min(4100) } else { bytes };
             assert!(by_the_byte.abs_diff(copied / BYTES_PER_FUEL) <= 10, "{way} of {bytes}: {costs:?}");
         }
+    }
+    stage.stands().await;
+}
+
+#[tokio::test]
+async fn a_path_that_is_refused_for_its_length_costs_as_much_fuel_as_a_call_however_long_it_is() {
+    /// Of a call into the host, at least.
+    const CALL: u64 = 500;
+    const FEW: u64 = 1;
+    const MANY: u64 = 101;
+    const SIZES: [u64; 2] = [17_000, 3_000_000];
+    let place = tempfile::tempdir().unwrap();
+    let id = |times: u64, bytes: u64| format!("paths-{times}-{bytes}");
+    let asks = |id: String| {
+        let mut asks = another(&id);
+        asks.grants.dirs = vec![DirGrant::read_only(place.path(), "/ro".parse().unwrap())];
+        asks
+    };
+    let all = SIZES.into_iter().flat_map(|bytes| [FEW, MANY].map(|times| asks(id(times, bytes))));
+    let stage = Stage::with(all.collect(), Some(sink())).await;
+    for bytes in SIZES {
+        let mut used = Vec::new();
+        for times in [FEW, MANY] {
+            let id = id(times, bytes);
+            let told = tell(&stage.main, &id, &format!("ask-again {times} {bytes}")).await;
+            assert_eq!(told.unwrap(), "name-too-long");
+            // A message's use counts when its receiver comes back for the next.
+            assert_eq!(tell(&stage.main, &id, "echo on").await.unwrap(), "on");
+            used.push(fuel(&stage, &id).await);
+        }
+        // Without making the path.
+        let cost = (used[1] - used[0]) / (MANY - FEW);
+        assert!((CALL..3 * CALL).contains(&cost), "{cost} of {bytes}");
     }
     stage.stands().await;
 }

@@ -17,6 +17,7 @@ pub(crate) fn run(command: &str, rest: &str) -> Outcome {
         "surroundings" => Ok(surroundings()),
         "file" => file(rest),
         "long-paths" => count(rest).map(long_paths),
+        "ask-again" => ask_again(rest),
         "large-write" => large_write(rest),
         "permit" => permit(rest),
         "stream-error" => stream_error(rest),
@@ -95,6 +96,18 @@ fn long_paths(bytes: usize) -> String {
         dir.link_at(PathFlags::empty(), "old", &dir, &long),
     ];
     found.map(|found| found.err().map_or("done".to_owned(), name)).join(" ")
+}
+
+/// `ask-again TIMES BYTES`: asks for a path of so many bytes in the first directory. What came of it last.
+fn ask_again(rest: &str) -> Result<String, String> {
+    let (times, bytes) = word(rest);
+    let (dir, _) = get_directories().into_iter().next().ok_or("no directory")?;
+    let (times, long) = (number(times)?, "x".repeat(count(bytes)?));
+    let mut last = None;
+    for _ in 0..times {
+        last = dir.stat_at(FOLLOW, &long).err();
+    }
+    Ok(last.map_or_else(|| "done".to_owned(), name))
 }
 
 /// `large-write PATH BYTES`: how many are written, or the name of the error.
