@@ -98,3 +98,18 @@ fn what_cannot_be_done_has_a_reason_and_an_exit_code() {
     assert_ne!(done.code, 0);
     assert!(done.stderr.contains("line 2 is no entry of an export"), "{}", done.stderr);
 }
+
+#[test]
+fn a_store_that_is_full_of_small_entries_has_a_file_of_at_most_four_times_its_bytes() {
+    let main = running();
+    let import = |round: u32| {
+        let row = |number: u32| format!("{{\"key\":\"{round}-{number}\",\"value\":\"1\"}}\n");
+        let rows: String = (0..500).map(row).collect();
+        main.weir_with_stdin(&["store", "import", "kept"], rows.as_bytes())
+    };
+    // By their keys and values alone it would not be full in all of these rounds.
+    let full = (0..60).map(import).find(|imported| imported.code != 0).unwrap();
+    assert!(full.stderr.contains("the store is full"), "{}", full.stderr);
+    let bytes = fs::metadata(main.path().join("data/kept.redb")).unwrap().len();
+    assert!(bytes <= 4 * (256 << 10), "{bytes}");
+}
