@@ -117,6 +117,28 @@ fn no_counter_shrinks_when_an_extension_restarts() {
     assert!(after["weir_extension_restarts_total{extension=\"puppet\"}"] >= 1.0);
 }
 
+#[test]
+fn what_the_operator_restarts_and_reloads_raises_no_alert_for_restarts() {
+    let rules = include_str!("../../../packaging/prometheus/weir.rules.yml");
+    let (_, alert) = rules.split_once("alert: WeirExtensionRestarts\n").unwrap();
+    let expression = alert.lines().find_map(|line| line.trim().strip_prefix("expr: ")).unwrap();
+    let mut words = expression.split(|part: char| !part.is_ascii_alphanumeric() && part != '_');
+    let family = words.find(|word| word.starts_with("weir_")).unwrap();
+    let main = Running::with(PUPPETS);
+    for order in ["restart", "reload", "restart", "reload"] {
+        main.weir(&[order, "puppet"]).good();
+    }
+    let text = main.weir(&["metrics"]).good();
+    let samples = checked(&text);
+    assert!(value(&samples, "weir_extension_restarts_total", "extension=\"puppet\"") >= 2.0, "{text}");
+    assert!(text.contains(&format!("# TYPE {} counter\n", family.trim_end_matches("_total"))), "{text}");
+    let counted = samples.iter().filter(|(name, labels, _)| *name == family && labels.contains("\"puppet\""));
+    assert!(counted.map(|sample| sample.2).all(|count| count == 0.0), "{text}");
+    main.weir(&["call", "puppet@1", "run", "--raw", "trap"]);
+    let text = main.weir(&["metrics"]).good();
+    assert_eq!(value(&checked(&text), family, "extension=\"puppet\",limit=\"\""), 1.0);
+}
+
 /// `weir metrics --listen` that runs.
 struct Bridge {
     child: Killed,
