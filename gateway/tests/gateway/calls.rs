@@ -338,13 +338,16 @@ async fn a_call_without_an_id_is_carried_out_also_if_the_app_leaves_right_after_
     let mut theirs = stage.app("app:theirs").await;
     let serve = json!({ "contract": "theirs@1", "operations": ["do"] });
     assert_eq!(theirs.call("contracts.serve", serve).await, Ok(Value::Null));
-    for number in 0..20 {
+    for number in 0..50 {
         let mut app = stage.app("app:polite").await;
-        app.send(json!({ "jsonrpc": "2.0", "method": "theirs@1/do", "params": [number] }).to_string()).await;
+        // On a busy machine the last app leaves late.
+        let patient = json!({ "timeout-ms": 60_000 });
+        let call = json!({ "jsonrpc": "2.0", "method": "theirs@1/do", "params": [number], "weir": patient });
+        app.send(call.to_string()).await;
         app.leave().await;
     }
     stage.sessions_become(1).await;
-    for number in 0..20 {
+    for number in 0..50 {
         let request = theirs.next().await;
         assert_eq!((&request["method"], &request["params"]), (&json!("theirs@1/do"), &json!([number])));
         theirs.send(json!({ "jsonrpc": "2.0", "id": request["id"], "result": 1 }).to_string()).await;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::time::timeout;
 use weir_host::{CallOptions, Error, HandlerError, peers::PeerStatus};
 use weir_peer::{
@@ -147,6 +148,31 @@ async fn events_and_jobs_go_from_one_program_to_another() {
     assert_eq!((job.payload().as_ref(), job.deliveries()), (&b"work"[..], 2));
     job.done();
     assert_eq!(done.await.unwrap(), Ok(()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_program_sent_is_carried_out_each_time_also_if_it_leaves_right_after_it() {
+    let stage = Stage::new(FILE).await;
+    let mut news = stage.main.client().subscribe("news.*").unwrap();
+    let mut jobs = stage.main.client().queue("jobs").unwrap();
+    for number in 0..50 {
+        let number = number.to_string();
+        let payload = || Bytes::from(number.clone());
+        let mut raw = stage.raw("app:polite").await;
+        // The first would be answered, the second not.
+        raw.send(&[
+            FromPeer::Put { id: 1, timeout_ms: 0, until_done: false, queue: "jobs", payload: payload() },
+            FromPeer::Publish { id: 0, timeout_ms: 0, to: None, topic: "news.now", payload: payload() },
+        ])
+        .await;
+        drop(raw);
+        stage.sessions_become(0).await;
+        let event = timeout(PATIENCE, news.next()).await.unwrap().unwrap();
+        assert_eq!((&*event.sender, &*event.payload), ("app:polite", number.as_bytes()));
+        let job = timeout(PATIENCE, jobs.take()).await.unwrap().unwrap();
+        assert_eq!(&**job.payload(), number.as_bytes());
+        job.done();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
