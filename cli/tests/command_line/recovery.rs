@@ -1,11 +1,12 @@
 //! Failures of extensions and the operator's remedies.
 
 use std::{
+    fs,
     io::{BufRead, BufReader},
     process::Stdio,
 };
 
-use super::support::{Running, configured, done, until, weir};
+use super::support::{PUPPET, Running, configured, done, until, weir, with_own_component};
 
 /// Quarantined at the first failure.
 const FRAGILE: &str = r#"
@@ -87,6 +88,40 @@ fn a_restart_is_of_an_extension_that_there_is_and_ends_when_it_is_ready() {
     assert_eq!(main.weir(&["restart", "patient"]).good(), "`patient` is ready\n");
     let unknown = main.weir(&["restart", "nobody"]);
     assert_eq!((unknown.code, unknown.stderr.as_str()), (4, "error: no extension `nobody` is configured\n"));
+}
+
+#[test]
+fn a_restart_after_a_failure_runs_the_version_in_memory_and_one_that_is_asked_for_reads_the_file() {
+    let config = format!("{PUPPET}restart = {{ backoff = '1ms', max-backoff = '1ms' }}\n");
+    let main = Running::start(with_own_component(&config));
+    let status = || main.json(&["status", "--json", "puppet"]);
+    let replace = |component: &[u8]| {
+        let new = main.path().join("new");
+        fs::write(&new, component).unwrap();
+        fs::rename(new, main.path().join("puppet.wasm")).unwrap();
+    };
+    // The hash of what runs after a failure.
+    let failed = || {
+        let before = status()["restarts"].as_u64();
+        trap(&main);
+        until("it is back", || {
+            let now = status();
+            (now["restarts"].as_u64() > before && now["state"] == "ready").then(|| now["hash"].clone())
+        })
+    };
+    let first = status()["hash"].clone();
+    assert!(first.is_string(), "{first}");
+    // The same program with another hash.
+    let mut changed = fs::read(main.path().join("puppet.wasm")).unwrap();
+    changed.extend(b"\0\x02\x01x");
+    replace(&changed);
+    assert_eq!(failed(), first);
+    replace(b"not WebAssembly");
+    assert_eq!(failed(), first);
+    assert_eq!(main.weir(&["call", "puppet@1", "run", "--raw", "own-name"]).good(), "puppet");
+    let refused = main.weir(&["restart", "puppet"]);
+    assert_eq!(refused.code, 8, "{refused:?}");
+    assert!(refused.stderr.contains("is not a WebAssembly component"), "{refused:?}");
 }
 
 const FACTS: [&str; 11] = [
