@@ -1,8 +1,13 @@
 //! Files that appear only after Main has started, such as a late mount, and stores that are repaired then.
 
-use std::fs;
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    process::{Command, Stdio},
+};
 
-use super::support::{PUPPET, Running, until, with_own_component};
+use super::support::{PUPPET, Running, configured, places, until, weir, with_own_component};
 
 #[test]
 fn a_directory_or_component_that_comes_late_is_waited_for_and_no_failure() {
@@ -72,4 +77,50 @@ fn a_store_that_cannot_be_opened_is_waited_for_and_no_failure_and_its_user_comes
         fs::remove_file(data.join(file)).unwrap();
         until_ready(id);
     }
+}
+
+/// A Main that may not write where modes say so, also if root runs the tests.
+fn bound_by_modes(dir: &Path) -> Command {
+    if !rustix::process::geteuid().is_root() {
+        let mut command = weir(dir);
+        command.args(["run", "weir.toml"]);
+        return command;
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set", "-dac_override", env!("CARGO_BIN_EXE_weir"), "run", "weir.toml"]);
+    command.current_dir(dir).env_clear().envs(places(dir)).stdin(Stdio::null());
+    command
+}
+
+#[test]
+fn a_store_that_is_read_only_is_waited_for_and_its_user_comes_up_with_all_in_it_once_it_is_writable() {
+    let config = "data-dir = 'data'\n[store.kept]\n\
+         [[extension]]\nid = 'storage'\npath = 'storage.wasm'\nfulfills = ['local.storage@1']\n\
+         grants.stores = ['kept']\nconfig.store = 'kept'\n\
+         restart = { backoff = '10ms', max-backoff = '100ms', failures = 1 }\n";
+    let main = Running::start(configured(config));
+    main.weir(&["call", "local.storage@1", "set", "{\"key\":\"a\",\"value\":7}"]).good();
+    main.weir(&["shutdown"]).good();
+
+    let dir = main.into_dir();
+    let file = dir.path().join("data/kept.redb");
+    let set_mode = |mode| fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+    set_mode(0o400);
+    let command = bound_by_modes(dir.path());
+    let mut main = Running::spawn(dir, command);
+    for _ in 0..5 {
+        let failed = main.until("[storage] failed: cannot start: store `kept`: ");
+        assert!(failed.contains("cannot be opened: Permission denied"), "{failed}");
+    }
+    let status = || {
+        let status = main.json(&["status", "--json", "storage"]);
+        assert_ne!(status["state"], "quarantined", "{status}");
+        status
+    };
+
+    // Nobody restarts it.
+    set_mode(0o600);
+    until("it is ready", || (status()["state"] == "ready").then_some(()));
+    let found = main.weir(&["call", "local.storage@1", "get", "{\"key\":\"a\"}"]).good();
+    assert_eq!(found.trim(), "{\"value\":7}");
 }
