@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use super::support::{Running, with_own_component};
+use super::support::{Running, configured, done, weir, with_own_component};
 
 const CONFIG: &str = r#"
 [main]
@@ -112,4 +112,20 @@ fn a_store_that_is_full_of_small_entries_has_a_file_of_at_most_four_times_its_by
     assert!(full.stderr.contains("the store is full"), "{}", full.stderr);
     let bytes = fs::metadata(main.path().join("data/kept.redb")).unwrap().len();
     assert!(bytes <= 4 * (256 << 10), "{bytes}");
+}
+
+#[test]
+fn inspect_prints_the_grant_that_a_component_with_stores_needs_and_filled_in_it_is_a_configuration() {
+    let dir = configured("data-dir = \"data\"\n[store.named]\n");
+    fs::create_dir(dir.path().join("data")).unwrap();
+    let inspected = |guest: &str| done(weir(dir.path()).arg("inspect").arg(test_guests::path(guest))).good();
+    assert!(!inspected("echo").contains("grants.stores"));
+    let printed = inspected("storage");
+    assert!(printed.ends_with("\ngrants.stores = [\"FILL-IN\"]\n"), "{printed}");
+
+    let file = dir.path().join("weir.toml");
+    let filled_in = printed.replace("FILL-IN", "named");
+    fs::write(&file, fs::read_to_string(&file).unwrap() + &filled_in).unwrap();
+    let checked = done(weir(dir.path()).args(["check", "weir.toml"]));
+    assert_eq!((checked.code, checked.stdout.as_str()), (0, "`storage` is ok\n"), "{checked:?}");
 }
