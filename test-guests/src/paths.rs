@@ -111,6 +111,27 @@ pub fn outcomes(root: &Path) -> String {
     all
 }
 
+/// Makes what [`outcomes`] looks at, in an empty directory.
+///
+/// # Errors
+///
+/// What the file system says.
+#[cfg(not(target_family = "wasm"))]
+pub fn make(root: &Path) -> io::Result<()> {
+    fs::create_dir(root.join("d"))?;
+    for number in 1..=9 {
+        fs::create_dir(root.join(format!("e{number}")))?;
+    }
+    fs::write(root.join("f"), "f")?;
+    fs::write(root.join("d/inner"), "inner")?;
+    for (name, to) in
+        [("l", "d"), ("le", "e9"), ("lf", "f"), ("dangling", "nowhere"), ("loop", "loop"), ("d/l", "../e8")]
+    {
+        std::os::unix::fs::symlink(to, root.join(name))?;
+    }
+    Ok(())
+}
+
 fn said<T>(outcome: io::Result<T>) -> String {
     match outcome {
         Ok(_) => "ok".to_owned(),

@@ -65,6 +65,32 @@ async fn nothing_leads_out_of_a_granted_directory() {
 }
 
 #[tokio::test]
+async fn a_slash_at_the_end_of_a_path_means_to_an_extension_what_it_means_natively() {
+    let (natively, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for dir in [&natively, &data] {
+        test_guests::paths::make(dir.path()).unwrap();
+    }
+    let grant = DirGrant::read_write(data.path(), "/data".parse().unwrap());
+    let main = start(vec![puppet_with("a", |a| a.grants.dirs = vec![grant])]).await;
+    let ours = tell(&main, "a", "paths /data").await.unwrap();
+    let ours: Vec<_> = ours.lines().collect();
+    for line in [
+        "lstat l/: directory",
+        "lstat f/: NotADirectory",
+        "lstat dangling/: NotFound",
+        "rmdir f/: NotADirectory",
+        "rmdir m/: ok",
+    ] {
+        assert!(ours.contains(&line), "{line}: {ours:#?}");
+    }
+    let expected = test_guests::paths::outcomes(natively.path());
+    let expected: Vec<_> = expected.lines().collect();
+    assert_eq!(expected.len(), ours.len());
+    let pairs: Vec<_> = expected.iter().zip(&ours).filter(|(native, ours)| native != ours).collect();
+    assert!(pairs.is_empty(), "natively, and here: {pairs:#?}");
+}
+
+#[tokio::test]
 async fn an_extension_without_grants_finds_nothing() {
     let main = start(vec![puppet("a")]).await;
     assert_eq!(tell(&main, "a", "env").await.unwrap(), "[]");

@@ -125,21 +125,8 @@ fn failed() -> HookOutcome {
 
 /// What [`test_guests::paths`] looks at.
 fn tree() -> tempfile::TempDir {
-    use std::os::unix::fs::symlink;
-
     let dir = tempfile::tempdir().unwrap();
-    let at = |name: &str| dir.path().join(name);
-    fs::create_dir(at("d")).unwrap();
-    for number in 1..=9 {
-        fs::create_dir(at(&format!("e{number}"))).unwrap();
-    }
-    fs::write(at("f"), "f").unwrap();
-    fs::write(at("d/inner"), "inner").unwrap();
-    for (name, to) in
-        [("l", "d"), ("le", "e9"), ("lf", "f"), ("dangling", "nowhere"), ("loop", "loop"), ("d/l", "../e8")]
-    {
-        symlink(to, at(name)).unwrap();
-    }
+    test_guests::paths::make(dir.path()).unwrap();
     dir
 }
 

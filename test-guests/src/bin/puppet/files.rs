@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File},
     io::{self, Write},
+    path::Path,
 };
 
 use test_guests::words::{number, word};
@@ -26,6 +27,7 @@ pub(crate) fn run(command: &str, rest: &str) -> Option<Result<String, String>> {
         // It stays open for as long as the instance lives.
         "open" => none(File::open(rest).map(std::mem::forget)),
         "list" => fs::read_dir(rest).map(|entries| format!("{} entries", entries.count())),
+        "paths" => Ok(test_guests::paths::outcomes(Path::new(rest))),
         "make-dir" => none(fs::create_dir(path)),
         "remove" => none(fs::remove_file(path)),
         "remove-dir" => none(fs::remove_dir(path)),
