@@ -4,6 +4,8 @@ mod contract;
 mod outcome;
 
 use std::{
+    cell::RefCell,
+    collections::BTreeSet,
     env,
     fmt::Display,
     fs,
@@ -132,9 +134,8 @@ fn down(levels: usize) -> usize {
 
 async fn call(ctx: &Context, line: &str) -> Result<String, Error> {
     let [contract, operation, provider, ms, payload] = words(line)?;
-    // Constants are the rule. They are never freed, like these.
-    let contract = Contract::new(contract.to_owned().leak());
-    let operation = contract.bytes(operation.to_owned().leak());
+    let contract = Contract::new(constant(contract));
+    let operation = contract.bytes(constant(operation));
     let mut options = CallOptions::new();
     if provider != "-" {
         options = options.provider(provider);
@@ -175,7 +176,7 @@ async fn publish((): &(), ctx: &Context, bytes: Vec<u8>) -> Answer {
 async fn publish_to((): &(), ctx: &Context, bytes: Vec<u8>) -> Answer {
     let line = text(bytes);
     let [extension, topic, payload] = words(&line)?;
-    let receipt = ctx.publish_to(extension, Topic::bytes(topic.to_owned().leak()), &payload.into());
+    let receipt = ctx.publish_to(extension, Topic::bytes(constant(topic)), &payload.into());
     outcome(receipt.map(|r| format!("{} {} {}", r.delivered, r.shed, r.refused)))
 }
 
@@ -191,13 +192,13 @@ async fn put((): &(), ctx: &Context, bytes: Vec<u8>) -> Answer {
     let line = text(bytes);
     let [queue, ms, payload] = words(&line)?;
     let context = if ms == "0" { ctx.clone() } else { ctx.within(millis(ms)?) };
-    outcome(context.put(Queue::bytes(queue.to_owned().leak()), &payload.into()).map(empty))
+    outcome(context.put(Queue::bytes(constant(queue)), &payload.into()).map(empty))
 }
 
 async fn take((): &(), ctx: &Context, bytes: Vec<u8>) -> Answer {
     let line = text(bytes);
     let [queue, ms] = words(&line)?;
-    let queue = Queue::bytes(queue.to_owned().leak());
+    let queue = Queue::bytes(constant(queue));
     outcome(async { finish(ctx.within(millis(ms)?).take(queue).await?) }.await)
 }
 
@@ -251,6 +252,21 @@ async fn write((): &(), _: &Context, bytes: Vec<u8>) -> Answer {
     let line = text(bytes);
     let [path, content] = words(&line)?;
     outcome(fs::write(path, content).map(empty).map_err(Error::from))
+}
+
+/// Names are constants as a rule, and are never freed. Each of these is kept once, however often it comes.
+fn constant(name: &str) -> &'static str {
+    thread_local! {
+        static NAMES: RefCell<BTreeSet<&'static str>> = const { RefCell::new(BTreeSet::new()) };
+    }
+    NAMES.with_borrow_mut(|names| {
+        if let Some(known) = names.get(name) {
+            return *known;
+        }
+        let name: &'static str = name.to_owned().leak();
+        names.insert(name);
+        name
+    })
 }
 
 fn value(value: Option<String>) -> Vec<u8> {
