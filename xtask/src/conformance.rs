@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::run::{cargo, run};
 
 /// Messages of each kind of which the guest's memory keeps nothing, in the groups of the long run.
-const MANY_MESSAGES: &str = "40000";
+const MANY_MESSAGES: &str = "400000";
 
 /// Builds the language's guest and tests it. With `record`, measures it and writes `docs/languages.md`.
 pub(crate) fn test(lang: &str, record: bool, only: Option<&str>) -> Result<()> {
