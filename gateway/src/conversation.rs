@@ -28,7 +28,7 @@ use crate::{
     methods::{Begun, Methods, Outcome, Reply},
     outbox::Outbox,
     rpc::{self, Id, Incoming, Refusal, Request, RpcError},
-    shared::Shared,
+    shared::{Ending, Shared},
     stream::Flow,
     websocket::{WebSocket, fault_of},
 };
@@ -131,6 +131,7 @@ impl Conversation {
     /// Runs until the session ends, and says why. None: the app has gone.
     async fn run(&mut self) -> Option<Close> {
         let mut ended = pin!(self.methods.session().ended());
+        let mut ending = pin!(self.methods.shared().ending());
         let mut pings = self.pings.take();
         loop {
             let mut regranted = pin!(self.methods.session().regranted());
@@ -138,6 +139,9 @@ impl Conversation {
             let what = poll_fn(|context| {
                 if let Poll::Ready(end) = ended.as_mut().poll(context) {
                     return Poll::Ready(What::Ended(end));
+                }
+                if let Poll::Ready(why) = ending.as_mut().poll(context) {
+                    return Poll::Ready(What::Ending(why));
                 }
                 if regranted.as_mut().poll(context).is_ready() {
                     return Poll::Ready(What::Regranted);
@@ -150,6 +154,7 @@ impl Conversation {
             .await;
             match what {
                 What::Ended(end) => return Some(Close::of(end)),
+                What::Ending(why) => return Some(Close::of_gateway(why)),
                 What::Close(close) => return close,
                 What::Regranted => self.drop_subscriptions(),
                 What::Ping if self.is_silent && self.listens() => return Some(Close::SILENT),
@@ -474,6 +479,7 @@ impl Conversation {
 
 enum What {
     Ended(SessionEnd),
+    Ending(Ending),
     Regranted,
     Ping,
     Close(Option<Close>),

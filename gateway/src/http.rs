@@ -29,7 +29,7 @@ use crate::{
     conversation::{converse, message_max},
     methods::Methods,
     post, rpc,
-    shared::Shared,
+    shared::{Ending, Shared},
     stream::Flow,
     tickets::TERM,
     websocket::{Handshake, HandshakeError},
@@ -75,6 +75,8 @@ enum Refused {
     Busy(String),
     #[error("main is shutting down")]
     Stopping,
+    #[error("the gateway starts again; ask again")]
+    Restarting,
     #[error(transparent)]
     Handshake(#[from] HandshakeError),
     #[error("there is nothing here; `/v1/peers/NAME/rpc` takes JSON-RPC")]
@@ -145,8 +147,8 @@ async fn check_host(
         answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     match answer.extensions_mut().remove() {
-        // Main ends.
-        None | Some(Reason { code: "stopping", .. }) => {}
+        // Main ends, or the gateway.
+        None | Some(Reason { code: "stopping" | "restarting", .. }) => {}
         Some(Reason { code: PROOF, .. }) => shared.part.count_refused(PROOF),
         Some(Reason { code, text }) => shared.part.refused(code, || format!("{asked}: {text}")),
     }
@@ -253,6 +255,7 @@ async fn single(
         biased;
         answer = answer => answer?,
         why = ended => return Err(Refused::from(why)),
+        why = shared.ending() => return Err(Refused::from(why)),
     };
     Ok(match answer {
         None => StatusCode::NO_CONTENT.into_response(),
@@ -383,6 +386,15 @@ impl From<SessionEnd> for Refused {
     }
 }
 
+impl From<Ending> for Refused {
+    fn from(why: Ending) -> Self {
+        match why {
+            Ending::Main => Self::Stopping,
+            Ending::Restart => Self::Restarting,
+        }
+    }
+}
+
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
         let (status, code) = match &self {
@@ -391,6 +403,7 @@ impl IntoResponse for Refused {
             Self::Host => (StatusCode::MISDIRECTED_REQUEST, "host"),
             Self::Busy(_) => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
             Self::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
+            Self::Restarting => (StatusCode::SERVICE_UNAVAILABLE, "restarting"),
             Self::Handshake(HandshakeError::Upgrade(_)) => (StatusCode::UPGRADE_REQUIRED, "upgrade-required"),
             Self::NotFound => (StatusCode::NOT_FOUND, "not-found"),
             Self::Method(_) => (StatusCode::METHOD_NOT_ALLOWED, "method"),

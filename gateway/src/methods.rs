@@ -151,6 +151,10 @@ impl Methods {
         }
     }
 
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     pub(crate) fn session(&self) -> &Session {
         &self.session
     }

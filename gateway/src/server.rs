@@ -19,14 +19,14 @@ use tokio::{
     time::timeout,
 };
 use weir_connection::{Place, Remote};
-use weir_host::attached::{Attached, Closed, on_thread};
+use weir_host::attached::{Attached, on_thread};
 use weir_sockets::SocketError;
 
 use crate::{
     GatewayConfig, PART, http,
     http::Caller,
     hub::Hub,
-    shared::Shared,
+    shared::{Ending, Shared},
     stream::{Bound, Flow, Listener, Stream},
     streams,
     tls::Tls,
@@ -46,7 +46,7 @@ const MAX_HEAD: usize = 16 * 1024;
 /// Without a pause, `accept` fails again and again, as when file descriptors have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Time for the last words to all apps. Main waits for a second.
+/// Time for the last words to all apps: Main waits for a second, and apps that connect for the new start.
 const GRACE: Duration = Duration::from_millis(900);
 
 /// Why the gateway cannot begin.
@@ -122,7 +122,6 @@ impl Gateway {
             shared: shared.clone(),
             tls: self.tls.clone(),
             free: Arc::new(Semaphore::new(places)),
-            closed: closed.clone(),
             alive,
         };
         let mut tasks = JoinSet::new();
@@ -151,14 +150,20 @@ impl Gateway {
             () = closed.wait() => Ok(()),
             Some(ended) = tasks.join_next() => ended.unwrap_or_else(|error| Err(error.to_string())),
         };
-        // With less than all of it, apps would wait for what never comes.
-        ended?;
-        // The session of the hub ends just before.
-        closed.wait().await;
+        let why = match ended {
+            Ok(()) => {
+                // The session of the hub ends just before.
+                closed.wait().await;
+                Ending::Main
+            }
+            // With less than all of it, apps would wait for what never comes.
+            Err(_) => Ending::Restart,
+        };
         tasks.shutdown().await;
-        // Each app hears that Main ends.
+        // Each app hears why.
+        shared.end(why);
         let _rest_cut_off = timeout(GRACE, none_alive.recv()).await;
-        Ok(())
+        ended
     }
 }
 
@@ -176,7 +181,6 @@ struct Door {
     router: Router,
     tls: Option<Tls>,
     free: Arc<Semaphore>,
-    closed: Closed,
     alive: mpsc::Sender<()>,
 }
 
@@ -214,13 +218,7 @@ impl Door {
         self.shared.part.refused("busy", || text.to_owned());
     }
 
-    async fn welcome(
-        mut self,
-        stream: Stream,
-        mut place: Place,
-        permit: OwnedSemaphorePermit,
-        is_http: bool,
-    ) {
+    async fn welcome(self, stream: Stream, mut place: Place, permit: OwnedSemaphorePermit, is_http: bool) {
         let flow = Arc::<Flow>::default();
         // Below TLS, which would take bytes that nobody reads.
         let stream = if is_http { stream.watched(flow.clone(), READ_TIMEOUT) } else { stream };
@@ -228,7 +226,7 @@ impl Door {
             biased;
             secured = timeout(HEAD_TIMEOUT, secure(self.tls.as_ref(), stream)) => secured,
             () = place.taken() => return self.made_room(),
-            () = self.closed.wait() => return,
+            _ending = self.shared.ending() => return,
         };
         let failed =
             |why: String| self.shared.part.refused("tls", || format!("a TLS handshake failed: {why}"));
@@ -240,19 +238,13 @@ impl Door {
         if is_http {
             self.converse(stream, flow, place, permit).await;
         } else {
-            let Self { shared, closed, alive, .. } = self;
-            streams::converse(&shared, stream, place, closed).await;
+            let Self { shared, alive, .. } = self;
+            streams::converse(&shared, stream, place).await;
             drop((permit, alive));
         }
     }
 
-    async fn converse(
-        mut self,
-        stream: Stream,
-        flow: Arc<Flow>,
-        mut place: Place,
-        permit: OwnedSemaphorePermit,
-    ) {
+    async fn converse(self, stream: Stream, flow: Arc<Flow>, mut place: Place, permit: OwnedSemaphorePermit) {
         let proved = Arc::new(Notify::new());
         let caller = Caller {
             uid: stream.uid,
@@ -280,14 +272,14 @@ impl Door {
             ended = connection.as_mut() => Some(ended),
             () = proved.notified() => None,
             () = place.taken() => return self.made_room(),
-            () = self.closed.wait() => return,
+            _ending = self.shared.ending() => return,
         };
         drop(place);
         let ended = match first {
             Some(ended) => ended,
             None => tokio::select! {
                 ended = connection.as_mut() => ended,
-                () = self.closed.wait() => {
+                _ending = self.shared.ending() => {
                     connection.as_mut().graceful_shutdown();
                     connection.await
                 }

@@ -25,14 +25,49 @@ pub(crate) struct Shared {
     pub(crate) strangers: Arc<Strangers>,
     /// One timer for the pings of all WebSockets.
     pings: watch::Sender<()>,
+    ending: watch::Sender<Option<Ending>>,
+}
+
+/// Why the gateway ends all connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// Main has stopped everything else.
+    Main,
+    /// A part of the gateway has failed, and all of it starts again.
+    Restart,
+}
+
+impl Ending {
+    /// The word for it, and a text.
+    pub(crate) fn said(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Main => ("stopping", "main ends"),
+            Self::Restart => ("restarting", "the gateway starts again"),
+        }
+    }
 }
 
 impl Shared {
     pub(crate) fn new(config: GatewayConfig, attached: &Attached, hub: Arc<Hub>) -> Arc<Self> {
         let (part, Attached { peers, control, .. }) = (attached.part(PART), attached.clone());
         let (tickets, rates, strangers) = (Tickets::default(), Rates::default(), Arc::default());
-        let pings = watch::Sender::new(());
-        Arc::new(Self { config, peers, control, part, hub, tickets, rates, strangers, pings })
+        let (pings, ending) = (watch::Sender::new(()), watch::Sender::new(None));
+        Arc::new(Self { config, peers, control, part, hub, tickets, rates, strangers, pings, ending })
+    }
+
+    /// Ends all connections.
+    pub(crate) fn end(&self, why: Ending) {
+        self.ending.send_replace(Some(why));
+    }
+
+    /// Waits until all connections end, and says why.
+    pub(crate) fn ending(&self) -> impl Future<Output = Ending> + use<> {
+        let mut ending = self.ending.subscribe();
+        async move {
+            let why = ending.wait_for(Option::is_some).await.ok().and_then(|why| *why);
+            // A sender that has gone has served nobody any more.
+            why.unwrap_or(Ending::Restart)
+        }
     }
 
     /// The place for events of a connection.

@@ -12,7 +12,6 @@ use tokio::{
 use weir_connection::{Place, Rate};
 use weir_host::{
     Error,
-    attached::Closed,
     client::Queue,
     names::harmless,
     peers::{PeerError, Proof, Session, SessionEnd},
@@ -23,7 +22,7 @@ use crate::{
     hub::Form,
     outbox::{Body, Next, Outbox},
     rpc::SAID_MAX,
-    shared::Shared,
+    shared::{Ending, Shared},
     stream::{Io, Stream},
 };
 
@@ -67,9 +66,9 @@ enum Verb {
 }
 
 /// Serves a stream to its end.
-pub(crate) async fn converse(shared: &Shared, stream: Stream, place: Place, closed: Closed) {
+pub(crate) async fn converse(shared: &Shared, stream: Stream, place: Place) {
     let Stream { mut io, uid, .. } = stream;
-    if let Err(Some((word, text))) = talk(shared, &mut io, uid, place, closed).await {
+    if let Err(Some((word, text))) = talk(shared, &mut io, uid, place).await {
         // It may repeat text of the client's.
         let line = format!("error {word} {}\n", harmless(&text, SAID_MAX));
         // The client may have gone, or not read.
@@ -78,13 +77,7 @@ pub(crate) async fn converse(shared: &Shared, stream: Stream, place: Place, clos
     let _gone = timeout(LINGER, io.shutdown()).await;
 }
 
-async fn talk(
-    shared: &Shared,
-    io: &mut Box<dyn Io>,
-    uid: Option<u32>,
-    mut place: Place,
-    mut closed: Closed,
-) -> Result<(), End> {
+async fn talk(shared: &Shared, io: &mut Box<dyn Io>, uid: Option<u32>, mut place: Place) -> Result<(), End> {
     let mut input = BytesMut::new();
     let refused = |word: &'static str, text: String| {
         shared.part.refused(word, || format!("a plain stream: {text}"));
@@ -96,7 +89,7 @@ async fn talk(
         () = place.taken() => {
             return Err(refused("busy", "too many connections have not said what they are".to_owned()));
         }
-        () = closed.wait() => return Err(end("stopping", "main ends")),
+        why = shared.ending() => return Err(of_gateway(why)),
     };
     let line = line.unwrap_or_else(|_elapsed| Err(end("protocol", "no line came within 5 s")));
     let line = line.map_err(|why| why.and_then(|(_, text)| refused("protocol", text)))?;
@@ -128,10 +121,8 @@ async fn talk(
     };
     tokio::select! {
         done = work => done,
-        why = &mut ended => Err(match opening.verb {
-            Verb::Subscribe => None,
-            _ => Some(of_session(why)),
-        }),
+        why = &mut ended => Err(of_session(why).filter(|_| opening.verb != Verb::Subscribe)),
+        why = shared.ending() => Err(of_gateway(why).filter(|_| opening.verb != Verb::Subscribe)),
     }
 }
 
@@ -331,13 +322,17 @@ fn of(error: Error) -> End {
     end(error.code(), &error)
 }
 
-fn of_session(why: SessionEnd) -> (String, String) {
-    let (word, text) = match why {
-        SessionEnd::Stopping => ("stopping", "main ends"),
-        SessionEnd::Revoked => ("revoked", "the operator took back its name or its proof"),
-        _ => ("ended", "the operator ended the session"),
-    };
-    (word.to_owned(), text.to_owned())
+fn of_session(why: SessionEnd) -> End {
+    match why {
+        SessionEnd::Stopping => of_gateway(Ending::Main),
+        SessionEnd::Revoked => end("revoked", "the operator took back its name or its proof"),
+        _ => end("ended", "the operator ended the session"),
+    }
+}
+
+fn of_gateway(why: Ending) -> End {
+    let (word, text) = why.said();
+    end(word, text)
 }
 
 fn gone(_error: io::Error) -> End {

@@ -3,6 +3,8 @@
 use tokio_tungstenite::tungstenite::{self, error::ProtocolError, protocol::CloseFrame};
 use weir_host::peers::SessionEnd;
 
+use crate::shared::Ending;
+
 /// The code and the word of a close frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Close {
@@ -18,11 +20,19 @@ impl Close {
 
     pub(super) fn of(end: SessionEnd) -> Self {
         let (code, word) = match end {
-            SessionEnd::Stopping => (1001, "stopping"),
+            SessionEnd::Stopping => return Self::of_gateway(Ending::Main),
             SessionEnd::Revoked => (4001, "revoked"),
             _ => (4002, "ended"),
         };
         Self { code, word }
+    }
+
+    pub(super) fn of_gateway(why: Ending) -> Self {
+        let code = match why {
+            Ending::Main => 1001,
+            Ending::Restart => 1012,
+        };
+        Self { code, word: why.said().0 }
     }
 
     /// None: the app has gone.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     app::{App, code},
-    support::{Response, Stage, bearer, becomes, request, soon},
+    support::{Response, Stage, bearer, becomes, request, soon, token_of},
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt},
@@ -199,6 +199,30 @@ async fn a_gateway_that_ends_starts_again_on_its_addresses_and_it_shows() {
     app.call("events.subscribe", json!({ "pattern": "news.now" })).await.unwrap();
     stage.main.client().publish("news.now", "1").await.unwrap();
     assert_eq!(app.next().await["params"]["payload"], 1);
+    stage.works().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_app_is_told_that_the_gateway_starts_again() {
+    let file = FILE.replace("wants", "publishes = ['news.>']\nwants");
+    let stage = Stage::new("", &file).await;
+    let mut app = stage.app("app:polite").await;
+    app.ask("echo@1/never", json!([])).await;
+    let mut says =
+        stage.stream(&format!("app:polite {} publish news.now lines", token_of("app:polite"))).await;
+    assert_eq!(says.line().await.as_deref(), Some("ok"));
+    let (mut silent, mut posts) = (stage.connect().await, stage.connect().await);
+    let headers = [bearer("app:polite"), ("Content-Type", "application/json".to_owned())];
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "echo@1/never" }).to_string();
+    posts.write_all(request("POST", "/v1/peers/app:polite/rpc", &headers, &body).as_bytes()).await.unwrap();
+    becomes(|| stage.main.client().waiters() == 2, || "waiters".to_owned()).await;
+    assert!(stage.main.peers().end_any(session_of(&stage, "gateway:events").unwrap()));
+    assert_eq!(app.closed().await, (1012, "restarting".to_owned()));
+    assert_eq!(says.lines().await, ["error restarting the gateway starts again"]);
+    assert_eq!(Response::read(&mut posts).await.unwrap().refusal(), (503, "restarting".to_owned()));
+    assert!(Response::read(&mut silent).await.is_none());
+    becomes(|| restarts(&stage) == (1, PartState::Serving), || format!("{:?}", restarts(&stage))).await;
+    stage.sessions_become(0).await;
     stage.works().await;
 }
 

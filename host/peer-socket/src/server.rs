@@ -57,18 +57,30 @@ impl PeerSocket {
     }
 
     /// Serves programs until Main has stopped everything else. For
-    /// [`Builder::attach`](weir_host::Builder::attach). Starts again if it ends before, without the sessions.
+    /// [`Builder::attach`](weir_host::Builder::attach). The thread that accepts them starts again if it ends before;
+    /// sessions go on meanwhile.
     pub async fn serve(self, attached: Attached) {
-        attached.supervise(PART, |attached| serve(self.0.clone(), attached)).await;
+        serve(&self.0, attached, accept).await;
     }
 }
 
-async fn serve(socket: Arc<BoundSocket>, attached: Attached) -> Result<(), String> {
-    let part = attached.part(PART);
-    let Attached { peers, closed, .. } = attached;
+async fn serve<A>(
+    socket: &Arc<BoundSocket>,
+    attached: Attached,
+    accept: impl FnOnce(Arc<BoundSocket>, Door) -> A + Clone + Send + 'static,
+) where
+    A: Future<Output = Result<(), String>>,
+{
+    // Main waits until it is dropped: for the last words to programs.
+    let _closed = attached.closed.clone();
     let (arriving, mut arrivals) = mpsc::channel(MAX_ARRIVING);
-    let mut accepting =
-        pin!(on_thread(THREAD_NAME, move || accept(socket, Door { peers, part, arriving, closed })));
+    let mut accepting = pin!(attached.supervise(PART, move |attached| {
+        let part = attached.part(PART);
+        let Attached { peers, closed, .. } = attached;
+        let (socket, accept) = (socket.clone(), accept.clone());
+        let door = Door { peers, part, arriving: arriving.clone(), closed };
+        on_thread(THREAD_NAME, move || accept(socket, door))
+    }));
     let (mut sessions, mut accepts) = (JoinSet::new(), true);
     loop {
         tokio::select! {
@@ -76,12 +88,9 @@ async fn serve(socket: Arc<BoundSocket>, attached: Attached) -> Result<(), Strin
                 sessions.spawn(converse(stream, greeted));
             }
             Some(ended) = sessions.join_next() => note_panic(ended),
-            ended = &mut accepting, if accepts => {
-                ended?;
-                accepts = false;
-            }
+            () = &mut accepting, if accepts => accepts = false,
             // Main has ended all sessions: each took no longer than `LINGER`.
-            else => return Ok(()),
+            else => return,
         }
     }
 }
@@ -168,4 +177,63 @@ async fn refuse(mut stream: UnixStream, close: &Close) {
     close.encode(&mut output);
     // The program may have gone, or not read.
     let _gone = timeout(LINGER, stream.write_all(&output)).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use tokio::sync::Notify;
+    use weir_host::{Main, Service, config::TokenHash, control::PartState};
+    use weir_peer::{Options, Peer};
+
+    use super::*;
+
+    const TOKEN: &str = "weir_0123456789abcdef_app";
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn sessions_go_on_while_what_accepts_starts_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("peers.sock");
+        let text = format!(
+            "main.serves = ['echo@1']\n[peer.'app:a']\ntokens = ['{}']\nwants = ['echo@1']\n",
+            TokenHash::of(TOKEN)
+        );
+        let echo = Service::new("echo@1".parse().unwrap())
+            .on("echo".parse().unwrap(), async |request| Ok(request.payload));
+        let (socket, end) = (PeerSocket::bind(&path).unwrap(), Arc::new(Notify::new()));
+        let accepts = {
+            let end = end.clone();
+            move |socket, door| async move {
+                tokio::select! {
+                    ended = accept(socket, door) => ended,
+                    () = end.notified() => Err("on purpose".to_owned()),
+                }
+            }
+        };
+        let main = Main::builder(weir_host::parse(&text, "weir.toml", dir.path()).unwrap())
+            .serve(echo)
+            .attach(move |attached| async move { serve(&socket.0, attached, accepts).await })
+            .start()
+            .await
+            .unwrap();
+        let connect = || Peer::connect(&path, Options::new("app:a".parse().unwrap()).token(TOKEN.to_owned()));
+        let before = connect().await.unwrap();
+        end.notify_one();
+        let (began, state) = (Instant::now(), || {
+            let parts = main.control().parts();
+            let part = parts.into_iter().find(|part| part.name == PART).unwrap();
+            (part.restarts, part.state, part.reason)
+        });
+        while state() != (1, PartState::Serving, Some("on purpose".to_owned())) {
+            assert!(began.elapsed() < Duration::from_secs(20), "{:?}", state());
+            tokio::task::yield_now().await;
+        }
+        let after = connect().await.unwrap();
+        for peer in [before, after] {
+            assert_eq!(peer.call("echo@1", "echo", "hello").await, Ok("hello".into()));
+            peer.leave().await;
+        }
+        main.shutdown().await.unwrap();
+    }
 }
