@@ -71,7 +71,7 @@ pub(crate) struct Shared {
     pub(crate) programs: Programs<Sandbox>,
     /// Directories with bounds.
     pub(crate) quotas: Quotas,
-    worker: Handle,
+    pub(crate) worker: Handle,
     turns: Arc<Turns>,
     http: Http,
     pub(crate) key_value: KeyValue,
@@ -119,6 +119,15 @@ pub(crate) struct Dir {
     pub(crate) share: Arc<SharedShare>,
     pub(crate) at_once: Semaphore,
     pub(crate) known: Mutex<KnownHooks>,
+    /// One permit: for the task that loads what a run had no time for.
+    pub(crate) loads: Arc<Semaphore>,
+}
+
+impl Dir {
+    pub(crate) fn on_worker(&self) -> RunsOn {
+        let Shared { turns, threads, .. } = &*self.hooks.0;
+        RunsOn::Worker { turns: turns.clone(), share: self.share.clone(), threads: threads.clone() }
+    }
 }
 
 impl Hooks {
@@ -210,6 +219,7 @@ impl Hooks {
             share,
             at_once: places(config.at_once),
             known: Mutex::default(),
+            loads: Arc::new(Semaphore::new(1)),
             config,
         }))
     }
@@ -257,10 +267,7 @@ impl HookDir {
     /// Fails if no hook could run. The report has the failures of hooks.
     pub async fn run(&self, call: HookCall) -> Result<HookReport, HookError> {
         let run = Run::new(self.0.clone(), call)?;
-        let Shared { turns, threads, worker, .. } = &*self.0.hooks.0;
-        let (turns, threads) = (turns.clone(), threads.clone());
-        let runs_on = RunsOn::Worker { turns, share: self.0.share.clone(), threads };
-        let mut task = Aborted(worker.spawn(run.run(runs_on)));
+        let mut task = Aborted(self.0.hooks.0.worker.spawn(run.run(self.0.on_worker())));
         match (&mut task.0).await {
             Ok(report) => report,
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),

@@ -8,6 +8,7 @@ mod config;
 mod exit_codes;
 mod files;
 mod hooks;
+mod loading;
 mod report;
 mod run;
 mod told;

@@ -2,22 +2,18 @@
 
 use std::{
     collections::BTreeMap,
-    io,
-    sync::{Arc, MutexGuard, PoisonError},
-    time::{Duration, Instant, SystemTime},
+    io, iter,
+    sync::Arc,
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
-use weir_config::{ComponentSource, LimitName, Traces};
-use weir_guest::{
-    Cut, Dirs, End, Ended, FileStamp, LoadError, LoadRequest, Loaded, RunsOn, Sandbox, Surroundings,
-    WasiCommand,
-};
-use weir_names::harmless;
+use weir_config::LimitName;
+use weir_guest::{Cut, Dirs, End, Ended, FileStamp, Loaded, RunsOn, Sandbox, Surroundings, WasiCommand};
 
 use crate::{
     HookCall, HookDirConfig, HookError, HookOutcome, HookReport, HookRun,
-    files::{self, HookFile, KnownHooks, MAX_HOOKS},
+    files::{self, HookFile, MAX_HOOKS},
     hooks::{Dir, Gate},
     told,
 };
@@ -83,17 +79,18 @@ impl Run {
         if files.len() > MAX_HOOKS {
             return Err(HookError::TooMany { dir: directory(), allowed: MAX_HOOKS });
         }
-        self.known().retain(&files);
+        dir.known().retain(&files);
         let hooks = self.load_all(&runs_on, files).await;
         let mut runs: Vec<HookRun> = Vec::with_capacity(hooks.len());
         let mut written = (0, 0);
         // Opened before the first hook, for all.
         let mut dirs = None;
         for hook in hooks {
+            let is_loaded = hook.program.is_ok();
             let run = self.hook(&runs_on, hook, &mut dirs, written).await;
             written.0 += run.stdout.len();
             written.1 += run.stderr.len();
-            told::tell(&dir.hooks.0.counts, &dir.lines, dir.name.as_ref(), &run);
+            told::tell(&dir.hooks.0.counts, &dir.lines, dir.name.as_ref(), &run, is_loaded);
             let goes_on = run.outcome.goes_on();
             runs.push(run);
             if !goes_on {
@@ -115,18 +112,24 @@ impl Run {
     }
 
     /// Loads the hooks, all before the first one runs: what becomes of their files later is for the next run. Ends with
-    /// one that cannot be loaded, since none runs after it. If the time is over, that is the only one.
+    /// one that cannot be loaded, since none runs after it. If the time is over, that is the only one, and what is left is
+    /// loaded for a later run.
     async fn load_all(&self, runs_on: &RunsOn, files: Vec<HookFile>) -> Vec<LoadedHook> {
         let mut hooks = Vec::with_capacity(files.len());
-        for file in files {
+        let mut files = files.into_iter();
+        while let Some(file) = files.next() {
             let began = Instant::now();
             let program = self.load_one(runs_on, &file).await;
             if program.is_err() && self.is_gone(runs_on, &file).await {
                 // Put aside since the directory was listed.
                 continue;
             }
-            if matches!(program, Err(End::Cut(_))) {
+            if let Err(End::Cut(cut)) = &program {
                 hooks.clear();
+                if *cut == Cut::TimedOut {
+                    let left = iter::once(file.clone()).chain(files.by_ref()).collect();
+                    self.dir.load_later(left, self.gate.clone());
+                }
             }
             let is_last = program.is_err();
             hooks.push(LoadedHook { file, program, loading: began.elapsed() });
@@ -141,11 +144,11 @@ impl Run {
         if self.deadline <= Instant::now() {
             return Err(End::Cut(Cut::TimedOut));
         }
-        let known = self.known().get(file);
+        let known = self.dir.known().get(file);
         match known {
             Some(loaded) => Ok(loaded),
             None => {
-                let load = runs_on.until(self.deadline, &self.gate.closing, self.load(runs_on, file));
+                let load = runs_on.until(self.deadline, &self.gate.closing, self.dir.load(runs_on, file));
                 load.await.map_err(End::Cut)?.map_err(End::from)
             }
         }
@@ -231,37 +234,12 @@ impl Run {
     fn surroundings(&self, file: &HookFile, written: (usize, usize)) -> Surroundings {
         let name = file.name.to_string_lossy().into_owned();
         Surroundings {
-            args: std::iter::once(name).chain(self.args.iter().cloned()).collect(),
+            args: iter::once(name).chain(self.args.iter().cloned()).collect(),
             env: self.env.clone(),
             stdin: self.stdin.clone(),
             output: self.dir.config.output,
             written,
         }
-    }
-
-    async fn load(&self, runs_on: &RunsOn, file: &HookFile) -> Result<Loaded<Sandbox>, LoadError> {
-        let Dir { config, hooks, .. } = &*self.dir;
-        let path = || config.dir.join(&file.name);
-        let (component, now) = (ComponentSource::Path(path()), SystemTime::now());
-        let name = harmless(path().display(), 256);
-        let wanted = LoadRequest {
-            name: &name,
-            component: &component,
-            plugin_dir: Some(&config.dir),
-            sha256: None,
-            limits: &config.limits,
-            traces: Traces::default(),
-            may_block: runs_on.may_block(),
-        };
-        let loaded = hooks.0.programs.load(wanted).await?;
-        let stamp = {
-            let path = path();
-            runs_on.blocking(move || FileStamp::of(&path)).await
-        };
-        if let Ok(Ok(stamp)) = stamp {
-            self.known().keep(file, loaded.clone(), stamp, now);
-        }
-        Ok(loaded)
     }
 
     async fn is_gone(&self, runs_on: &RunsOn, file: &HookFile) -> bool {
@@ -286,10 +264,6 @@ impl Run {
                 HookOutcome::TimedOut { limit, allowed }
             }
         }
-    }
-
-    fn known(&self) -> MutexGuard<'_, KnownHooks> {
-        self.dir.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

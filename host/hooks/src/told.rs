@@ -130,22 +130,36 @@ impl Lines {
 }
 
 /// Counts the run, and says in the log if it did not end well. `None`: the directory is the embedding program's own.
-pub(crate) fn tell(counts: &HookCounts, lines: &Lines, hooks: Option<&HookDirName>, run: &HookRun) {
+pub(crate) fn tell(
+    counts: &HookCounts,
+    lines: &Lines,
+    hooks: Option<&HookDirName>,
+    run: &HookRun,
+    is_loaded: bool,
+) {
     if let Some(hooks) = hooks {
         counts.add(hooks, run);
     }
     // An interruption is Main's own.
-    if matches!(run.outcome, HookOutcome::Ok | HookOutcome::Interrupted) {
-        return;
+    if !matches!(run.outcome, HookOutcome::Ok | HookOutcome::Interrupted) {
+        lines.say(|| line(hooks, run, is_loaded));
     }
-    lines.say(|| {
-        let hook = harmless(&run.hook, TEXT_MAX);
-        let text = format!("the hook `{hook}` of {} ended with {}", place(hooks), in_words(&run.outcome));
-        match last_line(&run.stderr) {
-            Some(said) => format!("{text}; its last line: {said}"),
-            None => text,
-        }
-    });
+}
+
+fn line(hooks: Option<&HookDirName>, run: &HookRun, is_loaded: bool) -> String {
+    let (hook, place) = (harmless(&run.hook, TEXT_MAX), place(hooks));
+    let ended = in_words(&run.outcome);
+    if !is_loaded && matches!(run.outcome, HookOutcome::TimedOut { .. }) {
+        return format!(
+            "the hooks of {place} did not run, because `{hook}` was not loaded in time: {ended}; it is loaded further \
+             for a later run"
+        );
+    }
+    let text = format!("the hook `{hook}` of {place} ended with {ended}");
+    match last_line(&run.stderr) {
+        Some(said) => format!("{text}; its last line: {said}"),
+        None => text,
+    }
 }
 
 /// Says in the log that no hook of a directory could run. `None`: the directory is the embedding program's own.
@@ -211,14 +225,14 @@ mod tests {
         counts.keep([&init, &gone].into_iter());
         let failed = HookOutcome::ScriptError { code: 7, is_reserved: false };
         for number in 0..100 {
-            tell(&counts, &lines, Some(&init), &run(&format!("{number:02}.wasm"), failed.clone()));
+            tell(&counts, &lines, Some(&init), &run(&format!("{number:02}.wasm"), failed.clone()), true);
         }
-        tell(&counts, &lines, Some(&init), &run("00.wasm", HookOutcome::Ok));
-        tell(&counts, &lines, Some(&gone), &run("00.wasm", HookOutcome::Ok));
-        tell(&counts, &lines, None, &run("00.wasm", failed));
+        tell(&counts, &lines, Some(&init), &run("00.wasm", HookOutcome::Ok), true);
+        tell(&counts, &lines, Some(&gone), &run("00.wasm", HookOutcome::Ok), true);
+        tell(&counts, &lines, None, &run("00.wasm", failed), true);
         counts.keep(std::iter::once(&init));
         // By a run that was under way.
-        tell(&counts, &lines, Some(&gone), &run("00.wasm", HookOutcome::Ok));
+        tell(&counts, &lines, Some(&gone), &run("00.wasm", HookOutcome::Ok), true);
         let all = counts.all();
         assert_eq!(all.len(), 66);
         let of = |hook: &str, outcome: &str| {
@@ -226,6 +240,25 @@ mod tests {
         };
         assert_eq!((of("00.wasm", "ok"), of("00.wasm", "script-error")), (Some(1), Some(1)));
         assert_eq!((of(OTHER, "script-error"), of("99.wasm", "script-error")), (Some(36), None));
+    }
+
+    #[test]
+    fn a_hook_that_was_not_loaded_in_time_is_said_to_be_why_none_ran() {
+        let name: HookDirName = "init".parse().unwrap();
+        let outcome = HookOutcome::TimedOut {
+            limit: weir_config::LimitName::TOTAL_TIMEOUT,
+            allowed: Duration::from_secs(5),
+        };
+        let run = run("10-a.wasm", outcome);
+        assert_eq!(
+            line(Some(&name), &run, false),
+            "the hooks of `hooks.init` did not run, because `10-a.wasm` was not loaded in time: timed-out: \
+             `total-timeout` is 5s; it is loaded further for a later run"
+        );
+        assert_eq!(
+            line(Some(&name), &run, true),
+            "the hook `10-a.wasm` of `hooks.init` ended with timed-out: `total-timeout` is 5s"
+        );
     }
 
     #[test]

@@ -1,11 +1,16 @@
 //! What runs see of changes in the directory, the next run and the present one.
 
-use std::{fs, os::unix::fs::symlink, time::Duration};
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    time::{Duration, Instant},
+};
 
 use rustix::fs::{Mode, OFlags};
 use weir_host::{
+    Config, Main, MainConfig,
     config::{DirGrant, DirMode},
-    hooks::{HookCall, HookDir, HookDirConfig, HookOutcome, HookReport},
+    hooks::{HookCall, HookDir, HookDirConfig, HookError, HookOutcome, HookReport},
 };
 
 use super::support::*;
@@ -134,6 +139,34 @@ async fn a_broken_hook_is_an_error_of_that_run_with_its_name_and_ends_with_its_r
     put(files.path(), "20-b", "hook");
     let report = run(&dir, "ok").await;
     assert!(report.is_success(), "{report:?}");
+}
+
+#[tokio::test]
+async fn what_a_run_had_no_time_to_load_is_there_for_a_later_run() {
+    // Without a cache, so that all is compiled.
+    let main = Main::builder(Config::new(MainConfig::default(), Vec::new())).start().await.unwrap();
+    let files = dir(&["10-a"]);
+    put(files.path(), "20-b", "30-echo-hello");
+    let dir = main.hooks().open(config(&files)).unwrap();
+    // Less than the compiler needs.
+    let call = HookCall::new().param("DO", "ok").param("NODE", "n1").timeout(Duration::from_millis(30));
+    let (began, mut too_early) = (Instant::now(), 0);
+    let report = loop {
+        assert!(began.elapsed() < PATIENCE, "{too_early} runs came too early");
+        match dir.run(call.clone()).await {
+            Ok(report) if report.is_success() => break report,
+            Ok(report) => {
+                let last = report.runs.last().unwrap();
+                assert!(matches!(last.outcome, HookOutcome::TimedOut { .. }), "{report:?}");
+                too_early += 1;
+            }
+            // A busy machine had no time even to list them.
+            Err(error) => assert!(matches!(error, HookError::TimedOut), "{error}"),
+        }
+    };
+    assert_eq!(names(&report), ["10-a.wasm", "20-b.wasm"]);
+    assert!(too_early > 0);
+    main.shutdown().await.unwrap();
 }
 
 #[tokio::test]

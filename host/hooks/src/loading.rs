@@ -1,0 +1,70 @@
+//! Loads hooks: those that a run wants, and afterwards those for which its time was too short.
+
+use std::{
+    sync::{Arc, MutexGuard, PoisonError},
+    time::{Instant, SystemTime},
+};
+
+use weir_config::{ComponentSource, Traces};
+use weir_guest::{Cut, FileStamp, LoadError, LoadRequest, Loaded, RunsOn, Sandbox};
+use weir_names::harmless;
+
+use crate::{
+    files::{HookFile, KnownHooks},
+    hooks::{Dir, Gate},
+};
+
+impl Dir {
+    pub(crate) fn known(&self) -> MutexGuard<'_, KnownHooks> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) async fn load(&self, runs_on: &RunsOn, file: &HookFile) -> Result<Loaded<Sandbox>, LoadError> {
+        let Self { config, hooks, .. } = self;
+        let path = || config.dir.join(&file.name);
+        let (component, now) = (ComponentSource::Path(path()), SystemTime::now());
+        let name = harmless(path().display(), 256);
+        let wanted = LoadRequest {
+            name: &name,
+            component: &component,
+            plugin_dir: Some(&config.dir),
+            sha256: None,
+            limits: &config.limits,
+            traces: Traces::default(),
+            may_block: runs_on.may_block(),
+        };
+        let loaded = hooks.0.programs.load(wanted).await?;
+        let stamp = {
+            let path = path();
+            runs_on.blocking(move || FileStamp::of(&path)).await
+        };
+        if let Ok(Ok(stamp)) = stamp {
+            self.known().keep(file, loaded.clone(), stamp, now);
+        }
+        Ok(loaded)
+    }
+
+    /// Loads what a run had no time for, so that a later run finds it. One task for each directory at a time: more calls
+    /// that come too early begin none.
+    pub(crate) fn load_later(self: &Arc<Self>, files: Vec<HookFile>, gate: Gate) {
+        let Ok(turn) = self.loads.clone().try_acquire_owned() else { return };
+        let (dir, runs_on) = (self.clone(), self.on_worker());
+        let work = async move {
+            let _turn = turn;
+            for file in files {
+                let is_known = dir.known().get(&file).is_some();
+                if is_known {
+                    continue;
+                }
+                // Others may be compiled before it.
+                let by = Instant::now() + dir.config.limits.compile_timeout + dir.config.total_timeout;
+                let load = runs_on.until(by, &gate.closing, dir.load(&runs_on, &file));
+                // A run tells what is wrong with a hook.
+                if matches!(load.await, Err(Cut::Interrupted)) {
+                    return;
+                }
+            }
+        };
+        drop(self.hooks.0.worker.spawn(work));
+    }
+}
