@@ -58,6 +58,12 @@ pub fn outcomes(root: &Path) -> String {
         tell(&format!("list {path}"), said(fs::read_dir(at(path))));
         tell(&format!("readlink {path}"), said(fs::read_link(at(path))));
     }
+    for path in ["d/..", "d/../", "l/..", "l/../", "f/..", "none/..", "none/../", "e1/../.", ".", "./"] {
+        tell(&format!("rmdir {path}"), said(fs::remove_dir(at(path))));
+        tell(&format!("unlink {path}"), said(fs::remove_file(at(path))));
+        tell(&format!("rename {path}"), said(fs::rename(at(path), at("r"))));
+        tell(&format!("rename f {path}"), said(fs::rename(at("f"), at(path))));
+    }
     for path in ["l/", "f/", "lf/", "dangling/", "d/", "none/", "d/.", "l/.", "lf/.", "dangling/.", "l/./"] {
         tell(&format!("unlink {path}"), said(fs::remove_file(at(path))));
         tell(&format!("link f {path}"), said(fs::hard_link(at("f"), at(path))));

@@ -255,7 +255,10 @@ fn names<G: Guest>(files: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
          -> Async<'_, Outcome<()>> {
             Box::new(async move {
                 let Ok(path) = named(&mut store, path) else { return Ok((Err(ErrorCode::NameTooLong),)) };
-                let path = paths::of_directory(path);
+                let path = match paths::of_directory(&mut store.data_mut().filesystem(), &dir, path).await? {
+                    Ok(path) => path,
+                    Err(error) => return Ok((Err(error),)),
+                };
                 change(&mut store, vec![place(&dir, &path)], None, |mut files| {
                     async move { files.remove_directory_at(dir, path).await }.boxed()
                 })

@@ -103,9 +103,18 @@ fn followed(flags: PathFlags, path: &str) -> PathFlags {
     }
 }
 
-/// The path of a directory to remove. Slashes at its end mean nothing there; wasmtime-wasi would remove `.` in it.
-pub(super) fn of_directory(path: String) -> String {
-    without_slash(&path).map(str::to_owned).unwrap_or(path)
+/// The path of a directory to remove. Slashes at its end mean nothing there; wasmtime-wasi would remove `.` in it. Fails
+/// for `..` at its end: that directory has at least the one on the way to it.
+pub(super) async fn of_directory(
+    files: &mut WasiFilesystemCtxView<'_>,
+    dir: &Resource<Descriptor>,
+    path: String,
+) -> wasmtime::Result<Outcome<String>> {
+    let path = without_slash(&path).map(str::to_owned).unwrap_or(path);
+    if path.rsplit('/').next() != Some("..") || !may_write(files, dir) {
+        return Ok(Ok(path));
+    }
+    Ok(kind(files, dir, &path).await?.and(Err(ErrorCode::NotEmpty)))
 }
 
 /// The path before its last slashes, if there are some.
