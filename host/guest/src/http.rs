@@ -52,22 +52,6 @@ impl HttpOutlet {
     }
 }
 
-/// Bytes of headers that a guest may make.
-pub(crate) fn headers(limits: &Limits) -> u64 {
-    limits.http_header_size.saturating_mul(2)
-}
-
-/// Whether a guest has made more headers than it may.
-pub(crate) fn is_too_many_headers(cause: &(dyn std::error::Error + 'static)) -> bool {
-    #[cfg(feature = "http")]
-    return offered::is_too_many_headers(cause);
-    #[cfg(not(feature = "http"))]
-    {
-        let _none = cause;
-        false
-    }
-}
-
 /// Whether an interface of `wasi:http` is offered by a build with the feature.
 pub(crate) fn is_known(interface: &str) -> bool {
     matches!(interface, "wasi:http/types" | "wasi:http/outgoing-handler")

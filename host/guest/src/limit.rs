@@ -1,9 +1,7 @@
 //! A limit that ended a guest, as an error on its way out.
 
 use wasmtime::component::ResourceTableError;
-use weir_config::{LimitHit, LimitKey, LimitName, Limits};
-
-use super::http;
+use weir_config::{LimitHit, LimitName, Limits};
 
 /// A guest asked for more than it may have, where no error can be returned to it.
 #[derive(Debug, thiserror::Error)]
@@ -29,10 +27,6 @@ pub(super) fn hit(error: &wasmtime::Error, limits: &Limits) -> Option<LimitHit> 
         Some(hit.clone())
     } else if error.chain().any(is_full) {
         Some(used_up(LimitName::RESOURCES, limits.fixed().resources))
-    } else if error.chain().any(http::is_too_many_headers) {
-        // Headers may be made beyond the limit, for an error, but not without end.
-        let (used, allowed) = (http::headers(limits), limits.http_header_size);
-        Some(LimitHit::new(LimitKey::HTTP_HEADER_SIZE, used, allowed))
     } else if is_too_much(error) {
         Some(used_up(LimitName::TRANSFER, limits.transfer()))
     } else {

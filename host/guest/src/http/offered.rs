@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures_util::future::ready;
-use http::{Request, Response};
+use http::{HeaderName, HeaderValue, Request, Response};
 use http_body_util::BodyExt;
 use wasmtime::{
     StoreContextMut,
@@ -32,7 +32,7 @@ use wasmtime_wasi_http::{
         types::{HostFutureIncomingResponse, HostOutgoingRequest},
     },
 };
-use weir_config::{HttpGrant, Limits};
+use weir_config::{HttpGrant, LimitHit, LimitKey, Limits};
 use weir_http::{HttpClient, HttpError, HttpGuest, Timeouts};
 use weir_metrics::Usage;
 
@@ -40,6 +40,7 @@ use super::{Http, body};
 use crate::{
     abi::{Handed, Text},
     imports::VERSION,
+    limit::OverLimit,
     memory::size,
     sandbox::Guest,
 };
@@ -109,7 +110,7 @@ impl Http {
         let mut context = WasiHttpCtx::new();
         // Headers of which no request comes are in Main's memory, too.
         // Beyond that the guest traps; before, a request with them fails.
-        context.set_field_size_limit(size(super::headers(limits)));
+        context.set_field_size_limit(size(limits.http_header_size.saturating_mul(2)));
         HttpAccess { context, outgoing: Outgoing::new(client), path: size(limits.http_header_size) }
     }
 }
@@ -185,7 +186,9 @@ fn add_fields<G: Guest>(types: &mut LinkerInstance<'_, G>) -> wasmtime::Result<(
         |mut store: StoreContextMut<'_, G>, (entries,): (Handed<Vec<Header>>,)| {
             let mut view = view(store.data_mut());
             let Handed::Whole(entries) = entries else { return Ok((Err(HeaderError::InvalidSyntax),)) };
-            done(view.from_list(entries))
+            let bytes = entries.iter().map(|(name, value)| held(name.len(), value.len())).sum();
+            let made = view.from_list(entries);
+            added(store.data_mut(), None, bytes, made)
         },
     )?;
     types.func_wrap(
@@ -212,7 +215,9 @@ fn add_fields<G: Guest>(types: &mut LinkerInstance<'_, G>) -> wasmtime::Result<(
             let (Ok(name), Ok(values)) = (name.0, values.whole()) else {
                 return Ok((Err(HeaderError::InvalidSyntax),));
             };
-            done(view.set(fields, name, values))
+            let (id, bytes) = (fields.rep(), values.iter().map(|value| held(name.len(), value.len())).sum());
+            let set = view.set(fields, name, values);
+            added(store.data_mut(), Some(id), bytes, set)
         },
     )?;
     types.func_wrap(
@@ -231,7 +236,9 @@ fn add_fields<G: Guest>(types: &mut LinkerInstance<'_, G>) -> wasmtime::Result<(
             let (Ok(name), Ok(value)) = (name.0, value.whole()) else {
                 return Ok((Err(HeaderError::InvalidSyntax),));
             };
-            done(view.append(fields, name, value))
+            let (id, bytes) = (fields.rep(), held(name.len(), value.len()));
+            let appended = view.append(fields, name, value);
+            added(store.data_mut(), Some(id), bytes, appended)
         },
     )
 }
@@ -243,9 +250,36 @@ fn done<T>(result: HeaderResult<T>) -> wasmtime::Result<(Result<T, HeaderError>,
     }
 }
 
-/// Whether headers became more than a guest may make.
-pub(super) fn is_too_many_headers(cause: &(dyn std::error::Error + 'static)) -> bool {
-    matches!(cause.downcast_ref(), Some(FieldMapError::TotalSizeTooBig))
+/// What became of headers to which so many bytes were to be added. Headers may be made beyond the limit, for an error, but
+/// not without end: then the guest ends, with what is there and what it adds.
+fn added<G: Guest, T>(
+    guest: &mut G,
+    fields: Option<u32>,
+    bytes: u64,
+    result: HeaderResult<T>,
+) -> wasmtime::Result<(Result<T, HeaderError>,)> {
+    let is_too_much = |cause: &(dyn std::error::Error + 'static)| {
+        matches!(cause.downcast_ref(), Some(FieldMapError::TotalSizeTooBig))
+    };
+    let result = done(result);
+    if !result.as_ref().is_err_and(|error| error.chain().any(is_too_much)) {
+        return result;
+    }
+    let sandbox = guest.sandbox_mut();
+    let there: u64 = match fields {
+        None => 0,
+        Some(id) => {
+            let fields = sandbox.table.get(&Resource::<FieldMap>::new_borrow(id))?;
+            fields.iter().map(|(name, value)| held(name.as_str().len(), value.len())).sum()
+        }
+    };
+    let allowed = sandbox.http.get_or_insert_default().path as u64;
+    Err(OverLimit(LimitHit::new(LimitKey::HTTP_HEADER_SIZE, there + bytes, allowed)).into())
+}
+
+/// Bytes of Main's memory for a header with a name and a value of so many, as wasmtime-wasi-http counts them.
+fn held(name: usize, value: usize) -> u64 {
+    (name + size_of::<HeaderName>() + value + size_of::<HeaderValue>()) as u64
 }
 
 /// A method as a guest hands it over.
