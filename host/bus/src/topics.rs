@@ -167,7 +167,8 @@ impl TopicTable {
         self.known.insert(topic, Known { state, first });
     }
 
-    /// Of the publisher with the most topics, this one's next included, the one used longest ago. Publishers are few:
+    /// Of the publisher with the most topics, this one's next included, the one used longest ago. Where several have as
+    /// many, this publisher's own give way last, and of the others first those of the greatest number. Publishers are few:
     /// Main, extensions and names.
     fn gives_way(&self, publisher: PeerId) -> Option<Topic> {
         let greed = |(first, share): &(&PeerId, &LruCache<Topic, ()>)| {
