@@ -33,10 +33,10 @@ const KEEPALIVE: Duration = Duration::from_secs(60);
 #[cfg(target_os = "linux")]
 const UNSENT: u32 = 128 * 1024;
 
-/// Bytes both ways.
+/// Bytes both ways. Last words are for the connection itself, below all that wraps it.
 pub(crate) trait Io: AsyncRead + AsyncWrite + fmt::Debug + Send + Unpin {
     /// Has the system take more bytes, though the other end does not read.
-    fn make_room(&self);
+    fn make_room(&self) {}
 
     /// Writes what the system takes now, if it may take some though it does not say so; how many bytes.
     fn write_now(&self, _bytes: &[u8]) -> usize {
@@ -127,11 +127,7 @@ impl Watched {
     }
 }
 
-impl Io for Watched {
-    fn make_room(&self) {
-        self.io.make_room();
-    }
-}
+impl Io for Watched {}
 
 impl AsyncRead for Watched {
     fn poll_read(

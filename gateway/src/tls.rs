@@ -18,11 +18,7 @@ mod rustls {
         stream::{Io, Stream},
     };
 
-    impl Io for TlsStream<Box<dyn Io>> {
-        fn make_room(&self) {
-            self.get_ref().0.make_room();
-        }
-    }
+    impl Io for TlsStream<Box<dyn Io>> {}
 
     /// Accepts TLS with the operator's certificate.
     #[derive(Clone)]

@@ -46,13 +46,9 @@ impl Attached {
 
 /// The signal that Main has stopped everything else. Main then waits up to a second for every clone to be dropped.
 #[derive(Clone, Debug)]
-pub struct Closed(watch::Receiver<bool>);
+pub struct Closed(pub(crate) watch::Receiver<bool>);
 
 impl Closed {
-    pub(crate) fn new(closing: watch::Receiver<bool>) -> Self {
-        Self(closing)
-    }
-
     /// Whether Main has stopped everything else.
     #[must_use]
     pub fn is_closed(&self) -> bool {

@@ -354,14 +354,15 @@ impl Builder {
         let work = async move {
             attachments.begin();
             let opening = stores.open();
-            let (open_services, closed) = watch::channel(false);
+            // Apart from that of attachments, which wait for the answers of services.
+            let (_open, closed) = watch::channel(false);
             let (deadlines, served) = (parts.part("deadlines"), parts.part("services"));
             let deadlines = tokio::spawn({
-                let closed = Closed::new(closed.clone());
+                let closed = Closed(closed.clone());
                 async move { deadlines.keep(closed, || without_end(bus.clone().run_deadlines())).await }
             });
             let served = tokio::spawn(async move {
-                served.keep(Closed::new(closed), || without_end(services.run())).await;
+                served.keep(Closed(closed), || without_end(services.run())).await;
             });
             // A task, because the runtime polls timers and sockets before its own future whenever that is woken.
             if let Err(error) = tokio::spawn(supervisor.run(started_sender)).await
@@ -375,7 +376,6 @@ impl Builder {
             stores.close().await;
             drop(open);
             attachments.close().await;
-            drop(open_services);
             served.abort();
             deadlines.abort();
         };

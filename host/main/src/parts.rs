@@ -322,7 +322,7 @@ mod tests {
 
     fn open() -> (watch::Sender<bool>, Closed) {
         let (closing, closed) = watch::channel(false);
-        (closing, Closed::new(closed))
+        (closing, Closed(closed))
     }
 
     #[tokio::test(start_paused = true)]
