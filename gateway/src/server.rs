@@ -134,18 +134,17 @@ impl Gateway {
             tasks.spawn(door.clone().listen(listener, is_http));
         }
         drop(door);
-        for work in [Work::Hub, Work::Tickets, Work::Pings] {
-            let shared = shared.clone();
-            tasks.spawn(async move {
-                match work {
-                    Work::Hub => return shared.hub.run().await,
-                    // For ever.
-                    Work::Tickets => shared.tickets.expire().await,
-                    Work::Pings => shared.tick().await,
-                }
-                Ok(())
-            });
-        }
+        let (events, tickets, pings) = (shared.clone(), shared.clone(), shared.clone());
+        tasks.spawn(async move { events.hub.run().await });
+        // For ever, as the next.
+        tasks.spawn(async move {
+            tickets.tickets.expire().await;
+            Ok(())
+        });
+        tasks.spawn(async move {
+            pings.tick().await;
+            Ok(())
+        });
         let ended = tokio::select! {
             () = closed.wait() => Ok(()),
             Some(ended) = tasks.join_next() => ended.unwrap_or_else(|error| Err(error.to_string())),
@@ -165,13 +164,6 @@ impl Gateway {
         let _rest_cut_off = timeout(GRACE, none_alive.recv()).await;
         ended
     }
-}
-
-#[derive(Clone, Copy)]
-enum Work {
-    Hub,
-    Tickets,
-    Pings,
 }
 
 /// The way in, the same at each address.

@@ -21,7 +21,6 @@ mod bodies;
 mod contracts;
 mod error;
 mod limits;
-mod noticed;
 mod openmetrics;
 mod operations;
 mod peers;

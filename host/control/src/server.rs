@@ -1,8 +1,9 @@
 //! Accepts and serves connections until Main has stopped everything else.
 
 use std::{
+    os::fd::{AsFd, OwnedFd},
     path::Path,
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
     time::Duration,
 };
 
@@ -17,6 +18,10 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    time::Timespec,
+};
 use tokio::{
     net::{UnixListener, UnixStream},
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -27,7 +32,7 @@ use weir_host::{
 };
 use weir_sockets::{BoundSocket, Opens, SocketError};
 
-use crate::{asker::Asker, error::Refusal, noticed::Noticed, routes};
+use crate::{asker::Asker, error::Refusal, routes};
 
 /// More than operators need, and few enough to leave file descriptors to the extensions.
 const MAX_CONNECTIONS: usize = 128;
@@ -122,10 +127,11 @@ async fn accept(
 
 async fn converse(stream: UnixStream, router: Router, mut closed: Closed, _permit: OwnedSemaphorePermit) {
     let (asker, router) = (Asker::of(&stream), TowerToHyperService::new(router));
-    let (stream, has_gone) = Noticed::new(stream);
+    // Its own, since the connection has the other. Without one, all commands are wanted.
+    let other_end = stream.as_fd().try_clone_to_owned().ok();
     let named = service_fn(move |mut request: Request<Incoming>| {
         // A command begins here: what has begun goes on without its asker. Nobody wants it if that has gone before.
-        let is_unwanted = !request.method().is_safe() && has_gone.load(Ordering::Relaxed);
+        let is_unwanted = !request.method().is_safe() && other_end.as_ref().is_some_and(has_hung_up);
         if is_unwanted {
             let command = harmless(format_args!("{} {}", request.method(), request.uri()), MAX_SAID);
             tracing::info!("not carried out, because its asker had gone before: {command} by=\"{asker}\"");
@@ -157,4 +163,12 @@ async fn converse(stream: UnixStream, router: Router, mut closed: Closed, _permi
     if let Err(error) = ended {
         tracing::debug!("a connection to the control socket broke: {error}");
     }
+}
+
+/// Whether nobody is at the other end. One that has only said that it sends no more still waits for the answer.
+fn has_hung_up(stream: &OwnedFd) -> bool {
+    // Told without being asked for.
+    let mut looked = [PollFd::new(stream, PollFlags::empty())];
+    poll(&mut looked, Some(&Timespec::default())).is_ok()
+        && looked.iter().any(|stream| stream.revents().contains(PollFlags::HUP))
 }

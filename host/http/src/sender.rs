@@ -74,7 +74,7 @@ impl HttpSender {
     ///
     /// The file cannot be read, or has no valid certificates.
     pub fn new(config: &HttpConfig, on_end: OnEnd) -> Result<Self, NotStarted> {
-        Self::with(config, Arc::new(OfSystem), on_end)
+        Self::with_resolver(config, Arc::new(OfSystem), on_end)
     }
 
     /// The same, with another way to resolve names.
@@ -83,11 +83,11 @@ impl HttpSender {
     ///
     /// As [`new`](Self::new).
     #[doc(hidden)]
-    pub fn with_resolver(config: &HttpConfig, resolver: Arc<dyn Resolve>) -> Result<Self, NotStarted> {
-        Self::with(config, resolver, Arc::new(|_| {}))
-    }
-
-    fn with(config: &HttpConfig, resolver: Arc<dyn Resolve>, on_end: OnEnd) -> Result<Self, NotStarted> {
+    pub fn with_resolver(
+        config: &HttpConfig,
+        resolver: Arc<dyn Resolve>,
+        on_end: OnEnd,
+    ) -> Result<Self, NotStarted> {
         let tls = match &config.ca_file {
             Some(path) => Tls::of_file(path).map_err(|error| NotStarted(error.to_string()))?,
             None => Tls::default(),

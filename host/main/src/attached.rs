@@ -22,7 +22,7 @@ pub struct Attached {
     pub peers: Peers,
     /// Tells the work when to end.
     pub closed: Closed,
-    parts: Parts,
+    pub(crate) parts: Parts,
 }
 
 impl Attached {
@@ -82,37 +82,29 @@ impl fmt::Debug for Attachment {
     }
 }
 
+/// Attached work that runs.
 #[derive(Debug)]
 pub(crate) struct Attachments {
-    attachments: Vec<Attachment>,
-    client: Client,
-    control: Control,
-    peers: Peers,
-    parts: Parts,
     closing: watch::Sender<bool>,
     running: JoinSet<()>,
 }
 
 impl Attachments {
-    pub(crate) fn new(
+    /// Begins them, each with a clone of `attached`, which `closing` closes.
+    pub(crate) fn begin(
         attachments: Vec<Attachment>,
-        client: Client,
-        control: Control,
-        peers: Peers,
-        parts: Parts,
+        attached: Attached,
+        closing: watch::Sender<bool>,
     ) -> Self {
-        let (closing, running) = (watch::Sender::new(false), JoinSet::new());
-        Self { attachments, client, control, peers, parts, closing, running }
-    }
-
-    pub(crate) fn begin(&mut self) {
-        for Attachment(work) in self.attachments.drain(..) {
-            let closed = Closed(self.closing.subscribe());
-            let (client, control, peers) = (self.client.clone(), self.control.clone(), self.peers.clone());
-            let attached = Attached { client, control, peers, closed, parts: self.parts.clone() };
+        let mut running = JoinSet::new();
+        for Attachment(work) in attachments {
+            let attached = attached.clone();
             // Inside the task, so that a panic ends this work alone.
-            self.running.spawn(async move { work(attached).await });
+            running.spawn(async move { work(attached).await });
         }
+        // Main waits for the clones.
+        drop(attached);
+        Self { closing, running }
     }
 
     /// Waits until all of it has ended, for at most [`GRACE`].

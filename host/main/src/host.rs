@@ -348,11 +348,18 @@ impl Builder {
         let (started_sender, started) = oneshot::channel();
         let client = Client::new(bus.clone());
         let peers = Peers::new(registry.clone());
-        let mut attachments =
-            Attachments::new(self.attachments, client.clone(), control.clone(), peers.clone(), parts.clone());
+        let (closing, closed) = watch::channel(false);
+        let attached = Attached {
+            client: client.clone(),
+            control: control.clone(),
+            peers: peers.clone(),
+            closed: Closed(closed),
+            parts: parts.clone(),
+        };
+        let attachments = self.attachments;
         let open = OpenBus(bus.clone(), registry);
         let work = async move {
-            attachments.begin();
+            let attachments = Attachments::begin(attachments, attached, closing);
             let opening = stores.open();
             // Apart from that of attachments, which wait for the answers of services.
             let (_open, closed) = watch::channel(false);

@@ -129,10 +129,9 @@ impl Facts {
 }
 
 fn difference(key: String, before: Option<Fact>, after: Option<Fact>) -> Difference {
-    let none = BTreeSet::new();
     let items = |fact: &Option<Fact>| match fact {
         Some(Fact::Counted(items)) => items.clone(),
-        _ => none.clone(),
+        _ => BTreeSet::new(),
     };
     let (old, new) = (items(&before), items(&after));
     let counts = [(new.difference(&old).count(), "added"), (old.difference(&new).count(), "removed")];

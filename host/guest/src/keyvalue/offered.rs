@@ -25,6 +25,16 @@ type Key = Text;
 type Value = Handed<WasmList<u8>>;
 type Pair = Option<(String, Bytes)>;
 
+/// The value of a [`Fallible`]; its error is the answer of the call.
+macro_rules! good {
+    ($fallible:expr) => {
+        match $fallible {
+            Ok(value) => value,
+            Err(error) => return Ok((Err(error),)),
+        }
+    };
+}
+
 pub(crate) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     for version in VERSIONS {
         let is_second = version.ends_with('2');
@@ -49,10 +59,7 @@ fn store<G: Guest>(linker: &mut LinkerInstance<'_, G>, is_second: bool) -> wasmt
         |mut store: Store<'_, G>, (bucket, key): (Resource<OpenBucket>, Key)| -> Async<'_, Fallible<_>> {
             Box::new(async move {
                 let bucket = enter(&mut store, &bucket, key.copied())?;
-                let key = match within(key) {
-                    Ok(key) => key,
-                    Err(error) => return Ok((Err(error),)),
-                };
+                let key = good!(within(key));
                 let value = bucket.get(key, allowed(&store)).await;
                 meter::charge_more(
                     &mut store,
@@ -82,10 +89,7 @@ fn store<G: Guest>(linker: &mut LinkerInstance<'_, G>, is_second: bool) -> wasmt
         |mut store: Store<'_, G>, (bucket, key): (Resource<OpenBucket>, Key)| -> Async<'_, Fallible<()>> {
             Box::new(async move {
                 let bucket = enter(&mut store, &bucket, key.copied())?;
-                let key = match within(key) {
-                    Ok(key) => key,
-                    Err(error) => return Ok((Err(error),)),
-                };
+                let key = good!(within(key));
                 outcome(bucket.change(vec![(key, None)]).await.map(drop))
             })
         },
@@ -95,10 +99,7 @@ fn store<G: Guest>(linker: &mut LinkerInstance<'_, G>, is_second: bool) -> wasmt
         |mut store: Store<'_, G>, (bucket, key): (Resource<OpenBucket>, Key)| -> Async<'_, Fallible<bool>> {
             Box::new(async move {
                 let bucket = enter(&mut store, &bucket, key.copied())?;
-                let key = match within(key) {
-                    Ok(key) => key,
-                    Err(error) => return Ok((Err(error),)),
-                };
+                let key = good!(within(key));
                 outcome(bucket.exists(key).await)
             })
         },
@@ -143,10 +144,7 @@ fn store<G: Guest>(linker: &mut LinkerInstance<'_, G>, is_second: bool) -> wasmt
                         },
                     };
                     let page = list(&mut store, &bucket, after).await?;
-                    let (keys, next) = match page {
-                        Ok(page) => page,
-                        Err(error) => return Ok((Err(error),)),
-                    };
+                    let (keys, next) = good!(page);
                     let open = store.data_mut().sandbox_mut().table.get_mut(&bucket)?;
                     let cursor = next.map(|key| open.keep(key));
                     Ok((Ok(KeyResponse { keys, cursor }),))
@@ -165,10 +163,7 @@ fn atomics<G: Guest>(linker: &mut LinkerInstance<'_, G>, is_second: bool) -> was
              -> Async<'_, Fallible<u64>> {
                 Box::new(async move {
                     let bucket = enter(&mut store, &bucket, key.copied())?;
-                    let key = match within(key) {
-                        Ok(key) => key,
-                        Err(error) => return Ok((Err(error),)),
-                    };
+                    let key = good!(within(key));
                     let sum = bucket.increment(key, delta.into(), 0..=u64::MAX.into()).await;
                     outcome(sum.and_then(|sum| u64::try_from(sum).map_err(|_| StoreError::OutOfRange)))
                 })
@@ -182,10 +177,7 @@ fn atomics<G: Guest>(linker: &mut LinkerInstance<'_, G>, is_second: bool) -> was
          -> Async<'_, Fallible<i64>> {
             Box::new(async move {
                 let bucket = enter(&mut store, &bucket, key.copied())?;
-                let key = match within(key) {
-                    Ok(key) => key,
-                    Err(error) => return Ok((Err(error),)),
-                };
+                let key = good!(within(key));
                 let sum = bucket.increment(key, delta.into(), i64::MIN.into()..=i64::MAX.into()).await;
                 outcome(sum.and_then(|sum| i64::try_from(sum).map_err(|_| StoreError::OutOfRange)))
             })
@@ -202,10 +194,7 @@ fn atomics<G: Guest>(linker: &mut LinkerInstance<'_, G>, is_second: bool) -> was
          -> Async<'_, Fallible<Resource<OpenCas>>> {
             Box::new(async move {
                 let bucket = enter(&mut store, &bucket, key.copied())?;
-                let key = match within(key) {
-                    Ok(key) => key,
-                    Err(error) => return Ok((Err(error),)),
-                };
+                let key = good!(within(key));
                 let cas = OpenCas { bucket, key, seen: None };
                 Ok((begin(&mut store, cas).await,))
             })
@@ -250,10 +239,7 @@ fn batch<G: Guest>(linker: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
          (bucket, keys): (Resource<OpenBucket>, Handed<Vec<Key>>)|
          -> Async<'_, Fallible<Vec<Pair>>> {
             Box::new(async move {
-                let (bucket, keys) = match enter_keys(&mut store, &bucket, keys)? {
-                    Ok(entered) => entered,
-                    Err(error) => return Ok((Err(error),)),
-                };
+                let (bucket, keys) = good!(enter_keys(&mut store, &bucket, keys)?);
                 let values = bucket.get_many(keys.clone(), allowed(&store)).await;
                 let values = values.map(|values| {
                     let pairs = keys.into_iter().zip(values);
@@ -276,10 +262,7 @@ fn batch<G: Guest>(linker: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
                 let bucket = enter_many(&mut store, &bucket, pairs.len(), bytes)?;
                 let pairs = pairs.into_iter();
                 let changes = pairs.map(|(key, value)| Ok((within(key)?, Some(copied(&store, &value)?))));
-                let changes: Vec<_> = match changes.collect::<Fallible<_>>() {
-                    Ok(changes) => changes,
-                    Err(error) => return Ok((Err(error),)),
-                };
+                let changes: Vec<_> = good!(changes.collect::<Fallible<_>>());
                 outcome(bucket.change(changes).await.map(drop))
             })
         },
@@ -290,10 +273,7 @@ fn batch<G: Guest>(linker: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
          (bucket, keys): (Resource<OpenBucket>, Handed<Vec<Key>>)|
          -> Async<'_, Fallible<()>> {
             Box::new(async move {
-                let (bucket, keys) = match enter_keys(&mut store, &bucket, keys)? {
-                    Ok(entered) => entered,
-                    Err(error) => return Ok((Err(error),)),
-                };
+                let (bucket, keys) = good!(enter_keys(&mut store, &bucket, keys)?);
                 let changes = keys.into_iter().map(|key| (key, None)).collect();
                 outcome(bucket.change(changes).await.map(drop))
             })

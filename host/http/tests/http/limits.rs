@@ -172,7 +172,9 @@ async fn slow_names_of_one_guest_hold_up_no_other() {
     let ((no_answer, answers), begun) = (mpsc::channel(), Arc::<AtomicUsize>::default());
     let resolver = Arc::new(Slow(Mutex::new(answers), begun.clone()));
     let mut bench = Bench::new();
-    bench.sender = weir_http::HttpSender::with_resolver(&weir_http::HttpConfig::default(), resolver).unwrap();
+    bench.sender =
+        weir_http::HttpSender::with_resolver(&weir_http::HttpConfig::default(), resolver, Arc::new(|_| {}))
+            .unwrap();
     let server = Server::echo().await;
     let port = server.address.port();
     let grants =

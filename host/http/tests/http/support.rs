@@ -156,7 +156,7 @@ impl Bench {
         let mut config = HttpConfig::default();
         change(&mut config);
         let names = Arc::<Names>::default();
-        Self { sender: HttpSender::with_resolver(&config, names.clone()).unwrap(), names }
+        Self { sender: HttpSender::with_resolver(&config, names.clone(), Arc::new(|_| {})).unwrap(), names }
     }
 
     pub(crate) fn guest(&self, grants: &[HttpGrant]) -> Guest {
