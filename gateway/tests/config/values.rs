@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fs, time::Duration};
 
 use weir_gateway::{Alias, Listen, TlsConfig, WhenSlow};
+use weir_host::config::Effect;
 
 use super::*;
 
@@ -84,8 +85,9 @@ fn a_port_that_the_system_chooses_is_another_each_time() {
 fn a_change_takes_effect_when_main_is_started_anew() {
     let [before, after] =
         ["a", "b"].map(|path| parse(&format!("[gateway]\nlisten = ['unix:{path}']")).unwrap());
-    assert_eq!(before.tables_for_restart(&after), ["gateway"]);
-    assert_eq!(before.other_tables(&after), [""; 0]);
+    let differences = before.table_differences(&after);
+    let [gateway] = &differences[..] else { panic!("{differences:?}") };
+    assert_eq!((gateway.table.as_str(), gateway.takes_effect), ("gateway", Effect::Restart));
 }
 
 #[test]

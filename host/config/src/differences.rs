@@ -177,18 +177,6 @@ impl Config {
         differences
     }
 
-    /// Other tables that differ, as in `queue.uploads`, and can take effect while Main runs.
-    #[must_use]
-    pub fn other_tables(&self, other: &Self) -> Vec<String> {
-        named(self.table_differences(other), Effect::AtOnce)
-    }
-
-    /// Tables of other crates that differ, and take effect only when Main is started anew.
-    #[must_use]
-    pub fn tables_for_restart(&self, other: &Self) -> Vec<String> {
-        named(self.table_differences(other), Effect::Restart)
-    }
-
     /// Replaces the tables that only a new start changes with those of `running`.
     pub fn keep_until_restart(&mut self, running: &Self) {
         self.sections.keep(&running.sections);
@@ -209,11 +197,6 @@ impl Config {
         let peers = self.peers.iter().map(|peer| (format!("peer.\"{}\"", peer.name), of_peer(peer)));
         queues.chain(topics).chain(peers).collect()
     }
-}
-
-/// The names of the tables that a reload applies then.
-fn named(differences: Vec<TableDifference>, takes_effect: Effect) -> Vec<String> {
-    differences.into_iter().filter(|it| it.takes_effect == takes_effect).map(|it| it.table).collect()
 }
 
 fn between(

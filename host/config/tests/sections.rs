@@ -5,7 +5,7 @@
 use std::{ops::RangeInclusive, path::Path};
 
 use weir_config::{
-    Config, ConfigError, ConfigErrors, DirGrant, ExtensionConfig, Loader, MainConfig, Shape,
+    Config, ConfigError, ConfigErrors, DirGrant, Effect, ExtensionConfig, Loader, MainConfig, Shape,
     extend::{ConfigSection, Judged, Location, MemoryUse, ProtectedDir, Section, Settling},
 };
 
@@ -216,16 +216,17 @@ fn a_change_that_needs_a_new_start_is_named_until_then() {
         let connections = rest.len() + 1;
         parse(&format!("{EXTENSION}{rest}[gateway]\nconnections = {connections}")).unwrap()
     });
-    assert_eq!(running.other_tables(&after), ["queue.a"]);
-    assert_eq!(running.tables_for_restart(&after), ["gateway"]);
-    assert_eq!(running.tables_for_restart(&parse(EXTENSION).unwrap()), ["gateway"]);
+    let differences = |before: &Config, after: &Config| -> Vec<(String, Effect)> {
+        let all = before.table_differences(after).into_iter();
+        all.map(|it| (it.table, it.takes_effect)).collect()
+    };
+    let gateway = ("gateway".to_owned(), Effect::Restart);
+    assert_eq!(differences(&running, &after), [("queue.a".to_owned(), Effect::AtOnce), gateway.clone()]);
+    assert_eq!(differences(&running, &parse(EXTENSION).unwrap()), [gateway.clone()]);
     let mut kept = after.beside_extensions();
     kept.keep_until_restart(&running);
     assert_eq!(kept.section::<GatewayConfig>(), running.section());
-    assert_eq!(
-        (kept.other_tables(&after), kept.tables_for_restart(&after)),
-        (vec![], vec!["gateway".to_owned()])
-    );
+    assert_eq!(differences(&kept, &after), [gateway]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use weir_config::{Effect, TableChange, TableDifference};
-use weir_names::harmless;
+use weir_names::{ExtensionId, harmless};
 
 use super::ReloadReport;
 
@@ -26,16 +26,15 @@ impl ReloadReport {
             };
             differences.iter().filter(is_it).collect()
         };
-        let with = |extensions: Vec<String>, tables: Vec<&TableDifference>| -> Vec<String> {
-            let named: BTreeSet<&str> = tables.iter().map(|it| &*it.table).collect();
-            let others = extensions.iter().filter(|table| !named.contains(&***table));
-            let others: Vec<_> = others.map(|table| format!("`{table}`")).collect();
-            others.into_iter().chain(tables.iter().map(ToString::to_string)).collect()
+        let with = |extensions: &[ExtensionId], change| -> Vec<String> {
+            let tables = of(change, Effect::AtOnce);
+            let others = extensions.iter().map(|id| table(id));
+            let others = others.filter(|table| !tables.iter().any(|it| it.table == *table));
+            others.map(|table| format!("`{table}`")).chain(tables.iter().map(ToString::to_string)).collect()
         };
-        let names = |ids: &[weir_names::ExtensionId]| ids.iter().map(|id| table(id)).collect::<Vec<_>>();
-        let added = with(names(added), of(TableChange::Added, Effect::AtOnce));
-        let removed = with(names(removed), of(TableChange::Removed, Effect::AtOnce));
-        let changed = with(names(changed), of(TableChange::Changed, Effect::AtOnce));
+        let added = with(added, TableChange::Added);
+        let removed = with(removed, TableChange::Removed);
+        let changed = with(changed, TableChange::Changed);
         let failed: Vec<_> = failed.iter().map(|table| format!("`{table}`")).collect();
         let later = [TableChange::Added, TableChange::Removed, TableChange::Changed].into_iter();
         let later: Vec<_> =
@@ -43,9 +42,8 @@ impl ReloadReport {
         let kinds = [("added", added), ("removed", removed), ("changed", changed), ("failed", failed)];
         let counts = kinds.each_ref().map(|(what, names)| format!("{} {what}", names.len())).join(", ");
         let kinds = kinds.into_iter().chain([("for the next start of Main", later)]);
-        let kinds: Vec<_> = kinds.filter(|(_, names)| !names.is_empty()).collect();
-        let kinds: Vec<_> =
-            kinds.into_iter().map(|(what, names)| format!("{what} {}", listed(names))).collect();
+        let kinds = kinds.filter(|(_, names)| !names.is_empty());
+        let kinds: Vec<_> = kinds.map(|(what, names)| format!("{what} {}", listed(names))).collect();
         let line = if kinds.is_empty() { counts } else { format!("{counts}: {}", kinds.join("; ")) };
         harmless(line, LENGTH_MAX)
     }
