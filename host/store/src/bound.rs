@@ -1,6 +1,7 @@
 //! How large a file may become. A transaction that needs more is known before its commit, and undone.
 
 use std::{
+    fs::File,
     io,
     ops::Bound as RangeBound,
     sync::{
@@ -10,6 +11,7 @@ use std::{
 };
 
 use redb::{BackendError, StorageBackend};
+use rustix::{fs::FallocateFlags, io::Errno};
 
 /// What one file may have, shared with the thread that writes it.
 #[derive(Debug)]
@@ -64,20 +66,38 @@ impl Drop for Held<'_> {
 pub(crate) struct Bounded<B> {
     inner: B,
     bound: Arc<Bound>,
+    /// What it is on disk.
+    file: Option<File>,
     /// Held while the length changes: readers write pages, too, and none may cut off another's.
     resizing: Mutex<()>,
 }
 
 impl<B: StorageBackend> Bounded<B> {
-    pub(crate) fn new(inner: B, bound: Arc<Bound>) -> io::Result<Self> {
+    pub(crate) fn new(inner: B, bound: Arc<Bound>, file: Option<File>) -> io::Result<Self> {
         bound.length.store(inner.len()?, Ordering::Relaxed);
-        Ok(Self { inner, bound, resizing: Mutex::default() })
+        Ok(Self { inner, bound, file, resizing: Mutex::default() })
     }
 
     /// Makes the file at least so long.
     fn reach(&self, end: u64) -> io::Result<()> {
         let _alone = self.resizing.lock().unwrap_or_else(PoisonError::into_inner);
-        if end > self.inner.len()? { self.inner.set_len(end) } else { Ok(()) }
+        if end > self.inner.len()? { self.resize(end) } else { Ok(()) }
+    }
+
+    /// Gives the file this length, and room on disk for all of it, if there is any, so that what was answered can be written.
+    fn resize(&self, len: u64) -> io::Result<()> {
+        if let Some(file) = &self.file {
+            let before = self.inner.len()?;
+            if len > before {
+                match rustix::fs::fallocate(file, FallocateFlags::empty(), before, len - before) {
+                    // Some file systems cannot. A file grows by doubling: without room for all of that, there may be
+                    // some for what is written now.
+                    Ok(()) | Err(Errno::NOTSUP | Errno::NOSYS | Errno::INVAL | Errno::NOSPC) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        self.inner.set_len(len)
     }
 }
 
@@ -99,7 +119,7 @@ impl<B: StorageBackend> StorageBackend for Bounded<B> {
             return Ok(());
         }
         let _alone = self.resizing.lock().unwrap_or_else(PoisonError::into_inner);
-        self.inner.set_len(len)?;
+        self.resize(len)?;
         self.bound.wanted.store(0, Ordering::Relaxed);
         self.bound.length.store(len, Ordering::Relaxed);
         Ok(())

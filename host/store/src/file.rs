@@ -3,25 +3,21 @@
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
     io,
-    ops::Bound,
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::Path,
     sync::Arc,
 };
 
 use redb::{
-    BackendError, Database, DatabaseError, ReadableDatabase, ReadableTable, StorageBackend, StorageError,
-    Table, TableDefinition, TableError, WriteTransaction, backends::FileBackend,
+    Database, DatabaseError, ReadableDatabase, ReadableTable, StorageBackend, StorageError, Table,
+    TableDefinition, TableError, WriteTransaction, backends::FileBackend,
 };
 
-use rustix::{
-    fs::{FallocateFlags, OFlags},
-    io::Errno,
-};
+use rustix::fs::OFlags;
 
 use crate::{
     OpenError,
-    bound::{Bound as FileBound, Bounded},
+    bound::{Bound, Bounded},
     entries,
 };
 
@@ -69,7 +65,7 @@ pub enum Opened {
 }
 
 /// Opens the file at `path`, and makes it and its directory if need be. Reads all of it.
-pub(crate) fn open(path: &Path, cache: u64, bound: &Arc<FileBound>) -> Result<(Database, Opened), OpenError> {
+pub(crate) fn open(path: &Path, cache: u64, bound: &Arc<Bound>) -> Result<(Database, Opened), OpenError> {
     let failed = |error: io::Error| OpenError::Io { path: path.into(), reason: error.to_string() };
     if let Some(dir) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
@@ -89,7 +85,7 @@ pub(crate) fn open(path: &Path, cache: u64, bound: &Arc<FileBound>) -> Result<(D
         let reason = "it has no bytes".to_owned();
         return Err(OpenError::Damaged { path: path.into(), reason });
     }
-    let (database, repaired) = open_backend(path, cache, bound, Reserved::new(file, path)?)?;
+    let (database, repaired) = open_file(path, cache, bound, file)?;
     let opened = match (is_new, repaired) {
         (true, _) => Opened::New,
         (_, true) => Opened::Repaired,
@@ -124,7 +120,7 @@ fn make(path: &Path) -> Result<(), OpenError> {
     let file = options.read(true).write(true).create_new(true).custom_flags(NOFOLLOW).mode(0o600);
     let file = file.open(&new).map_err(failed)?;
     let synced = file.try_clone().map_err(failed)?;
-    let (database, _) = open_backend(path, 64 << 10, &Arc::default(), Reserved::new(file, path)?)?;
+    let (database, _) = open_file(path, 64 << 10, &Arc::default(), file)?;
     end(&database).map_err(|error| failed(io::Error::other(error)))?;
     drop(database);
     let dir = path.parent().unwrap_or(Path::new("."));
@@ -140,90 +136,24 @@ fn make(path: &Path) -> Result<(), OpenError> {
         .map_err(failed)
 }
 
-/// A file that has room on disk for all of its length, if there is any, so that what was answered can be written.
-#[derive(Debug)]
-struct Reserved {
-    backend: FileBackend,
-    file: File,
+/// Opens a database in a file, and whether its last user did not close it.
+fn open_file(path: &Path, cache: u64, bound: &Arc<Bound>, file: File) -> Result<(Database, bool), OpenError> {
+    let failed = |error: io::Error| OpenError::Io { path: path.into(), reason: error.to_string() };
+    let other = file.try_clone().map_err(failed)?;
+    let backend = FileBackend::new(file).map_err(|error| explained(path, &error))?;
+    open_backend(path, cache, bound, backend, Some(other))
 }
 
-impl Reserved {
-    fn new(file: File, path: &Path) -> Result<Self, OpenError> {
-        let failed = |error: io::Error| OpenError::Io { path: path.into(), reason: error.to_string() };
-        let other = file.try_clone().map_err(failed)?;
-        let backend = FileBackend::new(file).map_err(|error| explained(path, &error))?;
-        Ok(Self { backend, file: other })
-    }
-}
-
-impl StorageBackend for Reserved {
-    fn len(&self) -> io::Result<u64> {
-        self.backend.len()
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.backend.read(offset, out)
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        let before = self.backend.len()?;
-        if len > before {
-            match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), before, len - before) {
-                // Some file systems cannot. A file grows by doubling: without room for all of that, there may be
-                // some for what is written now.
-                Ok(()) | Err(Errno::NOTSUP | Errno::NOSYS | Errno::INVAL | Errno::NOSPC) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        self.backend.set_len(len)
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.backend.sync_data()
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.backend.write(offset, data)
-    }
-
-    fn close(&self) -> io::Result<()> {
-        self.backend.close()
-    }
-
-    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.backend.try_lock_range(start, end)
-    }
-
-    fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.backend.try_lock_shared_range(start, end)
-    }
-
-    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.backend.lock_range(start, end)
-    }
-
-    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.backend.lock_shared_range(start, end)
-    }
-
-    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.backend.unlock_range(start, end)
-    }
-
-    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.backend.query_lock_range(start, end)
-    }
-}
-
-/// The same with any storage, and whether its last user did not close it.
+/// The same with any storage. `file`: what it is on disk.
 pub(crate) fn open_backend(
     path: &Path,
     cache: u64,
-    bound: &Arc<FileBound>,
+    bound: &Arc<Bound>,
     backend: impl StorageBackend,
+    file: Option<File>,
 ) -> Result<(Database, bool), OpenError> {
     let failed = |error: io::Error| OpenError::Io { path: path.into(), reason: error.to_string() };
-    let backend = Bounded::new(backend, bound.clone()).map_err(failed)?;
+    let backend = Bounded::new(backend, bound.clone(), file).map_err(failed)?;
     let mut builder = Database::builder();
     builder.set_cache_size(usize::try_from(cache).unwrap_or(usize::MAX));
     // Otherwise a flipped bit would be found, or not, by the call that meets it.

@@ -48,7 +48,7 @@ fn on_disk(disk: &Disk, config: StoreConfig) -> Arc<Store> {
 impl Store {
     fn on_disk(disk: Disk, config: StoreConfig, on_change: crate::OnChange) -> Arc<Self> {
         let open = Box::new(move |cache: u64, bound: &Arc<crate::bound::Bound>| {
-            let (database, repaired) = open_backend("disk".as_ref(), cache, bound, disk.opened())?;
+            let (database, repaired) = open_backend("disk".as_ref(), cache, bound, disk.opened(), None)?;
             Ok((database, if repaired { Opened::Repaired } else { Opened::Whole }))
         });
         Self::with("s".parse().unwrap(), "disk".into(), config, Handle::current(), on_change, open)
@@ -246,7 +246,7 @@ async fn a_file_of_the_version_before_is_counted_anew_and_only_less_fits_if_it_h
     store.close().await;
     drop((store, mine));
     // As that version had left it: with 3 bytes of each entry.
-    let (database, _) = open_backend("disk".as_ref(), 1 << 20, &Arc::default(), disk.opened()).unwrap();
+    let (database, _) = open_backend("disk".as_ref(), 1 << 20, &Arc::default(), disk.opened(), None).unwrap();
     let transaction = database.begin_write().unwrap();
     let mut meta = transaction.open_table(crate::file::META).unwrap();
     meta.insert("version", (1, 0)).unwrap();
