@@ -30,7 +30,7 @@ impl<T> Channel<T> {
     }
 
     pub(crate) fn push_back(&mut self, item: T) {
-        let ends = self.made();
+        let ends = self.ends();
         // Without a bound, and open as long as both ends are here, it takes any message.
         if ends.sender.try_send(Box::new(item)).is_ok() {
             ends.len += 1;
@@ -38,7 +38,7 @@ impl<T> Channel<T> {
     }
 
     pub(crate) fn push_front(&mut self, item: T) {
-        let ends = self.made();
+        let ends = self.ends();
         ends.front.push_front(Box::new(item));
         ends.len += 1;
     }
@@ -100,7 +100,9 @@ impl<T> Channel<T> {
         meant.into_iter().map(|item| *item).collect()
     }
 
-    fn made(&mut self) -> &mut Ends<T> {
+    /// Makes the channel, if this is its first message.
+    #[expect(clippy::disallowed_methods, reason = "the caller bounds what waits, by count and by bytes")]
+    fn ends(&mut self) -> &mut Ends<T> {
         self.0.get_or_insert_with(|| {
             let (sender, receiver) = async_channel::unbounded();
             Box::new(Ends { front: VecDeque::new(), sender, receiver, len: 0 })

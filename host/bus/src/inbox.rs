@@ -1,5 +1,5 @@
-//! The messages that wait for one peer. Replies, requests and events have lanes of their own, so a flood in one delays
-//! no other.
+//! The messages that wait for one peer. Replies, requests and events wait apart, so a flood in one delays no other: each
+//! reader's replies and the requests in a channel, the events of each subscription in a lane of their own.
 //!
 //! Requests and events are each bounded by count and bytes. Replies are bounded by the requests that the peer has under
 //! way and are never shed; one that does not fit by bytes arrives as an error. Replies share the bytes of the events,

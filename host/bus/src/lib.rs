@@ -5,6 +5,7 @@
 //! [`Bus::run_deadlines`].
 
 mod bus;
+mod channel;
 mod deadlines;
 mod error;
 mod id;

@@ -17,12 +17,12 @@ mod stats;
 pub(crate) mod taken;
 
 use std::{
-    collections::VecDeque,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use bytes::Bytes;
+use tokio::sync::Notify;
 use weir_names::{ContractName, Error, QueueName, QueuePolicy};
 
 pub(crate) use self::fate::Fate;
@@ -43,6 +43,8 @@ pub struct SharedQueue {
     name: QueueName,
     on_loss: Arc<OnLoss>,
     state: Mutex<QueueState>,
+    /// Told when it takes no more jobs.
+    closing: Notify,
     /// Gets the jobs that were delivered too often. Locked with or without `state`, never before it.
     dead_letter: Mutex<Weak<SharedQueue>>,
 }
@@ -69,7 +71,7 @@ impl fmt::Debug for SharedQueue {
 impl SharedQueue {
     pub(crate) fn new(name: QueueName, settings: QueueSettings, on_loss: Arc<OnLoss>) -> Arc<Self> {
         let (state, dead_letter) = (Mutex::new(QueueState::new(settings)), Mutex::default());
-        Arc::new(Self { name, on_loss, state, dead_letter })
+        Arc::new(Self { name, on_loss, state, closing: Notify::new(), dead_letter })
     }
 
     /// Its name, as configured.
@@ -90,7 +92,7 @@ impl SharedQueue {
 
     /// The first waiting jobs.
     pub fn jobs(&self, max: usize) -> Vec<QueuedJob> {
-        self.state().waiting.iter().take(max).cloned().collect()
+        self.state().waiting.look_through().take(max).cloned().collect()
     }
 
     /// The queue as it is now.
@@ -143,10 +145,11 @@ impl SharedQueue {
         let turned_away = std::mem::take(&mut state.blocked);
         let readers: Vec<_> = state.readers.iter().cloned().collect();
         // Their keepers put them again.
-        state.remove_waiting(|job| job.fate.is_some());
+        let taken_back = state.extract(|job| job.fate.is_some());
         drop(state);
-        drop(turned_away);
+        drop((turned_away, taken_back));
         wake(readers);
+        self.closing.notify_waiters();
     }
 
     /// Whether it is configured, or holds jobs.
@@ -189,7 +192,8 @@ impl SharedQueue {
     pub(crate) fn take_back(&self, fate: &Fate) {
         let mut state = self.state();
         let is_it = |job: &QueuedJob| job.fate.as_ref().is_some_and(|watched| watched.is_of(fate));
-        let Some(job) = take_near_an_end(&mut state.waiting, is_it) else { return };
+        let Some(place) = near_an_end(state.waiting.look_through(), is_it) else { return };
+        let Some(job) = state.waiting.remove(place) else { return };
         state.bytes -= job.bytes();
         let woken = state.admit();
         drop(state);
@@ -199,7 +203,8 @@ impl SharedQueue {
     /// The job's sender waits no more.
     pub(crate) fn withdraw(&self, room: &Arc<Room>) {
         let mut state = self.state();
-        let withdrawn = take_near_an_end(&mut state.blocked, |(ticket, _)| ticket.is_of(room));
+        let place = near_an_end(state.blocked.iter(), |(ticket, _)| ticket.is_of(room));
+        let withdrawn = place.and_then(|place| state.blocked.remove(place));
         state.counts.refused += u64::from(withdrawn.is_some());
         let woken = state.admit();
         drop(state);
@@ -239,14 +244,21 @@ impl SharedQueue {
     }
 }
 
-/// Removes the only item that is meant. Items that one sender takes back together lie at either end: to look there first
-/// keeps that from growing with the square of their number.
-fn take_near_an_end<T>(items: &mut VecDeque<T>, is_meant: impl Fn(&T) -> bool) -> Option<T> {
-    let last = items.len().checked_sub(1)?;
-    let mut from_both_ends = (0..items.len()).map(|step| match step % 2 {
-        0 => step / 2,
-        _ => last - step / 2,
-    });
-    let at = from_both_ends.find(|at| items.get(*at).is_some_and(&is_meant))?;
-    items.remove(at)
+/// The place of the only item that is meant. Items that one sender takes back together lie at either end: to look there
+/// first keeps that from growing with the square of their number.
+fn near_an_end<T>(
+    mut items: impl DoubleEndedIterator<Item = T> + ExactSizeIterator,
+    is_meant: impl Fn(T) -> bool,
+) -> Option<usize> {
+    let (mut first, mut end) = (0, items.len());
+    loop {
+        if is_meant(items.next()?) {
+            return Some(first);
+        }
+        first += 1;
+        if is_meant(items.next_back()?) {
+            return Some(end - 1);
+        }
+        end -= 1;
+    }
 }

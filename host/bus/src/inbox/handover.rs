@@ -93,8 +93,8 @@ impl Inbox {
     pub fn clear(&self, seat: Seat) {
         let mut lanes = self.lanes();
         let current = lanes.seats.get(seat.0).map_or(ReaderId::NOBODY, |sitting| sitting.current);
-        let replies = lanes.reader(current).map(|reader| std::mem::take(&mut reader.replies));
-        let requests = (std::mem::take(&mut lanes.requests), std::mem::take(&mut lanes.parked));
+        let replies = lanes.reader(current).map(|reader| reader.replies.retain(|_| false));
+        let requests = (lanes.requests.retain(|_| false), std::mem::take(&mut lanes.parked));
         lanes.events.clear();
         let dropped = (replies, requests);
         drop(lanes);

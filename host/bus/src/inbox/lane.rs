@@ -1,14 +1,15 @@
-//! Messages of one kind that wait, in order, bounded by count and by bytes.
-
-use std::collections::VecDeque;
+//! Requests or replies that wait, bounded by count and by bytes.
 
 use super::limits::InboxLimits;
-use crate::message::{ENVELOPE_BYTES, Reply, Request};
+use crate::{
+    channel::Channel,
+    message::{ENVELOPE_BYTES, Reply, Request},
+};
 use weir_names::Error;
 
 #[derive(Debug)]
 pub(super) struct Lane<T> {
-    pub(super) items: VecDeque<T>,
+    pub(super) items: Channel<T>,
     pub(super) bytes: u64,
 }
 
@@ -40,25 +41,20 @@ impl<T: Weigh> Lane<T> {
     pub(super) fn pop(&mut self) -> Option<T> {
         let item = self.items.pop_front()?;
         self.bytes -= item.bytes();
-        if self.items.is_empty() && self.items.capacity() > 64 {
-            // Gives back the memory of a burst.
-            self.items = VecDeque::new();
-        }
         Some(item)
     }
 
     /// Keeps the items that satisfy `keep`, in order. Returns the rest for the caller to drop.
     pub(super) fn retain(&mut self, keep: impl Fn(&T) -> bool) -> Vec<T> {
-        let (kept, dropped) = std::mem::take(&mut self.items).into_iter().partition(|item| keep(item));
-        self.items = kept;
-        self.bytes = self.items.iter().map(Weigh::bytes).sum();
-        Vec::from(dropped)
+        let dropped = self.items.extract(|item| !keep(item));
+        self.bytes -= dropped.iter().map(Weigh::bytes).sum::<u64>();
+        dropped
     }
 }
 
 impl<T> Default for Lane<T> {
     fn default() -> Self {
-        Self { items: VecDeque::new(), bytes: 0 }
+        Self { items: Channel::default(), bytes: 0 }
     }
 }
 

@@ -115,13 +115,17 @@ impl Lanes {
             StopState::No => {
                 let has_replies = !own.replies.is_empty();
                 let holds_requests = own.holds_requests;
-                let waits = |request: &Request| !request.responder.is_done();
                 has_replies
                     || (is_current
-                        && (self.events.has_any_for(reader)
-                            || (!holds_requests && self.requests.items.iter().any(waits))))
+                        && (self.events.has_any_for(reader) || (!holds_requests && self.has_request())))
             }
         }
+    }
+
+    /// Whether a request is there that its sender waits for.
+    fn has_request(&mut self) -> bool {
+        let waits = |request: &Request| !request.responder.is_done();
+        !self.requests.is_empty() && (!self.has_abandoned || self.requests.items.position(waits).is_some())
     }
 
     /// Takes the tasks of all readers: different messages may come for different ones. They are woken outside the lock,

@@ -1,6 +1,6 @@
 //! Jobs that come back, and jobs that nobody finishes: where they go, and how they return.
 
-use std::{collections::VecDeque, sync::MutexGuard, time::Instant};
+use std::{sync::MutexGuard, time::Instant};
 
 use weir_metrics::moment;
 use weir_names::Error;
@@ -36,22 +36,14 @@ impl SharedQueue {
     }
 
     pub(crate) fn extract(&self, is_wanted: impl Fn(&QueuedJob) -> bool) -> Vec<QueuedJob> {
-        let mut state = self.state();
-        let (taken, kept): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut state.waiting).into_iter().partition(is_wanted);
-        state.waiting = kept.into();
-        state.bytes -= taken.iter().map(QueuedJob::bytes).sum::<u64>();
-        taken
+        self.state().extract(is_wanted)
     }
 
     /// Buries waiting jobs that no reader takes any more.
     pub(crate) fn bury_unfit(&self) {
         let mut state = self.state();
-        let waiting = std::mem::take(&mut state.waiting);
-        let (unfit, kept): (VecDeque<_>, VecDeque<_>) =
-            waiting.into_iter().partition(|job| state.is_unfit(job));
-        state.waiting = kept;
-        state.bytes -= unfit.iter().map(QueuedJob::bytes).sum::<u64>();
+        let max_payload = state.settings.max_payload;
+        let unfit = state.extract(|job| job.is_unfit(max_payload));
         let woken = state.admit();
         drop(state);
         wake(woken);
@@ -62,7 +54,7 @@ impl SharedQueue {
     pub(super) fn return_or_die(&self, mut state: MutexGuard<'_, QueueState>, job: QueuedJob, is_dead: bool) {
         // The sender of a job that it has taken back, or of a closed queue, puts it again.
         let is_taken_back = job.is_given_up() || (job.fate.is_some() && state.is_closed);
-        if !is_dead && !state.is_unfit(&job) && !is_taken_back {
+        if !is_dead && !job.is_unfit(state.settings.max_payload) && !is_taken_back {
             let woken = state.add_first(job);
             drop(state);
             return wake(woken);

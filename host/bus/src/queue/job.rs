@@ -39,6 +39,11 @@ impl QueuedJob {
         self.fate.as_ref().is_some_and(|fate| fate.is_given_up())
     }
 
+    /// Whether it is too large for all readers. A dead letter stays whatever its size: it can be put back.
+    pub(super) fn is_unfit(&self, max_payload: u64) -> bool {
+        self.died_in.is_none() && self.payload.len() as u64 > max_payload
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         ENVELOPE_BYTES + self.payload.len() as u64
     }

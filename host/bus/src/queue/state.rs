@@ -17,13 +17,13 @@ use super::{
     settings::QueueSettings,
     stats::JobCounts,
 };
-use crate::{id::PeerId, message::ENVELOPE_BYTES, room::Ticket};
+use crate::{channel::Channel, id::PeerId, message::ENVELOPE_BYTES, room::Ticket};
 
 #[derive(Debug)]
 pub(super) struct QueueState {
     pub(super) settings: QueueSettings,
     pub(super) is_closed: bool,
-    pub(super) waiting: VecDeque<QueuedJob>,
+    pub(super) waiting: Channel<QueuedJob>,
     pub(super) blocked: VecDeque<(Ticket, QueuedJob)>,
     /// Waiting readers: fewest jobs first, then longest wait first.
     pub(super) readers: VecDeque<Arc<JobReader>>,
@@ -46,7 +46,7 @@ impl QueueState {
         Self {
             settings,
             is_closed: false,
-            waiting: VecDeque::new(),
+            waiting: Channel::default(),
             blocked: VecDeque::new(),
             readers: VecDeque::new(),
             most: 0,
@@ -63,11 +63,6 @@ impl QueueState {
 
     pub(super) fn allowed(&self) -> u64 {
         self.settings.bytes.saturating_sub(ENVELOPE_BYTES).min(self.settings.max_payload)
-    }
-
-    /// Whether no reader takes a job so large. A dead letter stays whatever its size: it can be put back.
-    pub(super) fn is_unfit(&self, job: &QueuedJob) -> bool {
-        job.died_in.is_none() && job.payload.len() as u64 > self.settings.max_payload
     }
 
     pub(super) fn lost(&self) -> u64 {
@@ -119,9 +114,9 @@ impl QueueState {
 
     /// The first waiting job that this reader may have.
     pub(super) fn take_for(&mut self, reader: &JobReader) -> Option<HandedJob> {
-        let at = self.waiting.iter().position(|job| reader.fits(job))?;
+        let at = self.waiting.position(|job| reader.fits(job))?;
         let permit = reader.permit()?;
-        let job = if at == 0 { self.waiting.pop_front() } else { self.waiting.remove(at) }?;
+        let job = self.waiting.remove(at)?;
         self.most = self.most.max(reader.count_one(self.most));
         self.hold(&job);
         Some(HandedJob(job, permit))
@@ -155,15 +150,11 @@ impl QueueState {
         }
     }
 
-    /// Removes waiting jobs without counting them as lost.
-    pub(super) fn remove_waiting(&mut self, is_meant: impl Fn(&QueuedJob) -> bool) {
-        let mut bytes = 0;
-        self.waiting.retain(|job| {
-            let goes = is_meant(job);
-            bytes += if goes { job.bytes() } else { 0 };
-            !goes
-        });
-        self.bytes -= bytes;
+    /// Takes out waiting jobs, without counting them as lost.
+    pub(super) fn extract(&mut self, is_meant: impl Fn(&QueuedJob) -> bool) -> Vec<QueuedJob> {
+        let taken = self.waiting.extract(is_meant);
+        self.bytes -= taken.iter().map(QueuedJob::bytes).sum::<u64>();
+        taken
     }
 
     /// Counts a job that gets in at this [`moment`].
@@ -197,7 +188,7 @@ impl QueueState {
         let Some(reader) = self.readers.remove(at) else { return Err(job) };
         self.most = self.most.max(reader.count_one(self.most));
         self.hold(&job);
-        *reader.handed() = Some(HandedJob(job, permit));
+        reader.hand(HandedJob(job, permit));
         Ok(reader)
     }
 }

@@ -1,9 +1,8 @@
 //! Shared queues of the embedding program.
 
-use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use futures_util::task::AtomicWaker;
 use weir_bus::{Bus, Error, JobReader, MessageId, Parent, TakenJob};
 use weir_names::{QueueName, TraceContext};
 
@@ -20,7 +19,6 @@ pub struct Queue {
     client: Client,
     queue: Arc<weir_bus::SharedQueue>,
     reader: Arc<JobReader>,
-    waker: Arc<AtomicWaker>,
     /// Set by the first take: then it counts as a reader.
     takes: bool,
 }
@@ -81,11 +79,10 @@ impl Clone for Queue {
 
 impl Queue {
     pub(super) fn new(client: Client, queue: Arc<weir_bus::SharedQueue>) -> Self {
-        let waker = Arc::new(AtomicWaker::new());
-        let woken = waker.clone();
         let (name, max) = (client.peer.shared_name(), client.peer.limits().message_size);
-        let reader = JobReader::new(name, max, None, move || woken.wake());
-        Self { client, queue, reader, waker, takes: false }
+        // It waits for the queue alone.
+        let reader = JobReader::new(name, max, None, || {});
+        Self { client, queue, reader, takes: false }
     }
 
     /// Its name.
@@ -185,27 +182,11 @@ impl Queue {
     }
 
     async fn take_next(&mut self) -> Option<Job> {
-        if let Some(job) = self.try_take() {
-            return Some(job);
+        if self.is_refused() {
+            return None;
         }
-        let Self { queue, reader, waker, .. } = &*self;
-        let _leaves = Leaves { queue, reader };
-        let taken = poll_fn(|context| {
-            waker.register(context.waker());
-            if self.is_refused() {
-                return Poll::Ready(None);
-            }
-            if let Some(job) = queue.take(reader) {
-                return Poll::Ready(Some(job));
-            }
-            queue.enlist(reader);
-            match reader.has_job() {
-                true => Poll::Ready(queue.take(reader)),
-                false if queue.is_closed() => Poll::Ready(None),
-                false => Poll::Pending,
-            }
-        })
-        .await?;
+        self.join();
+        let taken = self.queue.next(&self.reader).await?;
         Some(self.job(taken))
     }
 
@@ -243,18 +224,6 @@ impl Drop for Queue {
         if self.takes {
             self.queue.part(self.client.peer.id());
         }
-    }
-}
-
-/// Leaves the line of readers when dropped.
-struct Leaves<'q> {
-    queue: &'q weir_bus::SharedQueue,
-    reader: &'q Arc<JobReader>,
-}
-
-impl Drop for Leaves<'_> {
-    fn drop(&mut self) {
-        self.queue.leave(self.reader);
     }
 }
 
