@@ -222,7 +222,7 @@ fn a_change_that_needs_a_new_start_is_named_until_then() {
     };
     let gateway = ("gateway".to_owned(), Effect::Restart);
     assert_eq!(differences(&running, &after), [("queue.a".to_owned(), Effect::AtOnce), gateway.clone()]);
-    assert_eq!(differences(&running, &parse(EXTENSION).unwrap()), [gateway.clone()]);
+    assert_eq!(differences(&running, &parse(EXTENSION).unwrap()), std::slice::from_ref(&gateway));
     let mut kept = after.beside_extensions();
     kept.keep_until_restart(&running);
     assert_eq!(kept.section::<GatewayConfig>(), running.section());
