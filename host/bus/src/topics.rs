@@ -1,7 +1,8 @@
 //! The state of each topic: its sequence, its last value if Main retains it, and its counts.
 //!
 //! Publishers can invent topics without end, so of those not configured only the last used are kept. One that invents
-//! many pushes out its own.
+//! many pushes out its own. Which were used is a mark on each, so that a use costs one look: a topic that is next to go
+//! and was used goes to the end of its line instead.
 
 use std::{
     collections::HashMap,
@@ -19,6 +20,9 @@ use crate::{
 
 /// Topics kept besides the retained ones.
 const KNOWN: usize = 4096;
+
+/// Used topics that one that goes may pass over.
+const CHANCES: usize = 16;
 
 /// One topic. It is locked while one of its events is delivered, so order and sequence agree.
 #[derive(Debug, Default)]
@@ -61,7 +65,7 @@ pub(crate) struct Topics(Mutex<TopicTable>);
 struct TopicTable {
     retained: HashMap<Topic, SharedTopic>,
     known: HashMap<Topic, Known>,
-    /// The known ones of which each publisher was the first to use it.
+    /// The known ones of which each publisher was the first to use it: the next to go is the last.
     shares: HashMap<PeerId, LruCache<Topic, ()>>,
     /// No forgotten topic has a greater sequence.
     forgotten: u64,
@@ -72,6 +76,8 @@ struct Known {
     state: SharedTopic,
     /// The publisher that was the first to use it.
     first: PeerId,
+    /// Since it came to its place in that publisher's line.
+    is_used: bool,
 }
 
 impl Default for Topics {
@@ -134,13 +140,11 @@ impl Topics {
 }
 
 impl TopicTable {
-    /// A known topic, from now on the one used last.
+    /// A known topic, which is used now.
     fn used(&mut self, topic: &Topic) -> Option<SharedTopic> {
-        let Known { state, first } = self.known.get(topic)?;
-        if let Some(share) = self.shares.get_mut(first) {
-            share.promote(topic);
-        }
-        Some(state.clone())
+        let known = self.known.get_mut(topic)?;
+        known.is_used = true;
+        Some(known.state.clone())
     }
 
     fn state(&mut self, topic: &Topic, publisher: PeerId) -> SharedTopic {
@@ -164,23 +168,32 @@ impl TopicTable {
             self.forgotten = self.forgotten.max(locked(&forgotten).sequence);
         }
         self.shares.entry(first).or_insert_with(LruCache::unbounded).put(topic.clone(), ());
-        self.known.insert(topic, Known { state, first });
+        self.known.insert(topic, Known { state, first, is_used: false });
     }
 
-    /// Of the publisher with the most topics, this one's next included, the one used longest ago. Where several have as
+    /// Of the publisher with the most topics, this one's next included, the next to go. Where several have as
     /// many, this publisher's own give way last, and of the others first those of the greatest number. Publishers are few:
     /// Main, extensions and names.
-    fn gives_way(&self, publisher: PeerId) -> Option<Topic> {
+    fn gives_way(&mut self, publisher: PeerId) -> Option<Topic> {
         let greed = |(first, share): &(&PeerId, &LruCache<Topic, ()>)| {
             let is_own = **first == publisher;
             (share.len() + usize::from(is_own), !is_own, **first)
         };
-        let (_, share) = self.shares.iter().max_by_key(greed)?;
+        let (&first, _) = self.shares.iter().max_by_key(greed)?;
+        let share = self.shares.get_mut(&first)?;
+        for _ in 0..CHANCES {
+            let next = share.peek_lru()?.0.clone();
+            let is_used = self.known.get_mut(&next).is_some_and(|known| std::mem::take(&mut known.is_used));
+            if !is_used {
+                break;
+            }
+            share.promote(&next);
+        }
         share.peek_lru().map(|(topic, ())| topic.clone())
     }
 
     fn forget(&mut self, topic: &Topic) -> Option<SharedTopic> {
-        let Known { state, first } = self.known.remove(topic)?;
+        let Known { state, first, .. } = self.known.remove(topic)?;
         if let Some(share) = self.shares.get_mut(&first) {
             share.pop(topic);
             if share.is_empty() {
