@@ -54,23 +54,23 @@ impl<T> Channel<T> {
         Some(*item)
     }
 
-    /// The place of the first message that is meant. All up to there are in front from now on.
-    pub(crate) fn position(&mut self, is_meant: impl Fn(&T) -> bool) -> Option<usize> {
-        let Ends { front, receiver, .. } = self.0.as_deref_mut()?;
+    /// Takes the first message that is meant. Those before it are in front from now on.
+    pub(crate) fn take_first(&mut self, is_meant: impl Fn(&T) -> bool) -> Option<T> {
+        let Ends { front, receiver, len, .. } = self.0.as_deref_mut()?;
         if let Some(place) = front.iter().position(|item| is_meant(item)) {
-            return Some(place);
+            return self.remove(place);
         }
         while let Ok(item) = receiver.try_recv() {
-            let is_it = is_meant(&item);
-            front.push_back(item);
-            if is_it {
-                return Some(front.len() - 1);
+            if is_meant(&item) {
+                *len -= 1;
+                return Some(*item);
             }
+            front.push_back(item);
         }
         None
     }
 
-    /// Removes the message at a place that [`position`](Self::position) gave.
+    /// Removes the message at a place that [`look_through`](Self::look_through) showed.
     pub(crate) fn remove(&mut self, place: usize) -> Option<T> {
         let ends = self.0.as_mut()?;
         let item = ends.front.remove(place)?;

@@ -114,9 +114,8 @@ impl QueueState {
 
     /// The first waiting job that this reader may have.
     pub(super) fn take_for(&mut self, reader: &JobReader) -> Option<HandedJob> {
-        let at = self.waiting.position(|job| reader.fits(job))?;
-        let permit = reader.permit()?;
-        let job = self.waiting.remove(at)?;
+        let permit = if self.waiting.is_empty() { None } else { reader.permit() }?;
+        let job = self.waiting.take_first(|job| reader.fits(job))?;
         self.most = self.most.max(reader.count_one(self.most));
         self.hold(&job);
         Some(HandedJob(job, permit))
