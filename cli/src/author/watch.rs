@@ -45,6 +45,10 @@ const MOST_SOURCES: usize = 100_000;
 /// three builds, and never between two, is taken for it.
 const OWN_AFTER: u32 = 3;
 
+/// Builds in a row that each bring or remove files do so themselves. More than `OWN_AFTER`: the first builds bring caches
+/// and the like, and an author may add a file meanwhile.
+const OWN_NAMES_AFTER: u32 = 10;
+
 pub(super) struct Watch {
     /// No pipe, but the kernel tells of it as of one.
     inotify: Receiver,
@@ -161,7 +165,7 @@ impl Watch {
         let was_edited = |path: &PathBuf| was.contains_key(path) && self.sources.contains_key(path);
         let are_saved = during.saved.is_empty() || during.saved.iter().any(was_edited);
         self.in_a_row = if are_saved { 0 } else { self.in_a_row.saturating_add(1) };
-        if self.in_a_row >= OWN_AFTER {
+        if self.in_a_row >= OWN_NAMES_AFTER {
             // It writes a new file each time.
             during.written.append(&mut during.saved);
             self.in_a_row = 0;

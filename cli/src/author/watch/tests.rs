@@ -103,7 +103,7 @@ async fn a_build_that_writes_a_new_file_each_time_does_not_go_on_for_ever() {
             break;
         }
     }
-    assert_eq!(builds, 3);
+    assert_eq!(builds, OWN_NAMES_AFTER);
 }
 
 #[tokio::test]
@@ -111,10 +111,10 @@ async fn a_build_that_renames_its_file_each_time_does_not_go_on_for_ever() {
     let (_dir, path) = dir();
     fs::write(path.join("bundle.0.js"), "").unwrap();
     let mut watch = Watch::new(&path, BTreeSet::new()).unwrap();
-    for build in 1..=3 {
+    for build in 1..=OWN_NAMES_AFTER {
         let name = |build| path.join(format!("bundle.{build}.js"));
         fs::rename(name(build - 1), name(build)).unwrap();
-        assert_eq!(watch.built().await.unwrap().saved.is_empty(), build == 3);
+        assert_eq!(watch.built().await.unwrap().saved.is_empty(), build == OWN_NAMES_AFTER);
     }
 }
 
