@@ -1,7 +1,6 @@
 //! Parts of Main, as an operator sees them: what they refuse, that they are not for the operator to end, and their end.
 
 use std::{
-    fs,
     io::{Read, Write},
     os::unix::net::UnixStream,
     time::Duration,
@@ -11,7 +10,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use weir_host::config::TokenHash;
 
-use super::support::{Running, configured, done, until, weir};
+use super::support::{Running, configured, done, weir};
 
 const TOKEN: &str = "weir_0123456789abcdef_page";
 
