@@ -20,7 +20,7 @@ use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
 use weir_connection::{Rate, Requests, UnderWay};
 use weir_host::{
     Error,
-    peers::{PeerMessage, PeerRequest, Session, SessionEnd, Wanted},
+    peers::{PeerMessage, PeerRequest, Session, Wanted},
 };
 
 use self::{close::Close, output::Output};
@@ -28,7 +28,7 @@ use crate::{
     methods::{Begun, Methods, Outcome, Reply},
     outbox::Outbox,
     rpc::{self, Id, Incoming, Refusal, Request, RpcError},
-    shared::{Ending, Shared},
+    shared::Shared,
     stream::Flow,
     websocket::{WebSocket, fault_of},
 };
@@ -130,18 +130,14 @@ impl Conversation {
 
     /// Runs until the session ends, and says why. None: the app has gone.
     async fn run(&mut self) -> Option<Close> {
-        let mut ended = pin!(self.methods.session().ended());
-        let mut ending = pin!(self.methods.shared().ending());
+        let mut over = pin!(Close::coming(&self.methods));
         let mut pings = self.pings.take();
         loop {
             let mut regranted = pin!(self.methods.session().regranted());
             let mut ping = pin!(next_ping(&mut pings));
             let what = poll_fn(|context| {
-                if let Poll::Ready(end) = ended.as_mut().poll(context) {
-                    return Poll::Ready(What::Ended(end));
-                }
-                if let Poll::Ready(why) = ending.as_mut().poll(context) {
-                    return Poll::Ready(What::Ending(why));
+                if let Poll::Ready(close) = over.as_mut().poll(context) {
+                    return Poll::Ready(What::Close(Some(close)));
                 }
                 if regranted.as_mut().poll(context).is_ready() {
                     return Poll::Ready(What::Regranted);
@@ -153,8 +149,6 @@ impl Conversation {
             })
             .await;
             match what {
-                What::Ended(end) => return Some(Close::of(end)),
-                What::Ending(why) => return Some(Close::of_gateway(why)),
                 What::Close(close) => return close,
                 What::Regranted => self.drop_subscriptions(),
                 What::Ping if self.is_silent && self.listens() => return Some(Close::SILENT),
@@ -478,8 +472,6 @@ impl Conversation {
 }
 
 enum What {
-    Ended(SessionEnd),
-    Ending(Ending),
     Regranted,
     Ping,
     Close(Option<Close>),

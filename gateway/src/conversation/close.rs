@@ -3,7 +3,7 @@
 use tokio_tungstenite::tungstenite::{self, error::ProtocolError, protocol::CloseFrame};
 use weir_host::peers::SessionEnd;
 
-use crate::shared::Ending;
+use crate::{methods::Methods, shared::Ending};
 
 /// The code and the word of a close frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,19 @@ impl Close {
     pub(super) const SILENT: Self = Self { code: 4004, word: "silent" };
     pub(super) const BINARY: Self = Self { code: 1003, word: "binary" };
 
-    pub(super) fn of(end: SessionEnd) -> Self {
+    /// Waits until the session ends, or the gateway.
+    pub(super) fn coming(methods: &Methods) -> impl Future<Output = Self> + use<> {
+        let (ended, ending) = (methods.session().ended(), methods.shared().ending());
+        async move {
+            tokio::select! {
+                biased;
+                end = ended => Self::of(end),
+                why = ending => Self::of_gateway(why),
+            }
+        }
+    }
+
+    fn of(end: SessionEnd) -> Self {
         let (code, word) = match end {
             SessionEnd::Stopping => return Self::of_gateway(Ending::Main),
             SessionEnd::Revoked => (4001, "revoked"),
@@ -27,7 +39,7 @@ impl Close {
         Self { code, word }
     }
 
-    pub(super) fn of_gateway(why: Ending) -> Self {
+    fn of_gateway(why: Ending) -> Self {
         let code = match why {
             Ending::Main => 1001,
             Ending::Restart => 1012,
