@@ -16,13 +16,13 @@ struct Ends<T> {
     front: VecDeque<Box<T>>,
     sender: Sender<Box<T>>,
     receiver: Receiver<Box<T>>,
-    /// How many wait, in front and in the channel.
-    len: usize,
+    /// How many are in the channel.
+    sent: usize,
 }
 
 impl<T> Channel<T> {
     pub(crate) fn len(&self) -> usize {
-        self.0.as_ref().map_or(0, |ends| ends.len)
+        self.0.as_ref().map_or(0, |ends| ends.front.len() + ends.sent)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -32,71 +32,70 @@ impl<T> Channel<T> {
     pub(crate) fn push_back(&mut self, item: T) {
         let ends = self.ends();
         // Without a bound, and open as long as both ends are here, it takes any message.
-        if ends.sender.try_send(Box::new(item)).is_ok() {
-            ends.len += 1;
-        }
+        ends.sent += usize::from(ends.sender.try_send(Box::new(item)).is_ok());
     }
 
     pub(crate) fn push_front(&mut self, item: T) {
-        let ends = self.ends();
-        ends.front.push_front(Box::new(item));
-        ends.len += 1;
+        self.ends().front.push_front(Box::new(item));
     }
 
     pub(crate) fn pop_front(&mut self) -> Option<T> {
-        let ends = self.0.as_mut().filter(|ends| ends.len > 0)?;
-        let item = match ends.front.pop_front() {
-            Some(item) => item,
-            None => ends.receiver.try_recv().ok()?,
-        };
-        ends.len -= 1;
-        ends.shrink();
-        Some(*item)
-    }
-
-    /// Takes the first message that is meant. Those before it are in front from now on.
-    pub(crate) fn take_first(&mut self, is_meant: impl Fn(&T) -> bool) -> Option<T> {
-        let Ends { front, receiver, len, .. } = self.0.as_deref_mut()?;
-        if let Some(place) = front.iter().position(|item| is_meant(item)) {
-            return self.remove(place);
-        }
-        while let Ok(item) = receiver.try_recv() {
-            if is_meant(&item) {
-                *len -= 1;
-                return Some(*item);
-            }
-            front.push_back(item);
-        }
-        None
-    }
-
-    /// Removes the message at a place that [`look_through`](Self::look_through) showed.
-    pub(crate) fn remove(&mut self, place: usize) -> Option<T> {
         let ends = self.0.as_mut()?;
-        let item = ends.front.remove(place)?;
-        ends.len -= 1;
-        ends.shrink();
+        if ends.front.is_empty() { ends.receive().map(|item| *item) } else { self.remove(0) }
+    }
+
+    /// The place of the first message that is meant. All up to there are in front from now on.
+    pub(crate) fn position(&mut self, is_meant: impl Fn(&T) -> bool) -> Option<usize> {
+        let ends = self.0.as_mut()?;
+        let known = ends.front.iter().position(|item| is_meant(item));
+        known.or_else(|| {
+            loop {
+                let item = ends.receive()?;
+                let is_it = is_meant(&item);
+                ends.front.push_back(item);
+                if is_it {
+                    return ends.front.len().checked_sub(1);
+                }
+            }
+        })
+    }
+
+    /// Removes the message at a place in front.
+    pub(crate) fn remove(&mut self, place: usize) -> Option<T> {
+        let front = &mut self.0.as_mut()?.front;
+        let item = front.remove(place)?;
+        if front.is_empty() {
+            // Gives back the memory of a burst.
+            front.shrink_to(64);
+        }
         Some(*item)
     }
 
-    /// All messages, in order. They are in front from now on.
-    pub(crate) fn look_through(&mut self) -> impl DoubleEndedIterator<Item = &T> + ExactSizeIterator {
-        let ends = self.0.as_deref_mut();
-        ends.map(|ends| {
-            ends.front.extend(std::iter::from_fn(|| ends.receiver.try_recv().ok()));
-            ends.front.iter()
-        })
-        .unwrap_or_default()
-        .map(|item| &**item)
+    /// The first messages. They are in front from now on.
+    pub(crate) fn first(&mut self, max: usize) -> impl Iterator<Item = &T> {
+        while self.0.as_ref().is_some_and(|ends| ends.front.len() < max)
+            && let Some(ends) = &mut self.0
+            && let Some(item) = ends.receive()
+        {
+            ends.front.push_back(item);
+        }
+        self.0.iter().flat_map(|ends| &ends.front).take(max).map(|item| &**item)
+    }
+
+    /// All messages, if there is a channel. They are in front from now on.
+    pub(crate) fn look_through(&mut self) -> Option<&mut VecDeque<Box<T>>> {
+        let ends = self.0.as_mut()?;
+        while let Some(item) = ends.receive() {
+            ends.front.push_back(item);
+        }
+        Some(&mut ends.front)
     }
 
     /// Takes out the messages that are meant, and keeps the rest in order.
     pub(crate) fn extract(&mut self, is_meant: impl Fn(&T) -> bool) -> Vec<T> {
-        let Some(ends) = self.0.as_deref_mut() else { return Vec::new() };
-        ends.front.extend(std::iter::from_fn(|| ends.receiver.try_recv().ok()));
-        let (meant, kept): (VecDeque<_>, _) =
-            std::mem::take(&mut ends.front).into_iter().partition(|item| is_meant(item));
-        (ends.len, ends.front) = (kept.len(), kept);
+        let Some(all) = self.look_through() else { return Vec::new() };
+        let meant;
+        (meant, *all) = std::mem::take(all).into_iter().partition::<VecDeque<_>, _>(|item| is_meant(item));
         meant.into_iter().map(|item| *item).collect()
     }
 
@@ -105,17 +104,15 @@ impl<T> Channel<T> {
     fn ends(&mut self) -> &mut Ends<T> {
         self.0.get_or_insert_with(|| {
             let (sender, receiver) = async_channel::unbounded();
-            Box::new(Ends { front: VecDeque::new(), sender, receiver, len: 0 })
+            Box::new(Ends { front: VecDeque::new(), sender, receiver, sent: 0 })
         })
     }
 }
 
 impl<T> Ends<T> {
-    /// Gives back the memory of a long front.
-    fn shrink(&mut self) {
-        if self.front.is_empty() && self.front.capacity() > 64 {
-            self.front = VecDeque::new();
-        }
+    fn receive(&mut self) -> Option<Box<T>> {
+        self.sent = self.sent.checked_sub(1)?;
+        self.receiver.try_recv().ok()
     }
 }
 
@@ -124,3 +121,6 @@ impl<T> Default for Channel<T> {
         Self(None)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,12 +17,12 @@ mod stats;
 pub(crate) mod taken;
 
 use std::{
+    collections::VecDeque,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use bytes::Bytes;
-use tokio::sync::Notify;
 use weir_names::{ContractName, Error, QueueName, QueuePolicy};
 
 pub(crate) use self::fate::Fate;
@@ -43,8 +43,6 @@ pub struct SharedQueue {
     name: QueueName,
     on_loss: Arc<OnLoss>,
     state: Mutex<QueueState>,
-    /// Told when it takes no more jobs.
-    closing: Notify,
     /// Gets the jobs that were delivered too often. Locked with or without `state`, never before it.
     dead_letter: Mutex<Weak<SharedQueue>>,
 }
@@ -71,7 +69,7 @@ impl fmt::Debug for SharedQueue {
 impl SharedQueue {
     pub(crate) fn new(name: QueueName, settings: QueueSettings, on_loss: Arc<OnLoss>) -> Arc<Self> {
         let (state, dead_letter) = (Mutex::new(QueueState::new(settings)), Mutex::default());
-        Arc::new(Self { name, on_loss, state, closing: Notify::new(), dead_letter })
+        Arc::new(Self { name, on_loss, state, dead_letter })
     }
 
     /// Its name, as configured.
@@ -92,7 +90,7 @@ impl SharedQueue {
 
     /// The first waiting jobs.
     pub fn jobs(&self, max: usize) -> Vec<QueuedJob> {
-        self.state().waiting.look_through().take(max).cloned().collect()
+        self.state().waiting.first(max).cloned().collect()
     }
 
     /// The queue as it is now.
@@ -149,7 +147,6 @@ impl SharedQueue {
         drop(state);
         drop((turned_away, taken_back));
         wake(readers);
-        self.closing.notify_waiters();
     }
 
     /// Whether it is configured, or holds jobs.
@@ -191,9 +188,10 @@ impl SharedQueue {
     /// Removes a job that its keeper has taken back, if it waits.
     pub(crate) fn take_back(&self, fate: &Fate) {
         let mut state = self.state();
-        let is_it = |job: &QueuedJob| job.fate.as_ref().is_some_and(|watched| watched.is_of(fate));
-        let Some(place) = near_an_end(state.waiting.look_through(), is_it) else { return };
-        let Some(job) = state.waiting.remove(place) else { return };
+        let Some(waiting) = state.waiting.look_through() else { return };
+        let is_it = |watched: &Arc<fate::Watched>| watched.is_of(fate);
+        let taken_back = take_near_an_end(waiting, |job| job.fate.as_ref().is_some_and(is_it));
+        let Some(job) = taken_back else { return };
         state.bytes -= job.bytes();
         let woken = state.admit();
         drop(state);
@@ -203,8 +201,7 @@ impl SharedQueue {
     /// The job's sender waits no more.
     pub(crate) fn withdraw(&self, room: &Arc<Room>) {
         let mut state = self.state();
-        let place = near_an_end(state.blocked.iter(), |(ticket, _)| ticket.is_of(room));
-        let withdrawn = place.and_then(|place| state.blocked.remove(place));
+        let withdrawn = take_near_an_end(&mut state.blocked, |(ticket, _)| ticket.is_of(room));
         state.counts.refused += u64::from(withdrawn.is_some());
         let woken = state.admit();
         drop(state);
@@ -244,21 +241,14 @@ impl SharedQueue {
     }
 }
 
-/// The place of the only item that is meant. Items that one sender takes back together lie at either end: to look there
-/// first keeps that from growing with the square of their number.
-fn near_an_end<T>(
-    mut items: impl DoubleEndedIterator<Item = T> + ExactSizeIterator,
-    is_meant: impl Fn(T) -> bool,
-) -> Option<usize> {
-    let (mut first, mut end) = (0, items.len());
-    loop {
-        if is_meant(items.next()?) {
-            return Some(first);
-        }
-        first += 1;
-        if is_meant(items.next_back()?) {
-            return Some(end - 1);
-        }
-        end -= 1;
-    }
+/// Removes the only item that is meant. Items that one sender takes back together lie at either end: to look there first
+/// keeps that from growing with the square of their number.
+fn take_near_an_end<T>(items: &mut VecDeque<T>, is_meant: impl Fn(&T) -> bool) -> Option<T> {
+    let last = items.len().checked_sub(1)?;
+    let mut from_both_ends = (0..items.len()).map(|step| match step % 2 {
+        0 => step / 2,
+        _ => last - step / 2,
+    });
+    let at = from_both_ends.find(|at| items.get(*at).is_some_and(&is_meant))?;
+    items.remove(at)
 }

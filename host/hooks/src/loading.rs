@@ -6,12 +6,13 @@ use std::{
 };
 
 use weir_config::{ComponentSource, Traces};
-use weir_guest::{Cut, FileStamp, LoadError, LoadRequest, Loaded, RunsOn, Sandbox};
+use weir_guest::{Cut, FileStamp, LoadError, LoadRequest, Loaded, RunsOn, Sandbox, chain};
 use weir_names::harmless;
 
 use crate::{
     files::{HookFile, KnownHooks},
     hooks::{Dir, Gate},
+    told,
 };
 
 impl Dir {
@@ -59,10 +60,13 @@ impl Dir {
                 // Others may be compiled before it.
                 let by = Instant::now() + dir.config.limits.compile_timeout + dir.config.total_timeout;
                 let load = runs_on.until(by, &gate.closing, dir.load(&runs_on, &file));
-                // A run tells what is wrong with a hook.
-                if matches!(load.await, Err(Cut::Interrupted)) {
-                    return;
-                }
+                let why = match load.await {
+                    Ok(Ok(_)) => continue,
+                    Ok(Err(error)) => chain(&error),
+                    Err(Cut::TimedOut) => "it took too long".to_owned(),
+                    Err(Cut::Interrupted) => return,
+                };
+                told::not_loaded(&dir.lines, dir.name.as_ref(), &file.name.to_string_lossy(), &why);
             }
         };
         drop(self.hooks.0.worker.spawn(work));

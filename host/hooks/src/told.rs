@@ -171,6 +171,12 @@ pub(crate) fn not_run(lines: &Lines, hooks: Option<&HookDirName>, error: &HookEr
     }
 }
 
+/// Says in the log that a hook could not be loaded for a later run. `None`: the directory is the embedding program's own.
+pub(crate) fn not_loaded(lines: &Lines, hooks: Option<&HookDirName>, hook: &str, why: &str) {
+    let (hook, why) = (harmless(hook, TEXT_MAX), harmless(why, TEXT_MAX));
+    lines.say(|| format!("the hook `{hook}` of {} could not be loaded: {why}", place(hooks)));
+}
+
 fn place(hooks: Option<&HookDirName>) -> String {
     hooks.map_or_else(|| "a directory of the program".to_owned(), |name| format!("`hooks.{name}`"))
 }

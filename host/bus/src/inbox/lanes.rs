@@ -125,7 +125,11 @@ impl Lanes {
     /// Whether a request is there that its sender waits for.
     fn has_request(&mut self) -> bool {
         let waits = |request: &Request| !request.responder.is_done();
-        !self.requests.is_empty() && (!self.has_abandoned || self.requests.items.look_through().any(waits))
+        self.has_abandoned &= !self.requests.is_empty();
+        match self.has_abandoned {
+            true => self.requests.items.position(waits).is_some(),
+            false => !self.requests.is_empty(),
+        }
     }
 
     /// Takes the tasks of all readers: different messages may come for different ones. They are woken outside the lock,

@@ -38,7 +38,7 @@ impl SharedQueue {
         let is_listed = state.readers.iter().any(|waiting| Arc::ptr_eq(waiting, reader));
         match state.take_for(reader) {
             Some(handed) => {
-                reader.hand(handed);
+                *reader.handed() = Some(handed);
                 state.readers.retain(|waiting| !Arc::ptr_eq(waiting, reader));
             }
             None if is_listed => {}
@@ -60,7 +60,8 @@ impl SharedQueue {
     pub fn leave(&self, reader: &Arc<JobReader>) {
         self.delist(reader);
         let mut state = self.state();
-        if let Some(HandedJob(job, permit)) = reader.take_handed() {
+        let handed = reader.handed().take();
+        if let Some(HandedJob(job, permit)) = handed {
             drop(permit);
             // It has not had the job.
             reader.set_had(reader.had() - 1);

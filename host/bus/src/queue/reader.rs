@@ -1,14 +1,12 @@
-//! A reader that waits for a job: the channel in which it is handed one, and how many it may have.
+//! A reader that waits for a job: the job that it was handed, and how many it may have.
 
 use std::{
     fmt,
     sync::{
-        Arc, OnceLock,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
 };
-
-use async_channel::{Receiver, Sender};
 
 use super::job::QueuedJob;
 
@@ -29,8 +27,7 @@ pub struct JobReader {
     counts: AtomicBool,
     /// Jobs that it has had, as far as they count. Guarded by the queue's lock.
     had: AtomicU64,
-    /// Made with the first job that it waits for. One at most is in it.
-    handed: OnceLock<(Sender<HandedJob>, Receiver<HandedJob>)>,
+    handed: Mutex<Option<HandedJob>>,
     wake: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -50,7 +47,7 @@ impl JobReader {
     ) -> Arc<Self> {
         let (counts, wake) = (AtomicBool::new(left.is_some()), Box::new(wake));
         let had = AtomicU64::new(NEW);
-        Arc::new(Self { name, max_payload, left, counts, had, handed: OnceLock::new(), wake })
+        Arc::new(Self { name, max_payload, left, counts, had, handed: Mutex::default(), wake })
     }
 
     pub(super) fn name(&self) -> &Arc<str> {
@@ -65,16 +62,13 @@ impl JobReader {
     /// Whether it holds a job that it was handed and has not taken.
     #[inline]
     pub fn has_job(&self) -> bool {
-        self.handed.get().is_some_and(|(_, handed)| !handed.is_empty())
+        self.handed().is_some()
     }
 
     /// The job that it holds.
     #[cfg(test)]
     pub(crate) fn handed_job(&self) -> Option<QueuedJob> {
-        let handed = self.take_handed()?;
-        let job = handed.0.clone();
-        self.hand(handed);
-        Some(job)
+        self.handed().as_ref().map(|HandedJob(job, _)| job.clone())
     }
 
     /// A permit for one more job; none if it may have no more.
@@ -114,23 +108,9 @@ impl JobReader {
         job.payload.len() as u64 <= self.max_payload
     }
 
-    /// Hands it a job, while it has none.
-    pub(super) fn hand(&self, job: HandedJob) {
-        // Its one place is free, and it is open as long as both ends are here.
-        let _is_handed = self.channel().0.try_send(job);
-    }
-
-    pub(super) fn take_handed(&self) -> Option<HandedJob> {
-        self.handed.get()?.1.try_recv().ok()
-    }
-
-    /// Waits until it is handed a job.
-    pub(super) async fn handed(&self) -> Option<HandedJob> {
-        self.channel().1.recv().await.ok()
-    }
-
-    fn channel(&self) -> &(Sender<HandedJob>, Receiver<HandedJob>) {
-        self.handed.get_or_init(|| async_channel::bounded(1))
+    #[inline]
+    pub(super) fn handed(&self) -> MutexGuard<'_, Option<HandedJob>> {
+        self.handed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

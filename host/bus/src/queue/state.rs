@@ -114,8 +114,9 @@ impl QueueState {
 
     /// The first waiting job that this reader may have.
     pub(super) fn take_for(&mut self, reader: &JobReader) -> Option<HandedJob> {
-        let permit = if self.waiting.is_empty() { None } else { reader.permit() }?;
-        let job = self.waiting.take_first(|job| reader.fits(job))?;
+        let place = self.waiting.position(|job| reader.fits(job))?;
+        let permit = reader.permit()?;
+        let job = self.waiting.remove(place)?;
         self.most = self.most.max(reader.count_one(self.most));
         self.hold(&job);
         Some(HandedJob(job, permit))
@@ -181,13 +182,14 @@ impl QueueState {
 
     fn hand_over(&mut self, job: QueuedJob) -> Result<Arc<JobReader>, QueuedJob> {
         let takes = |(at, reader): (usize, &Arc<JobReader>)| {
-            Some((at, reader.permit().filter(|_| reader.fits(&job))?))
+            // Not the other way round: other queues would miss the permit meanwhile.
+            Some((at, reader.fits(&job).then(|| reader.permit()).flatten()?))
         };
         let Some((at, permit)) = self.readers.iter().enumerate().find_map(takes) else { return Err(job) };
         let Some(reader) = self.readers.remove(at) else { return Err(job) };
         self.most = self.most.max(reader.count_one(self.most));
         self.hold(&job);
-        reader.hand(HandedJob(job, permit));
+        *reader.handed() = Some(HandedJob(job, permit));
         Ok(reader)
     }
 }

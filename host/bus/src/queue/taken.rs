@@ -1,16 +1,11 @@
 //! A job in hand: done, or given back when dropped.
 
-use std::{
-    iter,
-    sync::{Arc, MutexGuard},
-    time::Instant,
-};
+use std::{iter, sync::Arc, time::Instant};
 
 use super::{
     SharedQueue,
     job::QueuedJob,
     reader::{HandedJob, JobReader, Permit, wake},
-    state::QueueState,
 };
 use crate::trace::{OpenSpan, What};
 
@@ -96,61 +91,20 @@ impl Drop for TakenJob {
     }
 }
 
-/// Leaves the line of readers when dropped.
-struct Leaves<'q> {
-    queue: &'q SharedQueue,
-    reader: &'q Arc<JobReader>,
-}
-
-impl Drop for Leaves<'_> {
-    fn drop(&mut self) {
-        self.queue.leave(self.reader);
-    }
-}
-
 impl SharedQueue {
     /// A job for this reader, without waiting: the one it was handed, else the first that it takes.
     pub fn take(self: &Arc<Self>, reader: &JobReader) -> Option<TakenJob> {
         let mut state = self.state();
-        let handed = match reader.take_handed() {
+        let handed = reader.handed().take();
+        let HandedJob(mut job, permit) = match handed {
             Some(handed) => handed,
             None => state.take_for(reader)?,
         };
-        Some(self.deliver(state, handed, reader))
-    }
-
-    /// Waits for a job for this reader. None if the queue has none and takes no more.
-    pub async fn next(self: &Arc<Self>, reader: &Arc<JobReader>) -> Option<TakenJob> {
-        loop {
-            // Made before the look at the queue, so that no end is missed.
-            let closing = self.closing.notified();
-            if let Some(job) = self.take(reader) {
-                return Some(job);
-            }
-            self.enlist(reader);
-            let _leaves = Leaves { queue: self, reader };
-            if self.is_closed() && !reader.has_job() {
-                return None;
-            }
-            tokio::select! {
-                biased;
-                handed = reader.handed() => return Some(self.deliver(self.state(), handed?, reader)),
-                () = closing => {}
-            }
-        }
-    }
-
-    fn deliver(
-        self: &Arc<Self>,
-        mut state: MutexGuard<'_, QueueState>,
-        HandedJob(mut job, permit): HandedJob,
-        reader: &JobReader,
-    ) -> TakenJob {
         job.deliveries = job.deliveries.saturating_add(1);
         state.counts.delivered += 1;
         drop(state);
         let span = job.traced.as_ref().map(|traced| Box::new((traced.take(), reader.name().clone())));
-        TakenJob { queue: self.clone(), job, is_done: false, span, _permit: permit }
+        Some(TakenJob { queue: self.clone(), job, is_done: false, span, _permit: permit })
     }
 
     fn finish<'j>(&self, jobs: impl Iterator<Item = &'j QueuedJob>) {

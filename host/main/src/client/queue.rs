@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use async_channel::Receiver;
 use bytes::Bytes;
 use weir_bus::{Bus, Error, JobReader, MessageId, Parent, TakenJob};
 use weir_names::{QueueName, TraceContext};
@@ -19,6 +20,8 @@ pub struct Queue {
     client: Client,
     queue: Arc<weir_bus::SharedQueue>,
     reader: Arc<JobReader>,
+    /// Its queue rings here when it has handed a job to the reader, or takes no more.
+    bell: Receiver<()>,
     /// Set by the first take: then it counts as a reader.
     takes: bool,
 }
@@ -79,10 +82,14 @@ impl Clone for Queue {
 
 impl Queue {
     pub(super) fn new(client: Client, queue: Arc<weir_bus::SharedQueue>) -> Self {
+        let (ringing, bell) = async_channel::bounded(1);
         let (name, max) = (client.peer.shared_name(), client.peer.limits().message_size);
-        // It waits for the queue alone.
-        let reader = JobReader::new(name, max, None, || {});
-        Self { client, queue, reader, takes: false }
+        let ring = move || {
+            // Full: it was rung already.
+            let _is_rung = ringing.try_send(());
+        };
+        let reader = JobReader::new(name, max, None, ring);
+        Self { client, queue, reader, bell, takes: false }
     }
 
     /// Its name.
@@ -182,12 +189,22 @@ impl Queue {
     }
 
     async fn take_next(&mut self) -> Option<Job> {
-        if self.is_refused() {
-            return None;
+        if let Some(job) = self.try_take() {
+            return Some(job);
         }
-        self.join();
-        let taken = self.queue.next(&self.reader).await?;
-        Some(self.job(taken))
+        let Self { queue, reader, bell, .. } = &*self;
+        let _leaves = Leaves { queue, reader };
+        loop {
+            queue.enlist(reader);
+            let has_job = reader.has_job();
+            if self.is_refused() || (!has_job && queue.is_closed()) {
+                return None;
+            }
+            if has_job {
+                return queue.take(reader).map(|taken| self.job(taken));
+            }
+            bell.recv().await.ok()?;
+        }
     }
 
     /// Takes a job if one waits.
@@ -224,6 +241,18 @@ impl Drop for Queue {
         if self.takes {
             self.queue.part(self.client.peer.id());
         }
+    }
+}
+
+/// Leaves the line of readers when dropped.
+struct Leaves<'q> {
+    queue: &'q weir_bus::SharedQueue,
+    reader: &'q Arc<JobReader>,
+}
+
+impl Drop for Leaves<'_> {
+    fn drop(&mut self) {
+        self.queue.leave(self.reader);
     }
 }
 

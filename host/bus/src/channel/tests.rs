@@ -1,0 +1,70 @@
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+
+use super::Channel;
+
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    PushBack,
+    PushFront,
+    PopFront,
+    /// Takes the first that is divisible by this.
+    TakeFirst(u32),
+    Extract(u32),
+    First(usize),
+    LookThrough,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        3 => Just(Op::PushBack),
+        1 => Just(Op::PushFront),
+        1 => Just(Op::PopFront),
+        1 => (1u32..5).prop_map(Op::TakeFirst),
+        1 => (2u32..5).prop_map(Op::Extract),
+        1 => (0usize..5).prop_map(Op::First),
+        1 => Just(Op::LookThrough),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn messages_keep_their_order_whatever_is_taken_put_back_and_looked_at(ops in prop::collection::vec(op(), 0..200)) {
+        let (mut channel, mut model) = (Channel::default(), VecDeque::new());
+        for (number, op) in (0u32..).zip(ops) {
+            match op {
+                Op::PushBack => {
+                    channel.push_back(number);
+                    model.push_back(number);
+                }
+                Op::PushFront => {
+                    channel.push_front(number);
+                    model.push_front(number);
+                }
+                Op::PopFront => prop_assert_eq!(channel.pop_front(), model.pop_front()),
+                Op::TakeFirst(by) => {
+                    let place = channel.position(|item| item % by == 0);
+                    prop_assert_eq!(place, model.iter().position(|item| item % by == 0));
+                    let taken = place.and_then(|place| channel.remove(place));
+                    prop_assert_eq!(taken, place.and_then(|place| model.remove(place)));
+                }
+                Op::Extract(by) => {
+                    let taken = channel.extract(|item| item % by == 0);
+                    prop_assert_eq!(taken, model.iter().copied().filter(|item| item % by == 0).collect::<Vec<_>>());
+                    model.retain(|item| item % by != 0);
+                }
+                Op::First(max) => {
+                    let first: Vec<_> = channel.first(max).copied().collect();
+                    prop_assert_eq!(first, model.iter().copied().take(max).collect::<Vec<_>>());
+                }
+                Op::LookThrough => {
+                    let all = channel.look_through().into_iter().flatten().map(|item| **item);
+                    prop_assert!(all.eq(model.iter().copied()));
+                }
+            }
+            prop_assert_eq!(channel.len(), model.len());
+            prop_assert_eq!(channel.is_empty(), model.is_empty());
+        }
+    }
+}
