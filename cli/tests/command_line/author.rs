@@ -8,7 +8,7 @@ use std::{
     process::{ChildStderr, Command, Stdio},
 };
 
-use rustix::process::{Pid, Signal, test_kill_process};
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -351,7 +351,9 @@ impl Dev {
         let mut rest = String::new();
         self.log.read_to_string(&mut rest).unwrap();
         let code = self.child.0.wait().unwrap().code();
-        until("Main has ended", || test_kill_process(main).is_err().then_some(()));
+        // Also if nobody waits for it: then it has no command line any more.
+        let command = format!("/proc/{}/cmdline", main.as_raw_nonzero());
+        until("Main has ended", || fs::read(&command).unwrap_or_default().is_empty().then_some(()));
         (code, rest, self.dir)
     }
 }
