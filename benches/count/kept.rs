@@ -74,9 +74,8 @@ impl Kept {
         if let Some(grew) = which(|verdict| matches!(verdict, Verdict::Grew(_))) {
             bail!(
                 "an operation takes over {ALLOWED} % more instructions than are kept: {grew}; \
-                 `callgrind_annotate target/instructions/CASE.callgrind` shows where they go; if all grew \
-                 with a new compiler or dependency, make the profile anew with `cargo xtask pgo`; if that is \
-                 what it costs, keep it with `cargo xtask instructions --bless` and say why in the commit"
+                 `callgrind_annotate target/instructions/CASE.callgrind` shows where they go; if that is what it \
+                 costs, keep it with `cargo xtask instructions --bless` and say why in the commit"
             );
         }
         let new = which(|verdict| *verdict == Verdict::New);

@@ -16,7 +16,7 @@ use crate::{
 /// What to count, and whether to keep it.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Arguments {
-    /// Keep the new numbers there.
+    /// Keep the new numbers in `benches/instructions.json`.
     #[arg(long)]
     bless: bool,
     /// Count what is shipped, which is compiled with the profile that `cargo xtask pgo` makes.

@@ -73,11 +73,8 @@ impl<T> Channel<T> {
 
     /// The first messages. They are in front from now on.
     pub(crate) fn first(&mut self, max: usize) -> impl Iterator<Item = &T> {
-        while self.0.as_ref().is_some_and(|ends| ends.front.len() < max)
-            && let Some(ends) = &mut self.0
-            && let Some(item) = ends.receive()
-        {
-            ends.front.push_back(item);
+        if let Some(ends) = &mut self.0 {
+            ends.bring(max);
         }
         self.0.iter().flat_map(|ends| &ends.front).take(max).map(|item| &**item)
     }
@@ -85,9 +82,7 @@ impl<T> Channel<T> {
     /// All messages, if there is a channel. They are in front from now on.
     pub(crate) fn look_through(&mut self) -> Option<&mut VecDeque<Box<T>>> {
         let ends = self.0.as_mut()?;
-        while let Some(item) = ends.receive() {
-            ends.front.push_back(item);
-        }
+        ends.bring(usize::MAX);
         Some(&mut ends.front)
     }
 
@@ -110,6 +105,15 @@ impl<T> Channel<T> {
 }
 
 impl<T> Ends<T> {
+    /// Brings messages to the front until so many are there.
+    fn bring(&mut self, max: usize) {
+        while self.front.len() < max
+            && let Some(item) = self.receive()
+        {
+            self.front.push_back(item);
+        }
+    }
+
     fn receive(&mut self) -> Option<Box<T>> {
         self.sent = self.sent.checked_sub(1)?;
         self.receiver.try_recv().ok()

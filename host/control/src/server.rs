@@ -72,18 +72,23 @@ impl ControlSocket {
     /// Serves the control interface until Main has stopped everything else. For
     /// [`Builder::attach`](weir_host::Builder::attach). Starts again if it ends before.
     pub async fn serve(self, attached: Attached) {
-        attached.supervise(PART, |attached| self.clone().accept_all(attached)).await;
+        // Connections outlive what accepts them, and keep their places.
+        let free = [MAX_CONNECTIONS, MAX_REFUSED].map(|places| Arc::new(Semaphore::new(places)));
+        attached.supervise(PART, |attached| self.clone().accept_all(attached, free.clone())).await;
     }
 
-    async fn accept_all(self, attached: Attached) -> Result<(), String> {
+    async fn accept_all(
+        self,
+        attached: Attached,
+        [free, free_to_refuse]: [Arc<Semaphore>; 2],
+    ) -> Result<(), String> {
         let listener = self.0.listener.try_clone().and_then(UnixListener::from_std);
         let listener = listener.map_err(|error| format!("it cannot listen: {error}"))?;
         let part = attached.part(PART);
         let Attached { client, control, peers, mut closed, .. } = attached;
         let router = routes::router(client, control, peers, closed.clone());
-        let served = Places { router, free: Arc::new(Semaphore::new(MAX_CONNECTIONS)) };
-        let refused =
-            Places { router: routes::busy(MAX_CONNECTIONS), free: Arc::new(Semaphore::new(MAX_REFUSED)) };
+        let served = Places { router, free };
+        let refused = Places { router: routes::busy(MAX_CONNECTIONS), free: free_to_refuse };
         loop {
             tokio::select! {
                 Some((stream, permit, router)) = accept(&listener, &served, &refused, &part) => {

@@ -46,13 +46,14 @@ impl Dir {
     }
 
     /// Loads what a run had no time for, so that a later run finds it. One task for each directory at a time: more calls
-    /// that come too early begin none.
+    /// that come too early begin none. It ends with the directory, such as when a reload changes that.
     pub(crate) fn load_later(self: &Arc<Self>, files: Vec<HookFile>, gate: Gate) {
         let Ok(turn) = self.loads.clone().try_acquire_owned() else { return };
-        let (dir, runs_on) = (self.clone(), self.on_worker());
+        let (configured, runs_on) = (Arc::downgrade(self), self.on_worker());
         let work = async move {
             let _turn = turn;
             for file in files {
+                let Some(dir) = configured.upgrade() else { return };
                 let is_known = dir.known().get(&file).is_some();
                 if is_known {
                     continue;
