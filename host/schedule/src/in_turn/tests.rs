@@ -42,7 +42,7 @@ async fn busy_guests_take_turns() {
 }
 
 #[tokio::test]
-async fn a_guest_that_is_woken_waits_for_a_turn_or_two_however_many_are_busy() {
+async fn a_guest_that_is_woken_waits_for_a_turn_however_many_are_busy() {
     let (turns, log, wake) = (Arc::new(Turns::default()), Log::default(), Rc::new(Notify::new()));
     let waiting = {
         let (log, wake) = (log.clone(), wake.clone());
@@ -75,9 +75,7 @@ async fn a_guest_that_is_woken_waits_for_a_turn_or_two_however_many_are_busy() {
     let after = log.split(|entry| entry == "wake").skip(1).filter(|rest| rest.len() > 1);
     let turns_before = |rest: &[String]| rest.iter().position(|entry| entry == "woken").unwrap();
     let turns: Vec<_> = after.map(turns_before).collect();
-    // One more when a look at timers and sockets is due, every 100 µs: that is many turns.
-    assert!(turns.iter().all(|turns| *turns <= 2), "{log:?}");
-    assert!(turns.iter().filter(|turns| **turns <= 1).count() > turns.len() / 2, "{log:?}");
+    assert!(turns.iter().all(|turns| *turns <= 1), "{log:?}");
 }
 
 #[tokio::test]
@@ -123,23 +121,19 @@ async fn whoever_is_over_its_share_keeps_no_turn_from_others() {
     assert!(greedy.delay.is_some());
 }
 
-/// Works for about as long as a slice.
-fn work() {
-    let began = Instant::now();
-    while began.elapsed() < Duration::from_micros(250) {}
-}
-
 #[tokio::test]
 async fn guests_that_wake_each_other_all_the_time_keep_nobody_from_its_turn() {
     let (turns, log) = (Arc::new(Turns::default()), Log::default());
     let balls = [Rc::new(Notify::new()), Rc::new(Notify::new())];
     let tasks = LocalSet::new();
     for (from, to) in [(0, 1), (1, 0)] {
-        let (from, to, log) = (balls[from].clone(), balls[to].clone(), log.clone());
+        let (from, to, log, look) =
+            (balls[from].clone(), balls[to].clone(), log.clone(), turns.look.clone());
         tasks.spawn_local(in_turn(&turns, async move {
             loop {
                 from.notified().await;
-                work();
+                // As if it worked for longer than there is between two looks.
+                look.ran(u64::MAX);
                 log.borrow_mut().push("ball".to_owned());
                 to.notify_one();
             }
@@ -211,7 +205,7 @@ async fn a_restart_does_not_renew_the_share() {
 
 #[tokio::test]
 async fn what_one_spends_of_a_share_holds_back_the_others_that_spend_of_it() {
-    let (turns, kept) = (Arc::new(Turns::default()), share("0.1%"));
+    let (turns, kept) = (Arc::new(Turns::default()), share("50%"));
     let guest = || {
         let guest = std::future::pending::<()>();
         InTurn::new(guest, turns.clone(), kept.clone(), Arc::new(Activity::new()), Arc::default())
@@ -223,7 +217,7 @@ async fn what_one_spends_of_a_share_holds_back_the_others_that_spend_of_it() {
     };
     let (mut first, mut second) = (guest(), guest());
     assert!(!is_delayed(&mut first) && !is_delayed(&mut second));
-    kept.lock().spend(1_000_000);
+    kept.lock().spend(300_000_000);
     assert!(is_delayed(&mut first) && is_delayed(&mut second));
     drop(first);
     assert!(is_delayed(&mut guest()), "whoever ends takes nothing back");
