@@ -40,35 +40,37 @@ impl<T> Channel<T> {
     }
 
     pub(crate) fn pop_front(&mut self) -> Option<T> {
-        let ends = self.0.as_mut()?;
-        if ends.front.is_empty() { ends.receive().map(|item| *item) } else { self.remove(0) }
+        self.take(|_| true, || Some(())).map(|(item, ())| item)
     }
 
-    /// The place of the first message that is meant. All up to there are in front from now on.
-    pub(crate) fn position(&mut self, is_meant: impl Fn(&T) -> bool) -> Option<usize> {
+    /// Takes the first message that is meant, with a permit for it. It stays if there is none. What is before it, and what
+    /// stays, is in front from now on.
+    pub(crate) fn take<P>(
+        &mut self,
+        is_meant: impl Fn(&T) -> bool,
+        permit: impl FnOnce() -> Option<P>,
+    ) -> Option<(T, P)> {
         let ends = self.0.as_mut()?;
-        let known = ends.front.iter().position(|item| is_meant(item));
-        known.or_else(|| {
-            loop {
-                let item = ends.receive()?;
-                let is_it = is_meant(&item);
-                ends.front.push_back(item);
-                if is_it {
-                    return ends.front.len().checked_sub(1);
-                }
+        if let Some(place) = ends.front.iter().position(|item| is_meant(item)) {
+            let permit = permit()?;
+            let item = ends.front.remove(place)?;
+            if ends.front.is_empty() {
+                // Gives back the memory of a burst.
+                ends.front.shrink_to(64);
             }
-        })
-    }
-
-    /// Removes the message at a place in front.
-    pub(crate) fn remove(&mut self, place: usize) -> Option<T> {
-        let front = &mut self.0.as_mut()?.front;
-        let item = front.remove(place)?;
-        if front.is_empty() {
-            // Gives back the memory of a burst.
-            front.shrink_to(64);
+            return Some((*item, permit));
         }
-        Some(*item)
+        while let Some(item) = ends.receive() {
+            if is_meant(&item) {
+                let Some(permit) = permit() else {
+                    ends.front.push_back(item);
+                    break;
+                };
+                return Some((*item, permit));
+            }
+            ends.front.push_back(item);
+        }
+        None
     }
 
     /// The first messages. They are in front from now on.

@@ -9,8 +9,8 @@ enum Op {
     PushBack,
     PushFront,
     PopFront,
-    /// Takes the first that is divisible by this.
-    TakeFirst(u32),
+    /// Takes the first that is divisible by this, if that is permitted.
+    Take(u32, bool),
     Extract(u32),
     First(usize),
     LookThrough,
@@ -21,7 +21,7 @@ fn op() -> impl Strategy<Value = Op> {
         3 => Just(Op::PushBack),
         1 => Just(Op::PushFront),
         1 => Just(Op::PopFront),
-        1 => (1u32..5).prop_map(Op::TakeFirst),
+        1 => (1u32..5, any::<bool>()).prop_map(|(by, may)| Op::Take(by, may)),
         1 => (2u32..5).prop_map(Op::Extract),
         1 => (0usize..5).prop_map(Op::First),
         1 => Just(Op::LookThrough),
@@ -43,11 +43,11 @@ proptest! {
                     model.push_front(number);
                 }
                 Op::PopFront => prop_assert_eq!(channel.pop_front(), model.pop_front()),
-                Op::TakeFirst(by) => {
-                    let place = channel.position(|item| item % by == 0);
-                    prop_assert_eq!(place, model.iter().position(|item| item % by == 0));
-                    let taken = place.and_then(|place| channel.remove(place));
-                    prop_assert_eq!(taken, place.and_then(|place| model.remove(place)));
+                Op::Take(by, may) => {
+                    let taken = channel.take(|item| item % by == 0, || may.then_some("permit"));
+                    let place = model.iter().position(|item| item % by == 0).filter(|_| may);
+                    let from_model = place.and_then(|place| model.remove(place)).map(|item| (item, "permit"));
+                    prop_assert_eq!(taken, from_model);
                 }
                 Op::Extract(by) => {
                     let taken = channel.extract(|item| item % by == 0);

@@ -114,9 +114,7 @@ impl QueueState {
 
     /// The first waiting job that this reader may have.
     pub(super) fn take_for(&mut self, reader: &JobReader) -> Option<HandedJob> {
-        let place = self.waiting.position(|job| reader.fits(job))?;
-        let permit = reader.permit()?;
-        let job = self.waiting.remove(place)?;
+        let (job, permit) = self.waiting.take(|job| reader.fits(job), || reader.permit())?;
         self.most = self.most.max(reader.count_one(self.most));
         self.hold(&job);
         Some(HandedJob(job, permit))

@@ -127,8 +127,7 @@ async fn guests_that_wake_each_other_all_the_time_keep_nobody_from_its_turn() {
     let balls = [Rc::new(Notify::new()), Rc::new(Notify::new())];
     let tasks = LocalSet::new();
     for (from, to) in [(0, 1), (1, 0)] {
-        let (from, to, log, look) =
-            (balls[from].clone(), balls[to].clone(), log.clone(), turns.look.clone());
+        let (from, to, log, look) = (balls[from].clone(), balls[to].clone(), log.clone(), turns.look.clone());
         tasks.spawn_local(in_turn(&turns, async move {
             loop {
                 from.notified().await;

@@ -1,7 +1,10 @@
 //! What a reload, an operator and the end of Main do to open sessions.
 
+use std::pin::pin;
+
+use futures_util::poll;
 use weir_host::{
-    Error, ExtensionConfig,
+    Config, Error, ExtensionConfig, Main,
     peers::{PeerConfig, PeerError, Proof, SessionEnd, TokenHash},
 };
 
@@ -28,17 +31,36 @@ fn is_denied<T>(outcome: &Result<T, Error>) -> bool {
     matches!(outcome, Err(Error::PermissionDenied(_)))
 }
 
+fn with_queue(peer: PeerConfig) -> Config {
+    let mut config = super::with_peers(vec![puppet("a")], vec![peer]);
+    config.queues.insert("q".parse().unwrap(), Default::default());
+    config
+}
+
+#[tokio::test]
+async fn a_job_that_comes_after_a_reader_s_grant_was_taken_goes_to_another() {
+    let main = Main::builder(with_queue(granted("app:player"))).start().await.unwrap();
+    let session = open(&main, "app:player");
+    let mut of_session = session.client().queue("q").unwrap();
+    let mut taken = pin!(of_session.take());
+    assert!(poll!(&mut taken).is_pending());
+    main.control().reload_with(with_queue(peer("app:player"))).await.unwrap();
+
+    // The reader has not been polled since, so it stands in the queue's line.
+    let mut queue = main.client().queue("q").unwrap();
+    queue.put("job").await.unwrap();
+    assert!(taken.await.is_none());
+    let job = queue.take().await.unwrap();
+    assert_eq!((&**job.payload(), job.deliveries()), (&b"job"[..], 1));
+    job.done();
+}
+
 #[tokio::test]
 async fn a_reload_gives_and_takes_grants_of_open_sessions() {
     let main = start(vec![puppet("a")], vec![peer("app:player")]).await;
     let session = open(&main, "app:player");
     assert!(is_denied(&tell_a(&session, "echo on").await) && is_denied(&session.subscribe("news.*")));
 
-    let with_queue = |peer: PeerConfig| {
-        let mut config = super::with_peers(vec![puppet("a")], vec![peer]);
-        config.queues.insert("q".parse().unwrap(), Default::default());
-        config
-    };
     main.control().reload_with(with_queue(granted("app:player"))).await.unwrap();
     assert_eq!(tell_a(&session, "echo on").await.unwrap(), "on");
     let number = session.subscribe("news.*").unwrap();
