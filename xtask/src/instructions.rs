@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
     /// Keep the new numbers in `benches/instructions.json`.
     #[arg(long)]
     bless: bool,
-    /// Count what is shipped, which is compiled with the profile that `cargo xtask pgo` makes.
+    /// Count what is shipped: compiled with the profile that `cargo xtask pgo` made.
     #[arg(long, conflicts_with = "bless")]
     with_profile: bool,
 }
@@ -29,6 +29,9 @@ pub(crate) fn instructions(Arguments { bless, with_profile }: &Arguments) -> Res
     if !pgo::IS_HERE {
         println!("instructions are counted on {} only", pgo::TARGET);
         return Ok(());
+    }
+    if *with_profile {
+        pgo::ensure_made()?;
     }
     let guests = extensions()?;
     let build = if *with_profile { pgo::build()? } else { pgo::build_plainly()? };

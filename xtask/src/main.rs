@@ -64,7 +64,7 @@ enum Task {
     /// Count the instructions of Weir's hot path with valgrind. Fails if a case takes over 5 % more than
     /// `benches/instructions.json` says.
     Instructions(instructions::Arguments),
-    /// Make the profile anew that what is shipped and measured is compiled with: `packaging/pgo`. Takes three quarters of an hour.
+    /// Make the profile, in `target/pgo`, that what is shipped and measured is compiled with. Takes three quarters of an hour.
     Pgo,
     /// Build the guest of `conformance/NAME`, and test what Weir can do from that language.
     Conformance {

@@ -1,7 +1,7 @@
 //! Profile-guided optimisation: what is shipped and measured is compiled with a profile of what it does in benchmarks.
 //!
-//! The profile is checked in. Names of functions in it hold for one target, one version of every crate and its features:
-//! what does not match is compiled as without a profile.
+//! The profile is made before a release and not checked in. Names of functions in it hold for one target, one version of
+//! every crate and its features: what does not match is compiled as without a profile.
 
 use std::{
     fs,
@@ -20,9 +20,6 @@ use crate::{
 /// The target of the profile.
 pub(crate) const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// The profile, from the root.
-const PROFILE: &str = "packaging/pgo/x86_64-unknown-linux-gnu.profdata";
-
 /// The profile of Cargo that the names hold for.
 const RELEASE: &str = "release";
 
@@ -31,7 +28,20 @@ pub(crate) const IS_HERE: bool = cfg!(all(target_arch = "x86_64", target_os = "l
 
 /// Has Cargo build programs of `weir` and `weir-bench`, to be named, as they are shipped. Returns their directory, too.
 pub(crate) fn build() -> Result<(Command, PathBuf)> {
-    if IS_HERE { build_with(flags(TARGET, RELEASE)?) } else { build_plainly() }
+    let flags = if IS_HERE { flags(TARGET, RELEASE)? } else { Vec::new() };
+    if flags.is_empty() { build_plainly() } else { build_with(flags) }
+}
+
+/// Fails if there is no profile for what is shipped for this machine.
+pub(crate) fn ensure_made() -> Result<()> {
+    let file = file()?;
+    ensure!(!IS_HERE || file.exists(), "there is no `{}`: make it by `cargo xtask pgo`", file.display());
+    Ok(())
+}
+
+/// The profile that was made last.
+fn file() -> Result<PathBuf> {
+    Ok(target_dir()?.join("pgo").join(TARGET).with_extension("profdata"))
 }
 
 /// The same, but without the profile.
@@ -52,16 +62,21 @@ fn build_with(flags: Vec<String>) -> Result<(Command, PathBuf)> {
     Ok((build, target_dir()?.join(TARGET).join(RELEASE)))
 }
 
-/// Flags of the compiler that bring the profile, if there is one for a target and a profile of Cargo.
+/// Flags of the compiler that bring the profile, if there is one for a target and a profile of Cargo. Says so if there is
+/// none, since it can be made.
 pub(crate) fn flags(target: &str, profile: &str) -> Result<Vec<String>> {
     if (target, profile) != (TARGET, RELEASE) {
         return Ok(Vec::new());
     }
-    let file = root()?.join(PROFILE);
+    let file = file()?;
+    if !file.exists() {
+        eprintln!("compiled without a profile of what it does: `cargo xtask pgo` makes that");
+        return Ok(Vec::new());
+    }
     let sum = output(Command::new("sha256sum").arg(&file))?;
     let sum = sum.split_whitespace().next().context("`sha256sum` printed no sum")?;
     // Cargo builds again only what has other flags, so another profile needs another name.
-    let named = target_dir()?.join("pgo").join(sum).with_extension("profdata");
+    let named = file.with_file_name(sum).with_extension("profdata");
     if !named.exists() {
         copy(&file, &named)?;
     }
@@ -87,7 +102,7 @@ pub(crate) fn make() -> Result<()> {
     instructions::train(&files)?;
     let merged = counted.path().join("merged");
     run(Command::new(merge).args(["merge", "--sparse", "--output"]).arg(&merged).arg(counted.path()))?;
-    copy(&merged, &root()?.join(PROFILE))
+    copy(&merged, &file()?)
 }
 
 /// The program that merges what programs counted, of the compiler's own version of LLVM.
