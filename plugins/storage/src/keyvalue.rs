@@ -12,6 +12,6 @@ pub(crate) use self::{
 };
 
 #[cfg(target_family = "wasm")]
-#[expect(unsafe_code, unreachable_pub, clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::unwrap_used, reason = "generated")]
-#[rustfmt::skip]
-mod bindings;
+mod bindings {
+    wit_bindgen::generate!({ path: "../../wit/keyvalue/draft", generate_all });
+}

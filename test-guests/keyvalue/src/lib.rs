@@ -1,8 +1,13 @@
 //! The bindings of `wasi:keyvalue`, as `wit-bindgen` makes them of the standard's WIT.
 
-#[expect(unsafe_code, missing_docs, unreachable_pub, clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::unwrap_used, reason = "generated")]
-#[rustfmt::skip]
-pub mod draft;
-#[expect(unsafe_code, missing_docs, unreachable_pub, clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::unwrap_used, reason = "generated")]
-#[rustfmt::skip]
-pub mod draft2;
+/// `wasi:keyvalue@0.2.0-draft`.
+#[expect(missing_docs, reason = "generated")]
+pub mod draft {
+    wit_bindgen::generate!({ path: "../../wit/keyvalue/draft", generate_all });
+}
+
+/// `wasi:keyvalue@0.2.0-draft2`.
+#[expect(missing_docs, reason = "generated")]
+pub mod draft2 {
+    wit_bindgen::generate!({ path: "../../wit/keyvalue/draft2", generate_all });
+}
