@@ -1,8 +1,6 @@
 //! The bindings are checked in, so that an author's build needs no generator. `WEIR_BLESS=1 cargo test -p
 //! weir-sdk --test bindings` writes them anew.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
 use std::{fs, path::Path};
 
 use wit_bindgen_core::{Files, WorldGenerator, wit_parser::Resolve};

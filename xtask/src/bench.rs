@@ -50,11 +50,11 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<()> {
         let program = Profile::Shipped.programs()?.join("weir-bench");
         return run(Command::new(program).arg("--compare").args(&arguments.compare));
     }
-    if arguments.docs && !arguments.pulley && arguments.target.is_none() {
+    let target = arguments.target.as_deref().map(Target::named).transpose()?;
+    if arguments.docs && !arguments.pulley && target.is_none() && pgo::IS_HERE {
         // The page is of what is shipped.
         pgo::ensure_made()?;
     }
-    let target = arguments.target.as_deref().map(Target::named).transpose()?;
     let profile = if arguments.pulley { Profile::Interpreting } else { Profile::Shipped };
     let mut measure = program(profile, target)?;
     if target.is_some() {

@@ -1,6 +1,6 @@
 //! What is given to others: `weir` for a target in a tarball and a Debian package, each with its SHA-256 sum, and an SBOM.
 //!
-//! Two builds of one commit are to be the same, in whatever directory: see `build.rs`. `check.rs` compares two.
+//! Two builds of one commit, with one profile, are to be the same, in whatever directory: see `build.rs`. `check.rs` compares two.
 
 mod archive;
 mod build;
@@ -41,6 +41,9 @@ pub(crate) struct Arguments {
     /// Also make an SBOM: a CycloneDX document in JSON.
     #[arg(long)]
     sbom: bool,
+    /// Build `weir` for x86-64 without the profile that `cargo xtask pgo` makes.
+    #[arg(long)]
+    without_profile: bool,
     /// Instead, build for size with one feature after the other, and print what each adds.
     #[arg(long, conflicts_with_all = ["device", "deb", "sbom"])]
     sizes: bool,
@@ -54,7 +57,8 @@ pub(crate) fn dist(arguments: &Arguments) -> Result<()> {
     if arguments.sizes {
         return sizes::print(target);
     }
-    let build = Build { target, is_for_devices: arguments.device };
+    let build =
+        Build { target, is_for_devices: arguments.device, without_profile: arguments.without_profile };
     ensure!(
         !(arguments.deb || arguments.check) || target.debian.is_some(),
         "`{}` is not an architecture of Debian: its tarball runs there, too",

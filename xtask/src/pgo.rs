@@ -28,20 +28,11 @@ pub(crate) const IS_HERE: bool = cfg!(all(target_arch = "x86_64", target_os = "l
 
 /// Has Cargo build programs of `weir` and `weir-bench`, to be named, as they are shipped. Returns their directory, too.
 pub(crate) fn build() -> Result<(Command, PathBuf)> {
-    let flags = if IS_HERE { flags(TARGET, RELEASE)? } else { Vec::new() };
-    if flags.is_empty() { build_plainly() } else { build_with(flags) }
-}
-
-/// Fails if there is no profile for what is shipped for this machine.
-pub(crate) fn ensure_made() -> Result<()> {
-    let file = file()?;
-    ensure!(!IS_HERE || file.exists(), "there is no `{}`: make it by `cargo xtask pgo`", file.display());
-    Ok(())
-}
-
-/// The profile that was made last.
-fn file() -> Result<PathBuf> {
-    Ok(target_dir()?.join("pgo").join(TARGET).with_extension("profdata"))
+    if IS_HERE && file()?.exists() {
+        return build_with(flags(TARGET, RELEASE)?);
+    }
+    eprintln!("compiled without a profile, as `cargo xtask pgo` makes one");
+    build_plainly()
 }
 
 /// The same, but without the profile.
@@ -62,17 +53,25 @@ fn build_with(flags: Vec<String>) -> Result<(Command, PathBuf)> {
     Ok((build, target_dir()?.join(TARGET).join(RELEASE)))
 }
 
-/// Flags of the compiler that bring the profile, if there is one for a target and a profile of Cargo. Says so if there is
-/// none, since it can be made.
+/// The profile that was made last.
+fn file() -> Result<PathBuf> {
+    Ok(target_dir()?.join("pgo").join(TARGET).with_extension("profdata"))
+}
+
+/// Fails if there is no profile.
+pub(crate) fn ensure_made() -> Result<()> {
+    let file = file()?;
+    ensure!(file.exists(), "there is no `{}`: make it by `cargo xtask pgo`", file.display());
+    Ok(())
+}
+
+/// Flags of the compiler that bring the profile, if a target and a profile of Cargo are those that it is for.
 pub(crate) fn flags(target: &str, profile: &str) -> Result<Vec<String>> {
     if (target, profile) != (TARGET, RELEASE) {
         return Ok(Vec::new());
     }
+    ensure_made()?;
     let file = file()?;
-    if !file.exists() {
-        eprintln!("compiled without a profile of what it does: `cargo xtask pgo` makes that");
-        return Ok(Vec::new());
-    }
     let sum = output(Command::new("sha256sum").arg(&file))?;
     let sum = sum.split_whitespace().next().context("`sha256sum` printed no sum")?;
     // Cargo builds again only what has other flags, so another profile needs another name.

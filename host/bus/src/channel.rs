@@ -43,8 +43,8 @@ impl<T> Channel<T> {
         self.take(|_| true, || Some(())).map(|(item, ())| item)
     }
 
-    /// Takes the first message that is meant, with a permit for it. It stays if there is none. What is before it, and what
-    /// stays, is in front from now on.
+    /// Takes the first message that is meant, with a permit for it: without one it stays. What is before it is in front from
+    /// now on, and so is what stays.
     pub(crate) fn take<P>(
         &mut self,
         is_meant: impl Fn(&T) -> bool,
@@ -60,17 +60,28 @@ impl<T> Channel<T> {
             }
             return Some((*item, permit));
         }
-        while let Some(item) = ends.receive() {
+        let item = loop {
+            let item = ends.receive()?;
             if is_meant(&item) {
-                let Some(permit) = permit() else {
-                    ends.front.push_back(item);
-                    break;
-                };
-                return Some((*item, permit));
+                break item;
             }
             ends.front.push_back(item);
-        }
-        None
+        };
+        let Some(permit) = permit() else {
+            ends.front.push_back(item);
+            return None;
+        };
+        Some((*item, permit))
+    }
+
+    /// Whether a message is meant. All up to it are in front from now on.
+    pub(crate) fn any(&mut self, is_meant: impl Fn(&T) -> bool) -> bool {
+        let mut is_there = false;
+        let _stays = self.take(is_meant, || {
+            is_there = true;
+            None::<()>
+        });
+        is_there
     }
 
     /// The first messages. They are in front from now on.

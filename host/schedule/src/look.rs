@@ -28,7 +28,7 @@ const EVERY: Duration = if cfg!(test) { Duration::MAX } else { Duration::from_mi
 #[derive(Debug, Default)]
 pub(crate) struct Look {
     /// Nanoseconds that extensions ran since the last look.
-    ran: AtomicU64,
+    pub(crate) ran: AtomicU64,
     /// Processor time of the worker thread at the last look, in nanoseconds.
     processor_time: AtomicU64,
     waiting: Mutex<Waiting>,

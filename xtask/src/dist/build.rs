@@ -1,7 +1,7 @@
 //! Builds of `weir` and of extensions that are to be the same wherever they are made.
 //!
 //! What would differ is left out: paths of the checkout and of Cargo's sources are replaced by fixed ones, and times are
-//! the commit's.
+//! the commit's. What is compiled with a profile is the same only with the same one.
 
 use std::{
     env,
@@ -29,6 +29,7 @@ const WITHOUT_COMPILER: &str = "gateway,gateway-tls,http,otlp,store,tools";
 pub(crate) struct Build {
     pub(crate) target: &'static Target,
     pub(crate) is_for_devices: bool,
+    pub(crate) without_profile: bool,
 }
 
 impl Build {
@@ -66,16 +67,26 @@ impl Build {
 
     /// Builds `weir`.
     pub(super) fn weir(&self) -> Result<PathBuf> {
-        weir(self.target, self.profile(), &self.features())
+        let by_profile = if self.without_profile {
+            Vec::new()
+        } else {
+            pgo::flags(self.target.triple, self.profile()).context("or build `--without-profile`")?
+        };
+        weir(self.target, self.profile(), &self.features(), by_profile)
     }
 }
 
-/// Builds `weir` in a profile of Cargo, with these arguments for features. Symbols are stripped: a trace of an extension
-/// does not need them.
-pub(super) fn weir(target: &Target, profile: &str, features: &[&str]) -> Result<PathBuf> {
+/// Builds `weir` in a profile of Cargo, with these arguments for features, and more flags of the compiler. Symbols are
+/// stripped: a trace of an extension does not need them.
+pub(super) fn weir(
+    target: &Target,
+    profile: &str,
+    features: &[&str],
+    more_flags: Vec<String>,
+) -> Result<PathBuf> {
     // As flags: with other settings of Cargo, functions would not be named as in the profile of what they do.
     let mut flags = ["-Cstrip=symbols", "-Cdebuginfo=0"].map(str::to_owned).to_vec();
-    flags.extend(pgo::flags(target.triple, profile)?);
+    flags.extend(more_flags);
     let mut build = same_everywhere(target.triple, flags)?;
     build.args(["--package", "weir", "--bin", "weir", "--profile", profile]).args(features);
     target.choose(&mut build);

@@ -37,7 +37,8 @@ pub(super) fn print(target: &Target) -> Result<()> {
     println!("| feature | bytes | more | private memory, KiB |\n| --- | ---: | ---: | ---: |");
     let mut least = None;
     for (name, features) in FEATURES.iter().filter(|(name, _)| target.compiles || *name != "compiler") {
-        let weir = build::weir(target, "device", &["--no-default-features", "--features", features])?;
+        let weir =
+            build::weir(target, "device", &["--no-default-features", "--features", features], Vec::new())?;
         let size = fs::metadata(&weir).context("cannot look at `weir`")?.len();
         let more = size - *least.get_or_insert(size);
         let memory = match target.emulator {

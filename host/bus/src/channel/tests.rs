@@ -11,6 +11,7 @@ enum Op {
     PopFront,
     /// Takes the first that is divisible by this, if that is permitted.
     Take(u32, bool),
+    Any(u32),
     Extract(u32),
     First(usize),
     LookThrough,
@@ -22,6 +23,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::PushFront),
         1 => Just(Op::PopFront),
         1 => (1u32..5, any::<bool>()).prop_map(|(by, may)| Op::Take(by, may)),
+        1 => (1u32..5).prop_map(Op::Any),
         1 => (2u32..5).prop_map(Op::Extract),
         1 => (0usize..5).prop_map(Op::First),
         1 => Just(Op::LookThrough),
@@ -44,10 +46,19 @@ proptest! {
                 }
                 Op::PopFront => prop_assert_eq!(channel.pop_front(), model.pop_front()),
                 Op::Take(by, may) => {
-                    let taken = channel.take(|item| item % by == 0, || may.then_some("permit"));
-                    let place = model.iter().position(|item| item % by == 0).filter(|_| may);
-                    let from_model = place.and_then(|place| model.remove(place)).map(|item| (item, "permit"));
-                    prop_assert_eq!(taken, from_model);
+                    let mut asked = 0;
+                    let permit = || {
+                        asked += 1;
+                        may.then_some("permit")
+                    };
+                    let taken = channel.take(|item| item % by == 0, permit);
+                    let place = model.iter().position(|item| item % by == 0);
+                    prop_assert_eq!(asked, usize::from(place.is_some()));
+                    let from_model = place.filter(|_| may).and_then(|place| model.remove(place));
+                    prop_assert_eq!(taken, from_model.map(|item| (item, "permit")));
+                }
+                Op::Any(by) => {
+                    prop_assert_eq!(channel.any(|item| item % by == 0), model.iter().any(|item| item % by == 0));
                 }
                 Op::Extract(by) => {
                     let taken = channel.extract(|item| item % by == 0);
@@ -67,4 +78,14 @@ proptest! {
             prop_assert_eq!(channel.is_empty(), model.is_empty());
         }
     }
+}
+
+#[test]
+fn what_is_taken_at_once_and_what_is_behind_it_are_never_in_front() {
+    let mut channel = Channel::default();
+    (1..=4).for_each(|number| channel.push_back(number));
+    assert_eq!(channel.take(|number| *number == 2, || Some("permit")), Some((2, "permit")));
+    assert!(channel.any(|number| *number == 3));
+    let front: Vec<_> = channel.0.iter().flat_map(|ends| &ends.front).map(|number| **number).collect();
+    assert_eq!(front, [1, 3]);
 }

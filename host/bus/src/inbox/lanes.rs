@@ -125,11 +125,10 @@ impl Lanes {
     /// Whether a request is there that its sender waits for.
     fn has_request(&mut self) -> bool {
         self.has_abandoned &= !self.requests.is_empty();
-        if !self.has_abandoned {
-            return !self.requests.is_empty();
+        match self.has_abandoned {
+            true => self.requests.items.any(|request| !request.responder.is_done()),
+            false => !self.requests.is_empty(),
         }
-        let mut all = self.requests.items.look_through().into_iter().flatten();
-        all.any(|request| !request.responder.is_done())
     }
 
     /// Takes the tasks of all readers: different messages may come for different ones. They are woken outside the lock,

@@ -162,7 +162,7 @@ async fn delays_that_end_together_are_followed_by_turns() {
                 InTurn::new(guest, turns.clone(), share("50%"), Arc::new(Activity::new()), Arc::default());
             // Spent before this test.
             let mut guest = Box::pin(guest);
-            guest.share.spend(260_000_000);
+            guest.share.spend(400_000_000);
             guest
         })
         .collect();
@@ -216,7 +216,7 @@ async fn what_one_spends_of_a_share_holds_back_the_others_that_spend_of_it() {
     };
     let (mut first, mut second) = (guest(), guest());
     assert!(!is_delayed(&mut first) && !is_delayed(&mut second));
-    kept.lock().spend(300_000_000);
+    kept.lock().spend(1_000_000_000);
     assert!(is_delayed(&mut first) && is_delayed(&mut second));
     drop(first);
     assert!(is_delayed(&mut guest()), "whoever ends takes nothing back");
@@ -234,6 +234,18 @@ fn waiting_for_a_look<const N: usize>(turns: &Arc<Turns>) -> [InTurn<std::future
 
 fn runs<F: Future>(guest: &mut InTurn<F>) -> bool {
     Pin::new(guest).poll(&mut Context::from_waker(Waker::noop())).is_ready()
+}
+
+#[tokio::test]
+async fn what_a_guest_runs_brings_the_next_look_nearer() {
+    const LONG: Duration = Duration::from_millis(1);
+    let turns = Arc::new(Turns::default());
+    let mut guest = in_turn(&turns, async {
+        let began = Instant::now();
+        while began.elapsed() < LONG {}
+    });
+    assert!(runs(&mut guest));
+    assert!(turns.look.ran.load(Ordering::Relaxed) >= nanoseconds(LONG));
 }
 
 #[tokio::test]

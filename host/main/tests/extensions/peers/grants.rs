@@ -46,9 +46,10 @@ async fn a_job_that_comes_after_a_reader_s_grant_was_taken_goes_to_another() {
     assert!(poll!(&mut taken).is_pending());
     main.control().reload_with(with_queue(peer("app:player"))).await.unwrap();
 
-    // The reader has not been polled since, so it stands in the queue's line.
+    // The reader has not been polled since, so it stands in the queue's line, and is handed the job.
     let mut queue = main.client().queue("q").unwrap();
     queue.put("job").await.unwrap();
+    assert_eq!(main.control().queues()[0].in_hand, 1);
     assert!(taken.await.is_none());
     let job = queue.take().await.unwrap();
     assert_eq!((&**job.payload(), job.deliveries()), (&b"job"[..], 1));
