@@ -74,34 +74,20 @@ impl<T> Channel<T> {
         Some((*item, permit))
     }
 
-    /// Whether a message is meant. All up to it are in front from now on.
-    pub(crate) fn any(&mut self, is_meant: impl Fn(&T) -> bool) -> bool {
-        let mut is_there = false;
-        let _stays = self.take(is_meant, || {
-            is_there = true;
-            None::<()>
-        });
-        is_there
-    }
-
-    /// The first messages. They are in front from now on.
-    pub(crate) fn first(&mut self, max: usize) -> impl Iterator<Item = &T> {
-        if let Some(ends) = &mut self.0 {
-            ends.bring(max);
-        }
-        self.0.iter().flat_map(|ends| &ends.front).take(max).map(|item| &**item)
-    }
-
-    /// All messages, if there is a channel. They are in front from now on.
-    pub(crate) fn look_through(&mut self) -> Option<&mut VecDeque<Box<T>>> {
+    /// The first messages, and perhaps more, if there is a channel. They are in front from now on.
+    pub(crate) fn first(&mut self, max: usize) -> Option<&mut VecDeque<Box<T>>> {
         let ends = self.0.as_mut()?;
-        ends.bring(usize::MAX);
+        while ends.front.len() < max
+            && let Some(item) = ends.receive()
+        {
+            ends.front.push_back(item);
+        }
         Some(&mut ends.front)
     }
 
     /// Takes out the messages that are meant, and keeps the rest in order.
     pub(crate) fn extract(&mut self, is_meant: impl Fn(&T) -> bool) -> Vec<T> {
-        let Some(all) = self.look_through() else { return Vec::new() };
+        let Some(all) = self.first(usize::MAX) else { return Vec::new() };
         let meant;
         (meant, *all) = std::mem::take(all).into_iter().partition::<VecDeque<_>, _>(|item| is_meant(item));
         meant.into_iter().map(|item| *item).collect()
@@ -118,15 +104,6 @@ impl<T> Channel<T> {
 }
 
 impl<T> Ends<T> {
-    /// Brings messages to the front until so many are there.
-    fn bring(&mut self, max: usize) {
-        while self.front.len() < max
-            && let Some(item) = self.receive()
-        {
-            self.front.push_back(item);
-        }
-    }
-
     fn receive(&mut self) -> Option<Box<T>> {
         self.sent = self.sent.checked_sub(1)?;
         self.receiver.try_recv().ok()

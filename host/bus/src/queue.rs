@@ -90,7 +90,7 @@ impl SharedQueue {
 
     /// The first waiting jobs.
     pub fn jobs(&self, max: usize) -> Vec<QueuedJob> {
-        self.state().waiting.first(max).cloned().collect()
+        self.state().waiting.first(max).into_iter().flatten().take(max).map(|job| (**job).clone()).collect()
     }
 
     /// The queue as it is now.
@@ -188,7 +188,7 @@ impl SharedQueue {
     /// Removes a job that its keeper has taken back, if it waits.
     pub(crate) fn take_back(&self, fate: &Fate) {
         let mut state = self.state();
-        let Some(waiting) = state.waiting.look_through() else { return };
+        let Some(waiting) = state.waiting.first(usize::MAX) else { return };
         let is_it = |watched: &Arc<fate::Watched>| watched.is_of(fate);
         let taken_back = take_near_an_end(waiting, |job| job.fate.as_ref().is_some_and(is_it));
         let Some(job) = taken_back else { return };

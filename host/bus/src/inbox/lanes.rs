@@ -124,11 +124,17 @@ impl Lanes {
 
     /// Whether a request is there that its sender waits for.
     fn has_request(&mut self) -> bool {
-        self.has_abandoned &= !self.requests.is_empty();
-        match self.has_abandoned {
-            true => self.requests.items.any(|request| !request.responder.is_done()),
-            false => !self.requests.is_empty(),
+        let mut is_there = !self.requests.is_empty();
+        self.has_abandoned &= is_there;
+        if self.has_abandoned {
+            is_there = false;
+            let sees = || {
+                is_there = true;
+                None::<()>
+            };
+            let _stays = self.requests.items.take(|request| !request.responder.is_done(), sees);
         }
+        is_there
     }
 
     /// Takes the tasks of all readers: different messages may come for different ones. They are woken outside the lock,
