@@ -70,7 +70,8 @@ impl Build {
         let by_profile = if self.without_profile {
             Vec::new()
         } else {
-            pgo::flags(self.target.triple, self.profile()).context("or build `--without-profile`")?
+            pgo::flags(self.target.triple, self.profile())
+                .context("cannot compile with a profile; `--without-profile` does without")?
         };
         weir(self.target, self.profile(), &self.features(), by_profile)
     }
