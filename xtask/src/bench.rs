@@ -53,7 +53,7 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<()> {
     let target = arguments.target.as_deref().map(Target::named).transpose()?;
     if arguments.docs && !arguments.pulley && target.is_none() && pgo::IS_HERE {
         // The page is of what is shipped.
-        pgo::ensure_made()?;
+        pgo::made()?;
     }
     let profile = if arguments.pulley { Profile::Interpreting } else { Profile::Shipped };
     let mut measure = program(profile, target)?;

@@ -31,7 +31,7 @@ pub(crate) fn instructions(Arguments { bless, with_profile }: &Arguments) -> Res
         return Ok(());
     }
     if *with_profile {
-        pgo::ensure_made()?;
+        pgo::made()?;
     }
     let guests = extensions()?;
     let build = if *with_profile { pgo::build()? } else { pgo::build_plainly()? };

@@ -31,7 +31,9 @@ pub(crate) fn build() -> Result<(Command, PathBuf)> {
     if IS_HERE && file()?.exists() {
         return build_with(flags(TARGET, RELEASE)?);
     }
-    eprintln!("compiled without a profile, as `cargo xtask pgo` makes one");
+    if IS_HERE {
+        eprintln!("compiled without a profile: `cargo xtask pgo` makes one");
+    }
     build_plainly()
 }
 
@@ -53,16 +55,16 @@ fn build_with(flags: Vec<String>) -> Result<(Command, PathBuf)> {
     Ok((build, target_dir()?.join(TARGET).join(RELEASE)))
 }
 
-/// The profile that was made last.
+/// Where the profile that was made last lies.
 fn file() -> Result<PathBuf> {
     Ok(target_dir()?.join("pgo").join(TARGET).with_extension("profdata"))
 }
 
-/// Fails if there is no profile.
-pub(crate) fn ensure_made() -> Result<()> {
+/// The profile that was made last. Fails if there is none.
+pub(crate) fn made() -> Result<PathBuf> {
     let file = file()?;
     ensure!(file.exists(), "there is no `{}`: make it by `cargo xtask pgo`", file.display());
-    Ok(())
+    Ok(file)
 }
 
 /// Flags of the compiler that bring the profile, if a target and a profile of Cargo are those that it is for.
@@ -70,8 +72,7 @@ pub(crate) fn flags(target: &str, profile: &str) -> Result<Vec<String>> {
     if (target, profile) != (TARGET, RELEASE) {
         return Ok(Vec::new());
     }
-    ensure_made()?;
-    let file = file()?;
+    let file = made()?;
     let sum = output(Command::new("sha256sum").arg(&file))?;
     let sum = sum.split_whitespace().next().context("`sha256sum` printed no sum")?;
     // Cargo builds again only what has other flags, so another profile needs another name.
