@@ -335,10 +335,22 @@ impl Store {
     }
 
     /// Uses the file, opened if need be.
-    fn with_database<T>(&self, act: impl FnOnce(&Database) -> T) -> Result<T, OpenError> {
+    pub(crate) fn with_database<T>(&self, act: impl FnOnce(&Database) -> T) -> Result<T, OpenError> {
         loop {
             let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
             if let Some(database) = &*database {
+                return Ok(act(database));
+            }
+            drop(database);
+            self.open_now()?;
+        }
+    }
+
+    /// The same while nothing is read: a snapshot keeps the pages that were replaced since.
+    fn with_database_alone<T>(&self, act: impl FnOnce(&mut Database) -> T) -> Result<T, OpenError> {
+        loop {
+            let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
+            if let Some(database) = &mut *database {
                 return Ok(act(database));
             }
             drop(database);

@@ -140,6 +140,11 @@ impl Store {
         let is_full =
             |outcome: &Result<Vec<WriteOutcome>, StoreError>| matches!(outcome, Err(StoreError::File { .. }));
         let mut outcome = tried.map_or_else(|| self.transact(vec![work.clone()], true), Err);
+        if is_full(&outcome) && lock(&self.pending).bytes > 0 {
+            // The file keeps what is replaced until then.
+            self.transact(vec![(Owner::from(""), Write::Flush)], false)?;
+            outcome = self.transact(vec![work.clone()], true);
+        }
         if is_full(&outcome) && self.may_pack() {
             if self.pack()? {
                 outcome = self.transact(vec![work.clone()], true);
@@ -160,12 +165,8 @@ impl Store {
         counted <= self.packed_at.load(Ordering::Relaxed)
     }
 
-    /// Writes what is pending, and makes the file as small as its entries if it can then grow again: it doubles. Returns
-    /// whether it did.
+    /// Makes the file as small as its entries if it can then grow again: it doubles. Returns whether it did.
     fn pack(self: &Arc<Self>) -> Result<bool, StoreError> {
-        if lock(&self.pending).bytes > 0 {
-            self.transact(vec![(Owner::from(""), Write::Flush)], false)?;
-        }
         let taken = self.with_database(file::taken)?.map_err(|error| StoreError::Io(error.to_string()))?;
         if taken > self.config().file_bytes() / 2 {
             return Ok(false);
@@ -202,7 +203,7 @@ impl Store {
         };
         let is_durable = how.is_durable;
         let mut attempt = Attempt::default();
-        let done = self.with_database(|database| {
+        let act = |database: &Database| {
             // A reader may have closed the file since.
             self.check_missing()?;
             lock(&self.pending).doubt = None;
@@ -212,7 +213,13 @@ impl Store {
                 self.note_pending(&made, is_durable, config.durable_within);
             }
             Ok::<_, StoreError>(done)
-        })??;
+        };
+        // A snapshot keeps the pages that were replaced since: a file that may not double has none to spare.
+        let is_alone = !is_bounded || self.bound.length() > config.file_bytes() / 2;
+        let done = match is_alone {
+            true => self.with_database_alone(|database| act(database))??,
+            false => self.with_database(act)??,
+        };
         self.counted.store(attempt.counted, Ordering::Relaxed);
         if attempt.is_over {
             return Err(StoreError::File { allowed: how.most });
@@ -369,16 +376,12 @@ impl Store {
     }
 
     fn compact_now(&self) -> WriteOutcome {
-        if let Err(error) = self.open_now() {
-            return Err(error.into());
-        }
-        let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
-        match database.as_mut().map(Database::compact) {
-            Some(Err(error)) => {
-                *database = None;
+        match self.with_database_alone(Database::compact)? {
+            Ok(_) => Ok(Written::Done),
+            Err(error) => {
+                self.close_now();
                 Err(StoreError::Io(error.to_string()))
             }
-            _ => Ok(Written::Done),
         }
     }
 }

@@ -1,5 +1,12 @@
 //! How large the file becomes: never larger than so many times `bytes`, whatever is written.
 
+use std::{
+    sync::mpsc::{self, RecvTimeoutError, SyncSender},
+    thread::{self, JoinHandle},
+};
+
+use redb::{Database, ReadableDatabase};
+
 use super::*;
 use crate::{FILE_TIMES, MAX_KEYS_AT_ONCE};
 
@@ -81,8 +88,31 @@ impl Filled<'_> {
     }
 }
 
-/// Fills it, writes all anew, leaves gaps, fills it again, and empties it.
-async fn stays_in_its_file(pattern: &Pattern, bytes: usize, durable_within: Option<Duration>) {
+/// Reads all the time, from snapshots that are as long as many writes, until it is dropped.
+struct Reader(Option<(SyncSender<()>, JoinHandle<()>)>);
+
+impl Reader {
+    fn of(store: Arc<Store>) -> Self {
+        let (ends, ended) = mpsc::sync_channel(0);
+        let snapshot = move |database: &Database| {
+            let _seen = database.begin_read().unwrap();
+            ended.recv_timeout(Duration::from_millis(1)) == Err(RecvTimeoutError::Timeout)
+        };
+        let thread = thread::spawn(move || while store.with_database(&snapshot).unwrap() {});
+        Self(Some((ends, thread)))
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let (ends, thread) = self.0.take().unwrap();
+        drop(ends);
+        thread.join().unwrap();
+    }
+}
+
+/// Fills it, writes all anew, leaves gaps, fills it again, and empties it: while others read, if `reads`.
+async fn stays_in_its_file(pattern: &Pattern, bytes: usize, durable_within: Option<Duration>, reads: bool) {
     let disk = Disk::new();
     let config = StoreConfig {
         bytes: bytes as u64,
@@ -94,6 +124,7 @@ async fn stays_in_its_file(pattern: &Pattern, bytes: usize, durable_within: Opti
     let store = on_disk(&disk, config);
     let mine = bucket(&store, &"o".repeat(pattern.owner));
     let filled = Filled { pattern, bytes, disk, store, mine };
+    let reader = reads.then(|| Reader::of(filled.store.clone()));
     let [mut fill, mut anew, mut rest, mut one] = [(); 4].map(|()| Told::default());
     let mut number = 0;
     while !fill.add(filled.set(number..number + pattern.call).await) {
@@ -137,6 +168,7 @@ async fn stays_in_its_file(pattern: &Pattern, bytes: usize, durable_within: Opti
         }
     }
     assert_eq!(filled.store.usage().await.unwrap().bytes, 0);
+    drop(reader);
     filled.store.close().await;
     filled.check("emptied");
 }
@@ -146,8 +178,17 @@ async fn the_file_has_at_most_four_times_the_bytes_whatever_is_written_and_howev
     for bytes in [64 << 10, 256 << 10, 1 << 20] {
         for pattern in &PATTERNS {
             for durable_within in [None, Some(Duration::from_secs(3600))] {
-                stays_in_its_file(pattern, bytes, durable_within).await;
+                stays_in_its_file(pattern, bytes, durable_within, false).await;
             }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_file_is_emptied_within_its_bound_while_others_read_it() {
+    for pattern in &PATTERNS {
+        for durable_within in [None, Some(Duration::from_secs(3600))] {
+            stays_in_its_file(pattern, 64 << 10, durable_within, true).await;
         }
     }
 }
