@@ -1,6 +1,7 @@
 //! One store: its file, what waits for it, and the threads that do it.
 
 mod reader;
+mod transaction;
 mod writer;
 
 use std::{

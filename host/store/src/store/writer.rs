@@ -7,16 +7,18 @@ use std::{
 };
 
 use bytes::Bytes;
-use redb::{Database, Durability, ReadableTable};
+use redb::Database;
 use tokio::sync::oneshot;
 
-use super::{Abandon, Changed, Job, Store, lock};
+use super::{
+    Abandon, Changed, Job, Store, lock,
+    transaction::{Attempt, How, in_transaction, make_again},
+};
 use crate::{
     StoreConfig, StoreError,
-    bound::Bound,
-    entries::{self, Made, PAGE},
-    file::{self, ENTRIES, META, USAGE},
-    work::{Owner, StoreUsage, Write, WriteOutcome, Written},
+    entries::{Made, PAGE},
+    file,
+    work::{Owner, Write, WriteOutcome, Written},
 };
 
 /// Writes of one transaction.
@@ -38,14 +40,8 @@ const MAX_PENDING: usize = 1 << 20;
 /// The part of a store's `bytes` that may be answered and not on disk, and that waiting writes share a transaction of.
 const PART: u64 = 8;
 
-/// Pages that each commit may take for itself.
-const PAGES_OF_COMMIT: u64 = 12;
-
 /// Pages that a change of one key may replace.
 const PAGES_OF_KEY: u64 = 3;
-
-/// Pages that the file lists on one page: those that were replaced, and those that replace them.
-const PAGES_LISTED: u64 = 128;
 
 /// Bytes of a pending change beside its key and value.
 const MADE: usize = 128;
@@ -390,101 +386,6 @@ fn answer(answers: impl IntoIterator<Item = (Answer, WriteOutcome)>) {
     for (answer, outcome) in answers {
         // The caller may have given up; its write holds.
         let _given_up = answer.send(outcome);
-    }
-}
-
-/// A transaction until its commit.
-#[derive(Default)]
-struct Attempt {
-    outcomes: Vec<WriteOutcome>,
-    /// Its number, once it is being committed.
-    number: Option<u64>,
-    /// Whether it needed a larger file than there may be, and was not made.
-    is_over: bool,
-    /// Bytes that the entries counted before it.
-    counted: u64,
-}
-
-/// How a transaction is made.
-#[derive(Clone, Copy, Debug)]
-struct How {
-    is_durable: bool,
-    must_commit: bool,
-    /// Bytes that its changes may make the file have.
-    most: u64,
-    /// Pages that its changes and those that are pending may replace.
-    replaced: u64,
-}
-
-fn in_transaction(
-    database: &Database,
-    bound: &Bound,
-    config: &StoreConfig,
-    how: &How,
-    works: Vec<(Owner, Write)>,
-    made: &mut Vec<Made>,
-    attempt: &mut Attempt,
-) -> Result<(), redb::Error> {
-    let mut transaction = database.begin_write()?;
-    transaction.set_durability(if how.is_durable { Durability::Immediate } else { Durability::None })?;
-    let held = bound.hold(how.most);
-    let number = {
-        let mut entries = transaction.open_table(ENTRIES)?;
-        let mut meta = transaction.open_table(META)?;
-        let before = meta.get(USAGE)?.map(|row| row.value()).unwrap_or_default();
-        let mut usage = StoreUsage { keys: before.0, bytes: before.1, file: 0 };
-        attempt.counted = usage.bytes;
-        for (owner, work) in works {
-            // All of it will be undone: the rest would only lengthen the file.
-            attempt.is_over = held.is_exceeded();
-            if attempt.is_over {
-                break;
-            }
-            attempt.outcomes.push(entries::write(&mut entries, &mut usage, config, &owner, work, made)?);
-        }
-        if before != (usage.keys, usage.bytes) {
-            meta.insert(USAGE, (usage.keys, usage.bytes))?;
-        }
-        if made.is_empty() && !how.must_commit { None } else { Some(file::count_up(&mut meta)?) }
-    };
-    // The commit needs some pages, too, and is too late to be undone. A file that may double has them.
-    if !made.is_empty() && !held.is_exceeded() && bound.length() > how.most / 2 {
-        file::keep_room(&transaction, how.pages(bound.length()))?;
-    }
-    attempt.is_over |= held.is_exceeded();
-    if attempt.is_over {
-        made.clear();
-        transaction.abort()?;
-        return Ok(());
-    }
-    drop(held);
-    attempt.number = number;
-    if number.is_some() {
-        transaction.commit()?;
-    } else {
-        transaction.abort()?;
-    }
-    Ok(())
-}
-
-fn make_again(database: &Database, made: &[Made]) -> Result<(), redb::Error> {
-    let transaction = database.begin_write()?;
-    {
-        let mut entries = transaction.open_table(ENTRIES)?;
-        let mut meta = transaction.open_table(META)?;
-        let (keys, bytes) = meta.get(USAGE)?.map(|row| row.value()).unwrap_or_default();
-        let mut usage = StoreUsage { keys, bytes, file: 0 };
-        entries::again(&mut entries, &mut usage, made)?;
-        meta.insert(USAGE, (usage.keys, usage.bytes))?;
-    }
-    transaction.commit()?;
-    Ok(())
-}
-
-impl How {
-    /// Pages that its commit may take, in a file of this length.
-    fn pages(&self, length: u64) -> u64 {
-        PAGES_OF_COMMIT.saturating_add(self.replaced.min(length / PAGE) / PAGES_LISTED)
     }
 }
 

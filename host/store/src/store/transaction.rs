@@ -1,0 +1,112 @@
+//! One transaction: its changes, within the bound of the file, and its commit.
+
+use redb::{Database, Durability, ReadableTable};
+
+use crate::{
+    StoreConfig,
+    bound::Bound,
+    entries::{self, Made, PAGE},
+    file::{self, ENTRIES, META, USAGE},
+    work::{Owner, StoreUsage, Write, WriteOutcome},
+};
+
+/// Pages that each commit may take for itself.
+const PAGES_OF_COMMIT: u64 = 12;
+
+/// Pages that the file lists on one page: those that were replaced, and those that replace them.
+const PAGES_LISTED: u64 = 128;
+
+/// A transaction until its commit.
+#[derive(Default)]
+pub(super) struct Attempt {
+    pub(super) outcomes: Vec<WriteOutcome>,
+    /// Its number, once it is being committed.
+    pub(super) number: Option<u64>,
+    /// Whether it needed a larger file than there may be, and was not made.
+    pub(super) is_over: bool,
+    /// Bytes that the entries counted before it.
+    pub(super) counted: u64,
+}
+
+/// How a transaction is made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct How {
+    pub(super) is_durable: bool,
+    pub(super) must_commit: bool,
+    /// Bytes that its changes may make the file have.
+    pub(super) most: u64,
+    /// Pages that its changes and those that are pending may replace.
+    pub(super) replaced: u64,
+}
+
+pub(super) fn in_transaction(
+    database: &Database,
+    bound: &Bound,
+    config: &StoreConfig,
+    how: &How,
+    works: Vec<(Owner, Write)>,
+    made: &mut Vec<Made>,
+    attempt: &mut Attempt,
+) -> Result<(), redb::Error> {
+    let mut transaction = database.begin_write()?;
+    transaction.set_durability(if how.is_durable { Durability::Immediate } else { Durability::None })?;
+    let held = bound.hold(how.most);
+    let number = {
+        let mut entries = transaction.open_table(ENTRIES)?;
+        let mut meta = transaction.open_table(META)?;
+        let before = meta.get(USAGE)?.map(|row| row.value()).unwrap_or_default();
+        let mut usage = StoreUsage { keys: before.0, bytes: before.1, file: 0 };
+        attempt.counted = usage.bytes;
+        for (owner, work) in works {
+            // All of it will be undone: the rest would only lengthen the file.
+            attempt.is_over = held.is_exceeded();
+            if attempt.is_over {
+                break;
+            }
+            attempt.outcomes.push(entries::write(&mut entries, &mut usage, config, &owner, work, made)?);
+        }
+        if before != (usage.keys, usage.bytes) {
+            meta.insert(USAGE, (usage.keys, usage.bytes))?;
+        }
+        if made.is_empty() && !how.must_commit { None } else { Some(file::count_up(&mut meta)?) }
+    };
+    // The commit needs some pages, too, and is too late to be undone. A file that may double has them.
+    if !made.is_empty() && !held.is_exceeded() && bound.length() > how.most / 2 {
+        file::keep_room(&transaction, how.pages(bound.length()))?;
+    }
+    attempt.is_over |= held.is_exceeded();
+    if attempt.is_over {
+        made.clear();
+        transaction.abort()?;
+        return Ok(());
+    }
+    drop(held);
+    attempt.number = number;
+    if number.is_some() {
+        transaction.commit()?;
+    } else {
+        transaction.abort()?;
+    }
+    Ok(())
+}
+
+pub(super) fn make_again(database: &Database, made: &[Made]) -> Result<(), redb::Error> {
+    let transaction = database.begin_write()?;
+    {
+        let mut entries = transaction.open_table(ENTRIES)?;
+        let mut meta = transaction.open_table(META)?;
+        let (keys, bytes) = meta.get(USAGE)?.map(|row| row.value()).unwrap_or_default();
+        let mut usage = StoreUsage { keys, bytes, file: 0 };
+        entries::again(&mut entries, &mut usage, made)?;
+        meta.insert(USAGE, (usage.keys, usage.bytes))?;
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
+impl How {
+    /// Pages that its commit may take, in a file of this length.
+    fn pages(&self, length: u64) -> u64 {
+        PAGES_OF_COMMIT.saturating_add(self.replaced.min(length / PAGE) / PAGES_LISTED)
+    }
+}
