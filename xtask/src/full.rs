@@ -6,8 +6,8 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::{
-    browser, full_capi, full_contracts, full_devices, full_http, full_nats, full_prometheus, full_sdks,
-    full_store,
+    bench, browser, full_capi, full_contracts, full_devices, full_http, full_nats, full_prometheus,
+    full_sdks, full_store,
     run::{cargo, run as run_command},
     spec_tests,
 };
@@ -19,7 +19,7 @@ struct Group {
     run: fn() -> Result<Vec<String>>,
 }
 
-const GROUPS: [Group; 14] = [
+const GROUPS: [Group; 15] = [
     Group {
         name: "spec-tests",
         about: "the component model's test scripts, through the configuration of Weir's engines",
@@ -33,6 +33,11 @@ const GROUPS: [Group; 14] = [
                 ["test", "--workspace", "--test", "command_line", "--", "--ignored", "--nocapture", "soak"];
             run_command(&mut cargo(soak)?).map(|()| Vec::new())
         },
+    },
+    Group {
+        name: "benches",
+        about: "every benchmark at its smallest: each runs and yields figures, and times are not judged",
+        run: || bench::check().map(|()| Vec::new()),
     },
     Group {
         name: "browser",

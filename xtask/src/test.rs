@@ -5,7 +5,7 @@ use std::{env, time::Instant};
 use anyhow::{Context, Result, ensure};
 
 use crate::{
-    bench, conformance, demo, deny, first_extension, foreign_guests, guests, hooks, instructions,
+    conformance, demo, deny, first_extension, foreign_guests, guests, hooks, instructions,
     run::{cargo, run, target_dir},
     setup::{self, C_FOR_WASM, Need, VALGRIND},
 };
@@ -33,7 +33,7 @@ struct Step {
     run: fn() -> Result<()>,
 }
 
-const STEPS: [Step; 16] = [
+const STEPS: [Step; 15] = [
     step("format", || cargo_run(&["fmt", "--all", "--check"])),
     step("plugins", || guests::plugins().map(drop)),
     step("lint", || cargo_run(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])),
@@ -61,7 +61,6 @@ const STEPS: [Step; 16] = [
     Step { needs: Some(&C_FOR_WASM), ..step("hooks-in-c-and-go", hooks::check) },
     step("first-extension", first_extension::check),
     step("demo", || demo::demo(true)),
-    step("benches", bench::check),
     Step {
         needs: Some(&VALGRIND),
         ..step("instructions", || instructions::instructions(&instructions::Arguments::default()))
