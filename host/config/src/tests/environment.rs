@@ -151,7 +151,7 @@ fn a_variable_that_could_mean_two_limits_is_refused_and_both_are_named() {
 
 #[test]
 fn a_variable_with_a_value_that_the_limit_cannot_have_is_refused() {
-    let mut report = String::new();
+    let mut messages = Messages::default();
     for key in &LIMIT_KEYS {
         let variable = format!("WEIR_LIMITS_MAX_{}", key.name.to_uppercase().replace(['-', '.'], "_"));
         let (low, high);
@@ -205,13 +205,17 @@ fn a_variable_with_a_value_that_the_limit_cannot_have_is_refused() {
         }
         for value in values {
             let error = parse_with("", &[(&variable, value)]).unwrap_err();
-            report.push_str(&format!("# {variable}={value}\n{error}\n\n").replace('\u{1b}', "ESC"));
+            let error = error.to_string();
+            let shape = error.replace(&variable, "VARIABLE").replace(&key.shape.to_string(), "SHAPE");
+            let shape = shape.replace(&format!("`{}`", value.escape_default()), "`VALUE`");
+            let case = format!("{variable}={value}").replace('\u{1b}', "ESC");
+            messages.add(key.name, &case, &error, shape);
         }
     }
     let value = OsStr::from_bytes(b"2 MiB\xff").to_owned();
     let environment: Environment = [("WEIR_LIMITS_MIN_STACK".into(), value)].into_iter().collect();
     let error = file::parse(String::new(), "weir.toml", &golden(), &Loader::new(), &environment).unwrap_err();
-    report.push_str(&format!("# not UTF-8\n{error}\n"));
+    let report = format!("{}# not UTF-8\n{error}\n", messages.report());
     assert_golden("variables-out-of-range", &report);
 }
 

@@ -179,18 +179,6 @@ fn a_pattern_that_would_search_the_disk_is_refused() {
     assert_golden("hostile-patterns", &report);
 }
 
-/// The errors of the files. They are short for any content.
-fn refused<const N: usize>(files: [(&str, String); N]) -> String {
-    let mut report = String::new();
-    for (name, text) in files {
-        assert!(text.len() <= 1024 * 1024, "{name}: {}", text.len());
-        let errors = parse_error(&text);
-        assert!(errors.len() < 20_000, "{name}: {}", errors.len());
-        report.push_str(&format!("# {name}\n{errors}\n\n"));
-    }
-    report
-}
-
 proptest! {
     #[test]
     fn no_text_makes_it_panic(text in any::<String>()) {

@@ -4,16 +4,25 @@ use super::*;
 
 #[test]
 fn a_misspelt_key_is_refused_and_the_right_one_suggested() {
-    let mut report = String::new();
+    let mut messages = Messages::default();
     for key in keys() {
         let (_, name) = split(&key.path);
         let mut misspelt = name.to_owned();
         misspelt.remove(name.len() / 2);
-        let error = parse_error(&document(&key.path, &misspelt, valid(&key).as_deref().unwrap_or("{}")));
-        assert!(error.contains(&format!("did you mean `{name}`?")), "{error}");
-        report.push_str(&format!("# {}\n{error}\n\n", key.path));
+        let (error, message) =
+            refused_one(&document(&key.path, &misspelt, valid(&key).as_deref().unwrap_or("{}")));
+        assert_eq!(underlined(&error), misspelt);
+        let (place, suggested) =
+            message.strip_prefix(&format!("unknown key `{misspelt}` ")).unwrap().split_once(": ").unwrap();
+        assert_eq!(suggested, format!("did you mean `{name}`?"));
+        messages.add(
+            &key.path,
+            &key.path,
+            &error,
+            format!("unknown key `KEY` {place}: did you mean `NAME`?"),
+        );
     }
-    assert_golden("keys-misspelt", &report);
+    assert_golden("keys-misspelt", &messages.report());
 }
 
 #[test]
@@ -70,19 +79,41 @@ fn named_as(path: &str) -> String {
     if root == "limits" { format!("extension.limits.{rest}") } else { format!("{root}.{rest}") }
 }
 
-/// The errors of all these values of each key.
+/// The messages about all these values of each key. Each underlines the value, or what is wrong in it.
 pub(super) fn report<V: AsRef<str>>(values: impl Fn(&KnownKey) -> Vec<V>) -> String {
-    let mut report = String::new();
+    let mut messages = Messages::default();
     for key in keys() {
         let (_, name) = split(&key.path);
         for value in values(&key) {
             let value = value.as_ref();
-            let error = parse_error(&document(&key.path, name, value));
-            assert!(error.contains(&format!("`{name}")) || error.contains(&format!(".{name}")), "{error}");
-            report.push_str(&format!("# {} = {value}\n{error}\n\n", key.path));
+            let text = document(&key.path, name, value);
+            let (error, message) = refused_one(&text);
+            let wrong = underlined(&error);
+            assert!(value.contains(wrong), "{error}");
+            let (before, rest) = message.split_once('`').unwrap();
+            let (at, rest) = rest.split_once('`').unwrap();
+            assert!(
+                at.ends_with(name) || at.contains(&format!("{name}[")) || at.contains(&format!("{name}.")),
+                "{error}"
+            );
+            let shape = rest.replace(&key.shape.to_string(), "SHAPE");
+            let shape = shape.replace(&format!("`{}`", wrong.trim_matches('"')), "`VALUE`");
+            messages.add(
+                &key.path,
+                &format!("{} = {value}", key.path),
+                &error,
+                format!("{before}`KEY`{shape}"),
+            );
         }
     }
-    report
+    messages.report()
+}
+
+/// The only error of a file, as it is shown and its message.
+fn refused_one(text: &str) -> (String, String) {
+    let errors = parse(text).unwrap_err();
+    assert_eq!(errors.iter().count(), 1, "{errors}");
+    (errors.to_string(), errors.iter().next().unwrap().message().to_owned())
 }
 
 /// The table of a key, and its name there.
