@@ -1,6 +1,7 @@
 """What crosses the border to a real Main, with the bindings of a component and imports that record it."""
 
 import dataclasses
+import gc
 import logging
 import subprocess
 import sys
@@ -61,6 +62,28 @@ def test_a_lone_surrogate_is_replaced_in_each_import(wasm: Any, monkeypatch: pyt
         ("subscribe", "a.?"),
         ("write", "about ?", "by?", "?"),
     ]
+
+
+def test_what_a_refused_import_was_given_does_not_wait_for_the_garbage_collector(
+    wasm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def publish(*_arguments: Any) -> None:
+        # As in the bindings, the frame holds the error that it raises.
+        result = wasm.Err(wasm.wit.Error_PermissionDenied("`a.b` is not in `publishes`"))
+        raise result
+
+    monkeypatch.setattr(wasm.events, "publish", publish)
+    payload = bytes(4000)
+    gc.collect()
+    gc.disable()
+    before = sys.getrefcount(payload)
+    try:
+        wasm.Host().publish(None, "a.b", payload, wasm.Options(None, None))
+    except weir.PermissionDenied:
+        pass
+    finally:
+        gc.enable()
+    assert sys.getrefcount(payload) == before
 
 
 def texts(value: Any) -> list[str]:

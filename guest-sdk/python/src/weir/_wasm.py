@@ -208,7 +208,12 @@ def _try(function: Any, *arguments: Any) -> Any:
 
 def _call(function: Any, *arguments: Any) -> Any:
     """Calls an import. The bindings would trap on a text that is no UTF-8."""
-    return function(*(utf8(argument) if isinstance(argument, str) else argument for argument in arguments))
+    try:
+        return function(*(utf8(argument) if isinstance(argument, str) else argument for argument in arguments))
+    except Err as error:
+        # The bindings' frame holds the error, whose traceback holds the frame, and that the arguments: without it, none
+        # of them waits for the garbage collector.
+        raise error.with_traceback(None)
 
 
 def _options(options: Options) -> Any:
