@@ -18,7 +18,7 @@ use rustix::{fs::FallocateFlags, io::Errno};
 pub(crate) struct Bound {
     /// Bytes that the file may have: without a bound but within a [`Held`].
     most: AtomicU64,
-    /// Bytes that the file has.
+    /// Bytes that the file has: as many as there can be before it is opened.
     length: AtomicU64,
     /// Bytes that the transaction under way wants instead, which are more than it may have. 0: it has enough.
     wanted: AtomicU64,
@@ -43,7 +43,7 @@ impl Bound {
 
 impl Default for Bound {
     fn default() -> Self {
-        Self { most: AtomicU64::new(u64::MAX), length: AtomicU64::new(0), wanted: AtomicU64::new(0) }
+        Self { most: AtomicU64::new(u64::MAX), length: AtomicU64::new(u64::MAX), wanted: AtomicU64::new(0) }
     }
 }
 

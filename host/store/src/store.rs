@@ -8,7 +8,7 @@ use std::{
     fmt,
     path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, RwLock,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -17,7 +17,7 @@ use std::{
 use redb::Database;
 use tokio::{
     runtime::Handle,
-    sync::{Semaphore, oneshot},
+    sync::{RwLock, Semaphore, oneshot},
     task::{AbortHandle, JoinError},
 };
 use weir_names::StoreName;
@@ -67,7 +67,7 @@ pub struct Store {
     opening: Arc<Semaphore>,
     on_change: OnChange,
     config: Mutex<StoreConfig>,
-    /// `None`: not opened yet, or closed after a failure.
+    /// `None`: not opened yet, or closed after a failure. A fair lock: neither reads nor writes starve the others.
     database: RwLock<Option<Database>>,
     bound: Arc<Bound>,
     /// What the entries counted before the last transaction.
@@ -338,7 +338,7 @@ impl Store {
     /// Uses the file, opened if need be.
     pub(crate) fn with_database<T>(&self, act: impl FnOnce(&Database) -> T) -> Result<T, OpenError> {
         loop {
-            let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
+            let database = self.database.blocking_read();
             if let Some(database) = &*database {
                 return Ok(act(database));
             }
@@ -350,7 +350,7 @@ impl Store {
     /// The same while nothing is read: a snapshot keeps the pages that were replaced since.
     fn with_database_alone<T>(&self, act: impl FnOnce(&mut Database) -> T) -> Result<T, OpenError> {
         loop {
-            let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
+            let mut database = self.database.blocking_write();
             if let Some(database) = &mut *database {
                 return Ok(act(database));
             }
@@ -360,7 +360,7 @@ impl Store {
     }
 
     fn open_now(&self) -> Result<(), OpenError> {
-        let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
+        let mut database = self.database.blocking_write();
         if database.is_some() {
             return Ok(());
         }
@@ -418,7 +418,7 @@ impl Store {
 
     /// Closes the file. The next work opens it.
     fn close_now(&self) {
-        let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
+        let mut database = self.database.blocking_write();
         // A file that failed may have lost it: the next write makes it again before anything else is done.
         let mut pending = lock(&self.pending);
         pending.is_missing |= !pending.made.is_empty();

@@ -1,4 +1,4 @@
-//! The thread that reads: each round is one snapshot.
+//! The thread that reads: each round is a snapshot, or several.
 
 use std::{sync::Arc, time::Instant};
 
@@ -35,30 +35,35 @@ impl Store {
 
     fn read_some(self: &Arc<Self>, jobs: Vec<Job<Read, ReadOutcome>>) {
         let mut waiting = jobs.into_iter();
-        let read = self
-            .with_database(|database| self.check_missing().map(|()| self.snapshot(database, &mut waiting)));
-        let error = match read {
-            Ok(Ok(Ok(()))) => return,
-            Ok(Ok(Err(error))) => {
-                self.tell(format!("{} cannot be read: {error}", self.path.display()));
-                self.close_now();
-                StoreError::Io(error.to_string())
-            }
-            Ok(Err(error)) => {
-                // Nobody may write for long.
-                self.flush_in(AGAIN);
-                error
-            }
-            Err(error) => error.into(),
-        };
-        waiting.for_each(|job| job.give(Err(error.clone())));
+        while waiting.len() > 0 {
+            let read = self.with_database(|database| {
+                self.check_missing().map(|()| self.snapshot(database, &mut waiting))
+            });
+            let error = match read {
+                Ok(Ok(Ok(()))) => continue,
+                Ok(Ok(Err(error))) => {
+                    self.tell(format!("{} cannot be read: {error}", self.path.display()));
+                    self.close_now();
+                    StoreError::Io(error.to_string())
+                }
+                Ok(Err(error)) => {
+                    // Nobody may write for long.
+                    self.flush_in(AGAIN);
+                    error
+                }
+                Err(error) => error.into(),
+            };
+            waiting.by_ref().for_each(|job| job.give(Err(error.clone())));
+        }
     }
 
+    /// Does some of the work: a write may wait for the end of the snapshot.
     fn snapshot(
         &self,
         database: &Database,
         jobs: &mut impl Iterator<Item = Job<Read, ReadOutcome>>,
     ) -> Result<(), redb::Error> {
+        let began = Instant::now();
         let transaction = database.begin_read()?;
         let entries = transaction.open_table(ENTRIES)?;
         for Job { owner, work, answer } in jobs {
@@ -81,6 +86,9 @@ impl Store {
             Job { owner, work: (), answer }.give(outcome);
             if let Some(error) = failed {
                 return Err(error.into());
+            }
+            if began.elapsed() >= TURN {
+                break;
             }
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::{
     mem,
-    sync::{Arc, PoisonError, atomic::Ordering},
+    sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
@@ -136,9 +136,12 @@ impl Store {
         let is_full =
             |outcome: &Result<Vec<WriteOutcome>, StoreError>| matches!(outcome, Err(StoreError::File { .. }));
         let mut outcome = tried.map_or_else(|| self.transact(vec![work.clone()], true), Err);
-        if is_full(&outcome) && lock(&self.pending).bytes > 0 {
-            // The file keeps what is replaced until then.
-            self.transact(vec![(Owner::from(""), Write::Flush)], false)?;
+        if is_full(&outcome)
+            && (self.may_pack() || work.1.is_delete())
+            && lock(&self.pending).bytes > 0
+            && self.transact(vec![(Owner::from(""), Write::Flush)], false).is_ok()
+        {
+            // The file has kept what was replaced until now.
             outcome = self.transact(vec![work.clone()], true);
         }
         if is_full(&outcome) && self.may_pack() {
@@ -210,11 +213,13 @@ impl Store {
             }
             Ok::<_, StoreError>(done)
         };
-        // A snapshot keeps the pages that were replaced since: a file that may not double has none to spare.
-        let is_alone = !is_bounded || self.bound.length() > config.file_bytes() / 2;
-        let done = match is_alone {
-            true => self.with_database_alone(|database| act(database))??,
-            false => self.with_database(act)??,
+        // A snapshot keeps the pages that were replaced since. A file that may not double has none to spare, and before
+        // that a commit must have freed what is kept.
+        let is_alone = !is_bounded || self.bound.length() > config.file_bytes() / 4;
+        let done = if is_alone {
+            self.with_database_alone(|database| act(database))??
+        } else {
+            self.with_database(act)??
         };
         self.counted.store(attempt.counted, Ordering::Relaxed);
         if attempt.is_over {
@@ -363,7 +368,7 @@ impl Store {
     }
 
     fn end_now(&self) {
-        let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
+        let mut database = self.database.blocking_write();
         if let Some(database) = database.take()
             && let Err(error) = file::end(&database)
         {

@@ -88,27 +88,14 @@ impl Filled<'_> {
     }
 }
 
-/// Reads all the time, from snapshots that are as long as many writes, until it is dropped.
-struct Reader(Option<(SyncSender<()>, JoinHandle<()>)>);
-
-impl Reader {
-    fn of(store: Arc<Store>) -> Self {
-        let (ends, ended) = mpsc::sync_channel(0);
-        let snapshot = move |database: &Database| {
-            let _seen = database.begin_read().unwrap();
-            ended.recv_timeout(Duration::from_millis(1)) == Err(RecvTimeoutError::Timeout)
-        };
-        let thread = thread::spawn(move || while store.with_database(&snapshot).unwrap() {});
-        Self(Some((ends, thread)))
-    }
-}
-
-impl Drop for Reader {
-    fn drop(&mut self) {
-        let (ends, thread) = self.0.take().unwrap();
-        drop(ends);
-        thread.join().unwrap();
-    }
+/// Reads all the time, from snapshots that are as long as many writes, until what is returned is dropped and joined.
+fn reader(store: Arc<Store>) -> (SyncSender<()>, JoinHandle<()>) {
+    let (ends, ended) = mpsc::sync_channel(0);
+    let snapshot = move |database: &Database| {
+        let _seen = database.begin_read().unwrap();
+        ended.recv_timeout(Duration::from_millis(1)) == Err(RecvTimeoutError::Timeout)
+    };
+    (ends, thread::spawn(move || while store.with_database(&snapshot).unwrap() {}))
 }
 
 /// Fills it, writes all anew, leaves gaps, fills it again, and empties it: while others read, if `reads`.
@@ -124,7 +111,7 @@ async fn stays_in_its_file(pattern: &Pattern, bytes: usize, durable_within: Opti
     let store = on_disk(&disk, config);
     let mine = bucket(&store, &"o".repeat(pattern.owner));
     let filled = Filled { pattern, bytes, disk, store, mine };
-    let reader = reads.then(|| Reader::of(filled.store.clone()));
+    let reader = reads.then(|| reader(filled.store.clone()));
     let [mut fill, mut anew, mut rest, mut one] = [(); 4].map(|()| Told::default());
     let mut number = 0;
     while !fill.add(filled.set(number..number + pattern.call).await) {
@@ -168,7 +155,10 @@ async fn stays_in_its_file(pattern: &Pattern, bytes: usize, durable_within: Opti
         }
     }
     assert_eq!(filled.store.usage().await.unwrap().bytes, 0);
-    drop(reader);
+    if let Some((ends, thread)) = reader {
+        drop(ends);
+        thread.join().unwrap();
+    }
     filled.store.close().await;
     filled.check("emptied");
 }
@@ -186,9 +176,11 @@ async fn the_file_has_at_most_four_times_the_bytes_whatever_is_written_and_howev
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_file_is_emptied_within_its_bound_while_others_read_it() {
-    for pattern in &PATTERNS {
-        for durable_within in [None, Some(Duration::from_secs(3600))] {
-            stays_in_its_file(pattern, 64 << 10, durable_within, true).await;
+    for bytes in [64 << 10, 1 << 20] {
+        for pattern in &PATTERNS {
+            for durable_within in [None, Some(Duration::from_secs(3600))] {
+                stays_in_its_file(pattern, bytes, durable_within, true).await;
+            }
         }
     }
 }
