@@ -36,7 +36,7 @@ const GROUPS: [Group; 15] = [
     },
     Group {
         name: "benches",
-        about: "every benchmark at its smallest: each runs and yields figures, and times are not judged",
+        about: "every benchmark in its quick form: each runs and yields figures, and times are not judged",
         run: || bench::check().map(|()| Vec::new()),
     },
     Group {

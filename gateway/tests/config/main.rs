@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use weir_gateway::GatewayConfig;
 use weir_host::config::{Config, ConfigErrors, Loader};
 
-use self::refused::{Messages, assert_golden, refused, underlined};
+use self::refused::{Messages, assert_golden, refused};
 
 /// Fewer than there are broken files.
 const FEWEST: usize = 7;

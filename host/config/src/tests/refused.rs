@@ -77,13 +77,6 @@ impl Messages {
     }
 }
 
-/// What a refusal of one thing underlines.
-pub(super) fn underlined(error: &str) -> &str {
-    let lines: Vec<_> = error.lines().collect();
-    let [_, source, marks] = lines[..] else { panic!("{error}") };
-    &source[marks.find('^').unwrap()..marks.trim_end().len()]
-}
-
 /// The report of files that are refused, each by its name: of many lines only the first and the last.
 pub(super) fn refused<'n>(files: impl IntoIterator<Item = (&'n str, String)>) -> String {
     let mut report = String::new();

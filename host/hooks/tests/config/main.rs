@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use weir_config::{Config, ConfigErrors, Loader};
 use weir_hooks::HooksConfig;
 
-use self::refused::{Messages, assert_golden, parse_error, refused, underlined};
+use self::refused::{Messages, assert_golden, parse_error, refused};
 
 /// Fewer than there are broken files.
 const FEWEST: usize = 8;
