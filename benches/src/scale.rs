@@ -1,3 +1,5 @@
+//! How long a run measures.
+
 use clap::ValueEnum;
 
 /// How long to measure.

@@ -1,3 +1,5 @@
+//! The options of one call.
+
 use std::time::Duration;
 
 /// The timeout and the provider of one call.

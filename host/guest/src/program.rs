@@ -2,7 +2,7 @@
 //!
 //! Extensions that run the same bytes share the compiled code. Each part treats the file as hostile: `file` opens and
 //! hashes it, `child` and `helper` compile it outside Main, `cache` and `artifact` vouch for earlier code, and only
-//! `code` hands code to wasmtime.
+//! `code` hands code to wasmtime. `docs/internals/extensions.md` has the picture.
 
 mod artifact;
 mod brief;

@@ -1,4 +1,5 @@
 //! Programs outside Main, as peers: each runs in a session under a name, with the grants and limits of that name.
+//! `docs/internals/outside-main.md` tells the life of a session.
 
 mod registry;
 mod session;

@@ -1,3 +1,5 @@
+//! Filters of log lines, as an environment variable or a program gives them.
+
 /// What `RUST_LOG` and the like say, as `tracing_subscriber::filter::Targets` reads it: levels, and targets with their
 /// levels, separated by commas. Empty parts are left out, which it would take for the level `error`.
 ///

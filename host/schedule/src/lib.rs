@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of messages, nor of what a task does. Each extension's task is a [`Handoff`] around an [`InTurn`]
 //! around its guest. The first decides *which task is polled next*, the second *whether its guest may run*.
+//! `docs/internals/worker-thread.md` says what must stay true of both.
 //!
 //! # What runs next
 //!

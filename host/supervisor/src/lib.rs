@@ -1,6 +1,7 @@
 //! The lifecycles of extensions: start order, stops, restarts, reloads, failure records.
 //!
 //! Owns the roster with the state of every extension. Knows neither the content of messages nor of Stores.
+//! `docs/internals/extensions.md` tells the life of an extension.
 
 mod events;
 mod mappings;
