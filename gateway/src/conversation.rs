@@ -1,26 +1,22 @@
 //! One WebSocket with its session: reads messages, acts on them, and writes what comes for the app.
 //!
-//! What it does takes turns in one task. It reads nothing more while too much waits to be written, so an app that does
-//! not read costs no more than one buffer, its events, the inbox of its session, and what it has under way.
+//! [`weir_connection::run`] gives it its turns. An app that does not read costs what is said there, and its events.
 
 mod close;
 mod output;
 
 use std::{
     collections::{HashMap, HashSet},
-    future::poll_fn,
-    pin::pin,
     sync::Arc,
     task::{Context, Poll},
 };
 
-use futures_util::StreamExt;
-use tokio::sync::watch;
+use futures_util::{FutureExt, StreamExt, stream};
 use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
-use weir_connection::{Rate, Requests, UnderWay};
+use weir_connection::{Protocol, Rate, Requests, UnderWay, answers};
 use weir_host::{
     Error,
-    peers::{PeerMessage, PeerRequest, Session, Wanted},
+    peers::{PeerMessage, Session, Wanted},
 };
 
 use self::{close::Close, output::Output};
@@ -33,12 +29,6 @@ use crate::{
     websocket::{WebSocket, fault_of},
 };
 
-/// Rounds in one go, before others on the thread have their turn.
-const ROUNDS: usize = 4;
-
-/// Messages read in one round.
-const READS: usize = 16;
-
 /// What a message may have beside twice the size of a payload.
 const ENVELOPE: usize = 64 * 1024;
 
@@ -50,8 +40,14 @@ pub(crate) fn message_max(session: &Session) -> usize {
 
 /// Talks with an app until one of them ends it.
 pub(crate) async fn converse(shared: Arc<Shared>, session: Session, socket: WebSocket, flow: Arc<Flow>) {
+    let pings = stream::unfold(shared.pings(), |pings| async move {
+        let mut pings = pings?;
+        pings.changed().await.ok()?;
+        Some(((), Some(pings)))
+    });
     let mut conversation = Conversation::new(shared, session, socket, flow);
-    let close = conversation.run().await;
+    let over = Close::coming(&conversation.methods);
+    let close = weir_connection::run(&mut conversation, over, pings).await;
     let Conversation { output, mut socket, methods, outbox, requests, under_way, .. } = conversation;
     methods.session().count_events(0, outbox.take_uncounted());
     // What the app had in hand ends before it reads why.
@@ -77,18 +73,12 @@ struct Conversation {
     /// Further messages of a batch, which the rate has not counted.
     owed: usize,
     max_batch: usize,
-    pings: Option<watch::Receiver<()>>,
     /// A ping was sent, and no pong has come.
     is_silent: bool,
 }
 
-/// The outcome of a request, and where its answer goes.
-#[derive(Debug)]
-struct Answered {
-    id: Option<Id>,
-    batch: Option<u32>,
-    outcome: Outcome,
-}
+/// The batch of a request, and its outcome.
+type Answered = (Option<u32>, Outcome);
 
 /// A batch of requests, some of which are under way.
 #[derive(Debug)]
@@ -101,8 +91,7 @@ struct Batch {
     ids: HashSet<Id>,
 }
 
-/// Whether a step did something, or why the session ends. `None` in the error: the app has gone.
-type Step = Result<bool, Option<Close>>;
+type Step = weir_connection::Step<Close>;
 
 impl Conversation {
     fn new(shared: Arc<Shared>, session: Session, socket: WebSocket, flow: Arc<Flow>) -> Self {
@@ -114,7 +103,6 @@ impl Conversation {
             rate: Rate::new(limits.message_rate),
             requests: Requests::new(limits.in_flight),
             max_batch: in_flight,
-            pings: shared.pings(),
             methods: Methods::new(shared, session, Some(outbox.clone())),
             socket,
             outbox,
@@ -128,152 +116,9 @@ impl Conversation {
         }
     }
 
-    /// Runs until the session ends, and says why. None: the app has gone.
-    async fn run(&mut self) -> Option<Close> {
-        let mut over = pin!(Close::coming(&self.methods));
-        let mut pings = self.pings.take();
-        loop {
-            let mut regranted = pin!(self.methods.session().regranted());
-            let mut ping = pin!(next_ping(&mut pings));
-            let what = poll_fn(|context| {
-                if let Poll::Ready(close) = over.as_mut().poll(context) {
-                    return Poll::Ready(What::Close(Some(close)));
-                }
-                if regranted.as_mut().poll(context).is_ready() {
-                    return Poll::Ready(What::Regranted);
-                }
-                if ping.as_mut().poll(context).is_ready() {
-                    return Poll::Ready(What::Ping);
-                }
-                self.poll(context).map(What::Close)
-            })
-            .await;
-            match what {
-                What::Close(close) => return close,
-                What::Regranted => self.drop_subscriptions(),
-                What::Ping if self.is_silent && self.listens() => return Some(Close::SILENT),
-                What::Ping => {
-                    self.is_silent = true;
-                    self.output.ping();
-                }
-            }
-        }
-    }
-
     /// Whether all that the app sent is read. Else its pong may still be there.
     fn listens(&self) -> bool {
         self.output.has_room() && self.next.is_none() && self.owed == 0
-    }
-
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Close>> {
-        match self.steps(context) {
-            Ok(true) => {
-                // Others first.
-                context.waker().wake_by_ref();
-                Poll::Pending
-            }
-            Ok(false) => Poll::Pending,
-            Err(close) => Poll::Ready(close),
-        }
-    }
-
-    /// Goes on until nothing is left to do, which leaves the task's waker everywhere, or others must have their turn.
-    fn steps(&mut self, context: &mut Context<'_>) -> Step {
-        self.outbox.register(context);
-        for _ in 0..ROUNDS {
-            if self.outbox.is_overrun() {
-                return Err(Some(Close::SLOW));
-            }
-            let mut busy = self.answers(context);
-            busy |= self.ask(context);
-            busy |= self.read(context)?;
-            busy |= self.output.write(&mut self.socket, &self.outbox, self.methods.session(), context)?;
-            if !busy {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Sends answers to what the app has under way.
-    fn answers(&mut self, context: &mut Context<'_>) -> bool {
-        let mut busy = false;
-        while self.output.has_room()
-            && let Some((_, answered)) = self.under_way.poll_one(context)
-        {
-            self.answer(answered);
-            busy = true;
-        }
-        busy
-    }
-
-    /// Sends requests to contracts that the app serves.
-    fn ask(&mut self, context: &mut Context<'_>) -> bool {
-        let mut busy = false;
-        while self.output.has_room() {
-            if let Some(number) = self.requests.poll_given_up(context) {
-                rpc::write_cancel(self.output.text(), number);
-                self.output.end_text();
-                busy = true;
-                continue;
-            }
-            let wanted = Wanted { requests: self.requests.has_room(), events: false };
-            let message = self.methods.session().poll_next(wanted, context);
-            let Poll::Ready(Some(PeerMessage::Request(request))) = message else { break };
-            self.send_request(request);
-            busy = true;
-        }
-        busy
-    }
-
-    fn send_request(&mut self, mut request: PeerRequest) {
-        let remaining_ms = u64::try_from(request.remaining().as_millis()).unwrap_or(u64::MAX);
-        let (sender, trace) = (std::mem::take(&mut request.sender), request.trace());
-        let (contract, operation) = (request.contract.clone(), request.operation.clone());
-        let (number, payload) = self.requests.add(request);
-        let out = self.output.text();
-        rpc::write_request(
-            out,
-            number,
-            contract.as_str(),
-            operation.as_str(),
-            &payload,
-            &rpc::Envelope { sender: &sender, timeout_ms: remaining_ms, trace },
-        );
-        self.output.end_text();
-    }
-
-    /// Reads and acts on messages, as far as the rate and the output allow.
-    fn read(&mut self, context: &mut Context<'_>) -> Step {
-        let mut busy = false;
-        for _ in 0..READS {
-            if !self.output.has_room() {
-                return Ok(busy);
-            }
-            while self.owed > 0 {
-                if self.rate.poll_one(context).is_pending() {
-                    return Ok(busy);
-                }
-                self.owed -= 1;
-            }
-            if self.next.is_none() {
-                match self.socket.poll_next_unpin(context) {
-                    Poll::Pending => return Ok(busy),
-                    Poll::Ready(message) => self.receive(message)?,
-                }
-            }
-            if self.next.is_some() {
-                if self.rate.poll_one(context).is_pending() {
-                    return Ok(busy);
-                }
-                if let Some(text) = self.next.take() {
-                    self.act(&text, context);
-                }
-            }
-            busy = true;
-        }
-        // More may be there, and nothing wakes the task for that.
-        Ok(true)
     }
 
     fn receive(&mut self, message: Option<tungstenite::Result<Message>>) -> Result<(), Option<Close>> {
@@ -332,16 +177,15 @@ impl Conversation {
                 self.refuse(batch, &refusal);
             }
             Ok(rpc::Message::Response(response)) => {
-                if !self.requests.answer(response.id, response.outcome.map_err(Error::from)) {
-                    self.methods.session().count_late();
-                }
+                let outcome = response.outcome.map_err(Error::from);
+                self.requests.answer(response.id, outcome, self.methods.session());
             }
             Ok(rpc::Message::Stray) => self.methods.session().count_late(),
             Ok(rpc::Message::Request(request)) if request.method == "rpc.cancel" => {
                 self.open(batch);
                 self.cancel(&request, batch);
                 // What was given up makes room for the next request.
-                self.answers(context);
+                answers(self, context);
             }
             Ok(rpc::Message::Request(request)) => {
                 self.open(batch);
@@ -358,24 +202,20 @@ impl Conversation {
         if used >= self.max_batch {
             let (used, allowed) = (used as u64 + 1, self.max_batch as u64);
             let error = Error::LimitExceeded { name: "in-flight".into(), used, allowed };
-            return self.answer(Answered { id, batch, outcome: Err(error.into()) });
+            return self.answer(id, (batch, Err(error.into())));
         }
         if id.as_ref().is_some_and(|id| self.is_in_use(id)) {
-            return self.answer(Answered { id, batch, outcome: Err(RpcError::id_in_use()) });
+            return self.answer(id, (batch, Err(RpcError::id_in_use())));
         }
         if let (Some(id), Some(batch)) = (&id, batch.and_then(|batch| self.batches.get_mut(&batch))) {
             batch.ids.insert(id.clone());
         }
-        let mut work = match self.methods.begin(request) {
-            Begun::Now(outcome) => return self.answer(Answered { id, batch, outcome }),
-            Begun::Later(work) => work,
+        let work = match self.methods.begin(request) {
+            Begun::Now(outcome) => return self.answer(id, (batch, outcome)),
+            Begun::Later(work) => work.map(move |outcome| (batch, outcome)),
         };
-        // Most of it is done at once.
-        match work.as_mut().poll(context) {
-            Poll::Ready(outcome) => self.answer(Answered { id, batch, outcome }),
-            Poll::Pending => {
-                self.under_way.add(id.clone(), async move { Answered { id, batch, outcome: work.await } });
-            }
+        if let Some((id, answered)) = self.under_way.begin(id, work, context) {
+            self.answer(id, answered);
         }
     }
 
@@ -394,21 +234,7 @@ impl Conversation {
             // Its batch waits for the others alone.
             self.end_batch(Some(own));
         }
-        self.answer(Answered { id: request.id.clone(), batch, outcome: Ok(Reply::Job(None)) });
-    }
-
-    fn answer(&mut self, Answered { id, batch, outcome }: Answered) {
-        let outcome = match outcome {
-            // Nobody would hear of the job: it goes back.
-            Ok(Reply::Job(Some(_))) if id.is_none() => return self.end_batch(batch),
-            Ok(Reply::Job(Some(job))) => Ok(self.methods.hand_over(job)),
-            outcome => outcome,
-        };
-        if let Some(id) = id {
-            write(self.answer_text(batch), &id, outcome);
-            self.end_answer(batch);
-        }
-        self.end_batch(batch);
+        self.answer(request.id.clone(), (batch, Ok(Reply::Job(None))));
     }
 
     fn refuse(&mut self, batch: Option<u32>, refusal: &Refusal) {
@@ -457,9 +283,96 @@ impl Conversation {
             self.output.send(answers);
         }
     }
+}
+
+impl Protocol for Conversation {
+    type Id = Id;
+    type Outcome = Answered;
+    type Close = Close;
+
+    fn parts(&mut self) -> (&Session, &mut UnderWay<Id, Answered>, &mut Requests) {
+        (self.methods.session(), &mut self.under_way, &mut self.requests)
+    }
+
+    fn has_room(&self) -> bool {
+        self.output.has_room()
+    }
+
+    fn wanted(&self) -> Option<Wanted> {
+        Some(Wanted { requests: self.requests.has_room(), events: false })
+    }
+
+    fn begin_round(&mut self, context: &mut Context<'_>) -> Result<(), Option<Close>> {
+        self.outbox.register(context);
+        if self.outbox.is_overrun() { Err(Some(Close::SLOW)) } else { Ok(()) }
+    }
+
+    fn answer(&mut self, id: Option<Id>, (batch, outcome): Answered) {
+        let outcome = match outcome {
+            // Nobody would hear of the job: it goes back.
+            Ok(Reply::Job(Some(_))) if id.is_none() => return self.end_batch(batch),
+            Ok(Reply::Job(Some(job))) => Ok(self.methods.hand_over(job)),
+            outcome => outcome,
+        };
+        if let Some(id) = id {
+            write(self.answer_text(batch), &id, outcome);
+            self.end_answer(batch);
+        }
+        self.end_batch(batch);
+    }
+
+    fn send(&mut self, message: PeerMessage) {
+        // Events come through the outbox.
+        let PeerMessage::Request(request) = message else { return };
+        let (number, payload, request) = self.requests.add(request);
+        rpc::write_request(
+            self.output.text(),
+            number,
+            request.contract.as_str(),
+            request.operation.as_str(),
+            &payload,
+            &rpc::Envelope {
+                sender: &std::mem::take(&mut request.sender),
+                timeout_ms: u64::try_from(request.remaining().as_millis()).unwrap_or(u64::MAX),
+                trace: request.trace(),
+            },
+        );
+        self.output.end_text();
+    }
+
+    fn send_given_up(&mut self, number: u32) {
+        rpc::write_cancel(self.output.text(), number);
+        self.output.end_text();
+    }
+
+    fn read(&mut self, context: &mut Context<'_>) -> Step {
+        while self.owed > 0 {
+            if self.rate.poll_one(context).is_pending() {
+                return Ok(false);
+            }
+            self.owed -= 1;
+        }
+        if self.next.is_none() {
+            match self.socket.poll_next_unpin(context) {
+                Poll::Pending => return Ok(false),
+                Poll::Ready(message) => self.receive(message)?,
+            }
+        }
+        if self.next.is_some() && self.rate.poll_one(context).is_pending() {
+            return Ok(false);
+        }
+        if let Some(text) = self.next.take() {
+            self.act(&text, context);
+        }
+        Ok(true)
+    }
+
+    fn write(&mut self, context: &mut Context<'_>) -> Step {
+        self.output.write(&mut self.socket, &self.outbox, self.methods.session(), context)
+    }
 
     /// Ends subscriptions of which the grant was taken back.
-    fn drop_subscriptions(&mut self) {
+    fn regranted(&mut self) {
         for (_, pattern, form) in self.outbox.subscriptions() {
             if self.methods.session().may_subscribe(&pattern).is_ok() {
                 continue;
@@ -469,22 +382,15 @@ impl Conversation {
             self.output.end_text();
         }
     }
-}
 
-enum What {
-    Regranted,
-    Ping,
-    Close(Option<Close>),
-}
-
-/// Waits for the next tick of all pings; for ever without pings.
-async fn next_ping(pings: &mut Option<watch::Receiver<()>>) {
-    if let Some(pings) = pings
-        && pings.changed().await.is_ok()
-    {
-        return;
+    fn tick(&mut self) -> Result<(), Option<Close>> {
+        if self.is_silent && self.listens() {
+            return Err(Some(Close::SILENT));
+        }
+        self.is_silent = true;
+        self.output.ping();
+        Ok(())
     }
-    std::future::pending().await
 }
 
 /// Writes the answer to a request.

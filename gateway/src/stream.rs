@@ -18,9 +18,8 @@ use socket2::SockRef;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream, UnixListener, UnixStream},
-    time::{Sleep, sleep},
 };
-use weir_connection::Remote;
+use weir_connection::{Patience, Remote};
 use weir_sockets::{BoundSocket, Opens, make_room, write_now};
 
 use crate::{GatewayError, Listen};
@@ -92,8 +91,7 @@ impl Flow {
 struct Watched {
     io: Box<dyn Io>,
     flow: Arc<Flow>,
-    patience: Duration,
-    stalled: Option<Pin<Box<Sleep>>>,
+    patience: Patience,
     /// Last words are written.
     ends: bool,
 }
@@ -113,7 +111,7 @@ impl Watched {
         context: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
         if let Poll::Ready(wrote) = wrote {
-            self.stalled = None;
+            self.patience.renew();
             let bytes = wrote.as_ref().map_or(0, |bytes| *bytes as u64);
             self.flow.written.fetch_add(bytes, Ordering::Relaxed);
             return Poll::Ready(wrote);
@@ -121,8 +119,7 @@ impl Watched {
         if self.flow.is_upgraded.load(Ordering::Relaxed) {
             return Poll::Pending;
         }
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(self.patience)));
-        ready!(stalled.as_mut().poll(context));
+        ready!(self.patience.poll_over(0, context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
@@ -259,7 +256,7 @@ impl Listener {
 
 impl Stream {
     pub(crate) fn watched(self, flow: Arc<Flow>, patience: Duration) -> Self {
-        let io = Box::new(Watched { io: self.io, flow, patience, stalled: None, ends: false });
+        let io = Box::new(Watched { io: self.io, flow, patience: Patience::new(patience), ends: false });
         Self { io, ..self }
     }
 

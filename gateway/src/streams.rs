@@ -9,7 +9,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     time::timeout,
 };
-use weir_connection::{Place, Rate};
+use weir_connection::{LINGER, Place, Rate};
 use weir_host::{
     Error,
     client::Queue,
@@ -31,9 +31,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Bytes of the first line.
 const LINE_MAX: usize = 1024;
-
-/// Time for the last words to a client.
-const LINGER: Duration = Duration::from_millis(500);
 
 /// Bytes read at once.
 const READ: usize = 8 * 1024;

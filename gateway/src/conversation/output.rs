@@ -10,8 +10,9 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::{Sink, SinkExt};
-use tokio::time::{Sleep, sleep, timeout};
+use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
+use weir_connection::{LINGER, MAX_WAITING, Patience};
 use weir_host::peers::Session;
 
 use super::{Close, Step};
@@ -22,14 +23,8 @@ use crate::{
     websocket::{WebSocket, drain},
 };
 
-/// Bytes of answers and requests that may wait before more is added. One that begins below it may go beyond.
-const MAX_WAITING: usize = 256 * 1024;
-
 /// Bytes that a waiting text counts beside its own: its place, and what its buffer has to spare.
 const OVERHEAD: usize = 128;
-
-/// Time for the last bytes to an app.
-const LINGER: Duration = Duration::from_millis(500);
 
 /// Bytes given to the socket in one piece.
 const PIECE: usize = 64 * 1024;
@@ -44,12 +39,8 @@ pub(super) struct Output {
     event: Option<Utf8Bytes>,
     /// The socket has something to write.
     is_flushing: bool,
-    patience: Duration,
-    /// Runs while the app does not read all.
-    stalled: Option<Pin<Box<Sleep>>>,
+    patience: Patience,
     flow: Arc<Flow>,
-    /// What the app had read when `stalled` began.
-    read: u64,
 }
 
 impl Output {
@@ -61,10 +52,8 @@ impl Output {
             text: String::new(),
             event: None,
             is_flushing: false,
-            patience,
-            stalled: None,
+            patience: Patience::new(patience),
             flow,
-            read: 0,
         }
     }
 
@@ -111,10 +100,13 @@ impl Output {
         loop {
             if self.is_flushing {
                 match socket.as_mut().poll_flush(context) {
-                    Poll::Ready(Ok(())) => (self.is_flushing, self.stalled) = (false, None),
+                    Poll::Ready(Ok(())) => {
+                        self.is_flushing = false;
+                        self.patience.renew();
+                    }
                     Poll::Ready(Err(_)) => return Err(None),
                     Poll::Pending => {
-                        if self.is_stalled(context) {
+                        if self.patience.poll_over(self.flow.written(), context).is_ready() {
                             return Err(Some(Close::STALLED));
                         }
                         break;
@@ -142,25 +134,6 @@ impl Output {
             }
         }
         Ok(!had_room && self.has_room())
-    }
-
-    /// Whether the app has read nothing for too long.
-    fn is_stalled(&mut self, context: &mut Context<'_>) -> bool {
-        loop {
-            let read = self.flow.written();
-            let stalled = self.stalled.get_or_insert_with(|| {
-                self.read = read;
-                Box::pin(sleep(self.patience))
-            });
-            if stalled.as_mut().poll(context).is_pending() {
-                return false;
-            }
-            if self.read == read {
-                return true;
-            }
-            // A large message on a slow network.
-            self.stalled = None;
-        }
     }
 
     /// Writes what is left, then the reason, within [`LINGER`]. None: the app has said that it ends.

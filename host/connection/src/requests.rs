@@ -9,7 +9,10 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
-use weir_host::{Error, peers::PeerRequest};
+use weir_host::{
+    Error,
+    peers::{PeerRequest, Session},
+};
 
 /// Requests that were sent to the program and are not answered, by number.
 pub struct Requests {
@@ -39,24 +42,23 @@ impl Requests {
         u32::try_from(self.in_hand.len()).is_ok_and(|in_hand| in_hand < self.max)
     }
 
-    /// Keeps a request until it is answered; returns its number and payload. The program has that now: kept here, too,
-    /// it would be beyond all limits.
-    pub fn add(&mut self, mut request: PeerRequest) -> (u32, Bytes) {
+    /// Keeps a request until it is answered; returns it with its number and payload. The program has the payload now: kept
+    /// here, too, it would be beyond all limits.
+    pub fn add(&mut self, mut request: PeerRequest) -> (u32, Bytes, &mut PeerRequest) {
         let number = next_free(&mut self.last, &self.in_hand);
         let payload = std::mem::take(&mut request.payload);
         self.given_up.push(Box::pin(request.given_up().map(move |()| number)));
-        self.in_hand.insert(number, request);
-        (number, payload)
+        (number, payload, self.in_hand.entry(number).insert_entry(request).into_mut())
     }
 
-    /// Answers a request; false if it is not in hand, because nobody waits for it any more.
-    pub fn answer(&mut self, number: u32, outcome: Result<Bytes, Error>) -> bool {
-        let request = self.in_hand.remove(&number);
-        let answer = |request: PeerRequest| match outcome {
+    /// Answers a request. If it is not in hand, because nobody waits for it any more, its session counts a late answer.
+    pub fn answer(&mut self, number: u32, outcome: Result<Bytes, Error>, session: &Session) {
+        let Some(request) = self.in_hand.remove(&number) else { return session.count_late() };
+        // Both count an answer that comes too late.
+        let _is_in_time = match outcome {
             Ok(payload) => request.answer(Ok(payload)),
             Err(error) => request.refuse(error),
         };
-        request.map(answer).is_some()
     }
 
     /// The number of a request that is waited for no more, if there is one.

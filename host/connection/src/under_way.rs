@@ -53,8 +53,17 @@ impl<K: Clone + Eq + Hash + Send + 'static, T: 'static> UnderWay<K, T> {
         self.by_key.contains_key(key)
     }
 
-    /// Adds work. Without a key it cannot be given up.
-    pub fn add(&mut self, key: Option<K>, work: impl Future<Output = T> + Send + 'static) {
+    /// Begins work. Most of it is done at once, and returned with its key; the rest is under way. Without a key it cannot
+    /// be given up.
+    pub fn begin(
+        &mut self,
+        key: Option<K>,
+        mut work: impl Future<Output = T> + Send + Unpin + 'static,
+        context: &mut Context<'_>,
+    ) -> Option<(Option<K>, T)> {
+        if let Poll::Ready(outcome) = Pin::new(&mut work).poll(context) {
+            return Some((key, outcome));
+        }
         let (handle, registration) = AbortHandle::new_pair();
         let known = key.clone();
         let work: Work<K, T> = Box::pin(work.map(move |outcome| (known, outcome)));
@@ -62,6 +71,7 @@ impl<K: Clone + Eq + Hash + Send + 'static, T: 'static> UnderWay<K, T> {
         if let Some(key) = key {
             self.by_key.insert(key, handle);
         }
+        None
     }
 
     /// Gives up what was begun under this key; false if nothing is. It makes room at the next poll.

@@ -1,7 +1,6 @@
 //! One connection after its hello: reads frames, acts on them, and writes what comes for the program.
 //!
-//! What it does takes turns in one task. It reads nothing more while too much waits to be written, so a program that
-//! does not read costs no more than one buffer, the inbox of its session, and what it has under way.
+//! [`weir_connection::run`] gives it its turns.
 
 mod close;
 mod jobs;
@@ -9,7 +8,6 @@ mod output;
 
 use std::{
     collections::{BTreeSet, HashMap},
-    future::poll_fn,
     pin::pin,
     sync::Arc,
     task::{Context, Poll},
@@ -17,8 +15,9 @@ use std::{
 };
 
 use bytes::{BufMut, Bytes, BytesMut};
+use futures_util::{FutureExt, stream};
 use tokio::{io::AsyncReadExt, net::UnixStream};
-use weir_connection::{Operations, Rate, Requests, UnderWay};
+use weir_connection::{Operations, Protocol, Rate, Requests, UnderWay, answers};
 use weir_host::{
     Error,
     client::{CallOptions, PublishOptions, PutOptions, Queue},
@@ -30,12 +29,6 @@ use weir_peer::frame::{self, COUNTS_SINCE, FromMain, FromPeer, READ_SIZE, TRACES
 pub(crate) use self::close::Close;
 use self::{jobs::Jobs, output::Output};
 use crate::greeting::Greeted;
-
-/// Rounds in one go, before others on the worker thread have their turn.
-const ROUNDS: usize = 4;
-
-/// Frames and reads in one round.
-const READS: usize = 16;
 
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -62,8 +55,7 @@ pub(crate) struct Connection {
     events: u32,
 }
 
-/// Whether a step did something, or why the session ends. `None` in the error: the program has gone.
-type Step = Result<bool, Option<Close>>;
+type Step = weir_connection::Step<Close>;
 
 impl Connection {
     pub(crate) fn new(stream: UnixStream, greeted: Greeted) -> Self {
@@ -98,35 +90,10 @@ impl Connection {
         }
     }
 
-    /// Runs until the session ends, and says why. None: the program has gone.
-    pub(crate) async fn run(&mut self) -> Option<Close> {
-        let mut ended = pin!(self.session.ended());
-        loop {
-            let mut regranted = pin!(self.session.regranted());
-            let end = poll_fn(|context| {
-                if let Poll::Ready(end) = ended.as_mut().poll(context) {
-                    return Poll::Ready(Some(Some(Close::of(end))));
-                }
-                if regranted.as_mut().poll(context).is_ready() {
-                    return Poll::Ready(None);
-                }
-                self.poll(context).map(Some)
-            })
-            .await;
-            match end {
-                Some(close) => return close,
-                None => self.drop_subscriptions(),
-            }
-        }
-    }
-
-    /// The session ends.
-    fn into_rest(self) -> (UnixStream, Output) {
-        (self.stream, self.output)
-    }
-
-    /// Ends the session, and tells the program why.
-    pub(crate) async fn finish(self, close: Option<Close>) {
+    /// Talks with the program until one of them ends it.
+    pub(crate) async fn converse(mut self) {
+        let over = self.session.ended().map(Close::of);
+        let close = weir_connection::run(&mut self, over, stream::empty()).await;
         let (mut stream, output) = self.into_rest();
         // None: the program has gone.
         if let Some(close) = close {
@@ -134,114 +101,9 @@ impl Connection {
         }
     }
 
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Close>> {
-        match self.steps(context) {
-            Ok(true) => {
-                // Others first.
-                context.waker().wake_by_ref();
-                Poll::Pending
-            }
-            Ok(false) => Poll::Pending,
-            Err(close) => Poll::Ready(close),
-        }
-    }
-
-    /// Goes on until nothing is left to do, which leaves the task's waker everywhere, or others must have their turn.
-    fn steps(&mut self, context: &mut Context<'_>) -> Step {
-        for _ in 0..ROUNDS {
-            let mut busy = self.answers(context);
-            busy |= self.messages(context);
-            busy |= self.read(context)?;
-            busy |= self.output.write(&mut self.stream, context)?;
-            if !busy {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    fn takes_more(&self) -> bool {
-        self.output.has_room() && !self.output.is_closed()
-    }
-
-    /// Sends answers to what the program has under way, and jobs that came.
-    fn answers(&mut self, context: &mut Context<'_>) -> bool {
-        let mut busy = false;
-        while self.output.has_room()
-            && let Some((id, outcome)) = self.under_way.poll_one(context)
-        {
-            self.output.answer(id.unwrap_or_default(), outcome);
-            busy = true;
-        }
-        while self.takes_more() && self.jobs.poll_one(context, &mut self.output) {
-            busy = true;
-        }
-        busy
-    }
-
-    /// Sends requests and events that wait for the program.
-    fn messages(&mut self, context: &mut Context<'_>) -> bool {
-        let mut busy = false;
-        while self.takes_more() {
-            if let Some(request) = self.requests.poll_given_up(context) {
-                self.output.send(&FromMain::GivenUp { request });
-                busy = true;
-                continue;
-            }
-            let wanted = Wanted { requests: self.requests.has_room(), events: self.events > 0 };
-            match self.session.poll_next(wanted, context) {
-                Poll::Ready(Some(PeerMessage::Request(request))) => {
-                    self.ask(request);
-                }
-                Poll::Ready(Some(PeerMessage::Event(subscription, event))) => {
-                    self.events -= 1;
-                    self.output.send(&FromMain::Event {
-                        subscription,
-                        sequence: event.sequence,
-                        lost: event.lost,
-                        retained: event.retained,
-                        sender: &event.sender,
-                        topic: event.topic.as_str(),
-                        payload: event.payload,
-                    });
-                }
-                Poll::Ready(_) | Poll::Pending => break,
-            }
-            busy = true;
-        }
-        busy
-    }
-
-    /// Reads and acts on frames, as far as the rate and the output allow.
-    fn read(&mut self, context: &mut Context<'_>) -> Step {
-        let mut busy = false;
-        for _ in 0..READS {
-            if !self.output.has_room() {
-                return Ok(busy);
-            }
-            if self.next.is_none() {
-                let next = next_frame(&mut self.input, self.frame_max);
-                self.next = next.map_err(|error| Some(Close::protocol(&error)))?;
-            }
-            let Some(frame) = &self.next else {
-                if !self.fill(context)? {
-                    return Ok(busy);
-                }
-                continue;
-            };
-            let frame = frame.clone();
-            let frame = FromPeer::decode(&frame).map_err(|error| Some(Close::protocol(&error)))?;
-            // Part of the message that must follow.
-            let is_message = !matches!(frame, FromPeer::Trace { .. } | FromPeer::Counted { .. });
-            if is_message && self.rate.poll_one(context).is_pending() {
-                return Ok(busy);
-            }
-            self.next = None;
-            self.act(frame, context).map_err(Some)?;
-            busy = true;
-        }
-        // More may be there, and nothing wakes the task for that.
-        Ok(true)
+    /// The session ends.
+    fn into_rest(self) -> (UnixStream, Output) {
+        (self.stream, self.output)
     }
 
     /// Reads what is there; false if that is nothing.
@@ -310,7 +172,7 @@ impl Connection {
                 // One that has ended may have crossed it.
                 let _known = self.under_way.cancel(&id);
                 // What was given up makes room for the next frame.
-                self.answers(context);
+                answers(self, context);
                 Ok(())
             }
             FromPeer::Publish { id, timeout_ms, to, topic, payload } => {
@@ -370,18 +232,9 @@ impl Connection {
                 let described = self.session.describe(documents);
                 self.begin(id, context, async move { described.await.map(|()| Bytes::new()) })
             }
-            FromPeer::Reply { request, payload } => {
-                self.reply(request, Ok(payload));
-                Ok(())
-            }
-            FromPeer::Fail { request, error } => {
-                self.reply(request, Err(error.into()));
-                Ok(())
-            }
-            FromPeer::Refuse { request, error } => {
-                self.reply(request, Err(error));
-                Ok(())
-            }
+            FromPeer::Reply { request, payload } => self.reply(request, Ok(payload)),
+            FromPeer::Fail { request, error } => self.reply(request, Err(error.into())),
+            FromPeer::Refuse { request, error } => self.reply(request, Err(error)),
             FromPeer::Credit { events } => {
                 self.events = self.events.saturating_add(events);
                 Ok(())
@@ -389,7 +242,7 @@ impl Connection {
         }
     }
 
-    /// Begins what takes time. Most of it is done at once.
+    /// Begins what takes time.
     fn begin(
         &mut self,
         id: u32,
@@ -397,10 +250,8 @@ impl Connection {
         work: impl Future<Output = Result<Bytes, Error>> + Send + 'static,
     ) -> Result<(), Close> {
         self.check(id)?;
-        let mut work = Box::pin(work);
-        match work.as_mut().poll(context) {
-            Poll::Ready(outcome) => self.output.answer(id, outcome),
-            Poll::Pending => self.under_way.add((id != 0).then_some(id), work),
+        if let Some((id, outcome)) = self.under_way.begin((id != 0).then_some(id), Box::pin(work), context) {
+            self.answer(id, outcome);
         }
         Ok(())
     }
@@ -414,27 +265,23 @@ impl Connection {
     }
 
     /// Sends a request to the program.
-    fn ask(&mut self, mut request: PeerRequest) {
-        let remaining_ms = u32::try_from(request.remaining().as_millis()).unwrap_or(u32::MAX);
-        let (message, sender) = (request.id.0, std::mem::take(&mut request.sender));
-        let (contract, operation) = (request.contract.clone(), request.operation.clone());
+    fn ask(&mut self, request: PeerRequest) {
         self.output.span(request.trace());
-        let (request, payload) = self.requests.add(request);
+        let (number, payload, request) = self.requests.add(request);
         self.output.send(&FromMain::Request {
-            request,
-            remaining_ms,
-            message,
-            sender: &sender,
-            contract: contract.as_str(),
-            operation: operation.as_str(),
+            request: number,
+            remaining_ms: u32::try_from(request.remaining().as_millis()).unwrap_or(u32::MAX),
+            message: request.id.0,
+            sender: &std::mem::take(&mut request.sender),
+            contract: request.contract.as_str(),
+            operation: request.operation.as_str(),
             payload,
         });
     }
 
-    fn reply(&mut self, request: u32, outcome: Result<Bytes, Error>) {
-        if !self.requests.answer(request, outcome) {
-            self.session.count_late();
-        }
+    fn reply(&mut self, request: u32, outcome: Result<Bytes, Error>) -> Result<(), Close> {
+        self.requests.answer(request, outcome, &self.session);
+        Ok(())
     }
 
     /// The queue with this name, looked up once. What the program may do with it is asked each time.
@@ -452,9 +299,80 @@ impl Connection {
         self.output.answer(id, outcome);
         Ok(())
     }
+}
+
+impl Protocol for Connection {
+    type Id = u32;
+    type Outcome = Result<Bytes, Error>;
+    type Close = Close;
+
+    fn parts(&mut self) -> (&Session, &mut UnderWay<u32, Self::Outcome>, &mut Requests) {
+        (&self.session, &mut self.under_way, &mut self.requests)
+    }
+
+    fn has_room(&self) -> bool {
+        self.output.has_room()
+    }
+
+    fn wanted(&self) -> Option<Wanted> {
+        let wanted = Wanted { requests: self.requests.has_room(), events: self.events > 0 };
+        Some(wanted).filter(|_| !self.output.is_closed())
+    }
+
+    fn answer(&mut self, id: Option<u32>, outcome: Self::Outcome) {
+        self.output.answer(id.unwrap_or_default(), outcome);
+    }
+
+    fn send_job(&mut self, context: &mut Context<'_>) -> bool {
+        self.jobs.poll_one(context, &mut self.output)
+    }
+
+    fn send(&mut self, message: PeerMessage) {
+        match message {
+            PeerMessage::Request(request) => self.ask(request),
+            PeerMessage::Event(subscription, event) => {
+                self.events -= 1;
+                self.output.send(&FromMain::Event {
+                    subscription,
+                    sequence: event.sequence,
+                    lost: event.lost,
+                    retained: event.retained,
+                    sender: &event.sender,
+                    topic: event.topic.as_str(),
+                    payload: event.payload,
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn send_given_up(&mut self, request: u32) {
+        self.output.send(&FromMain::GivenUp { request });
+    }
+
+    fn read(&mut self, context: &mut Context<'_>) -> Step {
+        if self.next.is_none() {
+            let next = next_frame(&mut self.input, self.frame_max);
+            self.next = next.map_err(|error| Some(Close::protocol(&error)))?;
+        }
+        let Some(frame) = self.next.clone() else { return self.fill(context) };
+        let frame = FromPeer::decode(&frame).map_err(|error| Some(Close::protocol(&error)))?;
+        // Part of the message that must follow.
+        let is_message = !matches!(frame, FromPeer::Trace { .. } | FromPeer::Counted { .. });
+        if is_message && self.rate.poll_one(context).is_pending() {
+            return Ok(false);
+        }
+        self.next = None;
+        self.act(frame, context).map_err(Some)?;
+        Ok(true)
+    }
+
+    fn write(&mut self, context: &mut Context<'_>) -> Step {
+        self.output.write(&mut self.stream, context)
+    }
 
     /// Tells of subscriptions that ended because a grant was taken back.
-    fn drop_subscriptions(&mut self) {
+    fn regranted(&mut self) {
         let left: BTreeSet<u32> = self.session.subscriptions().into_iter().collect();
         for subscription in self.subscriptions.difference(&left).copied() {
             self.output.send(&FromMain::Dropped { subscription });

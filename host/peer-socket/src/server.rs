@@ -12,7 +12,7 @@ use tokio::{
     task::{JoinError, JoinSet},
     time::timeout,
 };
-use weir_connection::{Place, Remote, Strangers};
+use weir_connection::{LINGER, Place, Remote, Strangers};
 use weir_host::{
     attached::{Attached, Closed, Part, on_thread},
     peers::Peers,
@@ -32,9 +32,6 @@ const THREAD_NAME: &str = "weir-peers";
 
 /// Without a pause, `accept` fails again and again, as when file descriptors have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
-/// Time for the last bytes to a program.
-const LINGER: Duration = Duration::from_millis(500);
 
 /// Programs that have proved their names and wait for the worker thread.
 const MAX_ARRIVING: usize = 64;
@@ -154,9 +151,7 @@ async fn converse(stream: net::UnixStream, greeted: Greeted) {
         Ok(stream) => stream,
         Err(error) => return tracing::warn!("a connection of a peer broke: {error}"),
     };
-    let mut connection = Connection::new(stream, greeted);
-    let close = connection.run().await;
-    connection.finish(close).await;
+    Connection::new(stream, greeted).converse().await;
 }
 
 fn source_of(stream: &UnixStream) -> Remote {

@@ -11,19 +11,14 @@ use bytes::{Buf, Bytes, BytesMut};
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt},
     net::UnixStream,
-    time::{Sleep, sleep, timeout},
+    time::timeout,
 };
+use weir_connection::{LINGER, MAX_WAITING, Patience};
 use weir_host::{Error, traces::TraceContext};
 use weir_peer::frame::{self, FromMain, TRACES_SINCE};
 use weir_sockets::{make_room, write_now};
 
 use super::{Close, Step};
-
-/// Time for the last bytes to a program.
-const LINGER: Duration = Duration::from_millis(500);
-
-/// Bytes that may wait before more is added. A frame that begins below it may go beyond.
-const MAX_WAITING: usize = 256 * 1024;
 
 /// A buffer of more bytes is given back once it is empty.
 const KEPT: usize = 4096;
@@ -33,11 +28,9 @@ pub(super) struct Output {
     waiting: BytesMut,
     /// Bytes at the beginning of `waiting` that are the rest of a frame under way.
     begun: usize,
-    patience: Duration,
+    patience: Patience,
     /// Of the protocol.
     version: u16,
-    /// Runs while the program does not read.
-    stalled: Option<Pin<Box<Sleep>>>,
     /// The program has closed the connection. What it sent before may still be there to read.
     is_closed: bool,
 }
@@ -45,7 +38,8 @@ pub(super) struct Output {
 impl Output {
     /// `patience`: how long the program may read nothing.
     pub(super) fn new(patience: Duration, version: u16) -> Self {
-        Self { waiting: BytesMut::new(), begun: 0, patience, version, stalled: None, is_closed: false }
+        let patience = Patience::new(patience);
+        Self { waiting: BytesMut::new(), begun: 0, patience, version, is_closed: false }
     }
 
     pub(super) fn version(&self) -> u16 {
@@ -90,17 +84,16 @@ impl Output {
             match Pin::new(&mut *stream).poll_write(context, &self.waiting) {
                 Poll::Ready(Ok(written)) if written > 0 => {
                     self.wrote(written);
-                    self.stalled = None;
+                    self.patience.renew();
                 }
                 Poll::Ready(_) => {
-                    (self.waiting, self.begun, self.stalled) = (BytesMut::new(), 0, None);
-                    self.is_closed = true;
+                    (self.waiting, self.begun, self.is_closed) = (BytesMut::new(), 0, true);
+                    self.patience.renew();
                     return Ok(true);
                 }
                 Poll::Pending => {
-                    let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(self.patience)));
-                    if stalled.as_mut().poll(context).is_ready() {
-                        let text = format!("the program has read nothing for {:?}", self.patience);
+                    if let Poll::Ready(limit) = self.patience.poll_over(0, context) {
+                        let text = format!("the program has read nothing for {limit:?}");
                         return Err(Some(Close::new(frame::close::STALLED, text)));
                     }
                     return Ok(!had_room && self.has_room());
