@@ -224,15 +224,11 @@ impl From<ControlError> for weir_error {
 
 impl From<HookError> for weir_error {
     fn from(error: HookError) -> Self {
-        let code = match error {
-            HookError::Config(errors) => return errors.into(),
-            HookError::Ended => return Self::ended(),
-            HookError::Unknown(_) => "unknown",
-            HookError::Invalid(_) => "invalid",
-            HookError::TimedOut => "timed-out",
-            _ => "failed",
-        };
-        Self::plain(weir_error_kind::Hooks, code, chain(&error))
+        match error {
+            HookError::Config(errors) => errors.into(),
+            HookError::Ended => Self::ended(),
+            error => Self::plain(weir_error_kind::Hooks, error.code(), chain(&error)),
+        }
     }
 }
 

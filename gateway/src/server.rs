@@ -51,7 +51,6 @@ const GRACE: Duration = Duration::from_millis(900);
 
 /// Why the gateway cannot begin.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum GatewayError {
     /// A Unix socket cannot be bound.
     #[error(transparent)]

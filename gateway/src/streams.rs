@@ -323,7 +323,7 @@ fn of_session(why: SessionEnd) -> End {
     match why {
         SessionEnd::Stopping => of_gateway(Ending::Main),
         SessionEnd::Revoked => end("revoked", "the operator took back its name or its proof"),
-        _ => end("ended", "the operator ended the session"),
+        other => end("ended", other),
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn hooks(report: &HookReport) -> anyhow::Result<String> {
     let mut text = String::new();
     for (name, run) in names.iter().zip(&report.runs) {
         let took = took(run);
-        text.push_str(&format!("{name:<width$}  {}, {took}\n", outcome(&run.outcome)));
+        text.push_str(&format!("{name:<width$}  {}, {took}\n", run.outcome));
         for (fact, value) in facts(&run.outcome)? {
             text.push_str(&format!("  {fact:<8}{}\n", printable(&value)));
         }
@@ -33,22 +33,6 @@ pub(crate) fn no_hooks(which: &Path, suffixes: &[String]) -> String {
     let suffixes: Vec<_> = suffixes.iter().map(|suffix| format!("`{}`", printable(suffix))).collect();
     let which = printable(&which.display().to_string());
     format!("`{which}` has no hooks: no file name ends with {}", suffixes.join(" or "))
-}
-
-fn outcome(outcome: &HookOutcome) -> String {
-    match outcome {
-        HookOutcome::Ok => "ok".to_owned(),
-        HookOutcome::Warning { code } => format!("warning, exit code {code}"),
-        HookOutcome::ScriptError { code, is_reserved: false } => format!("script error, exit code {code}"),
-        HookOutcome::ScriptError { code, is_reserved: true } => {
-            format!("script error, exit code {code}, which is reserved")
-        }
-        HookOutcome::Interrupted => "interrupted".to_owned(),
-        HookOutcome::TimedOut { .. } => "timed out".to_owned(),
-        HookOutcome::SystemError { .. } => "system error".to_owned(),
-        HookOutcome::LimitExceeded(_) => "limit exceeded".to_owned(),
-        other => format!("{other:?}"),
-    }
 }
 
 fn facts(outcome: &HookOutcome) -> anyhow::Result<Vec<(&'static str, String)>> {
@@ -88,10 +72,10 @@ fn summary(report: &HookReport) -> String {
         text.push_str(&format!(", {}", counted(warnings as u64, "warning")));
     }
     text.push_str(&format!(", in {}", seconds(report.duration)));
-    if let Some(HookRun { hook, outcome: last, .. }) = report.runs.last()
-        && !last.goes_on()
+    if let Some(HookRun { hook, outcome, .. }) = report.runs.last()
+        && !outcome.goes_on()
     {
-        text.push_str(&format!("; stopped at `{}`: {}", printable(hook), outcome(last)));
+        text.push_str(&format!("; stopped at `{}`: {outcome}", printable(hook)));
     }
     text.push('\n');
     text

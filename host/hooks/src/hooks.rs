@@ -62,6 +62,19 @@ pub enum HookError {
     Ended,
 }
 
+impl HookError {
+    /// The error in one word, as callers of `hooks@1` get it.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unknown(_) => "unknown",
+            Self::Invalid(_) => "invalid",
+            Self::TimedOut => "timed-out",
+            Self::Config(_) | Self::Directory { .. } | Self::TooMany { .. } | Self::Ended => "failed",
+        }
+    }
+}
+
 /// The hooks of a Main.
 #[derive(Clone, Debug)]
 pub struct Hooks(pub(crate) Arc<Shared>);

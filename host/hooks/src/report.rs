@@ -1,6 +1,6 @@
 //! The report of a run.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use bytes::Bytes;
 use serde::{Serialize, Serializer, ser::SerializeMap};
@@ -133,6 +133,24 @@ impl HookOutcome {
     #[must_use]
     pub fn goes_on(&self) -> bool {
         matches!(self, Self::Ok | Self::Warning { .. })
+    }
+}
+
+/// In words, without the limit or the cause.
+impl fmt::Display for HookOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ok => f.write_str("ok"),
+            Self::Warning { code } => write!(f, "warning, exit code {code}"),
+            Self::ScriptError { code, is_reserved } => {
+                let reserved = if *is_reserved { ", which is reserved" } else { "" };
+                write!(f, "script error, exit code {code}{reserved}")
+            }
+            Self::Interrupted => f.write_str("interrupted"),
+            Self::TimedOut { .. } => f.write_str("timed out"),
+            Self::SystemError { .. } => f.write_str("system error"),
+            Self::LimitExceeded(_) => f.write_str("limit exceeded"),
+        }
     }
 }
 

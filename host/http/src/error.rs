@@ -6,7 +6,6 @@ use tokio_rustls::rustls;
 
 /// Why a request was not sent, or not answered. Each is one of the standard's errors.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum HttpError {
     /// No grant allows it. The text says what was asked.
     #[error("{0}")]

@@ -120,13 +120,7 @@ fn may_run(roster: &Roster, sender: &str, hooks: &str) -> bool {
 }
 
 fn refused(error: HookError) -> HandlerError {
-    let code = match &error {
-        HookError::Unknown(_) => "unknown",
-        HookError::Invalid(_) => "invalid",
-        HookError::TimedOut => "timed-out",
-        _ => "failed",
-    };
-    HandlerError::new(code, chain(&error))
+    HandlerError::new(error.code(), chain(&error))
 }
 
 fn json<T: Serialize>(value: &T) -> Answer {

@@ -180,6 +180,18 @@ pub enum SessionEnd {
     Stopping,
 }
 
+/// As the program hears it.
+impl fmt::Display for SessionEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Left => "its holder ended the session",
+            Self::Revoked => "the operator took back its name, its proof or a contract that it serves",
+            Self::Ended => "the operator ended the session",
+            Self::Stopping => "main ends",
+        })
+    }
+}
+
 /// A session at one moment.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]

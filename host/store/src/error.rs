@@ -75,6 +75,23 @@ pub enum StoreError {
     Io(String),
 }
 
+impl StoreError {
+    /// The error in one word, as callers of `store@1` get it.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Key(_) | Self::KeysAtOnce(_) => "invalid",
+            Self::ValueTooLarge { .. } | Self::AnswerTooLarge { .. } => "too-large",
+            Self::Bytes { .. } | Self::Keys { .. } | Self::File { .. } => "full",
+            Self::NotANumber | Self::OutOfRange => "not-a-number",
+            Self::ReadOnly => "permission-denied",
+            Self::Busy => "busy",
+            Self::Closed => "unknown",
+            Self::Io(_) => "failed",
+        }
+    }
+}
+
 /// Why a store's file could not be opened. It is as it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

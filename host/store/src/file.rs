@@ -53,7 +53,6 @@ const NUMBER: &str = "number";
 
 /// How a file was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Opened {
     /// It did not exist.
     New,

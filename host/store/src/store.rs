@@ -42,7 +42,6 @@ pub(crate) type Open = Box<dyn Fn(u64, &Arc<Bound>) -> Result<(Database, Opened)
 
 /// A change of a store that is visible now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Changed {
     /// The store.
     pub store: StoreName,

@@ -477,6 +477,6 @@ fn code(error: HttpError) -> Error {
         HttpError::RequestBody => Error::HttpRequestBodySize(None),
         HttpError::Configuration(_) => Error::ConfigurationError,
         HttpError::Protocol(_) => Error::HttpProtocolError,
-        _ => Error::ConnectionTerminated,
+        HttpError::ConnectionTerminated => Error::ConnectionTerminated,
     }
 }

@@ -292,17 +292,7 @@ fn asked<T: DeserializeOwned>(operation: &str, request: &ServedRequest) -> Resul
 }
 
 fn failed(error: StoreError) -> HandlerError {
-    let code = match &error {
-        StoreError::Key(_) | StoreError::KeysAtOnce(_) => "invalid",
-        StoreError::ValueTooLarge { .. } | StoreError::AnswerTooLarge { .. } => "too-large",
-        StoreError::Bytes { .. } | StoreError::Keys { .. } | StoreError::File { .. } => "full",
-        StoreError::NotANumber | StoreError::OutOfRange => "not-a-number",
-        StoreError::ReadOnly => "permission-denied",
-        StoreError::Busy => "busy",
-        StoreError::Closed => "unknown",
-        _ => "failed",
-    };
-    HandlerError::new(code, error.to_string())
+    HandlerError::new(error.code(), error.to_string())
 }
 
 fn json<T: Serialize>(value: &T) -> Answer {

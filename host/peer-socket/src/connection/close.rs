@@ -23,14 +23,12 @@ impl Close {
     }
 
     pub(super) fn of(end: SessionEnd) -> Self {
-        match end {
-            SessionEnd::Revoked => Self::new(
-                frame::close::REVOKED,
-                "the operator took back its name, its proof or a contract that it serves",
-            ),
-            SessionEnd::Stopping => Self::new(frame::close::STOPPING, "main ends"),
-            _ => Self::new(frame::close::ENDED, "the operator ended the session"),
-        }
+        let code = match end {
+            SessionEnd::Revoked => frame::close::REVOKED,
+            SessionEnd::Stopping => frame::close::STOPPING,
+            _ => frame::close::ENDED,
+        };
+        Self::new(code, end.to_string())
     }
 
     /// Counts the refusal of a program that has not proved a name, and logs it. The end of Main is none.
