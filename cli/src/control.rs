@@ -7,6 +7,10 @@ use bytes::Bytes;
 use hyper::Method;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use weir_host::{
+    config::Effect,
+    control::{ExtensionStatus, NotReloaded, ReloadReport},
+};
 
 use crate::{
     args::{Asked, IdArgs, OrderArgs, PsArgs, PsSort, ReloadArgs, ShutdownArgs},
@@ -69,10 +73,9 @@ async fn of_peers<T: DeserializeOwned>(client: &mut Client) -> anyhow::Result<Op
     unless(&["no-such-route"], client.get(&Route::new(&["peers"])).await)
 }
 
-fn sort(extensions: &mut [model::Extension], by: Option<PsSort>) {
-    let share = |extension: &model::Extension| extension.cpu_share.unwrap_or_default();
+fn sort(extensions: &mut [ExtensionStatus], by: Option<PsSort>) {
     match by {
-        Some(PsSort::Cpu) => extensions.sort_by(|one, other| share(other).total_cmp(&share(one))),
+        Some(PsSort::Cpu) => extensions.sort_by(|one, other| other.cpu_share.total_cmp(&one.cpu_share)),
         Some(PsSort::Memory) => extensions.sort_by_key(|extension| Reverse(extension.memory)),
         Some(PsSort::Inbox) => extensions.sort_by_key(|extension| Reverse(extension.inbox_messages)),
         Some(PsSort::Restarts) => extensions.sort_by_key(|extension| Reverse(extension.restarts)),
@@ -124,7 +127,7 @@ async fn apply(Asked { json, target }: Asked) -> anyhow::Result<()> {
     let mut client = Client::connect(&target).await?;
     let route = Route::new(&["reload"]);
     let body = client.ask(Method::POST, &route, Bytes::new(), Patience::WhileMainAnswers).await?;
-    let report: model::Reloaded = read(&body)?;
+    let report: ReloadReport = read(&body)?;
     if json {
         output::json(&serde_json::from_slice::<Value>(&body)?)?;
     } else {
@@ -133,8 +136,8 @@ async fn apply(Asked { json, target }: Asked) -> anyhow::Result<()> {
     if report.failed.is_empty() { Ok(()) } else { Err(Said.into()) }
 }
 
-fn say(report: &model::Reloaded) -> anyhow::Result<()> {
-    let model::Reloaded {
+fn say(report: &ReloadReport) -> anyhow::Result<()> {
+    let ReloadReport {
         added,
         removed,
         changed,
@@ -142,19 +145,28 @@ fn say(report: &model::Reloaded) -> anyhow::Result<()> {
         needs_restart,
         tables,
         tables_for_restart,
-        differences: _,
         warnings,
+        ..
     } = report;
+    let mut is_empty = [needs_restart, tables, tables_for_restart].iter().all(|keys| keys.is_empty())
+        && [added, removed, changed].iter().all(|ids| ids.is_empty())
+        && failed.is_empty();
     for warning in warnings {
         output::complain(&format!("warning: {}", printable(warning)));
     }
-    for (ids, done) in [(removed, "removed"), (added, "added"), (changed, "changed"), (tables, "changed")] {
+    for (ids, done) in [(removed, "removed"), (added, "added"), (changed, "changed")] {
         for id in ids {
-            output::line(&format!("`{}` was {done}", printable(id)))?;
+            output::line(&format!("`{id}` was {done}"))?;
         }
     }
-    for key in report.keys_of_main() {
-        output::line(&format!("`main.{}` was changed", printable(key)))?;
+    for table in tables {
+        output::line(&format!("`{}` was changed", printable(table)))?;
+    }
+    let of_main =
+        report.differences.iter().filter(|it| it.table == "main" && it.takes_effect == Effect::AtOnce);
+    for difference in of_main.flat_map(|it| &it.keys) {
+        is_empty = false;
+        output::line(&format!("`main.{}` was changed", printable(&difference.key)))?;
     }
     let keys = needs_restart.iter().map(|key| format!("main.{key}"));
     for changed in keys.chain(tables_for_restart.iter().cloned()) {
@@ -163,14 +175,10 @@ fn say(report: &model::Reloaded) -> anyhow::Result<()> {
             "warning: `{changed}` has changed, and takes effect when Main is started anew"
         ));
     }
-    for model::NotReloaded { extension, reason } in failed {
-        output::complain(&format!(
-            "error: `{}` did not come up: {}",
-            printable(extension),
-            printable(reason)
-        ));
+    for NotReloaded { extension, reason, .. } in failed {
+        output::complain(&format!("error: `{extension}` did not come up: {}", printable(reason)));
     }
-    if report.is_empty() { output::line("nothing to add, to remove or to change") } else { Ok(()) }
+    if is_empty { output::line("nothing to add, to remove or to change") } else { Ok(()) }
 }
 
 /// Sends the order to each extension. A refusal does not stop the others.
@@ -195,7 +203,7 @@ async fn orders(OrderArgs { ids, all, json, target }: OrderArgs, verb: &str) -> 
 
 async fn configured(client: &mut Client) -> anyhow::Result<Vec<String>> {
     let model::Extensions { extensions } = client.get(&Route::new(&["extensions"])).await?;
-    Ok(extensions.into_iter().map(|extension| extension.id).collect())
+    Ok(extensions.into_iter().map(|extension| extension.id.to_string()).collect())
 }
 
 /// Sends an order to one extension. Main's deadlines bound the time that it takes.
@@ -205,8 +213,8 @@ async fn order(client: &mut Client, id: &str, verb: &str, json: bool) -> anyhow:
     if json {
         return output::json(&serde_json::from_slice::<Value>(&body)?);
     }
-    let now: model::Extension = read(&body)?;
-    output::line(&format!("`{}` is {}", printable(&now.id), printable(&now.state)))
+    let ExtensionStatus { id, state, .. } = read(&body)?;
+    output::line(&format!("`{id}` is {state}"))
 }
 
 pub(crate) async fn shutdown(args: ShutdownArgs) -> anyhow::Result<()> {

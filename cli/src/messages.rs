@@ -5,6 +5,7 @@ mod arguments;
 use hyper::Method;
 use serde::de::IgnoredAny;
 use serde_json::Value;
+use weir_host::client::Receipt;
 
 use crate::{
     args::{CallArgs, PublishArgs, TailArgs},
@@ -83,7 +84,7 @@ fn further_in(answer: &[u8]) -> String {
 }
 
 /// The outcome of a publication.
-fn received(&model::Receipt { delivered, shed, refused }: &model::Receipt) -> String {
+fn received(&Receipt { delivered, shed, refused, .. }: &Receipt) -> String {
     let mut text = format!("delivered to {}", counted(delivered.into(), "subscription"));
     if shed > 0 {
         text.push_str(&format!(
@@ -149,7 +150,11 @@ mod tests {
 
     #[test]
     fn a_receipt_says_what_was_lost_and_who_refused() {
-        let said = |delivered, shed, refused| received(&model::Receipt { delivered, shed, refused });
+        let said = |delivered, shed, refused| {
+            let mut receipt = Receipt::default();
+            (receipt.delivered, receipt.shed, receipt.refused) = (delivered, shed, refused);
+            received(&receipt)
+        };
         assert_eq!(said(0, 0, 0), "delivered to 0 subscriptions");
         assert_eq!(
             said(1, 2, 0),

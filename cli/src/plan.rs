@@ -3,13 +3,16 @@
 use bytes::Bytes;
 use hyper::Method;
 use serde_json::Value;
+use weir_host::{
+    config::{Difference, TableChange},
+    control::{PlannedChange, PlannedFault, ReloadPlan, TakesEffect},
+};
 
 use crate::{
     args::{Asked, PlanArgs},
     client::{Client, Patience, Route},
     control::read,
     exit::Said,
-    model::{Difference, Plan, PlannedChange, PlannedFault},
     output::{self, printable},
 };
 
@@ -21,7 +24,7 @@ const AT_RESTART: &str = "when Main is started anew";
 pub(crate) async fn plan(PlanArgs { id, asked: Asked { json, target } }: PlanArgs) -> anyhow::Result<()> {
     let mut client = Client::connect(&target).await?;
     let body = ask(&mut client, id.as_deref(), Patience::WhileMainAnswers).await?;
-    let plan: Plan = read(&body)?;
+    let plan: ReloadPlan = read(&body)?;
     if json {
         output::json(&serde_json::from_slice::<Value>(&body)?)?;
     } else {
@@ -40,7 +43,7 @@ pub(crate) async fn plan(PlanArgs { id, asked: Asked { json, target } }: PlanArg
 /// Compares the running extension with the file, in words. `None` if that is impossible.
 pub(crate) async fn compared(client: &mut Client, id: &str) -> Option<&'static str> {
     let body = ask(client, Some(id), Patience::Query).await.ok()?;
-    let plan: Plan = read(&body).ok()?;
+    let plan: ReloadPlan = read(&body).ok()?;
     Some(match (plan.refused, plan.removed.is_empty(), plan.changed.is_empty()) {
         (Some(_), ..) => "cannot be compared with the file, which is wrong: `weir plan` says where",
         (None, false, _) => "is no longer in the file",
@@ -57,9 +60,8 @@ async fn ask(client: &mut Client, id: Option<&str>, patience: Patience) -> anyho
     client.ask(Method::GET, &route, Bytes::new(), patience).await
 }
 
-fn text(plan: &Plan) -> String {
-    let Plan {
-        refused: _,
+fn text(plan: &ReloadPlan) -> String {
+    let ReloadPlan {
         added,
         removed,
         changed,
@@ -69,12 +71,12 @@ fn text(plan: &Plan) -> String {
         tables_for_restart,
         table_differences,
         faults,
-        warnings: _,
+        ..
     } = plan;
     let mut text = String::new();
     for (ids, what) in [(removed, "stopped and removed"), (added, "added")] {
         for id in ids {
-            text.push_str(&format!("`{}` would be {what}\n", printable(id)));
+            text.push_str(&format!("`{id}` would be {what}\n"));
             let fault = faults.iter().find(|fault| fault.extension == *id);
             text.extend(fault.map(|PlannedFault { fault, .. }| would_not_come_up(fault)));
         }
@@ -88,9 +90,13 @@ fn text(plan: &Plan) -> String {
     for (tables, when) in [(tables, ""), (tables_for_restart, AT_RESTART)] {
         for table in tables {
             let found = table_differences.iter().find(|it| it.table == *table);
-            let what = found.map_or("changed", |it| &*it.change);
+            let what = match found.map(|it| it.change) {
+                Some(TableChange::Added) => "added",
+                Some(TableChange::Removed) => "removed",
+                _ => "changed",
+            };
             let when = if when.is_empty() { String::new() } else { format!(", {when}") };
-            text.push_str(&format!("`{}` would be {}{when}\n", printable(table), printable(what)));
+            text.push_str(&format!("`{}` would be {what}{when}\n", printable(table)));
             text.extend(found.into_iter().flat_map(|it| &it.keys).map(|key| difference("", key)));
         }
     }
@@ -98,15 +104,15 @@ fn text(plan: &Plan) -> String {
 }
 
 fn change(change: &PlannedChange) -> String {
-    let PlannedChange { extension, keys, component, fault, takes_effect } = change;
-    let how = match takes_effect.as_str() {
-        "at-once" => "changed at once",
-        "stop-first" => "stopped, and started again",
-        "overlap" => "replaced while it serves",
-        "next-start" => "changed from its next start on",
-        other => other,
+    let PlannedChange { extension, keys, component, fault, takes_effect, .. } = change;
+    let how = match takes_effect {
+        TakesEffect::AtOnce => "changed at once",
+        TakesEffect::StopFirst => "stopped, and started again",
+        TakesEffect::Overlap => "replaced while it serves",
+        TakesEffect::NextStart => "changed from its next start on",
+        _ => "changed",
     };
-    let mut text = format!("`{}` would be {}\n", printable(extension), printable(how));
+    let mut text = format!("`{extension}` would be {how}\n");
     text.extend(keys.iter().map(|key| difference("", key)));
     if let Some(hash) = component {
         let hash: String = hash.chars().take(SHORT_HASH).collect();
@@ -122,7 +128,7 @@ fn would_not_come_up(fault: &str) -> String {
     format!("  it would not come up: {}\n", printable(fault))
 }
 
-fn difference(table: &str, Difference { key, before, after, note }: &Difference) -> String {
+fn difference(table: &str, Difference { key, before, after, note, .. }: &Difference) -> String {
     let key = printable(&format!("{table}{key}"));
     if let Some(note) = note {
         return format!("  {key}: {}\n", printable(note));

@@ -14,6 +14,14 @@ use std::time::{Duration, SystemTime};
 use bytesize::ByteSize;
 use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
 use serde_json::Number;
+use weir_host::{
+    control::{
+        BeingCompiled, ExtensionState, ExtensionStatus, FailureRecord, HandledMessage, HistoryEntry,
+        HistoryEvent,
+    },
+    limits::{LimitHit, LimitUnit, LimitValue},
+    names::ContractName,
+};
 
 #[cfg(feature = "store")]
 pub(crate) use self::stores::{entries, stores};
@@ -25,15 +33,10 @@ pub(crate) use self::{
     traces::{trace, traces},
     traffic::{jobs, queues, topics},
 };
-use crate::{
-    model::{BeingCompiled, Extension, Failure, Handling, HistoryEntry, HistoryEvent, LimitHit},
-    output::printable,
-};
+use crate::output::printable;
 
 /// Shown for a value that is unknown or not measured.
 const NOTHING: &str = "-";
-
-const BACKING_OFF: &str = "backing-off";
 
 /// Shown for an extension that is `starting` and being compiled.
 const COMPILING: &str = "compiling";
@@ -42,51 +45,51 @@ const COMPILING: &str = "compiling";
 const SHORT_HASH: usize = 12;
 
 /// The table of `weir ps`, and why extensions have failed.
-pub(crate) fn extensions(extensions: &[Extension]) -> String {
+pub(crate) fn extensions(extensions: &[ExtensionStatus]) -> String {
     let mut table = table(["ID", "STATE", "CPU", "CPU%", "MEMORY", "INBOX", "SHED", "RESTARTS"]);
     table.add_rows(extensions.iter().map(|extension| {
         vec![
-            Cell::new(printable(&extension.id)),
-            state(if extension.compiling.is_some() { COMPILING } else { &extension.state }),
-            Cell::new(time(extension.cpu_seconds)),
-            Cell::new(extension.cpu_share.map_or(NOTHING.to_owned(), percent)),
+            Cell::new(&extension.id),
+            state(if extension.compiling.is_some() { COMPILING } else { extension.state.as_str() }),
+            Cell::new(time(extension.cpu.as_secs_f64())),
+            Cell::new(percent(extension.cpu_share)),
             Cell::new(format!("{} / {}", size(extension.memory), size(extension.memory_limit))),
             Cell::new(format!("{} / {}", extension.inbox_messages, size(extension.inbox_bytes))),
             Cell::new(extension.shed),
             Cell::new(printable(&restarts(extension))),
         ]
     }));
-    let failed = extensions.iter().filter(|extension| extension.state == "failed");
+    let failed = extensions.iter().filter(|extension| extension.state == ExtensionState::Failed);
     let reasons: String = failed
         .filter_map(|extension| Some((&extension.id, extension.reason.as_ref()?)))
-        .map(|(id, reason)| format!("`{}`: {}\n", printable(id), printable(reason)))
+        .map(|(id, reason)| format!("`{id}`: {}\n", printable(reason)))
         .collect();
     let gap = if reasons.is_empty() { "" } else { "\n" };
     format!("{}{gap}{reasons}", finish(&table))
 }
 
 /// The table of `weir ps --failures`, oldest first.
-pub(crate) fn failures(extensions: &[Extension]) -> String {
-    let mut failures: Vec<&Failure> = extensions.iter().flat_map(|extension| &extension.failures).collect();
-    failures.sort_by(|one, other| one.time.cmp(&other.time));
+pub(crate) fn failures(extensions: &[ExtensionStatus]) -> String {
+    let mut failures: Vec<_> = extensions.iter().flat_map(|extension| &extension.failures).collect();
+    failures.sort_by_key(|failure| failure.time);
     let mut table = table(["TIME", "ID", "HANDLING", "MESSAGE", "SENDER", "LIMIT", "THEN", "CAUSE"]);
     table.set_content_arrangement(ContentArrangement::Dynamic);
     table.add_rows(failures.into_iter().map(|failure| {
         let [operation, message, sender] = match &failure.handling {
-            Some(Handling { operation, message, sequence, sender }) => {
+            Some(HandledMessage { operation, message, sequence, sender }) => {
                 let number = message.map(|id| id.to_string()).or(sequence.map(|number| format!("#{number}")));
                 [printable(operation), number.unwrap_or(NOTHING.to_owned()), printable(sender)]
             }
             None => [NOTHING; 3].map(str::to_owned),
         };
         [
-            printable(&failure.time),
-            printable(&failure.extension),
+            moment(failure.time),
+            failure.extension.to_string(),
             operation,
             message,
             sender,
             failure.limit.as_ref().map_or(NOTHING.to_owned(), |hit| printable(&limit_hit(hit))),
-            printable(&then(failure)),
+            then(failure),
             printable(&failure.cause),
         ]
     }));
@@ -95,46 +98,48 @@ pub(crate) fn failures(extensions: &[Extension]) -> String {
 
 pub(crate) fn history(entries: &[HistoryEntry]) -> String {
     let mut table = table(["TIME", "EVENT", "WHY", "SHA-256"]);
-    table.add_rows(entries.iter().map(|HistoryEntry { time, event }| {
+    table.add_rows(entries.iter().map(|HistoryEntry { time, event, .. }| {
         let (event, why, hash) = match event {
             HistoryEvent::Asked { order, by } => {
                 (Cell::new(printable(&format!("{order} asked for"))), Some(format!("by {by}")), None)
             }
-            HistoryEvent::State { state: now, hash, reason } => (state(now), reason.clone(), hash.as_ref()),
+            HistoryEvent::State { state: now, hash, reason } => {
+                (state(now.as_str()), reason.clone(), hash.as_ref())
+            }
             HistoryEvent::Failed { cause, hash } => {
                 (Cell::new("failure").fg(Color::Red), Some(cause.clone()), hash.as_ref())
             }
-            HistoryEvent::Other => (Cell::new(NOTHING), None, None),
+            _ => (Cell::new(NOTHING), None, None),
         };
         let text = |text: Option<&str>| Cell::new(printable(text.unwrap_or(NOTHING)));
         let hash = hash.map(|hash| hash.chars().take(SHORT_HASH).collect::<String>());
-        vec![text(Some(time)), event, text(why.as_deref()), text(hash.as_deref())]
+        vec![Cell::new(moment(*time)), event, text(why.as_deref()), text(hash.as_deref())]
     }));
     finish(&table)
 }
 
 /// All of `weir status`. `compared` is the comparison with the file.
-pub(crate) fn status(extension: &Extension, compared: Option<&str>) -> String {
+pub(crate) fn status(extension: &ExtensionStatus, compared: Option<&str>) -> String {
     let told = |reason: &String| {
         // An extension's own words may begin with the state's, too.
-        let own = reason.strip_prefix(&extension.state).and_then(|rest| rest.strip_prefix(": "));
+        let own = reason.strip_prefix(extension.state.as_str()).and_then(|rest| rest.strip_prefix(": "));
         format!(": {}", own.unwrap_or(reason))
     };
     let reason = extension.reason.as_ref().map(told).unwrap_or_default();
     let state = match &extension.compiling {
-        Some(BeingCompiled { bytes, since }) => format!("{COMPILING}: {}, since {since}", size(*bytes)),
+        Some(BeingCompiled { bytes, since }) => {
+            format!("{COMPILING}: {}, since {}", size(*bytes), moment(*since))
+        }
         None => format!("{}{reason}", extension.state),
     };
-    let fulfills =
-        if extension.fulfills.is_empty() { NOTHING.to_owned() } else { extension.fulfills.join(" ") };
     let facts = [
-        ("id", extension.id.clone()),
+        ("id", extension.id.to_string()),
         ("state", state),
-        ("since", extension.since.clone()),
+        ("since", moment(extension.since)),
         ("class", extension.class.clone()),
-        ("fulfills", fulfills),
+        ("fulfills", list(&extension.fulfills)),
         ("sha-256", extension.hash.clone().unwrap_or(NOTHING.to_owned())),
-        ("cpu", time(extension.cpu_seconds)),
+        ("cpu", time(extension.cpu.as_secs_f64())),
         ("memory", format!("{} of {}", size(extension.memory), size(extension.memory_limit))),
         ("inbox", format!("{} messages, {}", extension.inbox_messages, size(extension.inbox_bytes))),
         ("messages", format!("{} received, {} sent", extension.received, extension.sent)),
@@ -153,11 +158,11 @@ pub(crate) fn status(extension: &Extension, compared: Option<&str>) -> String {
     text
 }
 
-fn failure(failure: &Failure) -> String {
+fn failure(failure: &FailureRecord) -> String {
     let mut text =
-        format!("\nfailed {}\n  {:<10}{}\n", printable(&failure.time), "cause", printable(&failure.cause));
+        format!("\nfailed {}\n  {:<10}{}\n", moment(failure.time), "cause", printable(&failure.cause));
     let mut fact = |name: &str, value: &str| text.push_str(&format!("  {name:<10}{}\n", printable(value)));
-    if let Some(Handling { message, sequence, sender, operation }) = &failure.handling {
+    if let Some(HandledMessage { message, sequence, sender, operation }) = &failure.handling {
         let number = message.map(|id| format!(", message {id}"));
         let number = number.or(sequence.map(|number| format!(", sequence {number}"))).unwrap_or_default();
         fact("handling", &format!("{operation} for {sender}{number}"));
@@ -175,29 +180,37 @@ fn failure(failure: &Failure) -> String {
     text
 }
 
-fn restarts(extension: &Extension) -> String {
+fn restarts(extension: &ExtensionStatus) -> String {
     // A failure during the wait, such as a failed reload, has no next restart.
-    let next = extension.failures.iter().rev().find_map(|failure| failure.next_restart.as_ref());
+    let next = extension.failures.iter().rev().find_map(|failure| failure.next_restart);
     match next {
-        Some(time) if extension.state == BACKING_OFF => format!("{}, next at {time}", extension.restarts),
+        Some(time) if extension.state == ExtensionState::BackingOff => {
+            format!("{}, next at {}", extension.restarts, moment(time))
+        }
         _ => extension.restarts.to_string(),
     }
 }
 
-fn then(Failure { then, next_restart, .. }: &Failure) -> String {
-    next_restart.as_ref().map_or_else(|| then.clone(), |time| format!("{then} until {time}"))
+fn then(FailureRecord { then, next_restart, .. }: &FailureRecord) -> String {
+    next_restart.map_or_else(|| then.to_string(), |time| format!("{then} until {}", moment(time)))
 }
 
 fn limit_hit(hit: &LimitHit) -> String {
-    let [used, allowed] = [&hit.used, &hit.allowed].map(|number| amount(&hit.unit, number));
+    let unit = hit.name.unit();
+    let [used, allowed] = [hit.used, hit.allowed].map(|number| match unit.value(number) {
+        LimitValue::Time(duration) => time(duration.as_secs_f64()),
+        LimitValue::Share(share) => percent(share),
+        _ if unit == LimitUnit::Bytes => size(number),
+        _ => number.to_string(),
+    });
     format!("{}: {used} used of {allowed}", hit.name)
 }
 
-fn amount(unit: &str, number: &Number) -> String {
+fn amount(unit: LimitUnit, number: &Number) -> String {
     match (unit, number.as_u64(), number.as_f64()) {
-        ("bytes", Some(bytes), _) => size(bytes),
-        ("s", _, Some(seconds)) => time(seconds),
-        ("share", _, Some(share)) => percent(share),
+        (LimitUnit::Bytes, Some(bytes), _) => size(bytes),
+        (LimitUnit::Seconds, _, Some(seconds)) => time(seconds),
+        (LimitUnit::Share, _, Some(share)) => percent(share),
         _ => number.to_string(),
     }
 }
@@ -227,7 +240,7 @@ fn state(state: &str) -> Cell {
     match state {
         "ready" => cell.fg(Color::Green),
         "failed" | "quarantined" => cell.fg(Color::Red),
-        "interrupted" | "starting" | COMPILING | "draining" | BACKING_OFF => cell.fg(Color::Yellow),
+        "interrupted" | "starting" | COMPILING | "draining" | "backing-off" => cell.fg(Color::Yellow),
         _ => cell,
     }
 }
@@ -237,10 +250,19 @@ pub(crate) fn size(bytes: u64) -> String {
 }
 
 /// The time since a moment. Main and this command share a clock.
-fn age(since: &str, now: SystemTime) -> String {
-    let since = humantime::parse_rfc3339(since);
-    since
-        .map_or(NOTHING.to_owned(), |since| time(now.duration_since(since).unwrap_or_default().as_secs_f64()))
+fn age(since: SystemTime, now: SystemTime) -> String {
+    time(now.duration_since(since).unwrap_or_default().as_secs_f64())
+}
+
+/// A time as Main's JSON has it.
+fn moment(time: SystemTime) -> String {
+    humantime::format_rfc3339_millis(time).to_string()
+}
+
+/// Names with spaces between.
+fn list(names: &[ContractName]) -> String {
+    let names: Vec<_> = names.iter().map(ContractName::as_str).collect();
+    if names.is_empty() { NOTHING.to_owned() } else { names.join(" ") }
 }
 
 /// A duration with its significant digits.
@@ -259,7 +281,7 @@ mod tests {
     use super::*;
     use crate::model::Extensions;
 
-    fn fixture() -> Vec<Extension> {
+    fn fixture() -> Vec<ExtensionStatus> {
         let json = include_str!("../tests/golden/extensions.json");
         serde_json::from_str::<Extensions>(json).unwrap().extensions
     }

@@ -2,13 +2,13 @@
 
 use anyhow::Context;
 use serde_json::Value;
-use weir_host::traces::TraceId;
+use weir_host::traces::{Span, TraceId};
 
 use crate::{
     args::TraceArgs,
     client::{Client, Route},
     exit::Usage,
-    model::{Span, Spans},
+    model::Spans,
     output, tables,
 };
 
@@ -41,7 +41,7 @@ pub(crate) async fn of_call(client: &mut Client, trace: TraceId) -> anyhow::Resu
 }
 
 fn tree(spans: &[Span], trace: TraceId) -> anyhow::Result<String> {
-    tables::trace(spans, &trace.to_string()).ok_or_else(|| {
+    tables::trace(spans, trace).ok_or_else(|| {
         let text = format!(
             "Main has no span of trace `{trace}`: it was not sampled, has not ended, or was dropped for later ones; \
              `weir trace` lists what is there"

@@ -11,17 +11,26 @@ use cargo_metadata::{CargoOpt, DependencyKind, Metadata, MetadataCommand, Packag
 
 /// For each crate: the crates of this repository that it may depend on, and the crates that must not be among
 /// its dependencies at any depth.
-const WALLS: [(&str, &[&str], &[&str]); 28] = [
+const WALLS: [(&str, &[&str], &[&str]); 29] = [
     ("weir-names", &[], &["wasmtime", "tokio", "toml"]),
     ("weir-metrics", &[], &["wasmtime", "tokio", "weir-names"]),
     ("weir-openrpc", &["weir-names"], &["wasmtime", "tokio", "toml"]),
     ("weir-generate", &["weir-openrpc"], &["wasmtime", "tokio", "weir-host"]),
     ("weir-peer", &["weir-names"], &["wasmtime", "weir-host", "toml"]),
     ("weir-sockets", &[], &["wasmtime", "tokio", "weir-names"]),
-    ("weir-logs", &["weir-names"], &["wasmtime", "toml"]),
-    ("weir-bus", &["weir-metrics", "weir-names"], &["wasmtime", "wasmtime-wasi", "toml", "axum", "hyper"]),
+    ("weir-reports", &["weir-metrics", "weir-names"], &["wasmtime", "tokio", "toml"]),
+    ("weir-logs", &["weir-names", "weir-reports"], &["wasmtime", "toml"]),
+    (
+        "weir-bus",
+        &["weir-metrics", "weir-names", "weir-reports"],
+        &["wasmtime", "wasmtime-wasi", "toml", "axum", "hyper"],
+    ),
     ("weir-schedule", &["weir-metrics", "weir-names"], &["wasmtime", "weir-bus", "weir-config"]),
-    ("weir-config", &["weir-metrics", "weir-names"], &["wasmtime", "weir-bus", "weir-schedule", "tokio"]),
+    (
+        "weir-config",
+        &["weir-metrics", "weir-names", "weir-reports"],
+        &["wasmtime", "weir-bus", "weir-schedule", "tokio"],
+    ),
     (
         "weir-http",
         &["weir-config", "weir-metrics", "weir-names"],
@@ -42,6 +51,7 @@ const WALLS: [(&str, &[&str], &[&str]); 28] = [
             "weir-metrics",
             "weir-names",
             "weir-openrpc",
+            "weir-reports",
             "weir-schedule",
             "weir-store",
         ],
@@ -61,6 +71,7 @@ const WALLS: [(&str, &[&str], &[&str]); 28] = [
             "weir-logs",
             "weir-metrics",
             "weir-names",
+            "weir-reports",
             "weir-schedule",
         ],
         &["weir-hooks", "axum"],
@@ -77,6 +88,7 @@ const WALLS: [(&str, &[&str], &[&str]); 28] = [
             "weir-metrics",
             "weir-names",
             "weir-openrpc",
+            "weir-reports",
             "weir-schedule",
             "weir-store",
             "weir-supervisor",

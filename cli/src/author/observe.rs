@@ -48,7 +48,7 @@ async fn messages(socket: &Path) -> anyhow::Result<()> {
             let received = extension.received;
             let before = seen.insert(extension.id.clone(), received).unwrap_or_default();
             if let Some(new @ 1..) = received.checked_sub(before) {
-                let id = printable(&extension.id);
+                let id = &extension.id;
                 let new = output::counted(new, "message");
                 output::complain(&format!("`{id}` received {new}, {received} so far"));
             }

@@ -40,11 +40,7 @@ fn facts(outcome: &HookOutcome) -> anyhow::Result<Vec<(&'static str, String)>> {
         HookOutcome::TimedOut { limit, allowed } => {
             vec![("limit", format!("{limit}: {}", seconds(*allowed)))]
         }
-        HookOutcome::LimitExceeded(hit) => {
-            // Through JSON, because that has the units of the numbers.
-            let hit = serde_json::from_value(serde_json::to_value(hit)?)?;
-            vec![("limit", limit_hit(&hit))]
-        }
+        HookOutcome::LimitExceeded(hit) => vec![("limit", limit_hit(hit))],
         HookOutcome::SystemError { reason, trace } => {
             let names = ["trace"].into_iter().chain(std::iter::repeat(""));
             let trace = names.zip(trace.iter().cloned());

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use serde_json::Number;
+use weir_host::limits::{DirLimits, LimitUnit};
 
 use super::{NOTHING, amount, finish, size, table, time};
 use crate::{
-    model::{DirLimits, ExtensionLimits, Limit, Limits},
+    model::{ExtensionLimits, Limit, Limits},
     output::printable,
 };
 
@@ -28,7 +29,7 @@ fn of_one(extension: &ExtensionLimits, fuel_per_ms: Option<u64>) -> String {
     let mut table = table(["LIMIT", "ALLOWED", "USED", "PEAK", "FROM"]);
     for limit in &extension.limits {
         let used = |value: &Option<Number>| {
-            value.as_ref().map_or(NOTHING.to_owned(), |number| amount(&limit.unit, number))
+            value.as_ref().map_or(NOTHING.to_owned(), |number| amount(limit.unit, number))
         };
         table.add_row([
             printable(&limit.key),
@@ -76,8 +77,8 @@ fn directory(dir: &DirLimits) -> [[String; 5]; 2] {
 /// The limit. Fuel also has a time.
 fn allowed(limit: &Limit, fuel_per_ms: Option<u64>) -> String {
     let text = printable(&limit.text);
-    match (limit.unit.as_str(), limit.allowed.as_u64(), fuel_per_ms) {
-        ("fuel", Some(fuel), Some(rate)) if rate > 0 => {
+    match (limit.unit, limit.allowed.as_u64(), fuel_per_ms) {
+        (LimitUnit::Fuel, Some(fuel), Some(rate)) if rate > 0 => {
             let nanoseconds = u128::from(fuel) * 1_000_000 / u128::from(rate);
             let took = Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX));
             format!("{text} (≈ {})", time(took.as_secs_f64()))

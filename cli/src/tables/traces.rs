@@ -3,13 +3,15 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use comfy_table::{Cell, Color};
 
+use weir_host::traces::{Span, SpanId, SpanKind, TraceId};
+
 use super::{NOTHING, finish, table};
-use crate::{model::Span, output::printable};
+use crate::output::printable;
 
 /// Levels of a tree that are indented.
 const MAX_DEPTH: usize = 64;
@@ -20,22 +22,22 @@ pub(crate) fn traces(spans: &[Span], is_slowest: bool, max: usize) -> String {
         return "no traces are recorded; `weir call --trace` records one, and `main.trace-one-in` selects some\n"
             .to_owned();
     }
-    let mut all: BTreeMap<&str, Vec<&Span>> = BTreeMap::new();
+    let mut all: BTreeMap<TraceId, Vec<&Span>> = BTreeMap::new();
     for span in spans {
-        all.entry(&span.trace).or_default().push(span);
+        all.entry(span.trace).or_default().push(span);
     }
     let mut all: Vec<_> = all.into_values().map(|mut spans| (in_order(&mut spans), spans).1).collect();
     match is_slowest {
         true => all.sort_by_key(|spans| Reverse(length(spans))),
-        false => all.sort_by_key(|spans| spans.first().map(|span| start(span))),
+        false => all.sort_by_key(|spans| spans.first().map(|span| span.start)),
     }
     let shown = if is_slowest { 0..max.min(all.len()) } else { all.len().saturating_sub(max)..all.len() };
     let mut table = table(["TRACE", "START", "TOOK", "SPANS", "OUTCOME", "FIRST"]);
     for spans in all.get(shown).unwrap_or_default() {
         let Some(first) = spans.first() else { continue };
         table.add_row(vec![
-            Cell::new(printable(&first.trace)),
-            Cell::new(humantime::format_rfc3339_millis(start(first)).to_string()),
+            Cell::new(first.trace),
+            Cell::new(humantime::format_rfc3339_millis(first.start)),
             Cell::new(time(length(spans))),
             Cell::new(spans.len()),
             outcome(spans),
@@ -46,45 +48,44 @@ pub(crate) fn traces(spans: &[Span], is_slowest: bool, max: usize) -> String {
 }
 
 /// The tree of one trace; none if it has no spans.
-pub(crate) fn trace(spans: &[Span], trace: &str) -> Option<String> {
+pub(crate) fn trace(spans: &[Span], trace: TraceId) -> Option<String> {
     let mut own: Vec<&Span> = spans.iter().filter(|span| span.trace == trace).collect();
     in_order(&mut own);
-    let began = start(own.first()?);
-    let ids: BTreeSet<&str> = own.iter().map(|span| &*span.span).collect();
-    let mut children: BTreeMap<Option<&str>, Vec<&Span>> = BTreeMap::new();
+    let began = own.first()?.start;
+    let ids: BTreeSet<SpanId> = own.iter().map(|span| span.span).collect();
+    let mut children: BTreeMap<Option<SpanId>, Vec<&Span>> = BTreeMap::new();
     for span in &own {
         // The parent may be of another program, be under way, or be lost.
-        let parent = span.parent.as_deref().filter(|parent| ids.contains(parent));
+        let parent = span.parent.filter(|parent| ids.contains(parent));
         children.entry(parent).or_default().push(span);
     }
     let mut table = table(["SPAN", "FROM", "AT", "TOOK", "WAITED", "WORKED", "FUEL", "OUTCOME"]);
     let mut left: Vec<(&Span, Vec<bool>)> = Vec::new();
     push(&mut left, children.remove(&None), &[]);
     while let Some((span, lasts)) = left.pop() {
-        let at = start(span).duration_since(began).unwrap_or_default();
-        let if_any =
-            |seconds: Option<f64>| seconds.map_or(NOTHING.to_owned(), |seconds| time(of_seconds(seconds)));
+        let at = span.start.duration_since(began).unwrap_or_default();
+        let if_any = |duration: Option<Duration>| duration.map_or(NOTHING.to_owned(), time);
         table.add_row(vec![
             Cell::new(format!("{}{}", branches(&lasts), message(span))),
             Cell::new(printable(&span.caller)),
             Cell::new(time(at)),
-            Cell::new(time(of_seconds(span.duration_seconds))),
-            Cell::new(if_any(span.waited_seconds)),
-            Cell::new(if_any(span.worked_seconds)),
+            Cell::new(time(span.duration)),
+            Cell::new(if_any(span.waited)),
+            Cell::new(if_any(span.worked)),
             Cell::new(span.fuel.map_or(NOTHING.to_owned(), |fuel| fuel.to_string())),
             outcome(&[span]),
         ]);
-        push(&mut left, children.remove(&Some(&*span.span)), &lasts);
+        push(&mut left, children.remove(&Some(span.span)), &lasts);
     }
     let mut text = finish(&table);
     for span in &own {
         if let Some(link) = &span.link {
-            text.push_str(&format!("caused by trace {}\n", printable(&link.trace)));
+            text.push_str(&format!("caused by trace {}\n", link.trace));
         }
     }
     let caused = spans.iter().filter(|span| span.link.as_ref().is_some_and(|link| link.trace == trace));
     for span in caused {
-        text.push_str(&format!("caused trace {}: {}\n", printable(&span.trace), message(span)));
+        text.push_str(&format!("caused trace {}: {}\n", span.trace, message(span)));
     }
     Some(text)
 }
@@ -108,17 +109,17 @@ fn branches(lasts: &[bool]) -> String {
 }
 
 fn in_order(spans: &mut [&Span]) {
-    spans.sort_by_key(|span| (start(span), span.number));
+    spans.sort_by_key(|span| (span.start, span.number));
 }
 
 /// What was sent where.
 fn message(span: &Span) -> String {
     let receiver = span.provider.as_deref().unwrap_or_default();
-    let text = match (&span.contract, &span.operation, &span.queue, &span.topic) {
-        (Some(contract), Some(operation), ..) => format!("{receiver} {contract} {operation}"),
-        (.., Some(queue), _) => format!("{receiver} queue {queue}"),
-        (.., Some(topic)) => format!("event {topic}"),
-        _ => format!("{receiver} {}", span.kind),
+    let text = match &span.kind {
+        SpanKind::Request { contract, operation } => format!("{receiver} {contract} {operation}"),
+        SpanKind::Job { queue } => format!("{receiver} queue {queue}"),
+        SpanKind::Event { topic } => format!("event {topic}"),
+        _ => format!("{receiver} other"),
     };
     printable(&text)
 }
@@ -133,17 +134,9 @@ fn outcome(spans: &[&Span]) -> Cell {
 
 /// From the beginning of the first span to the end of the last.
 fn length(spans: &[&Span]) -> Duration {
-    let end = |span: &&Span| start(span) + of_seconds(span.duration_seconds);
-    let (began, ended) = (spans.iter().map(|span| start(span)).min(), spans.iter().map(end).max());
+    let end = |span: &&Span| span.start + span.duration;
+    let (began, ended) = (spans.iter().map(|span| span.start).min(), spans.iter().map(end).max());
     began.zip(ended).and_then(|(began, ended)| ended.duration_since(began).ok()).unwrap_or_default()
-}
-
-fn start(span: &Span) -> SystemTime {
-    humantime::parse_rfc3339(&span.start).unwrap_or(SystemTime::UNIX_EPOCH)
-}
-
-fn of_seconds(seconds: f64) -> Duration {
-    Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 
 /// A duration with three digits or more.
@@ -160,13 +153,16 @@ fn time(time: Duration) -> String {
 mod tests {
     use super::*;
 
+    /// The trace of all spans here.
+    const TRACE: &str = "00000000000000000000000000000001";
+
     fn span(id: u64, parent: u64, what: (&str, &str), micros: (u64, u64), outcome: &str) -> Span {
         let (caller, provider) = what;
         serde_json::from_value(serde_json::json!({
             "number": id,
-            "trace": "t",
-            "span": id.to_string(),
-            "parent": (parent > 0).then(|| parent.to_string()),
+            "trace": TRACE,
+            "span": format!("{id:016x}"),
+            "parent": (parent > 0).then(|| format!("{parent:016x}")),
             "kind": "request",
             "contract": "c@1",
             "operation": "do",
@@ -197,11 +193,11 @@ mod tests {
             "│  └─ d c@1 do            b     250 µs  20 µs    1 µs    -       -     ok",
             "└─ e c@1 do               a     600 µs  1.50 ms  1 µs    -       -     ok",
         ];
-        assert_eq!(trace(&spans, "t").unwrap().lines().collect::<Vec<_>>(), tree);
-        assert_eq!(trace(&spans, "other"), None);
+        assert_eq!(trace(&spans, TRACE.parse().unwrap()).unwrap().lines().collect::<Vec<_>>(), tree);
+        assert_eq!(trace(&spans, TRACE.replace('1', "2").parse().unwrap()), None);
         let list = [
-            "TRACE  START                     TOOK    SPANS  OUTCOME  FIRST",
-            "t      2026-11-25T20:00:00.000Z  2.50 s  5      timeout  main to a c@1 do",
+            "TRACE                             START                     TOOK    SPANS  OUTCOME  FIRST",
+            "00000000000000000000000000000001  2026-11-25T20:00:00.000Z  2.50 s  5      timeout  main to a c@1 do",
         ];
         assert_eq!(traces(&spans, true, 9).lines().collect::<Vec<_>>(), list);
     }
@@ -209,6 +205,6 @@ mod tests {
     #[test]
     fn spans_that_name_each_other_as_parents_end_the_tree() {
         let spans = [span(1, 2, ("a", "b"), (0, 1), "ok"), span(2, 1, ("a", "b"), (0, 1), "ok")];
-        assert!(trace(&spans, "t").unwrap().starts_with("SPAN"));
+        assert!(trace(&spans, TRACE.parse().unwrap()).unwrap().starts_with("SPAN"));
     }
 }

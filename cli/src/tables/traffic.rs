@@ -2,9 +2,11 @@
 
 use std::time::SystemTime;
 
+use weir_host::traffic::{QueueStatus, SubscriptionStatus, TopicStatus, TopicsReport};
+
 use super::{NOTHING, age, finish, size, table};
 use crate::{
-    model::{Job, Queue, Queues, Subscription, Topic, Topics},
+    model::{Job, Queues},
     output::printable,
     payload,
 };
@@ -12,14 +14,14 @@ use crate::{
 /// Characters shown of a payload.
 const SHOWN: usize = 60;
 
-pub(crate) fn topics(Topics { topics, subscriptions }: &Topics) -> String {
+pub(crate) fn topics(TopicsReport { topics, subscriptions, .. }: &TopicsReport) -> String {
     let topics = if topics.is_empty() { "no topics\n".to_owned() } else { known(topics) };
     let subscriptions =
         if subscriptions.is_empty() { "no subscriptions\n".to_owned() } else { subscribed(subscriptions) };
     format!("{topics}\n{subscriptions}")
 }
 
-fn known(topics: &[Topic]) -> String {
+fn known(topics: &[TopicStatus]) -> String {
     let header = ["TOPIC", "SEQUENCE", "RATE/S", "SUBSCRIPTIONS", "DELIVERED", "SHED", "REFUSED", "RETAINED"];
     let mut table = table(header);
     table.add_rows(topics.iter().map(|topic| {
@@ -29,7 +31,7 @@ fn known(topics: &[Topic]) -> String {
             (true, Some(bytes)) => size(bytes),
         };
         [
-            printable(&topic.topic),
+            topic.topic.to_string(),
             topic.sequence.to_string(),
             topic.rate.to_string(),
             topic.subscriptions.to_string(),
@@ -42,14 +44,14 @@ fn known(topics: &[Topic]) -> String {
     finish(&table)
 }
 
-fn subscribed(subscriptions: &[Subscription]) -> String {
+fn subscribed(subscriptions: &[SubscriptionStatus]) -> String {
     let header =
         ["SUBSCRIBER", "PATTERN", "POLICY", "LAG", "BYTES", "BLOCKED", "RECEIVED", "SHED", "REFUSED"];
     let mut table = table(header);
     table.add_rows(subscriptions.iter().map(|subscription| {
         [
             printable(&subscription.subscriber),
-            printable(&subscription.pattern),
+            subscription.pattern.to_string(),
             printable(&subscription.policy),
             of(subscription.waiting.to_string(), subscription.messages_limit.map(|limit| limit.to_string())),
             of(size(subscription.bytes), subscription.bytes_limit.map(size)),
@@ -84,9 +86,9 @@ pub(crate) fn queues(Queues { queues }: &Queues) -> String {
         "WHEN FULL",
     ];
     let mut table = table(header);
-    table.add_rows(queues.iter().map(|queue: &Queue| {
+    table.add_rows(queues.iter().map(|queue: &QueueStatus| {
         [
-            printable(&queue.queue),
+            queue.queue.to_string(),
             queue.waiting.to_string(),
             queue.in_hand.to_string(),
             queue.messages_limit.to_string(),
@@ -111,18 +113,19 @@ pub(crate) fn jobs(queue: &str, jobs: &[Job], now: SystemTime) -> String {
         return format!("no job waits in `{}`\n", printable(queue));
     }
     let mut table = table(["ID", "SENDER", "AGE", "DELIVERIES", "DIED", "BYTES", "PAYLOAD"]);
-    table.add_rows(jobs.iter().map(|job| {
+    table.add_rows(jobs.iter().map(|shown| {
+        let job = &shown.status;
         let died = job.died_in.as_ref().map_or(NOTHING.to_owned(), |queue| {
-            format!("in {} after {}", printable(queue), job.died_after.unwrap_or_default())
+            format!("in {queue} after {}", job.died_after.unwrap_or_default())
         });
         [
             job.id.to_string(),
             printable(&job.sender),
-            age(&job.put, now),
+            age(job.put, now),
             job.deliveries.to_string(),
             died,
-            size(job.bytes),
-            shortened(job),
+            size(job.bytes as u64),
+            shortened(shown),
         ]
     }));
     finish(&table)
@@ -177,7 +180,7 @@ mod tests {
 
     #[test]
     fn where_there_is_nothing_it_is_said_so() {
-        let nothing = Topics { topics: Vec::new(), subscriptions: Vec::new() };
+        let nothing = serde_json::from_str(r#"{"topics":[],"subscriptions":[]}"#).unwrap();
         assert_eq!(topics(&nothing), "no topics\n\nno subscriptions\n");
         assert_eq!(queues(&Queues { queues: Vec::new() }), "no queues are configured\n");
         assert_eq!(jobs("uploads", &[], now()), "no job waits in `uploads`\n");
@@ -186,7 +189,7 @@ mod tests {
     #[test]
     fn payloads_from_outside_cannot_play_with_the_terminal() {
         let mut all: Jobs = fixture("jobs");
-        all.jobs[0].sender = "a\x1b[2J".to_owned();
+        all.jobs[0].status.sender = "a\x1b[2J".to_owned();
         all.jobs[0].payload_text = Some("\u{9b}2J\u{202e}\nforged".to_owned());
         all.jobs[0].payload = None;
         let text = jobs("uploads", &all.jobs, now());

@@ -14,6 +14,7 @@ use hyper::Method;
 use nix::unistd::{getpgid, getppid, getsid};
 use rustix::process::{Signal, kill_current_process_group};
 use serde::Deserialize;
+use weir_host::control::ExtensionStatus;
 use weir_top::{Answers, Fault, Looks, Options, Order, Orders, Top};
 
 use crate::{
@@ -21,7 +22,7 @@ use crate::{
     client::{self, Client, Patience, Route, unless},
     control::read,
     exit::{self, Usage},
-    locate, model,
+    locate,
 };
 
 /// Of an extension's log.
@@ -108,6 +109,6 @@ async fn give(socket: &Path, order: Order, id: &str) -> anyhow::Result<String> {
     let mut client = Client::connect_to(socket).await?;
     let route = Route::named(&["extensions", id, order.verb()])?;
     let body = client.ask(Method::POST, &route, Bytes::new(), Patience::WhileMainAnswers).await?;
-    let now: model::Extension = read(&body)?;
-    Ok(now.state)
+    let now: ExtensionStatus = read(&body)?;
+    Ok(now.state.to_string())
 }

@@ -2,21 +2,9 @@
 //!
 //! Knows nothing of how any of them is carried, served or stored.
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use weir_names::{ContractName, OperationName};
-
-/// Identifies one message for as long as Main runs; never zero, never used twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
-#[serde(transparent)]
-pub struct MessageId(pub u64);
-
-impl fmt::Display for MessageId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+pub use weir_reports::MessageId;
 
 /// The number of a peer: Main is 0, extensions follow in the order of their configuration. Names of programs outside
 /// Main and the programs under them have ranges of their own.

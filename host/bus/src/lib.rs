@@ -38,11 +38,11 @@ pub use self::{
     inbox::{Filling, Inbox, InboxLimits, LaneSettings, LaneStats, Seat, TakeOptions, Taken},
     loss::OnLoss,
     message::{Event, Incoming, Published, Receipt, Reply, Request, Responder},
-    operations::{OperationStats, OperationStatus},
+    operations::OperationStats,
     peer::{Access, Peer, PeerLimits, PeerStats, Phase},
     queue::{JobCounts, JobReader, QueueSettings, QueueStats, QueuedJob, SharedQueue, taken::TakenJob},
     subscriptions::{Subscription, SubscriptionStats},
     topics::TopicStats,
-    trace::{OpenSpan, Parent, RecordedSpans, Span, SpanKind, SpanOrigin},
+    trace::{OpenSpan, Parent, RecordedSpans, SpanOrigin},
     waiter::{Term, Waiter},
 };

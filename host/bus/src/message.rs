@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use weir_names::{Error, Topic, TraceContext};
 
@@ -20,7 +20,7 @@ use crate::{
 pub(crate) const ENVELOPE_BYTES: u64 = 128;
 
 /// What happened to an event.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct Receipt {
     /// Subscriptions that have it in their inbox.

@@ -5,9 +5,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use serde::Serialize;
-use weir_metrics::{Durations, DurationsSnapshot};
+use weir_metrics::Durations;
 use weir_names::Error;
+use weir_reports::OperationStatus;
 
 use crate::id::OperationId;
 
@@ -25,23 +25,6 @@ pub struct OperationStats {
     operation: Option<Arc<OperationId>>,
     durations: Arc<Durations>,
     failed: Mutex<BTreeMap<&'static str, u64>>,
-}
-
-/// What became of the requests for one operation.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct OperationStatus {
-    /// The provider: an extension's id, the name of a peer, or `main`.
-    pub provider: String,
-    /// The contract. Empty for all operations above the bound of 256 for each provider.
-    pub contract: String,
-    /// The operation; `other` for those above the bound.
-    pub operation: String,
-    /// Requests that ended in an error, by its [case](Error::case). Those refused before they were sent are included.
-    pub failed: BTreeMap<&'static str, u64>,
-    /// From the send to the outcome, of each request that was sent, whatever the outcome. Requests that their sender gave
-    /// up are left out.
-    pub durations: DurationsSnapshot,
 }
 
 impl Operations {
@@ -88,7 +71,7 @@ impl OperationStats {
             provider: provider.to_owned(),
             contract: contract.to_owned(),
             operation: operation.to_owned(),
-            failed: self.failed().clone(),
+            failed: self.failed().iter().map(|(error, count)| ((*error).into(), *count)).collect(),
             durations: self.durations.snapshot(),
         }
     }

@@ -18,8 +18,8 @@ use tokio::time::Instant;
 use weir_names::{SpanId, TraceContext, TraceId};
 
 use self::recorded::Record;
+pub use self::recorded::RecordedSpans;
 pub(crate) use self::recorded::{Recorded, What};
-pub use self::recorded::{RecordedSpans, Span, SpanKind};
 use crate::id::PeerId;
 
 /// What a message is done for.

@@ -9,7 +9,7 @@ use std::{
     fmt,
 };
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir_names::harmless;
 
 pub use self::facts::{Difference, Facts};
@@ -23,7 +23,7 @@ use crate::peer::PEER_LIMIT_KEYS;
 const NAMED_MAX: usize = 8;
 
 /// How one table differs between two configurations.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct TableDifference {
@@ -38,24 +38,26 @@ pub struct TableDifference {
 }
 
 /// What happened to a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TableChange {
     /// Only the second configuration has it.
     Added,
     /// Only the first configuration has it.
     Removed,
-    /// Both have it, with different values.
+    /// Both have it, with different values. Also a word of another version of Main, in its answer.
+    #[serde(other)]
     Changed,
 }
 
 /// When a reload applies a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
     /// During the reload.
     AtOnce,
-    /// When Main is started anew.
+    /// When Main is started anew. Also a word of another version of Main, in its answer.
+    #[serde(other)]
     Restart,
 }
 

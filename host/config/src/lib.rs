@@ -56,8 +56,8 @@ pub use grants::{
     HttpTarget, NetGrant, StoreGrant,
 };
 pub use limits::{
-    FixedLimits, INTERPRETED, InHooks, LIMIT_KEYS, LimitHit, LimitKey, LimitName, LimitSource, LimitUnit,
-    LimitValue, Limits, MeasuredUse, TIMEOUT, seconds, source,
+    FixedLimits, INTERPRETED, InHooks, LIMIT_KEYS, LimitKey, LimitSource, Limits, MeasuredUse, TIMEOUT,
+    source,
 };
 pub use loader::Loader;
 pub use main_config::MainConfig;
@@ -70,6 +70,7 @@ pub use subscribe::SubscribeGrant;
 pub use traces::Traces;
 pub use validate::Validate;
 pub use weir_names::{CpuShare, CpuShareError};
+pub use weir_reports::{LimitHit, LimitName, LimitUnit, LimitValue};
 
 /// For crates that add a section to the operator's file: see [`ConfigSection`](extend::ConfigSection).
 pub mod extend {

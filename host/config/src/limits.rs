@@ -5,7 +5,6 @@
 mod fixed;
 mod key;
 mod source;
-mod value;
 
 use std::time::Duration;
 
@@ -14,8 +13,7 @@ use self::source::Sources;
 pub use self::{
     fixed::{FixedLimits, INTERPRETED},
     key::{InHooks, LIMIT_KEYS, LimitKey, MeasuredUse, TIMEOUT},
-    source::LimitSource,
-    value::{LimitHit, LimitName, LimitUnit, LimitValue, seconds, source},
+    source::{LimitSource, source},
 };
 use weir_names::CpuShare;
 
@@ -302,7 +300,7 @@ pub(super) struct Contradiction {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Shape;
+    use crate::{LimitUnit, Shape};
 
     #[test]
     fn setting_a_limit_changes_that_one_and_says_where_it_comes_from() {

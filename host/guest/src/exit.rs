@@ -161,7 +161,7 @@ impl Exit {
             Self::Trapped { limit, .. } | Self::Start { limit, .. } | Self::Hindered { limit, .. } => {
                 limit.clone()
             }
-            Self::OutOfFuel { limit, allowed, .. } => hit(*limit, *allowed, *allowed),
+            Self::OutOfFuel { limit, allowed, .. } => hit(limit.clone(), *allowed, *allowed),
             Self::NotReady(allowed) => {
                 hit(LimitKey::READY_TIMEOUT.into(), nanoseconds(*allowed), nanoseconds(*allowed))
             }

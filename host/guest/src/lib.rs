@@ -42,7 +42,7 @@ pub use self::{
     keyvalue::KeyValue,
     openings::Openings,
     output::Output,
-    program::{BeingCompiled, Compilations, FileStamp, LoadRequest, Loaded, Programs, Sources, chain},
+    program::{Compilations, FileStamp, LoadRequest, Loaded, Programs, Sources, chain},
     quota::Quotas,
     sandbox::Sandbox,
     settings::{Settings, Values},

@@ -49,7 +49,7 @@ pub(super) use self::code::Kernel;
 pub use self::{
     artifact::ArtifactFacts,
     compilation::Compilation,
-    compiling::{BeingCompiled, Compilations},
+    compiling::Compilations,
     error::{ComponentOrigin, LoadError, LoadFault},
     held::Loaded,
     stamp::FileStamp,

@@ -178,7 +178,7 @@ impl Serialize for HookRun {
             }
             HookOutcome::TimedOut { limit, allowed } => {
                 let allowed = nanoseconds(*allowed);
-                map.serialize_entry("limit", &LimitHit::new(*limit, allowed, allowed))?;
+                map.serialize_entry("limit", &LimitHit::new(limit.clone(), allowed, allowed))?;
             }
             HookOutcome::SystemError { reason, trace } => {
                 map.serialize_entry("reason", reason)?;

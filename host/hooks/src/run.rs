@@ -257,7 +257,7 @@ impl Run {
             End::Cut(Cut::Interrupted) => HookOutcome::Interrupted,
             End::Cut(Cut::TimedOut) => {
                 let (limit, allowed) = if Instant::now() >= self.deadline {
-                    self.limit
+                    self.limit.clone()
                 } else {
                     (LimitName::TIMEOUT, self.dir.config.timeout)
                 };

@@ -4,7 +4,4 @@
 
 mod store;
 
-pub use self::store::{
-    Level, LogLine, Logs, MAX_FIELD_NAME, MAX_FIELD_VALUE, MAX_FIELDS, MAX_LINE, Source, rfc3339,
-    rfc3339_if_any,
-};
+pub use self::store::{Level, LogLine, Logs, MAX_FIELD_NAME, MAX_FIELD_VALUE, MAX_FIELDS, MAX_LINE, Source};

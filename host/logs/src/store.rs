@@ -12,6 +12,7 @@ use std::{
 use serde::Serialize;
 use tokio::sync::broadcast;
 use weir_names::harmless;
+use weir_reports::rfc3339;
 
 use self::kept::Kept;
 
@@ -64,7 +65,7 @@ pub enum Source {
 #[non_exhaustive]
 pub struct LogLine {
     /// When Main received it.
-    #[serde(serialize_with = "rfc3339")]
+    #[serde(serialize_with = "rfc3339::serialize")]
     pub time: SystemTime,
     /// The extension's id.
     pub extension: Arc<str>,
@@ -160,22 +161,6 @@ fn trace(line: &LogLine) {
         Level::Info => emit!(INFO),
         Level::Warn => emit!(WARN),
         Level::Error => emit!(ERROR),
-    }
-}
-
-/// Serializes a time as RFC 3339, in UTC, to the millisecond.
-pub fn rfc3339<S: serde::Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&humantime::format_rfc3339_millis(*time))
-}
-
-/// The same for an optional time.
-pub fn rfc3339_if_any<S: serde::Serializer>(
-    time: &Option<SystemTime>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match time {
-        Some(time) => rfc3339(time, serializer),
-        None => serializer.serialize_none(),
     }
 }
 

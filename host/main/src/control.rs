@@ -8,10 +8,8 @@ use std::{
 };
 
 use tokio::sync::{broadcast, oneshot};
-pub use weir_bus::OperationStatus;
 use weir_bus::{Bus, Error, MessageId, RecordedSpans};
 use weir_config::Config;
-pub use weir_guest::BeingCompiled;
 use weir_guest::{Compilations, fuel_per_ms};
 pub use weir_hooks::HookCount;
 use weir_hooks::HookCounts;
@@ -19,10 +17,10 @@ use weir_logs::{LogLine, Logs};
 pub use weir_metrics::DurationsSnapshot;
 use weir_names::{ExtensionId, MAIN, TraceId};
 use weir_openrpc::Document;
-pub use weir_supervisor::{
-    ControlError, ExtensionState, ExtensionStatus, FailureRecord, HandledMessage, HistoryEntry, HistoryEvent,
-    NotReloaded, ReloadReport,
+pub use weir_reports::{
+    BeingCompiled, ExtensionState, ExtensionStatus, FailureRecord, HandledMessage, OperationStatus,
 };
+pub use weir_supervisor::{ControlError, HistoryEntry, HistoryEvent, NotReloaded, ReloadReport};
 use weir_supervisor::{MainEvent, MainEvents, Order, OrderReplyTo, Roster, Unit, UntilEnded};
 
 use self::audit::Audit;

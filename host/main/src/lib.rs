@@ -133,8 +133,9 @@ pub mod store {
 
 /// Traces: which messages were sent for which, and what became of each. See [`Control::spans`].
 pub mod traces {
-    pub use weir_bus::{RecordedSpans, Span, SpanKind};
+    pub use weir_bus::RecordedSpans;
     pub use weir_names::{SpanId, TraceContext, TraceContextError, TraceId, TraceIdError};
+    pub use weir_reports::{Span, SpanKind};
 }
 
 pub use weir_config::{Config, ExtensionConfig, MainConfig};

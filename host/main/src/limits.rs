@@ -7,13 +7,14 @@ mod tests;
 
 use std::{path::PathBuf, sync::atomic::Ordering, time::Duration};
 
-use serde::Serialize;
-use weir_config::{Config, ExtensionConfig, LIMIT_KEYS, LimitKey, MainConfig, MeasuredUse, seconds, source};
+use serde::{Deserialize, Serialize};
+use weir_config::{Config, ExtensionConfig, LIMIT_KEYS, LimitKey, MainConfig, MeasuredUse, source};
 use weir_metrics::{DirUsage, Gauge, PerSecond, nanoseconds};
 use weir_names::ExtensionId;
+use weir_reports::seconds_if_any;
 use weir_supervisor::Unit;
 
-pub use weir_config::{FixedLimits, LimitHit, LimitName, LimitSource, LimitValue};
+pub use weir_config::{FixedLimits, LimitHit, LimitName, LimitSource, LimitUnit, LimitValue};
 pub use weir_guest::fuel_per_ms;
 
 /// The limits of extensions, with what they are measured against.
@@ -45,7 +46,7 @@ pub struct ExtensionLimits {
     pub memory_sum: u64,
     /// How long it was delayed for being over its `cpu-share`, since Main started. None in a report of
     /// [`LimitsReport::configured`].
-    #[serde(rename = "delayed-seconds", serialize_with = "seconds")]
+    #[serde(rename = "delayed-seconds", serialize_with = "seconds_if_any::serialize")]
     pub delayed: Option<Duration>,
     /// Log lines lost to its `log-rate`, since Main started. None in a report of [`LimitsReport::configured`].
     pub log_dropped: Option<u64>,
@@ -72,8 +73,8 @@ pub struct ExtensionLimits {
 pub struct EffectiveLimit {
     /// Its key, such as `inbox.messages`.
     pub key: &'static str,
-    /// The unit of its values, as JSON names it.
-    pub unit: &'static str,
+    /// The unit of its values.
+    pub unit: LimitUnit,
     /// The allowed value.
     pub allowed: LimitValue,
     /// The same as a file writes it.
@@ -90,7 +91,7 @@ pub struct EffectiveLimit {
 
 /// The limits and use of one granted directory, with its subdirectories. Writes of other extensions with the same
 /// grant count, too. The use is none before the extension's first start.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct DirLimits {
@@ -208,7 +209,7 @@ impl Asked<'_> {
         let value = |number| key.unit.value(number);
         EffectiveLimit {
             key: key.name,
-            unit: key.unit.name(),
+            unit: key.unit,
             allowed: value(allowed),
             text: key.shape.text(allowed),
             used: used.and_then(|used| used.now).map(value),

@@ -4,6 +4,7 @@
 
 use std::{
     any::Any,
+    borrow::Cow,
     collections::BTreeMap,
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -13,7 +14,7 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::{
     runtime,
     sync::oneshot,
@@ -50,12 +51,12 @@ pub struct Part {
 }
 
 /// A part of Main at one moment.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct PartStatus {
     /// Its name, as in `gateway`.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Whether it serves.
     pub state: PartState,
     /// Starts after the first.
@@ -64,11 +65,11 @@ pub struct PartStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// What it refused since Main started, by reason.
-    pub refused: BTreeMap<&'static str, u64>,
+    pub refused: BTreeMap<Cow<'static, str>, u64>,
 }
 
 /// Whether a part serves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum PartState {
@@ -77,6 +78,9 @@ pub enum PartState {
     Serving,
     /// It has ended, and starts again after a pause.
     BackingOff,
+    /// A word of another version of Main, in its answer.
+    #[serde(other)]
+    Other,
 }
 
 impl PartState {
@@ -86,6 +90,7 @@ impl PartState {
         match self {
             Self::Serving => "serving",
             Self::BackingOff => "backing-off",
+            Self::Other => "other",
         }
     }
 }
@@ -136,11 +141,15 @@ impl Parts {
 
     pub(crate) fn list(&self) -> Vec<PartStatus> {
         let of = |(name, known): (&&'static str, &Known)| PartStatus {
-            name,
+            name: (*name).into(),
             state: known.state,
             restarts: known.restarts,
             reason: known.reason.clone(),
-            refused: known.refused.iter().map(|(reason, refused)| (*reason, refused.count)).collect(),
+            refused: known
+                .refused
+                .iter()
+                .map(|(reason, refused)| ((*reason).into(), refused.count))
+                .collect(),
         };
         self.known().iter().map(of).collect()
     }

@@ -5,12 +5,11 @@ mod registry;
 mod session;
 mod traced;
 
-use std::{fmt, sync::Arc, time::SystemTime};
+use std::{fmt, sync::Arc};
 
 use serde::Serialize;
 use weir_bus::Error;
 use weir_config::ConfigErrors;
-use weir_logs::rfc3339;
 use weir_names::{ContractName, PeerName};
 
 pub use self::session::{PeerMessage, PeerRequest, Session, Wanted};
@@ -19,6 +18,7 @@ pub(crate) use self::{
     traced::TracedGuard,
 };
 pub use weir_config::{PeerConfig, PeerSessionLimits, TokenHash};
+pub use weir_reports::{PeerCounts, PeerStatus, SessionId, SessionStatus};
 
 /// Begins, lists and ends the sessions of programs outside Main. Cheap to clone; works on any thread.
 #[derive(Clone, Debug)]
@@ -85,17 +85,6 @@ impl Peers {
     /// As [`open_with`](Self::open_with).
     pub fn open_of_main(&self, config: PeerConfig) -> Result<Session, PeerError> {
         self.0.clone().open_of_main(config)
-    }
-}
-
-/// The number of a session, never used twice while Main runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(transparent)]
-pub struct SessionId(pub u64);
-
-impl fmt::Display for SessionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 
@@ -190,68 +179,4 @@ impl fmt::Display for SessionEnd {
             Self::Stopping => "main ends",
         })
     }
-}
-
-/// A session at one moment.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub struct SessionStatus {
-    /// Its number.
-    pub id: SessionId,
-    /// The name that it runs under.
-    pub name: PeerName,
-    /// When it began.
-    #[serde(serialize_with = "rfc3339")]
-    pub since: SystemTime,
-    /// How it proved its name: `token`, `uid` or `program`; `main` for a part of Main, which nobody can end.
-    pub proof: &'static str,
-    /// Calls, events and jobs of its own under way.
-    pub in_flight: u32,
-    /// Messages that wait for it.
-    pub waiting: u64,
-    /// Bytes of the waiting messages.
-    pub waiting_bytes: u64,
-    /// Subscriptions.
-    pub subscriptions: u64,
-    /// Contracts that it serves.
-    pub serves: Vec<ContractName>,
-    /// Its counts.
-    #[serde(flatten)]
-    pub counts: PeerCounts,
-}
-
-/// Counts of one session, or of all under a name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub struct PeerCounts {
-    /// Requests, events and jobs that it sent.
-    pub sent: u64,
-    /// Requests and events that it received.
-    pub received: u64,
-    /// Messages to it that found no room.
-    pub shed: u64,
-    /// Its answers after the deadline.
-    pub late: u64,
-}
-
-/// A name with its sessions, at one moment.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub struct PeerStatus {
-    /// The name.
-    pub name: PeerName,
-    /// Contracts that programs under it may serve.
-    pub fulfills: Vec<ContractName>,
-    /// Its sessions, oldest first.
-    pub sessions: Vec<SessionStatus>,
-    /// Sessions since Main started.
-    pub sessions_so_far: u64,
-    /// Attempts with a wrong proof.
-    pub denied: u64,
-    /// Counts of all sessions since Main started.
-    #[serde(flatten)]
-    pub counts: PeerCounts,
 }

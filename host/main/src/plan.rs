@@ -5,14 +5,15 @@ use std::{
     path::PathBuf,
 };
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir_config::{ArtifactHash, Config, Difference, Effect, ExtensionConfig, ReloadMode, TableDifference};
 use weir_guest::{chain, component_hash, component_is_whole};
 use weir_names::ExtensionId;
-use weir_supervisor::{ControlError, ExtensionState, Roster, Unit, check_mappings, needs_restart};
+use weir_reports::ExtensionState;
+use weir_supervisor::{ControlError, Roster, Unit, check_mappings, needs_restart};
 
 /// What a reload of the configuration would do now. All other extensions would stay as they are.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct ReloadPlan {
@@ -32,18 +33,20 @@ pub struct ReloadPlan {
     /// Other changed tables that would take effect at once, such as `queue.uploads`.
     pub tables: Vec<String>,
     /// Other changed tables that take effect only when Main is restarted, such as `gateway`.
+    #[serde(default)]
     pub tables_for_restart: Vec<String>,
     /// How the tables in both lists would change, key by key.
+    #[serde(default)]
     pub table_differences: Vec<TableDifference>,
     /// New extensions that would not come up.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<PlannedFault>,
     /// Possible mistakes: [`Config::warnings`].
     pub warnings: Vec<String>,
 }
 
 /// What a reload would change in one extension.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct PlannedChange {
@@ -62,7 +65,7 @@ pub struct PlannedChange {
 }
 
 /// Why a new extension would not come up.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct PlannedFault {
     /// The extension.
@@ -72,7 +75,7 @@ pub struct PlannedFault {
 }
 
 /// When a change of an extension takes effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum TakesEffect {
@@ -84,6 +87,9 @@ pub enum TakesEffect {
     Overlap,
     /// At its next start.
     NextStart,
+    /// A word of another version of Main, in its answer.
+    #[serde(other)]
+    Other,
 }
 
 pub(crate) fn plan(roster: &Roster, only: Option<&str>) -> Result<ReloadPlan, ControlError> {

@@ -1,16 +1,19 @@
 //! Topics, subscriptions and queues at one moment.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::{
+    borrow::Cow,
+    time::{Duration, Instant, SystemTime},
+};
 
 use bytes::Bytes;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir_bus::{Bus, Error, MessageId, QueueStats, QueuedJob, SubscriptionStats, TopicStats};
-use weir_logs::rfc3339;
 use weir_metrics::moment;
-use weir_names::{Policy, QueueName, QueuePolicy, Topic, TopicPattern};
+use weir_names::{QueueName, Topic, TopicPattern};
+use weir_reports::rfc3339;
 
 /// All known topics and all subscriptions.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct TopicsReport {
     /// By name: all retained topics, and the 4096 others last published to while they had a subscription.
@@ -20,7 +23,7 @@ pub struct TopicsReport {
 }
 
 /// One topic.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct TopicStatus {
@@ -46,7 +49,7 @@ pub struct TopicStatus {
 }
 
 /// One subscription.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct SubscriptionStatus {
@@ -54,8 +57,8 @@ pub struct SubscriptionStatus {
     pub subscriber: String,
     /// The pattern of its topics.
     pub pattern: TopicPattern,
-    /// What happens to an event without room.
-    pub policy: Policy,
+    /// What happens to an event without room: the [name](weir_names::Policy::name) of its policy.
+    pub policy: Cow<'static, str>,
     /// Waiting events: the subscriber's lag.
     pub waiting: u64,
     /// Bytes of the waiting events.
@@ -77,7 +80,7 @@ pub struct SubscriptionStatus {
 }
 
 /// One shared queue.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct QueueStatus {
@@ -95,8 +98,8 @@ pub struct QueueStatus {
     pub bytes: u64,
     /// Most bytes.
     pub bytes_limit: u64,
-    /// What happens to a job without room.
-    pub when_full: QueuePolicy,
+    /// What happens to a job without room: the [name](weir_names::QueuePolicy::name) of its policy.
+    pub when_full: Cow<'static, str>,
     /// Deliveries before a job becomes a dead letter.
     pub max_deliveries: u32,
     /// The queue for dead letters; none: they are dropped.
@@ -127,7 +130,7 @@ pub struct QueueStatus {
 }
 
 /// One waiting job.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct JobStatus {
@@ -136,7 +139,7 @@ pub struct JobStatus {
     /// The sending extension's id, or `main`.
     pub sender: String,
     /// When it was put.
-    #[serde(serialize_with = "rfc3339")]
+    #[serde(with = "rfc3339")]
     pub put: SystemTime,
     /// Deliveries from this queue so far.
     pub deliveries: u32,
@@ -191,7 +194,7 @@ impl SubscriptionStatus {
         Self {
             subscriber: peer.to_string(),
             pattern,
-            policy: delivery.policy,
+            policy: delivery.policy.name().into(),
             waiting: lane.waiting,
             bytes: lane.bytes,
             messages_limit: (delivery.messages != u32::MAX).then_some(delivery.messages),
@@ -215,7 +218,7 @@ impl QueueStatus {
             messages_limit: settings.messages,
             bytes: stats.bytes,
             bytes_limit: settings.bytes,
-            when_full: settings.when_full,
+            when_full: settings.when_full.name().into(),
             max_deliveries: settings.max_deliveries,
             dead_letter: stats.dead_letter,
             idle_readers: stats.readers,

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use self::ending::measure_ending;
 
@@ -30,7 +30,7 @@ pub struct Durations {
 }
 
 /// [`Durations`] at one moment.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct DurationsSnapshot {
     /// The sum of all durations, in seconds.

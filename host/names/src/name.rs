@@ -24,7 +24,7 @@ pub struct NameError {
 
 /// Defines a checked newtype over `Arc<str>`.
 macro_rules! name {
-    ($(#[$doc:meta])* $name:ident, $check:ident, $expected:literal) => {
+    ($(#[$doc:meta])* $name:ident, $check:ident, $expected:literal $(, or $made:ident)?) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
         #[serde(transparent)]
@@ -55,7 +55,11 @@ macro_rules! name {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+                let text = String::deserialize(deserializer)?;
+                $(if $made(&text) {
+                    return Ok(Self(text.into()));
+                })?
+                text.parse().map_err(de::Error::custom)
             }
         }
 
@@ -82,7 +86,8 @@ macro_rules! name {
 name! {
     /// The id of an extension: 1 to 64 bytes of `a-z`, `0-9` and `-`, starting with a letter, and not `main`.
     ExtensionId, is_extension_id,
-    "an extension id: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter, and not `main`"
+    "an extension id: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter, and not `main`",
+    or is_copy
 }
 
 name! {
@@ -134,6 +139,12 @@ name! {
     /// A topic with wildcards: `*` stands for one segment, and `>` at the end for one or more, as in NATS subjects.
     TopicPattern, is_topic_pattern,
     "a topic pattern: a topic in which `*` stands for one segment and `>`, at the end, for the rest"
+}
+
+/// Whether Main has made the text by [`ExtensionId::copy`]: it is written in reports, and read there.
+fn is_copy(text: &str) -> bool {
+    let parts = text.rsplit_once('.');
+    parts.is_some_and(|(id, number)| is_extension_id(id) && number.parse::<u32>().is_ok())
 }
 
 impl ExtensionId {

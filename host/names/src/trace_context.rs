@@ -2,7 +2,7 @@
 
 use std::{fmt, num::NonZero, str::FromStr};
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
 /// Bytes of a `traceparent` of version 00: `00-`, 32 digits, 16 digits and 2 digits.
 const LENGTH: usize = 55;
@@ -19,7 +19,7 @@ pub struct TraceId(pub NonZero<u128>);
 pub struct SpanId(pub NonZero<u64>);
 
 /// A span, and the trace that it belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 pub struct TraceContext {
     /// The trace.
     pub trace: TraceId,
@@ -62,10 +62,10 @@ impl FromStr for TraceContext {
             return Err(TraceContextError);
         }
         let trace = hexadecimal(trace, 32).and_then(NonZero::new).ok_or(TraceContextError)?;
-        let span = hexadecimal(span, 16).and_then(|span| NonZero::new(u64::try_from(span).ok()?));
+        let span = span_id(span).ok_or(TraceContextError)?;
         let flags = hexadecimal(flags, 2).ok_or(TraceContextError)?;
         let is_sampled = flags & u128::from(SAMPLED) != 0;
-        Ok(Self { trace: TraceId(trace), span: SpanId(span.ok_or(TraceContextError)?), is_sampled })
+        Ok(Self { trace: TraceId(trace), span, is_sampled })
     }
 }
 
@@ -107,6 +107,24 @@ impl Serialize for SpanId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
+}
+
+impl<'de> Deserialize<'de> for TraceId {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from)?.parse().map_err(D::Error::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for SpanId {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        span_id(&text)
+            .ok_or_else(|| D::Error::custom("a span is written as 16 hexadecimal digits, and is not 0"))
+    }
+}
+
+fn span_id(text: &str) -> Option<SpanId> {
+    hexadecimal(text, 16).and_then(|span| u64::try_from(span).ok()).and_then(NonZero::new).map(SpanId)
 }
 
 /// A number of exactly so many digits, in lower case.

@@ -8,8 +8,7 @@ use tokio::sync::broadcast::{
     error::{RecvError, TryRecvError},
 };
 use weir_names::ExtensionId;
-
-use crate::roster::{ExtensionState, FailureRecord};
+use weir_reports::{ExtensionState, FailureRecord};
 
 /// Events that a slow listener may lag behind.
 pub const KEPT_EVENTS: usize = 1024;

@@ -12,8 +12,8 @@ pub use self::{
     events::{KEPT_EVENTS, MainEvent, MainEvents, UntilEnded},
     mappings::{TooFewMappings, check_mappings},
     roster::{
-        ExtensionState, ExtensionStatus, FailureRecord, HandledMessage, HistoryEntry, HistoryEvent, Roster,
-        Unit, Version, configure_traces, configure_traffic, lane_of, on_the_bus, queues_on_the_bus,
+        HistoryEntry, HistoryEvent, Roster, Unit, Version, configure_traces, configure_traffic, lane_of,
+        on_the_bus, queues_on_the_bus,
     },
     supervisor::{
         ControlError, NotReloaded, Order, OrderReplyTo, Reconfigure, ReloadReport, Supervisor,

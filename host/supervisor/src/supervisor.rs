@@ -27,6 +27,7 @@ use weir_config::{Config, ConfigErrors, ConfigFile};
 use weir_guest::{Http, Instance, KeyValue, Noted, Notice, Openings, Programs, Signals};
 use weir_logs::Logs;
 use weir_names::{ContractName, ExtensionId};
+use weir_reports::ExtensionState;
 use weir_schedule::{Handoff, Turns};
 
 pub use self::apply::{NotReloaded, ReloadReport, needs_restart};
@@ -39,7 +40,7 @@ use self::{
 };
 use crate::{
     events::MainEvent,
-    roster::{ExtensionState, Roster, Version},
+    roster::{Roster, Version},
 };
 
 /// Why an extension was not started, stopped or reloaded.

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use weir_names::{ContractName, Error, ExtensionId, OperationName, PeerName};
+use weir_reports::OperationStatus;
 
 use super::Bus;
 use crate::{
     error::parsed,
     id::PeerId,
-    operations::OperationStatus,
     peer::{Access, Peer, PeerLimits, Phase},
 };
 

@@ -1,9 +1,9 @@
 //! What became of requests is counted by operation, however they end and whatever instance of the provider had them.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use super::*;
-use crate::OperationStatus;
+use weir_reports::OperationStatus;
 
 /// Of one operation: its name, requests that ended, their time in seconds, and those that failed by error.
 type Counts = (String, u64, f64, Vec<(&'static str, u64)>);
@@ -11,7 +11,11 @@ type Counts = (String, u64, f64, Vec<(&'static str, u64)>);
 fn counts(bus: &TestBus) -> Vec<Counts> {
     let counts = |OperationStatus { provider, contract, operation, failed, durations }| {
         let ended = durations.buckets.iter().sum();
-        (format!("{provider}: {contract} {operation}"), ended, durations.sum, failed.into_iter().collect())
+        let failed = failed.into_iter().map(|(error, count)| match error {
+            Cow::Borrowed(error) => (error, count),
+            Cow::Owned(error) => panic!("{error} is no case of an error"),
+        });
+        (format!("{provider}: {contract} {operation}"), ended, durations.sum, failed.collect())
     };
     bus.operations().into_iter().map(counts).collect()
 }

@@ -1,6 +1,7 @@
 //! What is recorded of sampled messages.
 
 use weir_names::TraceContext;
+use weir_reports::{Span, SpanKind};
 
 use super::{
     queues::{SETTINGS, configure, put},
@@ -19,6 +20,7 @@ fn told(bus: &Bus) -> Vec<String> {
         SpanKind::Request { contract, operation } => format!("{contract} {operation}"),
         SpanKind::Job { queue } => format!("queue {queue}"),
         SpanKind::Event { topic } => format!("event {topic}"),
+        other => panic!("{other:?}"),
     };
     let spans = bus.spans(0, None, usize::MAX).spans;
     let tell = |span: &Span| {

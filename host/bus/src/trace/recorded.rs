@@ -6,7 +6,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use weir_names::{ContractName, OperationName, QueueName, SpanId, Topic, TraceContext, TraceId};
+use weir_names::{QueueName, SpanId, Topic, TraceContext, TraceId};
+use weir_reports::{Span, SpanKind};
 
 use crate::id::{OperationId, PeerId};
 
@@ -51,65 +52,6 @@ pub(crate) enum What {
     Request(Arc<OperationId>),
     Job(QueueName),
     Event(Topic),
-}
-
-/// What one message was.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SpanKind {
-    /// A request.
-    Request {
-        /// Its contract.
-        contract: ContractName,
-        /// Its operation.
-        operation: OperationName,
-    },
-    /// One delivery of a job.
-    Job {
-        /// The queue that it waited in.
-        queue: QueueName,
-    },
-    /// An event, until all subscriptions with room have it.
-    Event {
-        /// Where it was published.
-        topic: Topic,
-    },
-}
-
-/// What became of one sampled message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Span {
-    /// Spans are numbered from 1 as they end.
-    pub number: u64,
-    /// Its trace.
-    pub trace: TraceId,
-    /// Its own number.
-    pub span: SpanId,
-    /// The span that it is part of; none for the first of a trace.
-    pub parent: Option<SpanId>,
-    /// The span of another trace that has caused it.
-    pub link: Option<TraceContext>,
-    /// What it was.
-    pub kind: SpanKind,
-    /// The sender: an extension's id, a peer's name, or `main`. Empty if the peer is no longer known.
-    pub caller: String,
-    /// The receiver, likewise; none for an event.
-    pub provider: Option<String>,
-    /// When it was sent.
-    pub start: SystemTime,
-    /// From the send to the outcome.
-    pub duration: Duration,
-    /// From the send until the receiver took it; none if it never did.
-    pub waited: Option<Duration>,
-    /// From then to the outcome.
-    pub worked: Option<Duration>,
-    /// Fuel that the receiver used meanwhile, for whatever it had in hand; none if it is no extension, or did not
-    /// answer.
-    pub fuel: Option<u64>,
-    /// `ok`, `cancelled` if the sender gave it up, `returned` for a job that went back, or the
-    /// [case](weir_names::Error::case) of the error.
-    pub outcome: &'static str,
 }
 
 /// Some of the spans that are kept.
@@ -216,7 +158,7 @@ impl Record {
             waited: self.waited,
             worked: self.worked,
             fuel: self.fuel,
-            outcome: self.outcome,
+            outcome: self.outcome.into(),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir_names::harmless;
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
 const HIDDEN: &str = "…";
 
 /// A key with different values in two configurations, in the notation of a file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct Difference {
     /// As in `limits.memory`.

@@ -2,8 +2,6 @@
 
 use serde::Serialize;
 
-use super::{LimitName, LimitUnit};
-
 /// Whether extensions and hooks are interpreted: always on processors for which wasmtime makes no code, and elsewhere
 /// with the feature `pulley`.
 pub const INTERPRETED: bool = cfg!(any(
@@ -77,30 +75,4 @@ impl FixedLimits {
         resources: 1024,
         ..Self::MEDIUM
     };
-}
-
-/// Names of limits that no operator sets.
-impl LimitName {
-    /// [`FixedLimits::table_elements`].
-    pub const TABLE_ELEMENTS: Self = Self::new("table-elements", LimitUnit::Count);
-    /// [`FixedLimits::tables`].
-    pub const TABLES: Self = Self::new("tables", LimitUnit::Count);
-    /// [`FixedLimits::memories`].
-    pub const MEMORIES: Self = Self::new("memories", LimitUnit::Count);
-    /// [`FixedLimits::instances`].
-    pub const INSTANCES: Self = Self::new("instances", LimitUnit::Count);
-    /// [`FixedLimits::resources`].
-    pub const RESOURCES: Self = Self::new("resources", LimitUnit::Count);
-    /// [`FixedLimits::random_bytes`].
-    pub const RANDOM_BYTES: Self = Self::new("random-bytes", LimitUnit::Bytes);
-    /// [`Limits::transfer`](super::Limits::transfer).
-    pub const TRANSFER: Self = Self::new("transfer", LimitUnit::Bytes);
-    /// Total output of a command, in bytes.
-    pub const OUTPUT: Self = Self::new("output", LimitUnit::Bytes);
-    /// Time limit of one hook.
-    pub const TIMEOUT: Self = Self::new("timeout", LimitUnit::Seconds);
-    /// Time limit of all hooks of a directory together.
-    pub const TOTAL_TIMEOUT: Self = Self::new("total-timeout", LimitUnit::Seconds);
-    /// Time limit that the caller of hooks sets.
-    pub const CALL: Self = Self::new("call", LimitUnit::Seconds);
 }

@@ -7,8 +7,8 @@ use std::{ops::RangeInclusive, time::Duration};
 use weir_metrics::nanoseconds;
 use weir_names::CpuShare;
 
-use super::{KIB, LimitUnit, Limits, MIB};
-use crate::shape::Shape;
+use super::{KIB, Limits, MIB};
+use crate::{LimitName, LimitUnit, shape::Shape};
 
 /// Range of every timeout: a request carries milliseconds in 32 bits.
 pub const TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(24 * 60 * 60);
@@ -32,6 +32,12 @@ pub struct LimitKey {
     /// Gets the value. `None`: not set, possible only for `request-timeout`.
     pub get: fn(&Limits) -> Option<u64>,
     pub(super) set: fn(&mut Limits, u64),
+}
+
+impl From<LimitKey> for LimitName {
+    fn from(key: LimitKey) -> Self {
+        Self::new(key.name, key.unit)
+    }
 }
 
 /// A measurement of an extension's use.

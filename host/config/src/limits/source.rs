@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use serde::{Serialize, Serializer};
+
 use super::{LimitKey, Limits};
 
 /// The source of a limit's value.
@@ -35,6 +37,33 @@ impl fmt::Display for LimitSource {
             Self::Program => f.write_str("the embedding program"),
         }
     }
+}
+
+/// Serializes the kind and details for programs, and a text for people.
+///
+/// # Errors
+///
+/// Those of the serializer.
+pub fn source<S: Serializer>(source: &LimitSource, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Json<'a> {
+        kind: &'static str,
+        text: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        file: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        line: Option<usize>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        name: Option<&'a str>,
+    }
+    let (kind, file, line, name) = match source {
+        LimitSource::Class(name) => ("class", None, None, Some(name.as_str())),
+        LimitSource::File { file, line } => ("file", Some(file.as_str()), Some(*line), None),
+        LimitSource::Environment(name) => ("environment", None, None, Some(name.as_str())),
+        LimitSource::Main(name) => ("main", None, None, Some(*name)),
+        LimitSource::Program => ("program", None, None, None),
+    };
+    Json { kind, text: source.to_string(), file, line, name }.serialize(serializer)
 }
 
 #[derive(Clone, Default, PartialEq, Eq)]

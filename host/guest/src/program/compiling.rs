@@ -6,22 +6,11 @@ use std::{
     time::SystemTime,
 };
 
-use serde::Serialize;
-use weir_logs::rfc3339;
+use weir_reports::BeingCompiled;
 
 /// The compilations under way, by the name of what asked for each.
 #[derive(Debug, Default)]
 pub struct Compilations(Mutex<HashMap<String, BeingCompiled>>);
-
-/// A component that is being compiled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct BeingCompiled {
-    /// Bytes of the component.
-    pub bytes: u64,
-    /// When compiling began.
-    #[serde(serialize_with = "rfc3339")]
-    pub since: SystemTime,
-}
 
 /// Ends with the compilation.
 #[cfg(feature = "compiler")]

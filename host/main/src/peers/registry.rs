@@ -252,7 +252,7 @@ impl Registry {
             if known.source != Source::Operator && sessions.is_empty() {
                 continue;
             }
-            let counts = sessions.iter().fold(known.ended, |sum, session| sum.plus(session.counts));
+            let counts = sessions.iter().fold(known.ended, |all, session| sum(all, session.counts));
             all.push(PeerStatus {
                 name: name.clone(),
                 fulfills: known.config.fulfills.clone(),
@@ -306,7 +306,7 @@ impl Registry {
         session.room.close();
         session.end.send_replace(Some(why));
         if let Some(name) = state.names.get_mut(&session.name) {
-            name.ended = name.ended.plus(counts(&session.peer));
+            name.ended = sum(name.ended, counts(&session.peer));
         }
         tracing::debug!(peer = %session.name, session = %id, ?why, "a session ends");
         true
@@ -348,7 +348,8 @@ impl Registry {
                 Proven::Uid(_) => "uid",
                 Proven::ByProgram => "program",
                 Proven::ByMain => "main",
-            },
+            }
+            .into(),
             in_flight: u32::try_from(under_way).unwrap_or(u32::MAX),
             waiting,
             waiting_bytes,
@@ -400,14 +401,12 @@ impl Live {
     }
 }
 
-impl PeerCounts {
-    fn plus(self, other: Self) -> Self {
-        Self {
-            sent: self.sent + other.sent,
-            received: self.received + other.received,
-            shed: self.shed + other.shed,
-            late: self.late + other.late,
-        }
+fn sum(one: PeerCounts, other: PeerCounts) -> PeerCounts {
+    PeerCounts {
+        sent: one.sent + other.sent,
+        received: one.received + other.received,
+        shed: one.shed + other.shed,
+        late: one.late + other.late,
     }
 }
 

@@ -31,7 +31,7 @@ async fn each_answer_of_an_extension_is_counted_however_it_receives() {
         tell(&main, "it", "no such command").await.unwrap_err();
         let status = counts(&main, "it", 4).await;
         assert_eq!((&*status.contract, &*status.operation, ended(&status)), ("it@1", "run", 4));
-        assert_eq!(status.failed, [("handler", 1)].into());
+        assert_eq!(status.failed, [("handler".into(), 1)].into());
         // The next request may be sent before the extension gives up the thread after an answer.
         let (sum, most) = (Duration::from_secs_f64(status.durations.sum), 4 * began.elapsed());
         assert!(Duration::ZERO < sum && sum <= most, "{sum:?}, {most:?}");
@@ -56,7 +56,7 @@ async fn the_time_of_a_nested_call_is_in_both_and_a_timeout_has_its_own() {
     gate.open(1);
     // The extension goes on, and its answer comes too late to be counted again.
     let (inner, outer) = (counts(&main, "main", 1).await, counts(&main, "outer", 1).await);
-    assert_eq!((ended(&outer), outer.failed), (1, [("timeout", 1)].into()));
+    assert_eq!((ended(&outer), outer.failed), (1, [("timeout".into(), 1)].into()));
     assert!(outer.durations.sum >= wait.as_secs_f64());
     assert_eq!((&*inner.contract, &*inner.operation), ("gate@1", "pass"));
     main.shutdown().await.unwrap();

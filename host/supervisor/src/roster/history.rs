@@ -1,20 +1,18 @@
 //! The history of one extension, with the asker of each change.
 
-use std::{collections::VecDeque, sync::Arc, time::SystemTime};
+use std::{borrow::Cow, collections::VecDeque, sync::Arc, time::SystemTime};
 
-use serde::Serialize;
-use weir_logs::rfc3339;
-
-use super::ExtensionState;
+use serde::{Deserialize, Serialize};
+use weir_reports::{ExtensionState, rfc3339};
 
 const KEPT: usize = 100;
 
 /// One entry of an extension's history.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct HistoryEntry {
     /// When.
-    #[serde(serialize_with = "rfc3339")]
+    #[serde(with = "rfc3339")]
     pub time: SystemTime,
     /// What.
     #[serde(flatten)]
@@ -22,14 +20,14 @@ pub struct HistoryEntry {
 }
 
 /// An event in an extension's history.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum HistoryEvent {
     /// A change was requested.
     Asked {
         /// `start`, `stop`, `restart` or `reload`.
-        order: &'static str,
+        order: Cow<'static, str>,
         /// The asker: a process on the control socket, as in `uid 0, pid 4212`; a signal; or `main`, the program
         /// itself.
         by: Arc<str>,
@@ -53,6 +51,9 @@ pub enum HistoryEvent {
         #[serde(skip_serializing_if = "Option::is_none")]
         hash: Option<String>,
     },
+    /// An event of another version of Main, in its answer.
+    #[serde(other)]
+    Other,
 }
 
 #[derive(Debug, Default)]

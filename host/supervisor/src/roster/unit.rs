@@ -15,9 +15,10 @@ use weir_guest::{Loaded, Output, Settings};
 use weir_logs::Logs;
 use weir_metrics::Usage;
 use weir_names::{ExtensionId, QueueName, Topic, TopicPattern};
+use weir_reports::{ExtensionState, ExtensionStatus, FailureRecord};
 use weir_schedule::SharedShare;
 
-use super::{ExtensionState, ExtensionStatus, FailureRecord, HistoryEntry, HistoryEvent, history::History};
+use super::{HistoryEntry, HistoryEvent, history::History};
 
 const KEPT_FAILURES: usize = 16;
 
@@ -109,7 +110,7 @@ struct Record {
     since: SystemTime,
     starts: u64,
     failures: VecDeque<FailureRecord>,
-    failed: BTreeMap<&'static str, u64>,
+    failed: BTreeMap<String, u64>,
     history: History,
     /// The serving component in the last history entry.
     served: Option<String>,
@@ -211,7 +212,7 @@ impl Unit {
 
     /// Notes a requested change.
     pub fn asked(&self, order: &'static str, by: &Arc<str>) {
-        self.record().history.add(HistoryEvent::Asked { order, by: by.clone() });
+        self.record().history.add(HistoryEvent::Asked { order: order.into(), by: by.clone() });
     }
 
     /// The last 100 events, oldest first.
@@ -229,7 +230,7 @@ impl Unit {
         let mut record = self.record();
         let (cause, hash) = (failure.cause.clone(), failure.hash.clone());
         record.history.add(HistoryEvent::Failed { cause, hash });
-        let limit = failure.limit.as_ref().map_or("", |limit| limit.name.as_str());
+        let limit = failure.limit.as_ref().map(|limit| limit.name.to_string()).unwrap_or_default();
         *record.failed.entry(limit).or_default() += 1;
         if record.failures.len() >= KEPT_FAILURES {
             record.failures.pop_front();

@@ -5,10 +5,11 @@ mod summary;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir_bus::Phase;
 use weir_config::{Config, ConfigErrors, Effect, ExtensionConfig, MainConfig, TableDifference};
 use weir_names::ExtensionId;
+use weir_reports::ExtensionState;
 
 use super::{
     ControlError, Done, OrderReplyTo, Reconfigure, Supervisor, answer,
@@ -18,11 +19,11 @@ use super::{
 use crate::{
     check_mappings,
     events::MainEvent,
-    roster::{ExtensionState, Unit, configure_traces, configure_traffic, on_the_bus, queues_on_the_bus},
+    roster::{Unit, configure_traces, configure_traffic, on_the_bus, queues_on_the_bus},
 };
 
 /// The outcome of a configuration reload. All other extensions are as they were.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct ReloadReport {
@@ -35,19 +36,22 @@ pub struct ReloadReport {
     /// New and changed extensions that did not come up.
     pub failed: Vec<NotReloaded>,
     /// Changed tables beside Main and the extensions, as in `queue.uploads`. They hold from now on.
+    #[serde(default)]
     pub tables: Vec<String>,
     /// Possible mistakes: [`Config::warnings`].
     pub warnings: Vec<String>,
     /// Changed keys of `[main]` that take effect when Main is restarted.
     pub needs_restart: Vec<String>,
     /// Changed tables beside Main and the extensions that take effect when Main is restarted, as in `gateway`.
+    #[serde(default)]
     pub tables_for_restart: Vec<String>,
     /// What changed of `[main]`, of extensions and of other tables, key by key. Extensions in `failed` are as they were.
+    #[serde(default)]
     pub differences: Vec<TableDifference>,
 }
 
 /// An extension that did not come up as configured now.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct NotReloaded {
     /// The extension.

@@ -2,9 +2,10 @@
 
 use weir_bus::Phase;
 use weir_guest::Loaded;
+use weir_reports::ExtensionState;
 
 use super::{ControlError, LifecycleEvent, OrderReply, Slot, Step, Supervisor, answer, reload::Asker};
-use crate::{events::MainEvent, roster::ExtensionState};
+use crate::events::MainEvent;
 
 impl Supervisor {
     pub(super) fn start(&mut self, index: usize, reply: OrderReply) {

@@ -5,9 +5,9 @@ use std::time::SystemTime;
 use tokio::time::Instant;
 use weir_bus::{Phase, Request};
 use weir_guest::Exit;
+use weir_reports::ExtensionState;
 
 use super::{Ended, InstanceRole, LifecycleEvent, Slot, Step, Supervisor};
-use crate::roster::ExtensionState;
 
 impl Supervisor {
     pub(super) fn end(&mut self, ended: Ended) {

@@ -10,9 +10,9 @@ mod tests;
 use std::time::Duration;
 
 use weir_config::{RestartConfig, RestartPolicy};
+use weir_reports::ExtensionState;
 
 use self::failures::Failures;
-use crate::roster::ExtensionState;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum LifecycleEvent {

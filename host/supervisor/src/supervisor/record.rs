@@ -4,12 +4,10 @@ use std::time::SystemTime;
 
 use weir_guest::Exit;
 use weir_logs::{Level, Source};
+use weir_reports::{ExtensionState, FailureRecord, HandledMessage};
 
 use super::{Supervisor, run::End};
-use crate::{
-    events::MainEvent,
-    roster::{ExtensionState, FailureRecord, HandledMessage, Unit},
-};
+use crate::{events::MainEvent, roster::Unit};
 
 impl Supervisor {
     /// `then` is the state that follows.

@@ -8,12 +8,13 @@ use weir_bus::{Parent, Phase};
 use weir_config::{ExtensionConfig, ReloadMode};
 use weir_guest::{Exit, LoadFault, LoadRequest, Loaded, Values};
 use weir_logs::{Level, Source};
+use weir_reports::ExtensionState;
 
 use super::{
     ControlError, Done, LifecycleEvent, OrderReply, Supervisor, answer,
     run::{End, Ended, Run},
 };
-use crate::roster::{ExtensionState, Version, on_the_bus};
+use crate::roster::{Version, on_the_bus};
 
 /// The topic of an event that tells an extension which of its values have changed.
 const CONFIG_CHANGED: &str = "config.changed";

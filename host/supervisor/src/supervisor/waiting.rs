@@ -2,9 +2,9 @@
 
 use weir_bus::Phase;
 use weir_names::ContractName;
+use weir_reports::ExtensionState;
 
 use super::{LifecycleEvent, Step, Supervisor};
-use crate::roster::ExtensionState;
 
 impl Supervisor {
     /// Starts waiting extensions with all requirements met, after those that they want and that are coming. If a

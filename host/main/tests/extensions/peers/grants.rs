@@ -99,7 +99,7 @@ async fn a_reload_ends_the_sessions_whose_proof_is_gone_and_no_other() {
         assert!(matches!(admit(wrong), Err(PeerError::Denied)), "{wrong:?}");
     }
     let [status] = &main.peers().list()[..] else { panic!("one name") };
-    let shown: Vec<_> = status.sessions.iter().map(|session| session.proof).collect();
+    let shown: Vec<_> = status.sessions.iter().map(|session| &*session.proof).collect();
     assert_eq!((shown, status.denied), (vec!["token", "token", "uid"], 3));
 
     reload(&main, Vec::new(), vec![proofs(Some(7), &["new"])]).await;

@@ -1,24 +1,20 @@
-//! Failure records.
+//! Failures of extensions.
 
 use std::time::SystemTime;
 
-use serde::Serialize;
-use weir_bus::MessageId;
-use weir_config::LimitHit;
-use weir_logs::{rfc3339, rfc3339_if_any};
+use serde::{Deserialize, Serialize};
 use weir_names::ExtensionId;
 
-use super::ExtensionState;
+use crate::{ExtensionState, LimitHit, MessageId, rfc3339, rfc3339_if_any};
 
 /// One failure.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub struct FailureRecord {
     /// The extension's id.
     pub extension: ExtensionId,
     /// When it failed.
-    #[serde(serialize_with = "rfc3339")]
+    #[serde(with = "rfc3339")]
     pub time: SystemTime,
     /// Why.
     pub cause: String,
@@ -33,18 +29,17 @@ pub struct FailureRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitHit>,
     /// Names of the running functions, innermost first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trace: Vec<String>,
     /// The state of the extension after it.
     pub then: ExtensionState,
     /// When it restarts, if that state is [`ExtensionState::BackingOff`].
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rfc3339_if_any")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "rfc3339_if_any")]
     pub next_restart: Option<SystemTime>,
 }
 
 /// A message in hand at a failure.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct HandledMessage {
     /// The message's id; for a response, the id of its request. Events have none.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,0 +1,31 @@
+//! What Main reports of its extensions, peers and traces, in Rust and as JSON. Main writes these types, and programs
+//! without Main in them read them.
+//!
+//! Owns the fields, their names in JSON, and how an answer of another version is read: fields that this version does not
+//! know are ignored, and words that it does not know become an `Other`. Knows nothing of how a figure is measured, or of
+//! how an answer travels.
+//!
+//! Main makes its reports in several crates, so the structs are not `#[non_exhaustive]`. Later versions add fields all the
+//! same.
+
+mod extension;
+mod failure;
+mod limit_hit;
+mod message_id;
+mod operation;
+mod peer;
+mod span;
+#[cfg(test)]
+mod tests;
+mod time;
+
+pub use self::{
+    extension::{BeingCompiled, ExtensionState, ExtensionStatus},
+    failure::{FailureRecord, HandledMessage},
+    limit_hit::{LimitHit, LimitName, LimitUnit, LimitValue},
+    message_id::MessageId,
+    operation::OperationStatus,
+    peer::{PeerCounts, PeerStatus, SessionId, SessionStatus},
+    span::{Span, SpanKind},
+    time::{rfc3339, rfc3339_if_any, rfc3339_nanos, seconds, seconds_if_any},
+};
