@@ -2,8 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-
-use crate::span::Span;
+use weir_reports::Span;
 
 /// Main's answer cannot be read at all.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,9 @@
 //! Spans as OpenTelemetry has them: one resource for each provider, attributes by its semantic conventions.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    time::{Duration, UNIX_EPOCH},
+};
 
 use opentelemetry_proto::tonic::{
     collector::trace::v1::ExportTraceServiceRequest,
@@ -8,12 +11,14 @@ use opentelemetry_proto::tonic::{
     resource::v1::Resource as ProtoResource,
     trace::v1::{
         ResourceSpans, ScopeSpans, Span as ProtoSpan, Status,
-        span::{Link as ProtoLink, SpanKind},
+        span::{Link as ProtoLink, SpanKind as ProtoKind},
         status::StatusCode,
     },
 };
 
-use crate::{export::Resource, span::Span};
+use weir_reports::{Span, SpanKind};
+
+use crate::export::Resource;
 
 /// Longer texts are cut: a batch is so many bytes at most.
 const MAX_TEXT: usize = 1024;
@@ -26,7 +31,7 @@ pub(crate) fn request(spans: Vec<Span>, resource: &Resource) -> ExportTraceServi
     let mut services: BTreeMap<String, Vec<ProtoSpan>> = BTreeMap::new();
     for span in spans {
         // An event has no provider: its publisher tells it.
-        let service = span.provider.as_deref().or(span.caller.as_deref()).unwrap_or("unknown");
+        let service = span.provider.as_deref().unwrap_or(&span.caller);
         services.entry(cut(service)).or_default().push(converted(&span));
     }
     let of_service = |(service, spans)| ResourceSpans {
@@ -52,11 +57,12 @@ fn described(service: String, resource: &Resource) -> ProtoResource {
 }
 
 fn converted(span: &Span) -> ProtoSpan {
-    let (name, kind, mut attributes) = of_kind(span);
-    let seconds = |key, value: Option<f64>| value.map(|value| attribute(key, Value::DoubleValue(value)));
-    attributes.extend(span.caller.as_deref().map(|caller| text("weir.caller", caller)));
-    attributes.extend(seconds("weir.waited", span.waited_seconds));
-    attributes.extend(seconds("weir.worked", span.worked_seconds));
+    let (name, kind, mut attributes) = of_kind(&span.kind);
+    let seconds =
+        |key, time: Option<Duration>| time.map(|time| attribute(key, Value::DoubleValue(time.as_secs_f64())));
+    attributes.push(text("weir.caller", &span.caller));
+    attributes.extend(seconds("weir.waited", span.waited));
+    attributes.extend(seconds("weir.worked", span.worked));
     let fuel = span.fuel.map(|fuel| i64::try_from(fuel).unwrap_or(i64::MAX));
     attributes.extend(fuel.map(|fuel| attribute("weir.fuel", Value::IntValue(fuel))));
     let mut status = None;
@@ -65,21 +71,22 @@ fn converted(span: &Span) -> ProtoSpan {
         status = Some(Status { code: StatusCode::Error.into(), message: cut(&span.outcome) });
     }
     let links = span.link.iter().map(|link| ProtoLink {
-        trace_id: link.trace.to_vec(),
-        span_id: link.span.to_vec(),
+        trace_id: link.trace.0.get().to_be_bytes().into(),
+        span_id: link.span.0.get().to_be_bytes().into(),
         flags: SAMPLED,
         ..ProtoLink::default()
     });
-    let nanoseconds = u64::try_from(span.duration_seconds.as_nanos()).unwrap_or(u64::MAX);
+    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let start = nanoseconds(span.start.duration_since(UNIX_EPOCH).unwrap_or_default());
     ProtoSpan {
-        trace_id: span.trace.to_vec(),
-        span_id: span.span.to_vec(),
-        parent_span_id: span.parent.map_or_else(Vec::new, |parent| parent.to_vec()),
+        trace_id: span.trace.0.get().to_be_bytes().into(),
+        span_id: span.span.0.get().to_be_bytes().into(),
+        parent_span_id: span.parent.map_or_else(Vec::new, |parent| parent.0.get().to_be_bytes().into()),
         flags: SAMPLED,
         name,
         kind: kind.into(),
-        start_time_unix_nano: span.start,
-        end_time_unix_nano: span.start.saturating_add(nanoseconds),
+        start_time_unix_nano: start,
+        end_time_unix_nano: start.saturating_add(nanoseconds(span.duration)),
         attributes,
         links: links.collect(),
         status,
@@ -88,8 +95,7 @@ fn converted(span: &Span) -> ProtoSpan {
 }
 
 /// The name of a span, its kind, and the attributes that only this kind has.
-fn of_kind(span: &Span) -> (String, SpanKind, Vec<KeyValue>) {
-    let known = |value: &Option<String>| value.as_deref().unwrap_or("unknown").to_owned();
+fn of_kind(kind: &SpanKind) -> (String, ProtoKind, Vec<KeyValue>) {
     let messaging = |operation: &str, destination: &str| {
         let attributes = vec![
             text("messaging.system", "weir"),
@@ -99,22 +105,22 @@ fn of_kind(span: &Span) -> (String, SpanKind, Vec<KeyValue>) {
         ];
         (cut(&format!("{operation} {destination}")), attributes)
     };
-    match span.kind.as_str() {
-        "request" => {
-            let method = format!("{}/{}", known(&span.contract), known(&span.operation));
+    match kind {
+        SpanKind::Request { contract, operation } => {
+            let method = format!("{contract}/{operation}");
             let attributes = vec![text("rpc.system.name", "weir"), text("rpc.method", &method)];
-            (cut(&method), SpanKind::Server, attributes)
+            (cut(&method), ProtoKind::Server, attributes)
         }
-        "job" => {
-            let (name, attributes) = messaging("process", &known(&span.queue));
-            (name, SpanKind::Consumer, attributes)
+        SpanKind::Job { queue } => {
+            let (name, attributes) = messaging("process", queue.as_str());
+            (name, ProtoKind::Consumer, attributes)
         }
-        "event" => {
-            let (name, attributes) = messaging("send", &known(&span.topic));
-            (name, SpanKind::Producer, attributes)
+        SpanKind::Event { topic } => {
+            let (name, attributes) = messaging("send", topic.as_str());
+            (name, ProtoKind::Producer, attributes)
         }
         // Of a newer Main. Without it, the parent of other spans would be missing.
-        other => (cut(other), SpanKind::Internal, vec![text("weir.kind", other)]),
+        _ => ("other".to_owned(), ProtoKind::Internal, vec![text("weir.kind", "other")]),
     }
 }
 

@@ -7,7 +7,6 @@ mod answer;
 mod collector;
 mod convert;
 mod export;
-mod span;
 
 pub use self::{
     answer::AnswerError,

@@ -1,9 +1,9 @@
-//! Main's answers, as far as the view shows them. Fields of a newer Main are ignored, those of an older one are
-//! missing: only names are needed.
+//! Main's answers around its reports, as far as the view shows them. Fields of a newer Main are ignored.
 
 use std::{collections::BTreeMap, time::Instant};
 
 use serde::{Deserialize, de::DeserializeOwned};
+use weir_reports::{ExtensionStatus, OperationStatus, PeerStatus};
 
 use crate::source::{Answers, Fault};
 
@@ -12,8 +12,8 @@ use crate::source::{Answers, Fault};
 pub(crate) struct Look {
     pub(crate) at: Instant,
     pub(crate) pid: Option<u64>,
-    pub(crate) extensions: Vec<Extension>,
-    pub(crate) peers: Vec<Peer>,
+    pub(crate) extensions: Vec<ExtensionStatus>,
+    pub(crate) peers: Vec<PeerStatus>,
     /// None: Main does not count them.
     pub(crate) operations: Option<Operations>,
     /// The extension that the log is of.
@@ -23,105 +23,10 @@ pub(crate) struct Look {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) struct Extension {
-    pub(crate) id: String,
-    #[serde(default)]
-    pub(crate) state: String,
-    pub(crate) reason: Option<String>,
-    #[serde(default)]
-    pub(crate) since: String,
-    pub(crate) compiling: Option<serde::de::IgnoredAny>,
-    #[serde(default)]
-    pub(crate) restarts: u64,
-    #[serde(default)]
-    pub(crate) cpu_seconds: f64,
-    /// Of the last second.
-    pub(crate) cpu_share: Option<f64>,
-    #[serde(default)]
-    pub(crate) memory: u64,
-    #[serde(default)]
-    pub(crate) memory_limit: u64,
-    #[serde(default)]
-    pub(crate) inbox_messages: u64,
-    #[serde(default)]
-    pub(crate) received: u64,
-    #[serde(default)]
-    pub(crate) sent: u64,
-    #[serde(default)]
-    pub(crate) shed: u64,
-    #[serde(default)]
-    pub(crate) late: u64,
-    /// None: its requests are not checked.
-    pub(crate) refused: Option<u64>,
-    #[serde(default)]
-    pub(crate) class: String,
-    #[serde(default)]
-    pub(crate) fulfills: Vec<String>,
-    /// Oldest first.
-    #[serde(default)]
-    pub(crate) failures: Vec<Failure>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) struct Failure {
-    #[serde(default)]
-    pub(crate) time: String,
-    #[serde(default)]
-    pub(crate) cause: String,
-    #[serde(default)]
-    pub(crate) then: String,
-    pub(crate) next_restart: Option<String>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(crate) struct Peer {
-    pub(crate) name: String,
-    #[serde(default)]
-    pub(crate) sessions: Vec<Session>,
-    #[serde(default)]
-    pub(crate) fulfills: Vec<String>,
-    #[serde(default)]
-    pub(crate) sent: u64,
-    #[serde(default)]
-    pub(crate) received: u64,
-    #[serde(default)]
-    pub(crate) shed: u64,
-    #[serde(default)]
-    pub(crate) late: u64,
-    #[serde(default)]
-    pub(crate) denied: u64,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(crate) struct Session {
-    #[serde(default)]
-    pub(crate) since: String,
-    #[serde(default)]
-    pub(crate) waiting: u64,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Operations {
     /// The upper bound of each bucket but the last, in seconds.
     pub(crate) bounds: Vec<f64>,
-    pub(crate) operations: Vec<Operation>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(crate) struct Operation {
-    pub(crate) provider: String,
-    #[serde(default)]
-    pub(crate) contract: String,
-    #[serde(default)]
-    pub(crate) operation: String,
-    pub(crate) durations: Durations,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(crate) struct Durations {
-    pub(crate) buckets: Vec<u64>,
+    pub(crate) operations: Vec<OperationStatus>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -137,12 +42,12 @@ pub(crate) struct LogLine {
 
 #[derive(Deserialize)]
 struct Extensions {
-    extensions: Vec<Extension>,
+    extensions: Vec<ExtensionStatus>,
 }
 
 #[derive(Deserialize)]
 struct Peers {
-    peers: Vec<Peer>,
+    peers: Vec<PeerStatus>,
 }
 
 impl Look {
@@ -176,7 +81,7 @@ impl Operations {
     /// The buckets of each provider's operations, by contract and operation.
     pub(crate) fn by_provider(&self) -> BTreeMap<&str, Counts> {
         let mut all = BTreeMap::<_, Counts>::new();
-        for Operation { provider, contract, operation, durations } in &self.operations {
+        for OperationStatus { provider, contract, operation, durations, .. } in &self.operations {
             let key = (contract.clone(), operation.clone());
             all.entry(provider.as_str()).or_default().insert(key, durations.buckets.clone());
         }
@@ -189,16 +94,20 @@ pub(crate) type Counts = BTreeMap<(String, String), Vec<u64>>;
 
 #[cfg(test)]
 mod tests {
+    use weir_reports::ExtensionState;
+
     use super::*;
+    use crate::model::tests::answer;
 
     #[test]
-    fn fields_of_a_newer_main_are_ignored_and_those_of_an_older_one_may_be_missing() {
+    fn what_only_a_newer_main_says_is_ignored_and_what_an_older_one_does_not_say_may_be_missing() {
         let answers = Answers {
             log: b"{\"missed\":3}\n{\"message\":\"hello\"}\n\n".to_vec(),
-            ..Answers::of(br#"{"extensions":[{"id":"a","mood":"good"}],"more":1}"#.to_vec())
+            ..Answers::of(answer(r#"{"id":"a","mood":"good","state":"asleep"}"#))
         };
         let look = Look::read(&answers, None).unwrap();
-        assert_eq!(look.extensions[0].id, "a");
+        assert_eq!(look.extensions[0].id.as_str(), "a");
+        assert_eq!(look.extensions[0].state, ExtensionState::Other);
         assert_eq!(look.log, [LogLine { message: "hello".to_owned(), ..LogLine::default() }]);
         assert!(look.operations.is_none());
     }

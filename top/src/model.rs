@@ -4,11 +4,14 @@
 
 use std::{
     collections::BTreeMap,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
+use weir_names::ContractName;
+use weir_reports::{ExtensionStatus, FailureRecord, PeerCounts, PeerStatus};
+
 use crate::{
-    answers::{Counts, Extension, Failure, LogLine, Look, Operations, Peer},
+    answers::{Counts, LogLine, Look, Operations},
     history::{History, Sample},
     quantiles::{Interval, Quantile},
 };
@@ -69,11 +72,12 @@ impl Row {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
     pub(crate) reason: Option<String>,
-    pub(crate) since: String,
+    /// None for peers without a session.
+    pub(crate) since: Option<SystemTime>,
     pub(crate) class: String,
-    pub(crate) fulfills: Vec<String>,
+    pub(crate) fulfills: Vec<ContractName>,
     /// Oldest first.
-    pub(crate) failures: Vec<Failure>,
+    pub(crate) failures: Vec<FailureRecord>,
     /// Attempts to connect under this name with a wrong proof.
     pub(crate) denied: u64,
 }
@@ -177,14 +181,14 @@ fn continued(
     row
 }
 
-fn of_extension(extension: Extension) -> Row {
-    let Extension { id, received, sent, shed, late, refused, .. } = extension;
+fn of_extension(extension: ExtensionStatus) -> Row {
+    let ExtensionStatus { id, received, sent, shed, late, refused, .. } = extension;
     let lost = shed.saturating_add(late).saturating_add(refused.unwrap_or(0));
     let is_compiling = extension.compiling.is_some();
     Row {
-        key: Key::Extension(id),
-        state: if is_compiling { "compiling".to_owned() } else { extension.state },
-        cpu: Some(extension.cpu_share.unwrap_or(0.0)),
+        key: Key::Extension(id.to_string()),
+        state: if is_compiling { "compiling" } else { extension.state.as_str() }.to_owned(),
+        cpu: Some(extension.cpu_share),
         memory: Some((extension.memory, extension.memory_limit)),
         messages: None,
         p50: None,
@@ -195,7 +199,7 @@ fn of_extension(extension: Extension) -> Row {
         restarts: Some(extension.restarts),
         facts: Facts {
             reason: extension.reason,
-            since: extension.since,
+            since: Some(extension.since),
             class: extension.class,
             fulfills: extension.fulfills,
             failures: extension.failures,
@@ -203,18 +207,19 @@ fn of_extension(extension: Extension) -> Row {
         },
         history: History::default(),
         counters: Counters {
-            cpu_seconds: extension.cpu_seconds,
+            cpu_seconds: extension.cpu.as_secs_f64(),
             messages: received.saturating_add(sent),
             lost,
         },
     }
 }
 
-fn of_peer(peer: Peer) -> Row {
-    let Peer { name, sessions, fulfills, sent, received, shed, late, denied } = peer;
+fn of_peer(peer: PeerStatus) -> Row {
+    let PeerStatus { name, sessions, fulfills, denied, counts, .. } = peer;
+    let PeerCounts { sent, received, shed, late } = counts;
     let lost = shed.saturating_add(late);
     Row {
-        key: Key::Peer(name),
+        key: Key::Peer(name.to_string()),
         state: if sessions.is_empty() { "no session" } else { "connected" }.to_owned(),
         cpu: None,
         memory: None,
@@ -226,7 +231,7 @@ fn of_peer(peer: Peer) -> Row {
         newly_lost: 0,
         restarts: None,
         facts: Facts {
-            since: sessions.into_iter().next().map(|oldest| oldest.since).unwrap_or_default(),
+            since: sessions.first().map(|oldest| oldest.since),
             fulfills,
             denied,
             ..Facts::default()
@@ -254,15 +259,59 @@ pub(crate) fn as_f64(number: u64) -> f64 {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use serde_json::{Map, Value, json};
+    use weir_reports::{SessionId, SessionStatus};
+
     use super::*;
     use crate::source::Answers;
+
+    /// Main's answer: what is said here of each extension, and zeros.
+    pub(crate) fn answer(extensions: &str) -> Vec<u8> {
+        let said: Vec<Map<String, Value>> = serde_json::from_str(&format!("[{extensions}]")).unwrap();
+        let whole = |said| {
+            let mut all = json!({
+                "state": "stopped", "since": "2026-11-20T13:29:43.651Z", "restarts": 0, "cpu-seconds": 0.0,
+                "memory": 0, "memory-limit": 0, "inbox-messages": 0, "inbox-bytes": 0, "received": 0, "sent": 0,
+                "shed": 0, "late": 0, "class": "",
+            });
+            all.as_object_mut().unwrap().extend(said);
+            all
+        };
+        let extensions: Vec<Value> = said.into_iter().map(whole).collect();
+        json!({ "extensions": extensions, "more": 1 }).to_string().into()
+    }
+
+    /// A peer with sessions for each of which so many messages wait.
+    pub(crate) fn peer(waiting: &[u64]) -> PeerStatus {
+        let name: weir_names::PeerName = "app:player".parse().unwrap();
+        let session = |waiting: &u64| SessionStatus {
+            id: SessionId(1),
+            name: name.clone(),
+            since: SystemTime::UNIX_EPOCH,
+            proof: "uid".into(),
+            in_flight: 0,
+            waiting: *waiting,
+            waiting_bytes: 0,
+            subscriptions: 0,
+            serves: Vec::new(),
+            counts: PeerCounts::default(),
+        };
+        PeerStatus {
+            sessions: waiting.iter().map(session).collect(),
+            name: name.clone(),
+            fulfills: Vec::new(),
+            sessions_so_far: 2,
+            denied: 0,
+            counts: PeerCounts { shed: 4, late: 1, ..PeerCounts::default() },
+        }
+    }
 
     /// A look, so many milliseconds after `begun`.
     pub(crate) fn look(begun: Instant, millis: u64, extensions: &str) -> Look {
         let answers = Answers {
             at: begun + Duration::from_millis(millis),
             pid: Some(1),
-            ..Answers::of(format!(r#"{{"extensions":[{extensions}]}}"#).into_bytes())
+            ..Answers::of(answer(extensions))
         };
         Look::read(&answers, None).unwrap()
     }
@@ -331,12 +380,8 @@ pub(crate) mod tests {
 
     #[test]
     fn a_peer_has_messages_and_losses_but_no_processor() {
-        let peers =
-            br#"{"peers":[{"name":"app:a","sessions":[{"waiting":2},{"waiting":3}],"shed":4,"late":1}]}"#;
-        let answers =
-            Answers { peers: Some(peers.to_vec()), ..Answers::of(br#"{"extensions":[]}"#.to_vec()) };
         let mut model = Model::default();
-        model.add(Look::read(&answers, None).unwrap());
+        model.add(Look { peers: vec![peer(&[2, 3])], ..look(Instant::now(), 0, "") });
         let row = first(&model);
         assert_eq!((row.state.as_str(), row.cpu, row.inbox, row.lost), ("connected", None, 5, 5));
     }

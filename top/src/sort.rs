@@ -134,7 +134,7 @@ mod tests {
             Instant::now(),
             0,
             r#"{"id":"b","state":"ready","cpu-share":0.1004,"memory":5,"memory-limit":100},
-               {"id":"C","state":"failed","cpu-share":0.9,"memory":4,"memory-limit":5},
+               {"id":"c","state":"failed","cpu-share":0.9,"memory":4,"memory-limit":5},
                {"id":"a","state":"ready","cpu-share":0.1001,"memory":6,"memory-limit":10}"#,
         ));
         model
@@ -143,22 +143,22 @@ mod tests {
     #[test]
     fn the_largest_comes_first_and_equal_ones_stay_as_configured() {
         let model = model();
-        assert_eq!(names(&model, "", SortKey::Cpu, false), ["C", "b", "a"]);
-        assert_eq!(names(&model, "", SortKey::Memory, false), ["a", "b", "C"]);
-        assert_eq!(names(&model, "", SortKey::Limit, false), ["C", "a", "b"]);
-        assert_eq!(names(&model, "", SortKey::Memory, true), ["C", "b", "a"]);
+        assert_eq!(names(&model, "", SortKey::Cpu, false), ["c", "b", "a"]);
+        assert_eq!(names(&model, "", SortKey::Memory, false), ["a", "b", "c"]);
+        assert_eq!(names(&model, "", SortKey::Limit, false), ["c", "a", "b"]);
+        assert_eq!(names(&model, "", SortKey::Memory, true), ["c", "b", "a"]);
     }
 
     #[test]
     fn names_are_sorted_from_a_to_z() {
-        assert_eq!(names(&model(), "", SortKey::Name, false), ["a", "b", "C"]);
+        assert_eq!(names(&model(), "", SortKey::Name, false), ["a", "b", "c"]);
     }
 
     #[test]
     fn a_filter_finds_names_and_states_in_any_case() {
         let model = model();
-        assert_eq!(names(&model, "FAIL", SortKey::Name, false), ["C"]);
-        assert_eq!(names(&model, "c", SortKey::Name, false), ["C"]);
+        assert_eq!(names(&model, "FAIL", SortKey::Name, false), ["c"]);
+        assert_eq!(names(&model, "C", SortKey::Name, false), ["c"]);
         assert!(names(&model, "nobody", SortKey::Name, false).is_empty());
     }
 

@@ -107,8 +107,8 @@ const WALLS: [(&str, &[&str], &[&str]); 29] = [
         &["weir-connection", "weir-host", "weir-peer", "weir-sockets"],
         &["weir-control", "axum"],
     ),
-    ("weir-otlp", &[], &["tokio", "hyper", "weir-host"]),
-    ("weir-top", &["weir-names"], &["wasmtime", "tokio", "hyper", "weir-host"]),
+    ("weir-otlp", &["weir-reports"], &["tokio", "hyper", "weir-host"]),
+    ("weir-top", &["weir-names", "weir-reports"], &["wasmtime", "tokio", "hyper", "weir-host"]),
     (
         "weir",
         &[

@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::tests::look;
+use crate::model::tests::{look, peer};
 
 /// Three extensions and a peer; the second burns the processor.
 const THREE: &str = r#"{"id":"a","cpu-share":0.1},{"id":"b","cpu-share":0.9},{"id":"c","cpu-share":0.2}"#;
@@ -15,8 +15,7 @@ fn state() -> State {
 }
 
 fn with_peer(look: Look) -> Look {
-    let peer = crate::answers::Peer { name: "app:player".to_owned(), ..Default::default() };
-    Look { peers: vec![peer], ..look }
+    Look { peers: vec![peer(&[])], ..look }
 }
 
 fn press(state: &mut State, keys: &str) -> Option<Effect> {
@@ -106,7 +105,7 @@ fn the_selection_follows_its_extension_and_not_its_line() {
     press(&mut state, "n");
     assert_eq!(selected(&state), "c");
     let later = Instant::now() + Duration::from_secs(5);
-    state.answered(Ok(look(later, 0, r#"{"id":"c"},{"id":"0"},{"id":"1"}"#)), later);
+    state.answered(Ok(look(later, 0, r#"{"id":"c"},{"id":"x"},{"id":"y"}"#)), later);
     assert_eq!(selected(&state), "c");
 }
 

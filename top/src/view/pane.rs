@@ -1,5 +1,7 @@
 //! The pane of one extension or peer: what it is, its sparklines, its last failures and its log.
 
+use std::{fmt::Display, time::SystemTime};
+
 use ratatui::{
     Frame,
     layout::Rect,
@@ -7,13 +9,16 @@ use ratatui::{
     text::{Line, Span},
 };
 
+use weir_names::ContractName;
+use weir_reports::FailureRecord;
+
 use super::{
     figures::{NOTHING, bytes, count, percent, printable, rate, seconds, time},
     lines, spark,
     style::Styles,
 };
 use crate::{
-    answers::{Failure, LogLine},
+    answers::LogLine,
     history::Sample,
     model::{Key, Row},
     state::{Pane, State},
@@ -55,7 +60,7 @@ fn contents(row: &Row, log: Option<&[LogLine]>, width: usize, styles: Styles) ->
     let mut add = |name, value: &str| lines.extend((!value.is_empty()).then(|| fact(name, value)));
     add("reason", facts.reason.as_deref().unwrap_or_default());
     add("class", &facts.class);
-    add("fulfills", &facts.fulfills.join(" "));
+    add("fulfills", &facts.fulfills.iter().map(ContractName::as_str).collect::<Vec<_>>().join(" "));
     if facts.denied > 0 {
         add("denied", &format!("{} attempts to connect with a wrong proof", facts.denied));
     }
@@ -84,8 +89,7 @@ fn fact(name: &str, value: &str) -> Line<'static> {
 
 fn state(row: &Row, styles: Styles) -> Line<'static> {
     let label = format!("{:<LABEL$}", "state");
-    let since = &row.facts.since;
-    let since = if since.is_empty() { String::new() } else { format!(" since {}", printable(since)) };
+    let since = row.facts.since.map(|since| format!(" since {}", moment(since))).unwrap_or_default();
     let state = Span::styled(printable(&row.state), styles.state(&row.state));
     Line::from(vec![Span::raw(label), state, Span::raw(since)])
 }
@@ -147,16 +151,19 @@ fn whole(number: f64) -> u64 {
 }
 
 /// The next restart is past if the extension does not wait for it.
-fn failure(failure: &Failure, is_waiting: bool, styles: Styles) -> Line<'static> {
-    let Failure { time, cause, then, next_restart } = failure;
-    let next_restart = next_restart.as_ref().filter(|_| is_waiting);
-    let next = next_restart.map(|time| format!(" until {time}")).unwrap_or_default();
-    let then = if then.is_empty() { String::new() } else { format!(", then {then}{next}") };
+fn failure(failure: &FailureRecord, is_waiting: bool, styles: Styles) -> Line<'static> {
+    let FailureRecord { time, cause, then, next_restart, .. } = failure;
+    let next_restart = next_restart.filter(|_| is_waiting);
+    let next = next_restart.map(|time| format!(" until {}", moment(time))).unwrap_or_default();
     Line::from(vec![
-        Span::raw(format!("{} ", printable(time))),
+        Span::raw(format!("{} ", moment(*time))),
         Span::styled(printable(cause), styles.bad()),
-        Span::raw(printable(&then)),
+        Span::raw(format!(", then {then}{next}")),
     ])
+}
+
+fn moment(time: SystemTime) -> impl Display {
+    humantime::format_rfc3339_millis(time)
 }
 
 fn log_line(line: &LogLine, styles: Styles) -> Line<'static> {

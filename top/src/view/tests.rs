@@ -10,6 +10,7 @@ use ratatui::{
 use super::*;
 use crate::{
     answers::Look,
+    model::{Key, tests::answer},
     run::Options,
     sort::SortKey,
     source::{Answers, Fault},
@@ -138,17 +139,27 @@ fn a_filter_is_shown_while_it_is_typed_and_after() {
 #[test]
 fn names_of_others_cannot_play_with_the_terminal() {
     let mut state = state();
-    let hostile = r#"{"extensions":[{"id":"a\u001b[2J\u009b2J\nb","state":"\u001b]0;x\u0007"},
-        {"id":"\u202eevil\u200b\u2066","reason":"a\u001b[31m","failures":[{"cause":"\u001b[2J","time":"\r"}]},
-        {"id":"漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字"},{"id":"e\u0301e\u0301e\u0301👩‍👩‍👧"},{"id":""}]}"#;
+    let texts = r#"{"id":"a"},{"id":"b","reason":"a\u001b[31m","failures":[{"extension":"b",
+        "time":"2026-11-20T13:30:02.120Z","cause":"\u001b[2J","then":"loaded"}]},{"id":"c"},{"id":"d"},{"id":"e"},
+        {"id":"f"}"#;
     let log = r#"{"level":"\u001b","message":"\u001b[2J\u202e","fields":[["\u0007","\u001b"]]}"#;
-    let long = format!(r#",{{"id":"{}"}}]}}"#, "x".repeat(10_000));
-    let answers = Answers {
-        log: log.into(),
-        ..Answers::of((hostile.strip_suffix("]}").unwrap().to_owned() + &long).into())
-    };
-    let look = Look::read(&answers, Some("\u{202e}evil\u{200b}\u{2066}".to_owned())).unwrap();
+    let answers = Answers { log: log.into(), ..Answers::of(answer(texts)) };
+    let evil = "\u{202e}evil\u{200b}\u{2066}".to_owned();
+    let look = Look::read(&answers, Some(evil.clone())).unwrap();
     state.answered(Ok(look), Instant::now());
+    // Main's names are checked where they are read. The view does not rely on it.
+    let names = [
+        "a\x1b[2J\u{9b}2J\nb".to_owned(),
+        evil,
+        "漢字".repeat(12),
+        "e\u{301}e\u{301}e\u{301}👩‍👩‍👧".to_owned(),
+        String::new(),
+        "x".repeat(10_000),
+    ];
+    for (row, name) in state.model.rows.iter_mut().zip(names) {
+        row.state = if name.starts_with('a') { "\x1b]0;x\x07".to_owned() } else { String::new() };
+        row.key = Key::Extension(name);
+    }
     press(&mut state, "n");
     let mut all = text(&mut state, 80, 12);
     assert_golden("hostile", &all);
