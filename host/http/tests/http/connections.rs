@@ -165,14 +165,15 @@ async fn what_is_under_way_ends_with_its_guest() {
     let guest = bench.guest(&[grant(&server.url(""))]);
     let part = guest.get(&server.url("/part")).await.unwrap();
     let none = begun(&guest, &server.url("/none"));
-    // Before, it would be the request that was not sent to its end.
     eventually(|| read.load(Ordering::Relaxed) == 2).await;
     let Guest { client, usage, .. } = guest;
     drop(client);
     eventually(|| gone.load(Ordering::Relaxed) == 2).await;
     bench.connections(0, 0).await;
     assert!(whole(part).await.is_err());
-    assert_eq!(none.await.unwrap().unwrap_err(), HttpError::ConnectionTerminated);
+    // The server may have read the request before its sender knows that all of it is written.
+    let error = none.await.unwrap().unwrap_err();
+    assert!(matches!(error, HttpError::ConnectionTerminated | HttpError::RequestBody), "{error:?}");
     assert_eq!(usage.http.now(), 0);
 }
 
