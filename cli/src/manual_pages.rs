@@ -1,11 +1,7 @@
-//! The manual pages and the completions of packages, `packaging/man` and `packaging/completions`, are made of the
-//! command line: a difference fails. `WEIR_MANUAL=write` writes them.
+//! The manual pages and the completions of packages, made of the command line: `WEIR_MANUAL=FOLDER` writes them into
+//! its `man` and `completions`, as `cargo xtask dist` does.
 
-use std::{
-    collections::BTreeMap,
-    env, fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, env, fs, path::PathBuf};
 
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
@@ -24,13 +20,21 @@ const COMPLETIONS: [(Shell, &str); 3] =
 const FIRST_IN_ZSH: &str = "_clap_dynamic_completer_weir \"$@\"\n";
 
 #[test]
-fn the_manual_pages_are_made_of_the_command_line() {
+fn each_command_has_a_manual_page() {
     let mut pages = BTreeMap::new();
     let mut command = Args::command().disable_help_subcommand(true);
     command.build();
     add_pages(&command, &mut pages);
     assert!(pages.len() > 40, "only {} commands were found", pages.len());
-    assert_kept("man", &pages);
+    for (name, page) in &pages {
+        for section in ["NAME", "SYNOPSIS", "DESCRIPTION"] {
+            assert!(page.contains(&format!("\n.SH {section}\n")), "`{name}` has no {section}: {page}");
+        }
+    }
+    insta::with_settings!({ snapshot_path => "../tests/golden", prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!("manual-page", pages["weir-history.1"]);
+    });
+    write("man", &pages);
 }
 
 #[test]
@@ -40,9 +44,10 @@ fn the_completions_of_packages_are_what_weir_prints() {
         if shell == Shell::Zsh {
             script.push_str(FIRST_IN_ZSH);
         }
+        assert!(script.contains("weir"), "`{name}` does not complete `weir`: {script}");
         (name.to_owned(), script)
     };
-    assert_kept("completions", &COMPLETIONS.map(script).into());
+    write("completions", &COMPLETIONS.map(script).into());
 }
 
 /// The pages of a command and of all below it, by their file names.
@@ -99,23 +104,11 @@ fn details(text: &str) -> Roff {
     roff
 }
 
-/// Asserts that a folder of `packaging` has these files and no other, or writes them.
-fn assert_kept(folder: &str, made: &BTreeMap<String, String>) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging").join(folder);
-    let files =
-        || -> Vec<PathBuf> { fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect() };
-    if env::var_os("WEIR_MANUAL").is_some_and(|value| value == "write") {
-        files().iter().for_each(|file| fs::remove_file(file).unwrap());
-        made.iter().for_each(|(name, text)| fs::write(folder.join(name), text).unwrap());
+/// Writes files into a folder of that which `WEIR_MANUAL` names, if it names one.
+fn write(folder: &str, made: &BTreeMap<String, String>) {
+    let Some(to) = env::var_os("WEIR_MANUAL").map(|to| PathBuf::from(to).join(folder)) else { return };
+    fs::create_dir_all(&to).unwrap();
+    for (name, text) in made {
+        fs::write(to.join(name), text).unwrap();
     }
-    let name = |file: &PathBuf| file.file_name().unwrap().to_str().unwrap().to_owned();
-    let kept: BTreeMap<_, _> =
-        files().iter().map(|file| (name(file), fs::read_to_string(file).unwrap())).collect();
-    let differing: Vec<_> =
-        kept.keys().chain(made.keys()).filter(|name| kept.get(*name) != made.get(*name)).collect();
-    assert!(
-        differing.is_empty(),
-        "{differing:?} in `packaging` are not of this command line: run `WEIR_MANUAL=write cargo test --workspace --bin \
-         weir manual_pages`"
-    );
 }

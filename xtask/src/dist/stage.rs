@@ -12,22 +12,26 @@ use super::{
     licences,
     packages::Packages,
 };
-use crate::run::root;
+use crate::run::{cargo, root, run};
 
 /// The metadata for cargo-deb in `cli/Cargo.toml` names this folder.
 const FOLDER: &str = "stage";
 
 /// Files of the repository, and their places.
-const FILES: [(&str, &str); 9] = [
+const FILES: [(&str, &str); 6] = [
     ("packaging/weir.toml", "etc/weir/weir.toml"),
     ("packaging/systemd/weir.service", "lib/systemd/system/weir.service"),
     ("packaging/systemd/weir-metrics.service", "lib/systemd/system/weir-metrics.service"),
     ("packaging/systemd/weir.conf", "lib/sysusers.d/weir.conf"),
-    ("packaging/completions/weir.bash", "share/bash-completion/completions/weir"),
-    ("packaging/completions/weir.fish", "share/fish/vendor_completions.d/weir.fish"),
-    ("packaging/completions/_weir", "share/zsh/vendor-completions/_weir"),
     ("LICENSE", "share/doc/PACKAGE/LICENSE"),
     ("CHANGELOG.md", "share/doc/PACKAGE/CHANGELOG.md"),
+];
+
+/// Files that are made of the command line, and their places.
+const COMPLETIONS: [(&str, &str); 3] = [
+    ("weir.bash", "share/bash-completion/completions/weir"),
+    ("weir.fish", "share/fish/vendor_completions.d/weir.fish"),
+    ("_weir", "share/zsh/vendor-completions/_weir"),
 ];
 
 const OTLP_UNIT: (&str, &str) =
@@ -57,7 +61,11 @@ pub(super) fn fill(build: &Build, packages: &Packages, to: &Path) -> Result<Path
     for (from, to) in FILES.iter().chain(Some(&OTLP_UNIT).filter(|_| build.has("otlp"))) {
         copy(&root.join(from), &place(to))?;
     }
-    for page in files(&root.join("packaging/man"))? {
+    let made = manual(to)?;
+    for (from, to) in COMPLETIONS {
+        copy(&made.join("completions").join(from), &place(to))?;
+    }
+    for page in files(&made.join("man"))? {
         let name = page.file_name().unwrap_or_default().to_string_lossy();
         if !is_missing(build, &name) {
             copy(&page, &place("share/man/man1").join(&*name))?;
@@ -81,6 +89,17 @@ pub(super) fn fill(build: &Build, packages: &Packages, to: &Path) -> Result<Path
         copy(&root.join("packaging/extensions").join(&stanza), &folder.join(&stanza))?;
     }
     Ok(tree)
+}
+
+/// Makes the manual pages and completions of a `weir` with all features, and returns their folder.
+fn manual(to: &Path) -> Result<PathBuf> {
+    let made = to.join("manual");
+    if made.exists() {
+        fs::remove_dir_all(&made).with_context(|| format!("cannot clear `{}`", made.display()))?;
+    }
+    let mut test = cargo(["test", "--workspace", "--bin", "weir", "--quiet", "manual_pages"])?;
+    run(test.env("WEIR_MANUAL", &made))?;
+    Ok(made)
 }
 
 /// Whether a manual page is of a command that the build does not have.
