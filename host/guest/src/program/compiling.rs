@@ -3,7 +3,6 @@
 use std::{
     collections::HashMap,
     sync::{Mutex, MutexGuard, PoisonError},
-    time::SystemTime,
 };
 
 use weir_reports::BeingCompiled;
@@ -27,7 +26,7 @@ impl Compilations {
 
     #[cfg(feature = "compiler")]
     pub(super) fn begin(self: &std::sync::Arc<Self>, name: &str, bytes: u64) -> UnderWay {
-        self.all().insert(name.to_owned(), BeingCompiled { bytes, since: SystemTime::now() });
+        self.all().insert(name.to_owned(), BeingCompiled { bytes, since: std::time::SystemTime::now() });
         UnderWay { compilations: self.clone(), name: name.to_owned() }
     }
 
