@@ -12,9 +12,12 @@ use clap_mangen::{
 
 use crate::{args::Args, complete};
 
-/// Where shells look for the completions of `weir`, by the name that each expects.
-const COMPLETIONS: [(Shell, &str); 3] =
-    [(Shell::Bash, "weir.bash"), (Shell::Zsh, "_weir"), (Shell::Fish, "weir.fish")];
+/// Where shells look for the completions of `weir`, by the name that each expects, and what registers them.
+const COMPLETIONS: [(Shell, &str, &str); 3] = [
+    (Shell::Bash, "weir.bash", "complete -o bashdefault -o nosort -F _weir weir"),
+    (Shell::Zsh, "_weir", "#compdef weir"),
+    (Shell::Fish, "weir.fish", "complete --keep-order --exclusive --command weir"),
+];
 
 /// Zsh takes the file as the body of a function, which it calls at the first completion.
 const FIRST_IN_ZSH: &str = "_clap_dynamic_completer_weir \"$@\"\n";
@@ -39,12 +42,12 @@ fn each_command_has_a_manual_page() {
 
 #[test]
 fn the_completions_of_packages_are_what_weir_prints() {
-    let script = |(shell, name): (Shell, &str)| {
+    let script = |(shell, name, registers): (Shell, &str, &str)| {
         let mut script = String::from_utf8(complete::script(shell).unwrap()).unwrap();
         if shell == Shell::Zsh {
             script.push_str(FIRST_IN_ZSH);
         }
-        assert!(script.contains("weir"), "`{name}` does not complete `weir`: {script}");
+        assert!(script.lines().any(|line| line.starts_with(registers)), "`{name}`: {script}");
         (name.to_owned(), script)
     };
     write("completions", &COMPLETIONS.map(script).into());
