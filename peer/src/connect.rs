@@ -20,6 +20,9 @@ use crate::{
 /// Time for the welcome.
 const WELCOME_TIME: Duration = Duration::from_secs(10);
 
+/// Between two attempts to connect while as many programs as may wait to be accepted do.
+const PAUSE: Duration = Duration::from_millis(10);
+
 /// Bytes of the longest token.
 const TOKEN_MAX: usize = 255;
 
@@ -72,7 +75,13 @@ pub(crate) async fn connect(path: &Path, options: &Options) -> Result<Peer, Conn
 
 /// Sends the hello and reads the welcome. What came after it is in the buffer.
 async fn shake(path: &Path, options: &Options) -> Result<(UnixStream, BytesMut, Limits), ConnectError> {
-    let mut stream = UnixStream::connect(path).await?;
+    let mut stream = loop {
+        match UnixStream::connect(path).await {
+            // A Unix socket does not wait for room among those that are to be accepted.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => time::sleep(PAUSE).await,
+            connected => break connected?,
+        }
+    };
     let mut buffer = BytesMut::with_capacity(READ_SIZE);
     let hello = Hello {
         oldest: OLDEST_VERSION,

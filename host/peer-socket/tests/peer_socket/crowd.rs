@@ -1,6 +1,9 @@
 //! One program that floods Main beside one that does not.
 
 use std::{
+    future::ready,
+    io::ErrorKind,
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU32, Ordering},
@@ -8,9 +11,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weir_peer::frame::FromMain;
+use tokio::net::UnixStream;
+use weir_peer::{Options, Peer, frame::FromMain};
+use weir_peer_socket::PeerSocket;
 
-use crate::support::{Stage, call};
+use crate::support::{Stage, call, token_of};
 
 const FILE: &str = "
 [peer.'app:polite']
@@ -65,4 +70,29 @@ async fn a_program_over_its_rate_is_read_later_and_others_are_served() {
     assert!(f64::from(answered) <= most && answered > 1000, "{answered} of {most}");
     assert!(slowest < Duration::from_secs(1), "{slowest:?}");
     greedy.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_program_waits_while_too_many_are_to_be_accepted() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("peers.sock");
+    let socket = PeerSocket::bind(&path).unwrap();
+    let mut crowd = Vec::new();
+    let refused = loop {
+        match UnixStream::connect(&path).await {
+            Ok(stream) => crowd.push(stream),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(refused.kind(), ErrorKind::WouldBlock);
+    let options = Options::new("app:polite".parse().unwrap()).token(token_of("app:polite"));
+    let mut connecting = pin!(Peer::connect(&path, options));
+    tokio::select! {
+        biased;
+        connected = &mut connecting => panic!("nobody accepts: {:?}", connected.err()),
+        () = ready(()) => {}
+    }
+    let stage = Stage::at(socket, path.clone(), dir, FILE).await;
+    connecting.await.unwrap().leave().await;
+    stage.works().await;
 }

@@ -40,6 +40,12 @@ impl Stage {
     pub(crate) async fn new(more: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("peers.sock");
+        let socket = PeerSocket::bind(&path).unwrap();
+        Self::at(socket, path, dir, more).await
+    }
+
+    /// As [`new`](Self::new), at a socket that is bound.
+    pub(crate) async fn at(socket: PeerSocket, path: PathBuf, dir: TempDir, more: &str) -> Self {
         let config = config(more, dir.path());
         let echo = Service::new("echo@1".parse().unwrap())
             .on("echo".parse().unwrap(), async |request| Ok(request.payload))
@@ -48,7 +54,6 @@ impl Stage {
             .on("never".parse().unwrap(), async |_| {
                 std::future::pending::<Result<Bytes, HandlerError>>().await
             });
-        let socket = PeerSocket::bind(&path).unwrap();
         let main = Main::builder(config).serve(echo).attach(|attached| socket.serve(attached));
         Self { main: main.start().await.unwrap(), path, dir }
     }
