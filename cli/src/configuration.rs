@@ -18,28 +18,5 @@ pub(crate) fn loader() -> Loader {
 /// Reads configurations with the tables of this program.
 #[cfg(not(feature = "gateway"))]
 pub(crate) fn loader() -> Loader {
-    weir_host::loader().section::<without_gateway::NoGateway>()
-}
-
-#[cfg(not(feature = "gateway"))]
-mod without_gateway {
-    use weir_host::config::extend::{ConfigSection, Section, Settling};
-
-    /// Refuses the table: without it the operator would take it for a misspelt one.
-    #[derive(Clone, Debug, Default, PartialEq)]
-    pub(super) struct NoGateway;
-
-    impl ConfigSection for NoGateway {
-        const TABLE: &'static str = "gateway";
-        type Draft = ();
-        type Locations = ();
-
-        fn read((): &mut (), file: &mut Section<'_, '_>) {
-            file.refuse(Self::TABLE, "cannot be used: this build of Weir has no gateway");
-        }
-
-        fn settle((): (), _settling: &mut Settling<'_>) -> (Self, ()) {
-            (Self, ())
-        }
-    }
+    weir_host::loader().refuse("gateway", "cannot be used: this build of Weir has no gateway")
 }

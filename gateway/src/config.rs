@@ -13,11 +13,17 @@ use std::{collections::BTreeMap, net::IpAddr, ops::RangeInclusive, path::PathBuf
 use weir_host::{
     config::{
         Shape,
-        extend::{parse_host, quote},
+        extend::{
+            Table,
+            kind::{Whole, number, optional_table, path, texts, word},
+            parse_host, quote,
+        },
+        keys, words,
     },
     names::PeerName,
 };
 
+use self::section::{addresses, aliases, origins};
 pub use self::{
     alias::Alias,
     listen::{Listen, ListenError},
@@ -36,6 +42,7 @@ const BUFFER: Shape = Shape::Size(4 << 10..=64 << 20);
 /// 1 second to 1 day.
 const PING_INTERVAL: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(24 * 60 * 60);
 
+const FILE: &str = "the path of a file in PEM";
 const HOST: &str = "a DNS name or an IP address without a port, as in `device.local`";
 
 /// The gateway of a [`Config`](weir_host::Config).
@@ -81,7 +88,7 @@ pub enum WhenSlow {
 }
 
 /// The certificate of the gateway, and its key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsConfig {
     /// A file with the chain of certificates in PEM.
     pub certificate: PathBuf,
@@ -94,6 +101,53 @@ impl GatewayConfig {
     #[must_use]
     pub fn is_configured(&self) -> bool {
         !self.listen.is_empty() || !self.streams.is_empty()
+    }
+}
+
+words!(WhenSlow, "a policy: ": "drop-oldest" = DropOldest, "latest" = Latest, "close" = Close);
+
+impl Table for GatewayConfig {
+    keys! {
+        GatewayConfig;
+        /// Where it listens for HTTP and WebSocket: 1 to 8 addresses. An address that is not of the loopback interface
+        /// needs `[gateway.tls]`. A path has at most 107 bytes, and is neither `main.control-socket` nor
+        /// `main.peer-socket`. At least one of `gateway.listen` and `gateway.streams.listen` must be set.
+        "listen" listen = addresses();
+        /// Names that the `Host` of a request may have, with or without a port, beside `localhost` and the addresses in
+        /// `listen`. At most 32.
+        "hosts" hosts = texts(HOST, host).at_most(HOSTS_MAX, "hosts, but at most 32 are possible");
+        /// Open connections of all listeners together.
+        "connections" connections = number(Shape::counts(CONNECTIONS));
+        /// Bytes of events that may wait for one connection. Each counts 256 beside its own.
+        "buffer" buffer = number(BUFFER);
+        /// What happens to events that find no room there: the oldest is lost and counted, only the last event of each
+        /// topic waits, or the connection is closed.
+        "when-slow" when_slow = word();
+        /// The time between two pings of a WebSocket. One that has not answered by the next ping is closed.
+        "ping-interval" ping_interval = number(Shape::Time(PING_INTERVAL)).default("no pings");
+        /// The certificate for addresses that are not of the loopback interface: both keys below.
+        "tls" tls = optional_table().default("no TLS");
+        /// For names of peers, the web pages that may log in under the name: 1 to 32 origins for each. The name has a
+        /// `[peer."NAME"]`. Browsers send the origin of a page; a request with another origin is refused.
+        "origins" origins = origins().default("none");
+        /// Your own names of methods: 1 to 128 printable ASCII characters without space or `/`. A string is a call, and
+        /// a table with the key below is a subscription. A name cannot begin with `rpc.`, or be that of a method that
+        /// is built in, such as `events.publish`.
+        "alias" aliases = aliases().default("none");
+        /// Plain streams, for clients that speak no JSON-RPC: the key below.
+        "streams" = Whole::group().default("no streams");
+        /// Where it listens for them: 1 to 8 addresses, as for `gateway.listen`. No address can be listed twice.
+        "streams.listen" streams = addresses().required("a list of addresses");
+    }
+}
+
+impl Table for TlsConfig {
+    keys! {
+        TlsConfig;
+        /// The chain of certificates, that of the gateway first.
+        "certificate" certificate = path(FILE).required(FILE);
+        /// The private key of the certificate.
+        "key" key = path(FILE).required(FILE);
     }
 }
 

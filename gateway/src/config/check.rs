@@ -5,16 +5,13 @@ use std::{collections::BTreeSet, path::Path};
 use weir_host::{
     Config, MainConfig,
     config::{
-        ConfigError, Shape,
-        extend::{ERRORS_MAX, Location, doubles, is_inside, nearest, quote, shown},
+        ConfigError,
+        extend::{Location, Places, doubles, faults, is_inside, quote, shown, suggestion},
     },
     names::PeerName,
 };
 
-use super::{
-    ADDRESSES_MAX, BUFFER, CONNECTIONS, GatewayConfig, HOSTS_MAX, Listen, ORIGINS_MAX, PING_INTERVAL,
-    alias::name_fault, host, section::GatewayLocations,
-};
+use super::{GatewayConfig, Listen, ORIGINS_MAX, alias::name_fault, host};
 use crate::hub;
 
 /// Faulty values of a gateway that is made in Rust.
@@ -22,13 +19,14 @@ pub(super) fn values(config: &GatewayConfig) -> Vec<ConfigError> {
     if *config == GatewayConfig::default() {
         return Vec::new();
     }
-    let mut errors = Vec::new();
+    let mut errors = faults(config, "gateway");
     let mut add = |key: &str, message: String| errors.push(ConfigError::new(key, message, None));
     if !config.is_configured() {
         add("gateway", "`gateway` listens nowhere: set `listen` or `streams`".to_owned());
     }
-    for (key, must_be) in out_of_range(config) {
-        add(&key, format!("`{key}` must be {must_be}"));
+    let origins = config.origins.iter().filter(|(_, origins)| !(1..=ORIGINS_MAX).contains(&origins.len()));
+    for key in origins.map(|(peer, _)| path_of_origins(peer)) {
+        add(&key, format!("`{key}` must be a list of 1 to {ORIGINS_MAX}"));
     }
     for (key, address) in all_addresses(config) {
         if let Some(fault) = address.fault() {
@@ -51,48 +49,12 @@ pub(super) fn values(config: &GatewayConfig) -> Vec<ConfigError> {
     errors
 }
 
-/// Keys with faulty values, and what they must be.
-fn out_of_range(config: &GatewayConfig) -> Vec<(String, String)> {
-    let at_most = |items: usize, max: usize| (items <= max, format!("a list of at most {max}"));
-    let connections = Shape::counts(CONNECTIONS);
-    let ping_interval = config.ping_interval.is_none_or(|interval| PING_INTERVAL.contains(&interval));
-    let origins = config.origins.iter().map(|(peer, origins)| {
-        let within = (1..=ORIGINS_MAX).contains(&origins.len());
-        (path_of_origins(peer), (within, format!("a list of 1 to {ORIGINS_MAX}")))
-    });
-    let files = config.tls.iter().flat_map(|tls| [("certificate", &tls.certificate), ("key", &tls.key)]);
-    let files = files.map(|(key, path)| {
-        let bytes = path.as_os_str().as_encoded_bytes();
-        let is_path = !bytes.is_empty() && !bytes.contains(&0);
-        (format!("gateway.tls.{key}"), (is_path, "a path, not empty and without NUL".to_owned()))
-    });
-    [
-        ("gateway.listen", at_most(config.listen.len(), ADDRESSES_MAX)),
-        ("gateway.hosts", at_most(config.hosts.len(), HOSTS_MAX)),
-        ("gateway.connections", (connections.has(config.connections.into()), connections.to_string())),
-        ("gateway.buffer", (BUFFER.has(config.buffer), BUFFER.to_string())),
-        ("gateway.ping-interval", (ping_interval, Shape::Time(PING_INTERVAL).to_string())),
-        ("gateway.streams.listen", at_most(config.streams.len(), ADDRESSES_MAX)),
-    ]
-    .into_iter()
-    .map(|(key, judged)| (key.to_owned(), judged))
-    .chain(origins)
-    .chain(files)
-    .filter_map(|(key, (within, must_be))| (!within).then_some((key, must_be)))
-    .collect()
-}
-
 /// `has_tls`: whether this build can encrypt.
-pub(super) fn tls(
-    config: &GatewayConfig,
-    at: &GatewayLocations,
-    has_tls: bool,
-    errors: &mut Vec<ConfigError>,
-) {
+pub(super) fn tls(config: &GatewayConfig, at: &Places, has_tls: bool, errors: &mut Vec<ConfigError>) {
     if config.tls.is_some() {
         if !has_tls {
             let message = "`gateway.tls` cannot be used: this build has no TLS";
-            errors.push(ConfigError::new("gateway.tls", message, at.tls.clone()));
+            errors.push(ConfigError::new("gateway.tls", message, at.of("tls")));
         }
         return;
     }
@@ -110,7 +72,7 @@ pub(super) fn tls(
 pub(super) fn addresses(
     config: &GatewayConfig,
     main: &MainConfig,
-    at: &GatewayLocations,
+    at: &Places,
     errors: &mut Vec<ConfigError>,
 ) {
     let own = [
@@ -139,41 +101,31 @@ pub(super) fn addresses(
 }
 
 /// Hosts and origins that are listed twice.
-pub(super) fn doubles_in(config: &GatewayConfig, at: &GatewayLocations, errors: &mut Vec<ConfigError>) {
-    errors.extend(doubles("gateway.hosts", &config.hosts, |item| at.hosts.get(item).cloned()));
+pub(super) fn doubles_in(config: &GatewayConfig, at: &Places, errors: &mut Vec<ConfigError>) {
+    errors.extend(doubles("gateway", "hosts", &config.hosts, Some(at)));
     for (peer, origins) in &config.origins {
-        let at = at.origins.get(peer);
-        errors.extend(doubles(&path_of_origins(peer), origins, |item| at?.origins.get(item).cloned()));
+        let at = at.within("origins");
+        errors.extend(doubles("gateway.origins", peer.as_str(), origins, at));
     }
 }
 
 /// Origins of peers that do not exist, and a peer with the gateway's own name.
-pub(super) fn peers(
-    config: &GatewayConfig,
-    whole: &Config,
-    at: &GatewayLocations,
-    errors: &mut Vec<ConfigError>,
-) {
+pub(super) fn peers(config: &GatewayConfig, whole: &Config, at: &Places, errors: &mut Vec<ConfigError>) {
     if whole.peers.iter().any(|peer| peer.name.as_str() == hub::NAME) {
         let message = format!("`{}` is the name of the gateway's own session: choose another", hub::NAME);
         errors.push(ConfigError::new(format!("peer.\"{}\"", hub::NAME), message, None));
     }
     let known: BTreeSet<&str> = whole.peers.iter().map(|peer| peer.name.as_str()).collect();
     for peer in config.origins.keys().filter(|peer| !known.contains(peer.as_str())) {
-        // Comparing all pairs would take minutes in a hostile file, for messages that are never shown.
-        let near =
-            (errors.len() < ERRORS_MAX).then(|| nearest(peer.as_str(), known.iter().copied())).flatten();
-        let help = near.map_or_else(
-            || format!("add it, as `[peer.\"{peer}\"]`"),
-            |near| format!("did you mean `{near}`?"),
-        );
+        let otherwise = format!("add it, as `[peer.\"{peer}\"]`");
+        let help = suggestion(peer.as_str(), known.iter().copied(), errors, otherwise);
         let message = format!("`gateway.origins` names the peer `{peer}`, but there is no such peer: {help}");
-        let location = at.origins.get(peer).map(|at| at.name.clone());
+        let location = at.within("origins").and_then(|at| at.of(peer.as_str()));
         errors.push(ConfigError::new("gateway.origins", message, location));
     }
 }
 
-fn path_of_origins(peer: &PeerName) -> String {
+pub(super) fn path_of_origins(peer: &PeerName) -> String {
     format!("gateway.origins.\"{peer}\"")
 }
 
@@ -185,10 +137,10 @@ fn all_addresses(config: &GatewayConfig) -> impl Iterator<Item = (&'static str, 
 /// All addresses with their keys and places.
 fn located<'c>(
     config: &'c GatewayConfig,
-    at: &'c GatewayLocations,
+    at: &'c Places,
 ) -> impl Iterator<Item = (&'static str, &'c Listen, Option<Location>)> {
-    let places = |items: &'c [Listen], at: &'c [Location]| (0..items.len()).map(|item| at.get(item).cloned());
-    let places = places(&config.listen, &at.listen).chain(places(&config.streams, &at.streams));
+    let places = |key, count| (0..count).map(move |item| at.of_item(key, item));
+    let places = places("listen", config.listen.len()).chain(places("streams.listen", config.streams.len()));
     all_addresses(config).zip(places).map(|((key, address), location)| (key, address, location))
 }
 
@@ -213,7 +165,7 @@ mod tests {
 
     fn messages(config: &GatewayConfig, has_tls: bool) -> Vec<String> {
         let mut errors = Vec::new();
-        tls(config, &GatewayLocations::default(), has_tls, &mut errors);
+        tls(config, &Places::default(), has_tls, &mut errors);
         errors.iter().map(|error| error.message().to_owned()).collect()
     }
 

@@ -1,8 +1,6 @@
 //! How much address space the memories of extensions and hooks may reserve.
 
-use std::str::FromStr;
-
-use super::error::quote;
+use crate::words;
 
 /// How much address space the memories of extensions and hooks may reserve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,27 +15,4 @@ pub enum AddressSpace {
     Small,
 }
 
-impl AddressSpace {
-    /// The name in a file.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Large => "large",
-            Self::Small => "small",
-        }
-    }
-}
-
-impl FromStr for AddressSpace {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "large" => Ok(Self::Large),
-            "small" => Ok(Self::Small),
-            _ => Err(format!("{} is not `auto`, `large` or `small`", quote(text))),
-        }
-    }
-}
+words!(AddressSpace, "": "auto" = Auto, "large" = Large, "small" = Small);

@@ -3,13 +3,13 @@
 use super::{
     Limits,
     error::{ConfigError, Location},
+    key::{Contradiction, Places},
     limits::{LIMIT_KEYS, LimitKey, LimitSource},
-    section::Located,
 };
 
 /// Limits that differ from those of a class, with their places.
 #[derive(Clone, Debug, Default)]
-pub struct LimitChanges {
+pub(super) struct LimitChanges {
     set: Vec<(&'static LimitKey, u64, Origin)>,
     /// Whether faulty changes are left out.
     pub(super) incomplete: bool,
@@ -22,9 +22,11 @@ enum Origin {
 }
 
 impl LimitChanges {
-    /// Adds a change from a file. `None`: the key was missing or refused.
-    pub fn add(&mut self, key: &'static LimitKey, value: Option<Located<u64>>) {
-        self.set.extend(value.map(|at| (key, at.value, Origin::File(at.location))));
+    /// The limits that a table of a file sets.
+    pub(super) fn of(limits: &Limits, places: &Places) -> Self {
+        let change =
+            |key: &'static LimitKey| Some((key, (key.get)(limits)?, Origin::File(places.of(key.name)?)));
+        Self { set: LIMIT_KEYS.iter().filter_map(change).collect(), incomplete: places.is_faulty }
     }
 
     pub(super) fn add_variable(&mut self, key: &'static LimitKey, value: u64, variable: &str) {
@@ -58,7 +60,7 @@ impl LimitChanges {
             return Vec::new();
         }
         let found = limits.contradictions().into_iter();
-        found.filter_map(|found| self.contradiction(path, limits, found.keys, &found.message)).collect()
+        found.filter_map(|found| self.contradiction(path, limits, &found)).collect()
     }
 
     /// `None` if neither limit is changed here: the parent class has reported it.
@@ -66,12 +68,11 @@ impl LimitChanges {
         &self,
         path: &str,
         limits: &Limits,
-        (first, second): (&str, &str),
-        message: &str,
+        Contradiction { keys: [first, second], message }: &Contradiction,
     ) -> Option<ConfigError> {
         let is_variable = |name| matches!(self.origin(name), Some(Origin::Variable(_)));
         let swap = self.origin(first).is_none() || (is_variable(second) && !is_variable(first));
-        let (name, other) = if swap { (second, first) } else { (first, second) };
+        let (name, other) = if swap { (*second, *first) } else { (*first, *second) };
         let because = set_by_variable(limits, other);
         let error = match self.origin(name)? {
             Origin::File(location) => {

@@ -10,7 +10,6 @@ mod peers;
 mod queues;
 mod stores;
 mod subscriptions;
-mod values;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
@@ -23,23 +22,36 @@ use weir_names::ContractName;
 use self::parties::{Party, path_of_peer};
 pub use self::{
     grants::{Granted, check_grants},
-    locations::GrantLocations,
     paths::{is_inside, shown},
 };
 pub(super) use self::{
-    locations::{
-        ChannelLocations, ExtensionLocations, Locations, PeerLocations, QueueLocations, ReadFrom,
-        SubscribeLocations,
-    },
+    locations::{Locations, ReadFrom},
     peers::unreachable_peers,
-    values::values,
 };
 use super::{
-    Config, ExtensionConfig, HOOKS_CONTRACT, PeerConfig,
-    error::{ConfigError, ERRORS_MAX, Location},
+    Config, ExtensionConfig, HOOKS_CONTRACT, MainConfig, PeerConfig,
+    error::ConfigError,
+    key::{Places, faults},
     schema::Judged,
-    section::nearest,
+    section::{child, suggestion},
 };
+
+/// The faulty values of a configuration made in Rust. Files are checked as they are read.
+pub(super) fn values(config: &Config) -> Vec<ConfigError> {
+    let mut errors = faults(&config.main, "main");
+    for extension in &config.extensions {
+        let path = format!("extension[{}]", extension.id);
+        errors.extend(faults(extension, &path));
+        if extension.copy_of.is_some() {
+            let message = "`copy_of` is Main's own: say how many run with `instances`";
+            errors.push(ConfigError::new(format!("{path}.copy_of"), message, None));
+        }
+    }
+    errors.extend(config.peers.iter().flat_map(|peer| faults(peer, &path_of_peer(peer))));
+    errors.extend(config.queues.iter().flat_map(|(name, queue)| faults(queue, &format!("queue.{name}"))));
+    errors.extend(config.sections.all().flat_map(|section| section.check_values()));
+    errors
+}
 
 /// The faults between the parts. If the configuration is not `complete`, a missing part may follow from another
 /// error, so it is not reported.
@@ -94,13 +106,9 @@ impl Parts<'_> {
         self.config.extensions.iter().enumerate()
     }
 
-    /// The place of a part of an extension. `None` outside files.
-    fn location<'p>(
-        &'p self,
-        index: usize,
-        part: impl Fn(&'p ExtensionLocations) -> Option<&'p Location>,
-    ) -> Option<Location> {
-        self.locations.extensions.get(index).and_then(part).cloned()
+    /// The places of an extension. `None` outside files.
+    fn places(&self, index: usize) -> Option<&Places> {
+        self.locations.extensions.get(index)
     }
 
     fn ids(&self, errors: &mut Vec<ConfigError>) {
@@ -112,9 +120,10 @@ impl Parts<'_> {
                 let error = ConfigError::new(
                     format!("extension[{id}].id"),
                     message,
-                    self.location(index, |at| Some(&at.id)),
+                    self.places(index).and_then(|at| at.of("id")),
                 );
-                errors.push(error.note(self.location(*first, |at| Some(&at.id)), "the first is here"));
+                let first_at = self.places(*first).and_then(|at| at.of("id"));
+                errors.push(error.note(first_at, "the first is here"));
             } else {
                 seen.insert(id, index);
             }
@@ -122,48 +131,29 @@ impl Parts<'_> {
     }
 
     fn doubles(&self, errors: &mut Vec<ConfigError>) {
-        let (main, locations) = (&self.config.main, self.locations);
-        errors.extend(doubles("main.serves", &main.serves, |item| locations.serves.get(item).cloned()));
-        errors.extend(doubles("main.trusted-keys", &main.trusted_keys, |item| {
-            locations.trusted_keys.get(item).cloned()
-        }));
-        for party in self.parties() {
-            let path = &party.path;
-            errors.extend(doubles(&format!("{path}.fulfills"), party.fulfills, |item| {
-                party.location(|at| at.fulfills.get(item))
-            }));
-            errors.extend(doubles(&format!("{path}.puts"), party.puts, |item| {
-                party.location(|at| at.puts.get(item))
-            }));
-            errors.extend(doubles(&format!("{path}.takes"), party.takes, |item| {
-                party.location(|at| at.takes.get(item))
-            }));
+        let MainConfig { serves, trusted_keys, .. } = &self.config.main;
+        let main = Some(&self.locations.main);
+        errors.extend(doubles("main", "serves", serves, main));
+        errors.extend(doubles("main", "trusted-keys", trusted_keys, main));
+        for Party { path, fulfills, puts, takes, at, .. } in self.parties() {
+            errors.extend(doubles(&path, "fulfills", fulfills, at));
+            errors.extend(doubles(&path, "puts", puts, at));
+            errors.extend(doubles(&path, "takes", takes, at));
         }
         for (index, extension) in self.extensions() {
-            let id = &extension.id;
-            errors.extend(doubles(&format!("extension[{id}].requires"), &extension.requires, |item| {
-                self.location(index, |at| at.requires.get(item))
-            }));
-            errors.extend(doubles(&format!("extension[{id}].wants"), &extension.wants, |item| {
-                self.location(index, |at| at.wants.get(item))
-            }));
+            let (path, at) = (format!("extension[{}]", extension.id), self.places(index));
+            errors.extend(doubles(&path, "requires", &extension.requires, at));
+            errors.extend(doubles(&path, "wants", &extension.wants, at));
+            errors.extend(doubles(&path, "runs", &extension.runs, at));
             // As names: a store granted twice has two modes.
             let stores: Vec<_> = extension.grants.stores.iter().map(|grant| &grant.name).collect();
-            errors.extend(doubles(&format!("extension[{id}].grants.stores"), &stores, |item| {
-                self.location(index, |at| at.grants.stores.get(item))
-            }));
-            errors.extend(doubles(&format!("extension[{id}].runs"), &extension.runs, |item| {
-                self.location(index, |at| at.runs.get(item))
-            }));
+            let at = at.and_then(|at| at.within("grants"));
+            errors.extend(doubles(&format!("{path}.grants"), "stores", &stores, at));
         }
         for (index, peer) in self.peers() {
-            let path = path_of_peer(peer);
-            errors.extend(doubles(&format!("{path}.tokens"), &peer.tokens, |item| {
-                self.location_of_peer(index, |at| at.tokens.get(item))
-            }));
-            errors.extend(doubles(&format!("{path}.wants"), &peer.wants, |item| {
-                self.location_of_peer(index, |at| at.wants.get(item))
-            }));
+            let (path, at) = (path_of_peer(peer), self.locations.peers.get(index));
+            errors.extend(doubles(&path, "tokens", &peer.tokens, at));
+            errors.extend(doubles(&path, "wants", &peer.wants, at));
         }
     }
 
@@ -179,9 +169,9 @@ impl Parts<'_> {
                 let (key, name) = (format!("{}.fulfills", party.path), party.name);
                 let message =
                     format!("`{}` and `{name}` both fulfill `{contract}`: leave it to one", owner.name);
-                let error = ConfigError::new(key, message, party.location(|at| at.fulfills.get(item)));
+                let error = ConfigError::new(key, message, party.place("fulfills", item));
                 let note = format!("`{}` fulfills it here", owner.name);
-                errors.push(error.note(owner.location(|at| at.fulfills.get(first_item)), note));
+                errors.push(error.note(owner.place("fulfills", first_item), note));
             }
         }
     }
@@ -194,34 +184,34 @@ impl Parts<'_> {
                     continue;
                 }
                 let id = &extension.id;
-                // Comparing all pairs would take minutes in a hostile file, for messages that are never shown.
-                let near = (errors.len() < ERRORS_MAX)
-                    .then(|| nearest(contract.as_str(), provided.iter().map(String::as_str)));
-                let help = near.flatten().map_or_else(
-                    || "add its provider, or move it to `wants`".to_owned(),
-                    |near| format!("did you mean `{near}`?"),
-                );
+                let known = provided.iter().map(String::as_str);
+                let otherwise = "add its provider, or move it to `wants`";
+                let help = suggestion(contract.as_str(), known, errors, otherwise);
                 let message = format!(
                     "`{id}` requires `{contract}`, but no extension or peer fulfills it and `main.serves` does not list it: {help}"
                 );
-                let location = self.location(index, |at| at.requires.get(item));
+                let location = self.places(index).and_then(|at| at.of_item("requires", item));
                 errors.push(ConfigError::new(format!("extension[{id}].requires"), message, location));
             }
         }
     }
 }
 
-/// Items that a list repeats. `location` gives the place of an item by its index.
+/// Items that the list at `key` of the table at `path` repeats.
 pub fn doubles<T: Display + Eq + Hash>(
+    path: &str,
     key: &str,
     items: &[T],
-    location: impl Fn(usize) -> Option<Location>,
+    at: Option<&Places>,
 ) -> Vec<ConfigError> {
     let mut seen = HashSet::new();
     let doubled = items.iter().enumerate().filter(|(_, item)| !seen.insert(*item));
-    doubled
-        .map(|(index, item)| ConfigError::new(key, format!("`{key}` lists `{item}` twice"), location(index)))
-        .collect()
+    let error = |(index, item)| {
+        let key_path = child(path, key);
+        let message = format!("`{key_path}` lists `{item}` twice");
+        ConfigError::new(key_path, message, at.and_then(|at| at.of_item(key, index)))
+    };
+    doubled.map(error).collect()
 }
 
 /// All contracts with a provider. Main serves those that no extension serves.

@@ -7,6 +7,7 @@ use super::{
     changes::LimitChanges,
     environment::{Environment, Overrides},
     error::{ConfigError, ERRORS_MAX, listed, quote},
+    key::Places,
     limits::BUILT_IN,
     named::by_name,
     order::{Order, order},
@@ -79,29 +80,30 @@ impl Classes {
         resolved
     }
 
-    /// The limits of a class with changes. Reports contradictions.
+    /// The limits of a table: those of its class, with those that it sets. Reports contradictions.
     pub(super) fn limits(
         &self,
-        class: Option<&Located<String>>,
-        changes: &LimitChanges,
+        set: &Limits,
+        places: &Places,
         path: &str,
         errors: &mut Vec<ConfigError>,
     ) -> Limits {
-        let limits = self.limits_without_messages(class, changes, path, errors);
-        errors.extend(changes.contradictions(&format!("{path}.limits"), &limits));
+        let limits = self.limits_without_messages(set, places, path, errors);
+        errors.extend(changes(set, places).contradictions(&format!("{path}.limits"), &limits));
         limits
     }
 
     /// The same, but reports no contradictions: the limits in question mean nothing to hooks.
     pub(super) fn limits_without_messages(
         &self,
-        class: Option<&Located<String>>,
-        changes: &LimitChanges,
+        set: &Limits,
+        places: &Places,
         path: &str,
         errors: &mut Vec<ConfigError>,
     ) -> Limits {
-        let mut limits = self.find(class, &format!("{path}.class"), errors);
-        changes.apply(&mut limits);
+        let class = places.of("class").map(|location| Located { value: set.class.clone(), location });
+        let mut limits = self.find(class.as_ref(), &format!("{path}.class"), errors);
+        changes(set, places).apply(&mut limits);
         limits
     }
 
@@ -125,6 +127,11 @@ impl Classes {
             default()
         })
     }
+}
+
+/// What a table at these places sets of its limits.
+fn changes(set: &Limits, places: &Places) -> LimitChanges {
+    places.within("limits").map(|places| LimitChanges::of(set, places)).unwrap_or_default()
 }
 
 /// Checks a class name: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter.

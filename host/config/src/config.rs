@@ -157,11 +157,9 @@ impl Config {
         let id = self.extensions.get(extension).map(|extension| extension.id.to_string());
         let locations = self.read_from.locations(&self.sections);
         let at = locations.extensions.get(extension);
-        let (key, location) = match at {
-            Some(at) if pinned => ("sha256", at.sha256.as_ref()),
-            at => ("path", at.map(|at| &at.path)),
-        };
-        ConfigError::new(format!("extension[{}].{key}", id.unwrap_or_default()), message, location.cloned())
+        let key = if pinned { "sha256" } else { "path" };
+        let location = at.and_then(|at| at.of(key));
+        ConfigError::new(format!("extension[{}].{key}", id.unwrap_or_default()), message, location)
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
     file,
     read::Reader,
     section::{Located, nearest},
-    sections::control_socket,
+    sections::{SOCKET, socket_in},
 };
 
 const KEY: &str = "control-socket";
@@ -19,7 +19,12 @@ const KEY: &str = "control-socket";
 /// stop the Main at that socket.
 pub(super) fn of_file(path: &Path) -> Result<PathBuf, ConfigErrors> {
     let mut reader = Reader::new(file::open(path)?);
-    let found = reader.read(|file| file.table("main", control_socket));
+    let found = reader.read(|file| {
+        file.table("main", |main| {
+            let dir = main.dir().to_owned();
+            main.text(KEY, SOCKET, |text| socket_in(&dir, text))
+        })
+    });
     let (mut errors, more) = reader.finish();
     errors.retain(|error| concerns(error, found.as_ref()));
     if errors.is_empty() {

@@ -10,14 +10,13 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use weir_names::harmless;
 
+pub(super) use self::facts::quoted;
 pub use self::facts::{Difference, Facts};
 use super::{
-    ComponentSource, Config, ExtensionConfig, MainConfig, PeerConfig, QueueConfig, RestartConfig,
-    TopicConfig, bytes,
+    Config, ExtensionConfig, MainConfig, PeerConfig,
+    key::{copy_at_once, facts},
 };
-use crate::peer::PEER_LIMIT_KEYS;
 
 /// Keys that [`TableDifference`] names in a line.
 const NAMED_MAX: usize = 8;
@@ -84,7 +83,7 @@ impl ExtensionConfig {
         if self == other {
             return Vec::new();
         }
-        of_extension(self).differences(of_extension(other))
+        facts(self).differences(facts(other))
     }
 
     /// How its table differs from that of `other`, if it does.
@@ -98,7 +97,7 @@ impl PeerConfig {
     /// The keys that differ from `other`, in alphabetical order. Of tokens, only the number is told.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<Difference> {
-        of_peer(self).differences(of_peer(other))
+        facts(self).differences(facts(other))
     }
 }
 
@@ -106,16 +105,12 @@ impl MainConfig {
     /// The keys except `serves` that differ from `other`, in alphabetical order.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<Difference> {
-        of_main(self).differences(of_main(other))
+        facts(self).differences(facts(other))
     }
 
     /// Takes from `other` what a reload applies. All other keys stay until Main is started anew.
     pub fn apply(&mut self, other: &Self) {
-        let Self { plugin_dir, memory_budget, trace_one_in, trace_spans, .. } = other;
-        self.plugin_dir.clone_from(plugin_dir);
-        self.memory_budget = *memory_budget;
-        self.trace_one_in = *trace_one_in;
-        self.trace_spans = *trace_spans;
+        copy_at_once(other, self);
     }
 
     /// How `[main]` differs from that of `other`: what a reload applies, and what needs a new start.
@@ -194,9 +189,9 @@ impl Config {
     }
 
     fn own_tables(&self) -> BTreeMap<String, Facts> {
-        let queues = self.queues.iter().map(|(name, queue)| (format!("queue.{name}"), of_queue(queue)));
-        let topics = self.topics.iter().map(|(name, topic)| (format!("topic.\"{name}\""), of_topic(topic)));
-        let peers = self.peers.iter().map(|peer| (format!("peer.\"{}\"", peer.name), of_peer(peer)));
+        let queues = self.queues.iter().map(|(name, queue)| (format!("queue.{name}"), facts(queue)));
+        let topics = self.topics.iter().map(|(name, topic)| (format!("topic.\"{name}\""), facts(topic)));
+        let peers = self.peers.iter().map(|peer| (format!("peer.\"{}\"", peer.name), facts(peer)));
         queues.chain(topics).chain(peers).collect()
     }
 }
@@ -235,160 +230,4 @@ fn table_of(extension: &ExtensionConfig) -> String {
 
 fn keys<'m, K: Ord, V>(one: &'m BTreeMap<K, V>, other: &'m BTreeMap<K, V>) -> BTreeSet<&'m K> {
     one.keys().chain(other.keys()).collect()
-}
-
-fn of_extension(extension: &ExtensionConfig) -> Facts {
-    let ExtensionConfig {
-        id: _,
-        component,
-        sha256,
-        limits,
-        fulfills,
-        requires,
-        wants,
-        publishes,
-        subscribes,
-        puts,
-        takes,
-        runs,
-        when_full,
-        // Each instance has its own configuration.
-        instances: _,
-        grants,
-        config,
-        secrets,
-        autostart,
-        restart,
-        reload,
-        traces,
-        validate,
-        plugin_dir: _,
-        copy_of: _,
-    } = extension;
-    let mut facts = Facts::default();
-    match component {
-        ComponentSource::Path(path) => facts.text("path", Some(path.display())),
-        ComponentSource::Bytes(component) => {
-            facts.plain("path", Some(format!("{} in memory", bytes(component.len() as u64))));
-        }
-    }
-    facts.text("sha256", sha256.as_ref());
-    facts.limits(limits, |_| true);
-    facts.texts("fulfills", fulfills);
-    facts.texts("requires", requires);
-    facts.texts("wants", wants);
-    facts.texts("publishes", publishes);
-    facts.subscribes(subscribes);
-    facts.texts("puts", puts);
-    facts.texts("takes", takes);
-    facts.texts("runs", runs);
-    facts.text("when-full", Some(when_full));
-    facts.grants(grants);
-    facts.plain("autostart", Some(autostart));
-    facts.text("reload", Some(reload.name()));
-    facts.text("traces", Some(traces.name()));
-    facts.text("validate", Some(validate.name()));
-    let RestartConfig { policy, backoff, max_backoff, window, failures } = restart;
-    facts.text("restart.policy", Some(policy.name()));
-    facts.time("restart.backoff", Some(*backoff));
-    facts.time("restart.max-backoff", Some(*max_backoff));
-    facts.time("restart.window", Some(*window));
-    facts.plain("restart.failures", Some(failures));
-    let key = |name: &str| format!("config.{}", harmless(name, usize::MAX));
-    for (name, value) in config {
-        facts.text(&key(name), Some(value));
-    }
-    for (name, source) in secrets {
-        facts.plain(&key(name), Some(harmless(source, usize::MAX)));
-    }
-    facts
-}
-
-fn of_peer(peer: &PeerConfig) -> Facts {
-    let PeerConfig {
-        name: _,
-        uid,
-        tokens,
-        fulfills,
-        wants,
-        publishes,
-        subscribes,
-        puts,
-        takes,
-        when_full,
-        limits,
-    } = peer;
-    let mut facts = Facts::default();
-    facts.plain("uid", uid.as_ref());
-    facts.counted("tokens", tokens);
-    facts.texts("fulfills", fulfills);
-    facts.texts("wants", wants);
-    facts.texts("publishes", publishes);
-    facts.subscribes(subscribes);
-    facts.texts("puts", puts);
-    facts.texts("takes", takes);
-    facts.text("when-full", Some(when_full));
-    for key in &PEER_LIMIT_KEYS {
-        facts.plain(&format!("limits.{}", key.name), (key.get)(limits).map(|value| key.shape.text(value)));
-    }
-    facts
-}
-
-fn of_queue(queue: &QueueConfig) -> Facts {
-    let QueueConfig { messages, bytes: size, when_full, max_deliveries, dead_letter, store } = queue;
-    let mut facts = Facts::default();
-    facts.plain("messages", Some(messages));
-    facts.size("bytes", Some(*size));
-    facts.text("when-full", Some(when_full));
-    facts.plain("max-deliveries", Some(max_deliveries));
-    facts.text("dead-letter", dead_letter.as_ref());
-    facts.text("store", store.as_ref());
-    facts
-}
-
-fn of_topic(topic: &TopicConfig) -> Facts {
-    let TopicConfig { retain } = topic;
-    let mut facts = Facts::default();
-    facts.plain("retain", Some(retain));
-    facts
-}
-
-fn of_main(main: &MainConfig) -> Facts {
-    let MainConfig {
-        // Mostly set by the embedding program. A reload refuses what that does not serve.
-        serves: _,
-        control_socket,
-        peer_socket,
-        plugin_dir,
-        cache_dir,
-        cache_size,
-        data_dir,
-        trusted_keys,
-        memory_budget,
-        address_space,
-        request_timeout,
-        trace_one_in,
-        trace_spans,
-        blocking_threads,
-    } = main;
-    let mut facts = Facts::default();
-    facts.text("control-socket", Some(control_socket.display()));
-    let paths = [
-        ("peer-socket", peer_socket),
-        ("plugin-dir", plugin_dir),
-        ("cache-dir", cache_dir),
-        ("data-dir", data_dir),
-    ];
-    for (key, path) in paths {
-        facts.text(key, path.as_ref().map(|path| path.display()));
-    }
-    facts.size("cache-size", Some(*cache_size));
-    facts.texts("trusted-keys", trusted_keys);
-    facts.size("memory-budget", *memory_budget);
-    facts.text("address-space", Some(address_space.name()));
-    facts.time("request-timeout", Some(*request_timeout));
-    facts.plain("trace-one-in", Some(trace_one_in));
-    facts.plain("trace-spans", Some(trace_spans));
-    facts.plain("blocking-threads", Some(blocking_threads));
-    facts
 }

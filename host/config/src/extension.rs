@@ -3,14 +3,32 @@
 use std::{collections::BTreeMap, ops::RangeInclusive, path::PathBuf};
 
 use bytes::Bytes;
-use weir_names::{ContractName, ExtensionId, HookDirName, QueueName, RequestPolicy, TopicPattern};
+use weir_names::{ContractName, ExtensionId, HookDirName, QueueName, RequestPolicy, TopicPattern, harmless};
 
 use super::{
     ArtifactHash, ComponentSource, Grants, Limits, ReloadMode, RestartConfig, SecretSource, SubscribeGrant,
-    Traces, Validate, shape::Shape,
+    Traces, Validate, bytes,
+    key::{Places, Table},
+    kind::{Whole, flag, number, one_of, table, text, texts, word},
+    limits::{class, limits},
+    policy,
+    section::Section,
+    sections::{CONTRACT, QUEUE, TOPIC, artifact_text, check_path},
+    shape::Shape,
+    subscribe::subscribes,
 };
+use crate::{differences::Facts, keys};
 
-pub(super) const INSTANCES: RangeInclusive<u32> = 1..=64;
+const EXTENSION_ID: &str = "an extension id";
+const PLUGIN: &str = "the path of a component, as in `storage.wasm`";
+const SHA256: &str = "a SHA-256, of 64 hexadecimal digits";
+const HOOKS: &str = "the name of a directory of hooks";
+const SECRET_FILE: &str = "the path of a file, as in `/etc/weir/token`";
+const FROM_FILE: &str = "[The secret](#secrets) is in this file. A relative path starts at the directory of the configuration file.";
+const FROM_CREDENTIAL: &str = "[The secret](#secrets) is this credential of the service.";
+const CREDENTIAL: &str = "the name of a credential, as in `LoadCredential=`";
+
+const INSTANCES: RangeInclusive<u32> = 1..=64;
 
 /// The contract that runs the hooks in [`runs`](ExtensionConfig::runs).
 pub const HOOKS_CONTRACT: &str = "hooks@1";
@@ -152,12 +170,6 @@ impl ExtensionConfig {
         std::iter::once(first).chain((2..=instances).map(copy))
     }
 
-    pub(super) fn out_of_range(&self) -> Vec<(&'static str, String)> {
-        let instances = Shape::counts(INSTANCES);
-        let has = instances.has(self.instances.into());
-        (!has).then(|| ("instances", instances.to_string())).into_iter().collect()
-    }
-
     /// Whether instances of both are interchangeable. They may differ in what only the supervisor uses, and in the
     /// sources of limits.
     pub fn runs_as(&self, other: &Self) -> bool {
@@ -179,6 +191,130 @@ impl ExtensionConfig {
             plugin_dir: None,
             autostart: new.autostart,
             ..self.clone()
+        }
+    }
+}
+
+impl Table for ExtensionConfig {
+    keys! {
+        ExtensionConfig without component, config, secrets, plugin_dir, copy_of;
+        /// Its name: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter. Not `main`, and unique.
+        "id" id = text(EXTENSION_ID, str::parse).required(EXTENSION_ID).hidden();
+        /// The component's file, relative to `main.plugin-dir` and inside it: without `..`. Two paths cannot differ
+        /// only in upper and lower case.
+        "path" = Whole::new(Shape::Text(PLUGIN), component, told_component).required(PLUGIN);
+        /// The SHA-256 that the file must have, as `sha256sum` and `weir inspect` show it.
+        "sha256" sha256 = text(SHA256, artifact_text).optional().default("any file");
+        /// Its limits: `min`, `medium`, `max` or a `[limits.NAME]`.
+        "class" = class(|it: &ExtensionConfig| &it.limits, |it| &mut it.limits);
+        /// Limits that differ from the class: every key of `[limits.NAME]` but `inherits`, as in `limits.memory = "8
+        /// MiB"`.
+        "limits" limits = limits();
+        /// Contracts that it may call and cannot do without. Their owners start first. Each is fulfilled by an
+        /// extension or a peer, or listed in `main.serves`; Main serves `hooks@1` itself, unless an extension does.
+        /// Extensions cannot require each other in a circle.
+        "requires" requires = texts(CONTRACT, str::parse);
+        /// Contracts that it may call and can do without. It [starts after and stops
+        /// before](operators.md#which-start-and-stop-first) their owners, if these run. A contract that nobody serves
+        /// is a warning.
+        "wants" wants = texts(CONTRACT, str::parse);
+        /// Contracts that it owns and may serve. A contract has one owner among extensions and peers.
+        "fulfills" fulfills = texts(CONTRACT, str::parse);
+        /// Topics that it may publish under.
+        "publishes" publishes = texts(TOPIC, str::parse);
+        /// Topics that it may subscribe to: [below](#subscriptions).
+        "subscribes" subscribes = subscribes();
+        /// Queues that it may put jobs in. Each has a `[queue.NAME]`, or is the `dead-letter` of one.
+        "puts" puts = texts(QUEUE, str::parse);
+        /// Queues that it may take jobs from, as for `puts`.
+        "takes" takes = texts(QUEUE, str::parse);
+        /// What happens to a request that finds the inbox full: it is refused (`overloaded`), or its sender waits for
+        /// room until its deadline. Requests are never lost, so the other policies do not exist for them.
+        "when-full" when_full = one_of(RequestPolicy::ALL.map(RequestPolicy::name), policy::of_requests);
+        /// Hooks that it may run, through the contract `hooks@1`, which need not be in `wants` then. Each has a
+        /// `[hooks.NAME]`.
+        "runs" runs = texts(HOOKS, str::parse);
+        // Each instance has its own configuration.
+        /// So many instances run at once and compete for the inbox: each message goes to one of them. Limits hold for
+        /// each instance, and each counts against `main.memory-budget`.
+        "instances" instances = number(Shape::counts(INSTANCES)).default("1").hidden();
+        /// What it may reach beside channels: [below](#grants). Everything else is absent.
+        "grants" grants = table();
+        /// What it reads through `wasi:config/store`, as strings: `interval = 1_000` is read as `1000`. Quote a name
+        /// with dots. A table is [a secret](#secrets).
+        "config" = Whole::new(Shape::ValuesAndTables, values, told_values).default("empty");
+        /// Whether it starts with Main, or waits for `weir start`.
+        "autostart" autostart = flag();
+        /// When it is started again after an end: [below](#restarts).
+        "restart" restart = table();
+        /// How `weir reload` exchanges its version: [below](#reload).
+        "reload" reload = word();
+        /// What traces of its failures tell of each function: its name, or also its number and offset, which [`weir
+        /// symbolise`](command-line.md#weir-symbolise) turns into lines of the source. That makes its compiled code
+        /// larger by a tenth to an eighth, in memory and in the cache. An artifact has the setting of its compilation
+        /// (`weir compile --traces lines`).
+        "traces" traces = word();
+        /// What Main checks by its own [description](contracts.md). With `requests`, a request whose arguments do not
+        /// fit is answered with the error code `invalid-argument`, which names the JSON path, and never reaches it. One
+        /// of over 64 KiB is answered `too-large`. Operations that it does not describe are not checked.
+        "validate" validate = word();
+    }
+}
+
+/// Reads the path of the component, which is relative to the plugin directory.
+fn component(section: &mut Section<'_, '_>, key: &'static str, it: &mut ExtensionConfig) -> Places {
+    let plugin_dir = it.plugin_dir.clone().unwrap_or_default();
+    let path = section.text(key, PLUGIN, |text| check_path(text).map(|path| plugin_dir.join(path)));
+    let Some(path) = path else { return Places::default() };
+    it.component = ComponentSource::Path(path.value);
+    Places::at(path.location)
+}
+
+fn told_component(it: &ExtensionConfig, key: &str, facts: &mut Facts) {
+    match &it.component {
+        ComponentSource::Path(path) => facts.text(key, Some(path.display())),
+        ComponentSource::Bytes(component) => {
+            facts.plain(key, Some(format!("{} in memory", bytes(component.len() as u64))));
+        }
+    }
+}
+
+fn values(section: &mut Section<'_, '_>, key: &'static str, it: &mut ExtensionConfig) -> Places {
+    (it.config, it.secrets) = section.values_and_tables(key, secret);
+    Places::default()
+}
+
+fn told_values(it: &ExtensionConfig, key: &str, facts: &mut Facts) {
+    let key = |name: &str| format!("{key}.{}", harmless(name, usize::MAX));
+    for (name, value) in &it.config {
+        facts.text(&key(name), Some(value));
+    }
+    for (name, source) in &it.secrets {
+        facts.plain(&key(name), Some(harmless(source, usize::MAX)));
+    }
+}
+
+/// A value of `config` that stands elsewhere.
+fn secret(section: &mut Section<'_, '_>) -> Option<SecretSource> {
+    section.explain_unknown("a table here names the source of a secret; quote a key with dots");
+    section.about(FROM_FILE, || "none".to_owned());
+    let file = section.path("from-file", SECRET_FILE);
+    section.about(FROM_CREDENTIAL, || "none".to_owned());
+    let credential = section.text("from-credential", CREDENTIAL, str::parse);
+    match (file, credential) {
+        (Some(file), None) => Some(SecretSource::File(file.value)),
+        (None, Some(name)) => Some(SecretSource::Credential(name.value)),
+        (Some(file), Some(name)) => {
+            let keys = [("from-file", Some(file.location)), ("from-credential", Some(name.location))];
+            section.contradiction(keys, "a value has one source");
+            None
+        }
+        (None, None) => {
+            // Other keys are reported as unknown.
+            if section.is_empty() {
+                section.require("from-file", SECRET_FILE);
+            }
+            None
         }
     }
 }

@@ -8,9 +8,9 @@ use std::{
 use glob::{MatchOptions, Pattern};
 
 use super::{
-    Config, ConfigErrors, ConfigFile, Loader,
+    Config, ConfigErrors, ConfigFile, ExtensionConfig, Loader,
     cache_dir::default_cache_dir,
-    check::{QueueLocations, ReadFrom, between_parts, memory_budget, subscriptions},
+    check::{ReadFrom, between_parts, memory_budget, subscriptions},
     classes::Classes,
     environment::Environment,
     error::{ConfigError, ERRORS_MAX, Location, Source, quote},
@@ -18,7 +18,7 @@ use super::{
     read::Reader,
     schema::Settling,
     section::{KnownKey, Located},
-    sections::{Draft, QueueDraft},
+    sections::Draft,
     text_file::{ReadError, read},
 };
 
@@ -133,23 +133,19 @@ fn judge(
     let Draft { mut main, classes, extensions, queues, topics, peers, sections, mut locations, .. } = draft;
     main.cache_dir.get_or_insert_with(|| default_cache_dir(environment));
     let classes = Classes::new(classes, environment, complete, &mut errors);
-    let extensions = extensions
-        .into_iter()
-        .map(|draft| {
-            let mut config = draft.config;
-            let path = format!("extension[{}]", config.id);
-            config.limits = classes.limits(draft.class.as_ref(), &draft.changes, &path, &mut errors);
-            config
-        })
-        .collect();
+    let extensions = extensions.into_iter().zip(&locations.extensions).map(|(config, places)| {
+        let path = format!("extension[{}]", config.id);
+        let limits = classes.limits(&config.limits, places, &path, &mut errors);
+        ExtensionConfig { limits, ..config }
+    });
+    let extensions = extensions.collect();
     let mut config = Config::new(main, extensions);
-    for (name, (name_at, queue)) in by_name("queue", queues, &mut errors) {
-        let QueueDraft { config: queue, dead_letter, store } = queue;
-        locations.queues.insert(name.clone(), QueueLocations { name: name_at, dead_letter, store });
+    for (name, (_, (queue, places))) in by_name("queue", queues, &mut errors) {
+        locations.queues.insert(name.clone(), places);
         config.queues.insert(name, queue);
     }
     let topics = by_name("topic", topics, &mut errors).into_iter();
-    config.topics = topics.map(|(name, (_, topic))| (name, topic)).collect();
+    config.topics = topics.map(|(name, (_, (topic, _)))| (name, topic)).collect();
     let mut peers: Vec<_> = by_name("peer", peers, &mut errors).into_values().collect();
     peers.sort_by_key(|(name_at, _)| name_at.order());
     (config.peers, locations.peers) = peers.into_iter().map(|(_, peer)| peer).unzip();

@@ -8,14 +8,33 @@ use std::{
     collections::BTreeMap,
     fmt,
     net::{Ipv4Addr, Ipv6Addr},
+    ops::RangeInclusive,
     path::PathBuf,
     str::FromStr,
 };
 
-use weir_names::StoreName;
+use weir_names::{StoreName, harmless};
 
 pub use self::http::{AddressGrant, AddressRange, HttpGrant, HttpMethod, HttpTarget};
-use super::error::quote;
+use super::{
+    differences::{Facts, quoted},
+    error::{ConfigError, quote},
+    key::{Contradiction, Places, Table},
+    kind::{Kind, number, path, tables, text, texts, texts_and_tables, word},
+    section::Section,
+    sections::HOST_DIR,
+    shape::Shape,
+};
+use crate::{keys, words};
+
+const STORE: &str = "the name of a store";
+const GUEST_DIR: &str = "an absolute path, as in `/data`";
+
+/// From one block to more than any file system has.
+const MAX_BYTES: RangeInclusive<u64> = 4 << 10..=1 << 50;
+
+/// From one entry to as many as can be counted in seconds.
+const MAX_FILES: RangeInclusive<u64> = 1..=1_000_000;
 
 /// Access that an operator grants. The default is nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,12 +52,87 @@ pub struct Grants {
     pub stores: Vec<StoreGrant>,
 }
 
-impl Grants {
-    /// The faulty variables and their faults.
-    #[must_use]
-    pub fn faults(&self) -> Vec<String> {
-        self.env.iter().filter_map(|(name, value)| check_variable(name, value).err()).collect()
+impl Table for Grants {
+    keys! {
+        Grants;
+        /// Directories: the keys below, as in `{ host = "/var/lib/weir", guest = "/data", mode = "rw" }`.
+        "dirs" dirs = tables(|| Some(DirGrant::read_only("", GuestPath("/".to_owned())))).default("none");
+        /// All environment variables that it finds. It sees none of Main's own.
+        "env" env = variables().default("empty");
+        /// Addresses that it may connect to: a name, an IPv4 address or an IPv6 address in brackets, and a port from 1
+        /// to 65535.
+        "net" net = texts("an address with a port, as in `example.com:443`", str::parse);
+        /// Requests that it may send by HTTP: the keys below, as in `{ to = "https://api.example.com/v1", methods =
+        /// ["GET"] }`. [How they are judged](http.md#what-a-grant-allows).
+        "http" http = tables(HttpGrant::blank).default("none");
+        /// [Stores](#storename) that it may use, by `wasi:keyvalue` or by [`store@1`](store.md#the-contract-store1):
+        /// names to read and write, or tables with the keys below.
+        "stores" stores = texts_and_tables(
+            STORE,
+            |text| text.parse::<StoreName>().map(StoreGrant::from),
+            || Some(StoreGrant::from("blank".parse::<StoreName>().ok()?)),
+        );
     }
+}
+
+impl Table for DirGrant {
+    keys! {
+        DirGrant;
+        /// The directory of this machine. With `rw` it cannot overlap with `main.cache-dir`, because files there run
+        /// outside the sandbox, nor with the `dir` of a `[hooks.NAME]`, because files there run as hooks, nor with
+        /// `main.data-dir`.
+        "host" host = path(HOST_DIR).required(HOST_DIR);
+        /// Where the extension finds it: at most 255 bytes, without `.` and `..`, and unique.
+        "guest" guest = text(GUEST_DIR, str::parse).required(GUEST_DIR);
+        /// Whether the extension can only read there, or also write, create and remove.
+        "mode" mode = word();
+        /// Bytes in the directory, with all directories in it. Each file, directory and symlink counts as its bytes
+        /// rounded up to 4 KiB. Only with `mode = "rw"`.
+        "max-bytes" max_bytes = number(Shape::Size(MAX_BYTES)).default("no bound");
+        /// Files, directories and symlinks in it. Only with `mode = "rw"`.
+        "max-files" max_files = number(Shape::Count(MAX_FILES)).default("no bound");
+    }
+
+    fn contradictions(&self) -> Vec<Contradiction> {
+        let bounds = [("max-bytes", self.max_bytes), ("max-files", self.max_files)];
+        let idle = bounds.into_iter().filter(|(_, bound)| self.mode == DirMode::Ro && bound.is_some());
+        let contradiction = |(key, _)| Contradiction {
+            keys: [key, "mode"],
+            message: format!("`{key}` bounds writes, which need `mode = \"rw\"`"),
+        };
+        idle.map(contradiction).collect()
+    }
+}
+
+impl Table for StoreGrant {
+    keys! {
+        StoreGrant;
+        /// The store, as in `{ name = "settings", mode = "ro" }`.
+        "name" name = text(STORE, str::parse).required(STORE);
+        /// Whether the extension can only read the store, or also change it.
+        "mode" mode = word();
+    }
+
+    fn as_text(&self) -> Option<String> {
+        (self.mode == DirMode::Rw).then(|| quoted(&self.name))
+    }
+}
+
+/// Variables of the environment, whose values may be secret.
+fn variables() -> Kind<BTreeMap<String, String>> {
+    let read = |section: &mut Section<'_, '_>, key, _: &Shape, _: Option<&_>| {
+        Some((section.values(key, check_variable), Places::default()))
+    };
+    let tell = |values: &BTreeMap<String, String>, key: &str, facts: &mut Facts| {
+        for (name, value) in values {
+            facts.secret(format!("{key}.{}", harmless(name, usize::MAX)), value.clone());
+        }
+    };
+    let judge = |values: &BTreeMap<String, String>, path: &str, errors: &mut Vec<ConfigError>| {
+        let faults = values.iter().filter_map(|(name, value)| check_variable(name, value).err());
+        errors.extend(faults.map(|fault| ConfigError::new(path, format!("in `{path}`: {fault}"), None)));
+    };
+    Kind { judge: Box::new(judge), ..Kind::new(Shape::Values, read, tell) }
 }
 
 /// A key-value store that an extension may use.
@@ -139,17 +233,7 @@ impl DirGrant {
     }
 }
 
-impl FromStr for DirMode {
-    type Err = GrantError;
-
-    fn from_str(text: &str) -> Result<Self, GrantError> {
-        match text {
-            "ro" => Ok(Self::Ro),
-            "rw" => Ok(Self::Rw),
-            _ => Err(GrantError::new(text, "a mode: `ro` or `rw`")),
-        }
-    }
-}
+words!(DirMode, "a mode: ": "ro" = Ro, "rw" = Rw);
 
 impl GuestPath {
     /// The path as text.

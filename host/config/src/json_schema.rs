@@ -1,12 +1,12 @@
 //! A JSON Schema of the operator's file, for editors.
 //!
-//! Made of the keys that the readers ask for, and of the manual's words about them. Uses only keywords that draft 7
+//! Made of the keys that the readers ask for. Uses only keywords that draft 7
 //! and draft 2020-12 share, because editors differ in what they know.
 
 use serde_json::{Map, Value, json};
 
 use super::{
-    section::{KnownKey, NAME},
+    section::{KnownKey, MUST_BE_SET, NAME},
     shape::Shape,
 };
 
@@ -20,8 +20,8 @@ const SHARE: &str = r"^[0-9]+(\.[0-9]{1,2})?\s*%$";
 /// What a file may write for a value that becomes a string.
 const SCALARS: [&str; 3] = ["string", "number", "boolean"];
 
-pub(super) fn json_schema(keys: &[KnownKey], manual: &str) -> Value {
-    let file = Keys { keys, manual }.table("");
+pub(super) fn json_schema(keys: &[KnownKey]) -> Value {
+    let file = Keys(keys).table("");
     let mut schema = Map::new();
     schema.insert("$schema".to_owned(), DRAFT.into());
     schema.insert("title".to_owned(), "The operator's file of Weir".into());
@@ -29,16 +29,13 @@ pub(super) fn json_schema(keys: &[KnownKey], manual: &str) -> Value {
     schema.into()
 }
 
-struct Keys<'k> {
-    keys: &'k [KnownKey],
-    manual: &'k str,
-}
+struct Keys<'k>(&'k [KnownKey]);
 
 impl Keys<'_> {
     /// A table with the keys below `path`, and no others.
     fn table(&self, path: &str) -> Map<String, Value> {
         let (mut properties, mut required) = (Map::new(), Vec::new());
-        for key in self.keys {
+        for key in self.0 {
             let (table, name) = key.path.rsplit_once('.').unwrap_or(("", &key.path));
             // An entry of a table with free names is no key.
             if table != path || name == NAME {
@@ -67,58 +64,36 @@ impl Keys<'_> {
             Shape::Size(range) => any_of([count(range.start(), range.end()), pattern(SIZE)]),
             Shape::Time(_) => pattern(TIME),
             Shape::Share(_) => pattern(SHARE),
-            Shape::Text(what) => text(what),
-            Shape::Texts(what) => list(text(what)),
-            Shape::TextsAndTables(what) => list(any_of([text(what), table()])),
+            Shape::Text(_) => text(),
+            Shape::Choice(words) => members(json!({ "type": "string", "enum": words })),
+            Shape::Texts(_) => list(text()),
+            Shape::TextsAndTables(_) => list(any_of([text(), table()])),
             Shape::Values => object(json!({ "type": SCALARS })),
             Shape::ValuesAndTables => object(any_of([members(json!({ "type": SCALARS })), entry()]).into()),
             Shape::Table => table(),
             Shape::Tables => list(table()),
             Shape::Named => object(entry().into()),
-            Shape::NamedTexts(what) => {
-                let mut texts = list(text(what));
+            Shape::NamedTexts(_) => {
+                let mut texts = list(text());
                 texts.insert("minItems".to_owned(), 1.into());
                 object(texts.into())
             }
-            Shape::NamedTextsAndTables(what) => object(any_of([text(what), entry()]).into()),
+            Shape::NamedTextsAndTables(_) => object(any_of([text(), entry()]).into()),
         };
-        value.insert("description".to_owned(), self.description(key).into());
+        value.insert("description".to_owned(), description(key).into());
         value
-    }
-
-    /// The manual's words, and what the value must be.
-    fn description(&self, key: &KnownKey) -> String {
-        let must_be = format!("Must be {}.", key.shape.with_example());
-        let Some([default, meaning]) = self.row(&key.path) else { return must_be };
-        let default = match default {
-            "" => String::new(),
-            "must be set" => " It must be set.".to_owned(),
-            default => format!(" Default: {}.", plain(default)),
-        };
-        format!("{} {must_be}{default}", plain(meaning))
-    }
-
-    /// The default and the meaning in the key's row. Tables that several others have stand in the manual once: such
-    /// a key has the first row with the same end, as `extension.limits.memory` has that of `limits.NAME.memory`.
-    fn row(&self, path: &str) -> Option<[&str; 2]> {
-        let rows = || {
-            self.manual.lines().filter_map(|line| {
-                let mut cells = line.strip_prefix("| `")?.strip_suffix('|')?.split('|').map(str::trim);
-                let key = cells.next()?.strip_suffix('`')?;
-                let _shape = cells.next()?;
-                Some((key, [cells.next()?, cells.next()?]))
-            })
-        };
-        let of_this = rows().find(|(key, _)| *key == path);
-        of_this.or_else(|| rows().find(|(key, _)| end(key) == end(path))).map(|(_, cells)| cells)
     }
 }
 
-/// The last table and the key, without the operator's names.
-fn end(path: &str) -> Option<(&str, &str)> {
-    let mut names = path.rsplit('.').filter(|name| *name != NAME);
-    let key = names.next()?;
-    Some((names.next()?, key))
+/// What the key means, and what its value must be.
+fn description(key: &KnownKey) -> String {
+    let must_be = format!("Must be {}.", key.shape.with_example());
+    let default = match &*key.default {
+        "" => String::new(),
+        MUST_BE_SET => " It must be set.".to_owned(),
+        default => format!(" Default: {}.", plain(default)),
+    };
+    format!("{} {must_be}{default}", plain(key.meaning)).trim_start().to_owned()
 }
 
 /// Markdown without links: their targets are not on the editor's page.
@@ -137,29 +112,8 @@ fn plain(text: &str) -> String {
     plain + rest
 }
 
-/// A string, of one of the words if the description is a list of them.
-fn text(what: &str) -> Map<String, Value> {
-    let mut text = members(json!({ "type": "string" }));
-    if let Some(words) = words(what) {
-        text.insert("enum".to_owned(), words.into());
-    }
-    text
-}
-
-/// The words of a description such as "`a`, `b` or `c`".
-fn words(what: &str) -> Option<Vec<&str>> {
-    let mut parts = what.split('`');
-    let mut words = Vec::new();
-    if parts.next() != Some("") {
-        return None;
-    }
-    while let (Some(word), Some(between)) = (parts.next(), parts.next()) {
-        words.push(word);
-        if !["", ", ", " or "].contains(&between) {
-            return None;
-        }
-    }
-    (words.len() > 1).then_some(words)
+fn text() -> Map<String, Value> {
+    members(json!({ "type": "string" }))
 }
 
 fn count(from: &u64, to: &u64) -> Map<String, Value> {

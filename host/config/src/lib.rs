@@ -20,6 +20,8 @@ mod file;
 mod file_lock;
 mod grants;
 mod json_schema;
+mod key;
+mod kind;
 mod limits;
 mod loader;
 mod main_config;
@@ -75,13 +77,24 @@ pub use weir_reports::{LimitHit, LimitName, LimitUnit, LimitValue};
 /// For crates that add a section to the operator's file: see [`ConfigSection`](extend::ConfigSection).
 pub mod extend {
     pub use crate::{
-        changes::LimitChanges,
-        check::{GrantLocations, Granted, check_grants, doubles, is_inside, shown},
+        check::{Granted, check_grants, doubles, is_inside, shown},
         differences::Facts,
         error::{ERRORS_MAX, Location, listed, quote, shorten},
         grants::parse_host,
+        key::{Contradiction, Key, Places, Table, facts, faults},
         schema::{ConfigSection, Judged, MemoryUse, ProtectedDir, Settling},
-        section::{KnownKey, Located, Section, nearest},
+        section::{KnownKey, Located, Section, nearest, suggestion},
         sections::socket_in,
     };
+
+    /// Kinds of values, for [`keys!`](crate::keys).
+    pub mod kind {
+        pub use crate::{
+            kind::{
+                Kind, Whole, Words, flag, items, limit, number, of_word, optional_table, path, socket,
+                some_texts, table, tables, text, texts, texts_and_tables, word,
+            },
+            limits::{Number, class, limits_of_hooks},
+        };
+    }
 }

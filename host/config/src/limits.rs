@@ -8,16 +8,16 @@ mod source;
 
 use std::time::Duration;
 
-pub(super) use self::key::Number;
+pub(super) use self::key::{CLASS, limits};
 use self::source::Sources;
 pub use self::{
     fixed::{FixedLimits, INTERPRETED},
-    key::{InHooks, LIMIT_KEYS, LimitKey, MeasuredUse, TIMEOUT},
+    key::{InHooks, LIMIT_KEYS, LimitKey, MeasuredUse, Number, TIMEOUT, class, limits_of_hooks},
     source::{LimitSource, source},
 };
 use weir_names::CpuShare;
 
-use super::shape::bytes;
+use super::{key::Contradiction, shape::bytes};
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
@@ -253,7 +253,7 @@ impl Limits {
         let mut found = Vec::new();
         if message > memory {
             found.push(Contradiction {
-                keys: ("message-size", "memory"),
+                keys: ["message-size", "memory"],
                 message: format!(
                     "`message-size` is {} and `memory` only {}: no message of that size fits in",
                     bytes(message),
@@ -263,7 +263,7 @@ impl Limits {
         }
         if message > inbox {
             found.push(Contradiction {
-                keys: ("message-size", "inbox.bytes"),
+                keys: ["message-size", "inbox.bytes"],
                 message: format!(
                     "`message-size` is {} and `inbox.bytes` only {}: no message of that size could wait",
                     bytes(message),
@@ -273,7 +273,7 @@ impl Limits {
         }
         if message > self.fuel_per_message {
             found.push(Contradiction {
-                keys: ("fuel-per-message", "message-size"),
+                keys: ["fuel-per-message", "message-size"],
                 message: format!(
                     "`fuel-per-message` is {} and `message-size` {message} bytes: copying a byte costs \
                      one unit, so one copy of such a message would use up all",
@@ -289,12 +289,6 @@ impl Default for Limits {
     fn default() -> Self {
         Self::medium()
     }
-}
-
-#[derive(Debug)]
-pub(super) struct Contradiction {
-    pub(super) keys: (&'static str, &'static str),
-    pub(super) message: String,
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use super::{
 #[derive(Clone, Default)]
 pub struct Loader {
     sections: Vec<Arc<dyn Registered>>,
+    pub(super) refused: Vec<(&'static str, &'static str)>,
 }
 
 impl Loader {
@@ -28,6 +29,14 @@ impl Loader {
     pub fn section<S: ConfigSection>(mut self) -> Self {
         self.sections.retain(|known| known.table() != S::TABLE);
         self.sections.push(Arc::new(Of::<S>(PhantomData)));
+        self
+    }
+
+    /// Refuses a table that this build cannot use. Without it the operator would take the table for a misspelt one.
+    /// `why` completes a sentence that starts with the table.
+    #[must_use]
+    pub fn refuse(mut self, table: &'static str, why: &'static str) -> Self {
+        self.refused.push((table, why));
         self
     }
 
@@ -62,11 +71,10 @@ impl Loader {
 
     /// A JSON Schema of a file, with the main file's keys. Unknown keys do not fit.
     ///
-    /// Descriptions come from `manual`: from its tables in Markdown with the columns key, type, default and meaning.
-    /// Weir's own is `docs/configuration.md`. A key that no table has is described by its type alone.
+    /// Descriptions say what a key means, what it must be, and its default.
     #[must_use]
-    pub fn json_schema(&self, manual: &str) -> serde_json::Value {
-        json_schema::json_schema(&self.keys(), manual)
+    pub fn json_schema(&self) -> serde_json::Value {
+        json_schema::json_schema(&self.keys())
     }
 
     pub(super) fn begin(&self) -> Vec<Box<dyn Drafted>> {

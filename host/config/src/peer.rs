@@ -9,18 +9,29 @@ use std::ops::RangeInclusive;
 
 use weir_names::{CallGrant, ContractName, PeerName, QueueName, RequestPolicy, TopicPattern};
 
-pub(super) use self::limits::{PEER_LIMIT_KEYS, PeerLimitKey};
 pub use self::{
     limits::PeerSessionLimits,
     token::{TokenHash, TokenHashError},
 };
-use super::{Config, ConfigErrors, SubscribeGrant, shape::Shape};
+use super::{
+    Config, ConfigErrors, SubscribeGrant,
+    key::Table,
+    kind::{number, one_of, table, texts},
+    policy,
+    sections::{CONTRACT, QUEUE, TOPIC},
+    shape::Shape,
+    subscribe::subscribes,
+};
+use crate::keys;
+
+const TOKEN: &str = "the hash of a token, `sha256:` and 64 hexadecimal digits";
+const CALL: &str = "a contract or one operation of it, as in `settings@1` or `settings@1/get`";
 
 /// All ids of users: 4294967295 stands for none in the calls of the kernel (chown(2)).
-pub(super) const UID: RangeInclusive<u32> = 0..=u32::MAX - 1;
+const UID: RangeInclusive<u32> = 0..=u32::MAX - 1;
 
 /// One in use, and one that replaces it.
-pub(super) const TOKENS_MAX: usize = 2;
+const TOKENS_MAX: usize = 2;
 
 /// The configuration of one peer: its proofs, limits and grants.
 ///
@@ -92,16 +103,33 @@ impl PeerConfig {
         // Requests have one lane, replies and events another.
         inbox_bytes.saturating_mul(2).saturating_mul((*sessions).into())
     }
+}
 
-    /// Keys with faulty values, and their faults, which complete "`key` must be".
-    pub(super) fn out_of_range(&self) -> Vec<(String, String)> {
-        let uid = Shape::counts(UID);
-        let wrong_uid = self.uid.is_some_and(|id| !uid.has(id.into()));
-        let uid = wrong_uid.then(|| ("uid".to_owned(), uid.to_string()));
-        let tokens = (self.tokens.len() > TOKENS_MAX)
-            .then(|| ("tokens".to_owned(), format!("a list of at most {TOKENS_MAX}")));
-        let limits = self.limits.out_of_range().into_iter();
-        let limits = limits.map(|key| (format!("limits.{}", key.name), key.shape.to_string()));
-        uid.into_iter().chain(tokens).chain(limits).collect()
+impl Table for PeerConfig {
+    keys! {
+        PeerConfig without name;
+        /// The id of a user. Processes of this user may connect as the peer, without a token.
+        "uid" uid = number(Shape::counts(UID));
+        /// Programs that know one of these [tokens](#tokens) may connect as the peer. At most 2, so that a new token
+        /// can replace an old one. Two peers cannot have the same token.
+        "tokens" tokens = texts(TOKEN, str::parse)
+            .at_most(TOKENS_MAX, "tokens, but a peer has at most 2")
+            .counted();
+        /// Contracts and single operations that it may call. A contract that nobody serves is a warning.
+        "wants" wants = texts(CALL, str::parse);
+        /// Contracts that it owns and may serve. A contract has one owner among extensions and peers.
+        "fulfills" fulfills = texts(CONTRACT, str::parse);
+        /// Topics that it may publish under.
+        "publishes" publishes = texts(TOPIC, str::parse);
+        /// Topics that it may subscribe to, [as for an extension](#subscriptions).
+        "subscribes" subscribes = subscribes();
+        /// Queues that it may put jobs in. Each has a `[queue.NAME]`, or is the `dead-letter` of one.
+        "puts" puts = texts(QUEUE, str::parse);
+        /// Queues that it may take jobs from, as for `puts`.
+        "takes" takes = texts(QUEUE, str::parse);
+        /// What happens to a request that finds the inbox full, [as for an extension](#extension).
+        "when-full" when_full = one_of(RequestPolicy::ALL.map(RequestPolicy::name), policy::of_requests);
+        /// The limits of its sessions: the keys below. There are no classes for peers.
+        "limits" limits = table();
     }
 }

@@ -4,14 +4,21 @@ use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use weir_names::{ContractName, QueueName, QueuePolicy};
 
-use super::shape::Shape;
+use super::{
+    key::{Contradiction, Table},
+    kind::{flag, number, one_of, text},
+    policy,
+    sections::{CONTRACT, QUEUE},
+    shape::Shape,
+};
+use crate::keys;
 
-pub(super) const MESSAGES: RangeInclusive<u32> = 1..=1_000_000;
+const MESSAGES: RangeInclusive<u32> = 1..=1_000_000;
 
 /// 4 KiB to 1 GiB.
-pub(super) const BYTES: Shape = Shape::Size(4 << 10..=1 << 30);
+const BYTES: Shape = Shape::Size(4 << 10..=1 << 30);
 
-pub(super) const MAX_DELIVERIES: RangeInclusive<u32> = 1..=1000;
+const MAX_DELIVERIES: RangeInclusive<u32> = 1..=1000;
 
 /// A shared queue: its room, and the fate of jobs that find none or are not finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,29 +53,32 @@ impl Default for QueueConfig {
     }
 }
 
-impl QueueConfig {
-    /// Keys with faulty values, and their faults, which complete "`key` must be".
-    pub(super) fn out_of_range(&self) -> Vec<(&'static str, String)> {
-        let (messages, deliveries) = (Shape::counts(MESSAGES), Shape::counts(MAX_DELIVERIES));
-        [
-            ("messages", messages.has(self.messages.into()), messages.to_string()),
-            ("bytes", BYTES.has(self.bytes), BYTES.to_string()),
-            ("max-deliveries", deliveries.has(self.max_deliveries.into()), deliveries.to_string()),
-        ]
-        .into_iter()
-        .filter_map(|(key, within, must_be)| (!within).then_some((key, must_be)))
-        .collect()
+impl Table for QueueConfig {
+    keys! {
+        QueueConfig;
+        /// Jobs in it, both waiting and in hand.
+        "messages" messages = number(Shape::counts(MESSAGES));
+        /// Bytes of these jobs, which count against `main.memory-budget`.
+        "bytes" bytes = number(BYTES);
+        /// What happens to a job that finds no room: [each policy](operators.md#when-there-is-no-room). Not `latest`:
+        /// jobs have no topics. With a `store` only `reject` or `block`.
+        "when-full" when_full = one_of(QueuePolicy::ALL.map(QueuePolicy::name), policy::of_jobs);
+        /// How often a job is delivered at most. If it is not done by then, it is dead.
+        "max-deliveries" max_deliveries = number(Shape::counts(MAX_DELIVERIES));
+        /// The queue for dead jobs. Without one they are dropped.
+        "dead-letter" dead_letter = text(QUEUE, str::parse).optional();
+        /// The contract of the peer that keeps the jobs, if they must outlive Main.
+        "store" store = text(CONTRACT, str::parse).optional();
     }
 
-    /// Why `when-full` contradicts `store`.
-    pub(super) fn contradiction(&self) -> Option<String> {
+    fn contradictions(&self) -> Vec<Contradiction> {
         let is_lossy = !matches!(self.when_full, QueuePolicy::Reject | QueuePolicy::Block);
-        (self.store.is_some() && is_lossy).then(|| {
-            format!(
-                "`when-full` is `{}`, and a queue with a `store` loses no job: `reject` or `block`",
-                self.when_full
-            )
-        })
+        let message = format!(
+            "`when-full` is `{}`, and a queue with a `store` loses no job: `reject` or `block`",
+            self.when_full
+        );
+        let contradiction = Contradiction { keys: ["when-full", "store"], message };
+        (self.store.is_some() && is_lossy).then_some(contradiction).into_iter().collect()
     }
 }
 
@@ -78,6 +88,15 @@ impl QueueConfig {
 pub struct TopicConfig {
     /// Whether Main keeps the last event for later subscribers.
     pub retain: bool,
+}
+
+impl Table for TopicConfig {
+    keys! {
+        TopicConfig;
+        /// Whether Main keeps the last event of the topic. Each new subscriber gets that event first, marked as
+        /// retained. It does not count against the memory budget.
+        "retain" retain = flag();
+    }
 }
 
 pub(super) fn with_dead_letters(

@@ -4,7 +4,12 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
-use super::{error::quote, shape::Shape};
+use super::{
+    key::{Contradiction, Table, faults},
+    kind::{number, word},
+    shape::Shape,
+};
+use crate::{keys, words};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -100,7 +105,7 @@ impl RestartConfig {
     /// Why quarantine never comes. Expects valid values.
     pub(super) fn without_quarantine(&self) -> Option<String> {
         let sum = self.least_delays();
-        if self.policy == RestartPolicy::Never || !self.out_of_range().is_empty() || sum < self.window {
+        if self.policy == RestartPolicy::Never || !faults(self, "").is_empty() || sum < self.window {
             return None;
         }
         Some(format!(
@@ -111,64 +116,34 @@ impl RestartConfig {
             humantime::format_duration(self.window)
         ))
     }
+}
 
-    pub(super) fn contradiction(&self) -> Option<String> {
-        (self.max_backoff < self.backoff).then(|| {
-            format!(
-                "`max-backoff` is {} and `backoff` {}: the longest delay cannot be shorter than the first",
-                humantime::format_duration(self.max_backoff),
-                humantime::format_duration(self.backoff)
-            )
-        })
+impl Table for RestartConfig {
+    keys! {
+        RestartConfig;
+        /// After which ends it is started again. A reload to a policy that would not have done so ends a delay under
+        /// way.
+        "policy" policy = word();
+        /// The longest delay of the first restart.
+        "backoff" backoff = number(Shape::Time(BACKOFF));
+        /// The longest delay of any restart, also of one under way at a reload. Not less than `backoff`.
+        "max-backoff" max_backoff = number(Shape::Time(BACKOFF));
+        /// So many failures within `window` quarantine it.
+        "failures" failures = number(Shape::counts(FAILURES));
+        /// How long a failure counts.
+        "window" window = number(Shape::Time(WINDOW));
     }
 
-    pub(super) fn out_of_range(&self) -> Vec<(&'static str, String)> {
-        [
-            ("backoff", BACKOFF.contains(&self.backoff), Shape::Time(BACKOFF)),
-            ("max-backoff", BACKOFF.contains(&self.max_backoff), Shape::Time(BACKOFF)),
-            ("failures", FAILURES.contains(&self.failures), Shape::counts(FAILURES)),
-            ("window", WINDOW.contains(&self.window), Shape::Time(WINDOW)),
-        ]
-        .into_iter()
-        .filter_map(|(key, within, shape)| (!within).then(|| (key, shape.to_string())))
-        .collect()
+    fn contradictions(&self) -> Vec<Contradiction> {
+        let message = format!(
+            "`max-backoff` is {} and `backoff` {}: the longest delay cannot be shorter than the first",
+            humantime::format_duration(self.max_backoff),
+            humantime::format_duration(self.backoff)
+        );
+        let contradiction = Contradiction { keys: ["max-backoff", "backoff"], message };
+        (self.max_backoff < self.backoff).then_some(contradiction).into_iter().collect()
     }
 }
 
-impl RestartPolicy {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Never => "never",
-            Self::OnFailure => "on-failure",
-            Self::Always => "always",
-        }
-    }
-
-    pub(super) fn named(text: &str) -> Result<Self, String> {
-        match text {
-            "never" => Ok(Self::Never),
-            "on-failure" => Ok(Self::OnFailure),
-            "always" => Ok(Self::Always),
-            _ => Err(format!("{} is not a policy: `never`, `on-failure` or `always`", quote(text))),
-        }
-    }
-}
-
-impl ReloadMode {
-    /// The name in a file.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::StopFirst => "stop-first",
-            Self::Overlap => "overlap",
-        }
-    }
-
-    pub(super) fn named(text: &str) -> Result<Self, String> {
-        match text {
-            "stop-first" => Ok(Self::StopFirst),
-            "overlap" => Ok(Self::Overlap),
-            _ => Err(format!("{} is not a way to reload: `stop-first` or `overlap`", quote(text))),
-        }
-    }
-}
+words!(RestartPolicy, "a policy: ": "never" = Never, "on-failure" = OnFailure, "always" = Always);
+words!(ReloadMode, "a way to reload: ": "stop-first" = StopFirst, "overlap" = Overlap);

@@ -14,11 +14,11 @@ use weir_names::ContractName;
 
 use super::{
     Config, Limits,
-    changes::LimitChanges,
     check::{Granted, Parts},
     classes::Classes,
     differences::Facts,
     error::{ConfigError, Location},
+    key::Places,
     named::by_name,
     section::{Located, Section},
 };
@@ -35,6 +35,9 @@ pub trait ConfigSection: Clone + Debug + Default + PartialEq + Send + Sync + 'st
 
     /// Whether a change takes effect only when Main is started anew. Then a reload keeps the section and says so.
     const NEEDS_RESTART: bool = false;
+
+    /// What the section is for, in Markdown, and its default.
+    const ABOUT: (&'static str, &'static str) = ("", "");
 
     /// The parsed files with locations.
     type Draft: Debug + Default + 'static;
@@ -144,10 +147,22 @@ impl Settling<'_> {
         by_name(table, found, self.errors)
     }
 
-    /// The limits of a class, or of the default class, with changes. Reports an unknown class at `class` of the table
-    /// at `path`. Does not check limits on messages, which only extensions have.
-    pub fn limits(&mut self, class: Option<&Located<String>>, changes: &LimitChanges, path: &str) -> Limits {
-        self.classes.limits_without_messages(class, changes, path, self.errors)
+    /// The only table, of several files. Reports a second one.
+    pub fn only_one<T>(&mut self, table: &str, found: Vec<(T, Places)>) -> Option<(T, Places)> {
+        let mut tables = found.into_iter();
+        let first = tables.next();
+        let first_at = first.as_ref().and_then(|(_, places)| places.here());
+        for (_, second) in tables {
+            let error = ConfigError::new(table, format!("`{table}` is defined in two files"), second.here());
+            self.error(error.note(first_at.clone(), "first defined here"));
+        }
+        first
+    }
+
+    /// The limits of a table at `path` that [`limits_of_hooks`](crate::extend::kind::limits_of_hooks) has read: those of
+    /// its `class`, or of the default class, with those that it sets. Reports an unknown class.
+    pub fn limits(&mut self, set: &Limits, places: &Places, path: &str) -> Limits {
+        self.classes.limits_without_messages(set, places, path, self.errors)
     }
 
     /// Reports a fault after all files are read.
@@ -172,10 +187,10 @@ impl<'c> Judged<'c> {
         self.0.granted()
     }
 
-    /// The place of an item in an extension's `runs`, both counted from 0.
+    /// The places of an extension, counted from 0.
     #[must_use]
-    pub fn location_of_run(&self, extension: usize, item: usize) -> Option<Location> {
-        self.0.locations.extensions.get(extension)?.runs.get(item).cloned()
+    pub fn places_of_extension(&self, extension: usize) -> Option<&'c Places> {
+        self.0.locations.extensions.get(extension)
     }
 }
 
@@ -390,6 +405,8 @@ struct DraftOf<S: ConfigSection>(S::Draft);
 
 impl<S: ConfigSection> Drafted for DraftOf<S> {
     fn read(&mut self, file: &mut Section<'_, '_>) {
+        let (meaning, default) = S::ABOUT;
+        file.about(meaning, || default.to_owned());
         S::read(&mut self.0, file);
     }
 

@@ -20,10 +20,13 @@ use toml::{
 
 pub(super) use self::tables::NAME;
 use super::{
-    error::{ConfigError, Location, listed, quote, shorten},
+    error::{ConfigError, ERRORS_MAX, Location, listed, quote, shorten},
     read::Reader,
     shape::{self, Found, Shape},
 };
+
+/// The default of a key that its table must have.
+pub(super) const MUST_BE_SET: &str = "must be set";
 
 /// Longer keys are not compared with known ones.
 const COMPARED_MAX: usize = 64;
@@ -53,6 +56,10 @@ pub struct KnownKey {
     pub shape: Shape,
     /// Whether its table must have it.
     pub required: bool,
+    /// The default in Markdown, as in `` `"5s"` ``. Empty for a table.
+    pub default: String,
+    /// What it means, in Markdown.
+    pub meaning: &'static str,
 }
 
 /// A table of a file, read key by key. Keys that are not asked for are reported as unknown.
@@ -64,7 +71,8 @@ pub struct Section<'r, 't> {
     path: String,
     start: Range<usize>,
     asked: Vec<&'static str>,
-    required: Vec<&'static str>,
+    /// The meaning and the default of the next key that is asked for.
+    about: Option<(&'static str, String)>,
     /// Help for an unknown table that is probably the rest of this one's name.
     unquoted: Option<&'static str>,
     /// Help for any other unknown key.
@@ -86,7 +94,7 @@ impl Section<'_, '_> {
             path,
             start,
             asked: Vec::new(),
-            required: Vec::new(),
+            about: None,
             unquoted: None,
             unknown: None,
         };
@@ -143,9 +151,14 @@ impl Section<'_, '_> {
         self.table.is_empty()
     }
 
+    /// Says what the next key means and what its default is, for the manual and the schema.
+    pub fn about(&mut self, meaning: &'static str, default: impl FnOnce() -> String) {
+        self.about = self.reader.keys.is_some().then(|| (meaning.trim(), default()));
+    }
+
     /// Reads a boolean.
-    pub fn flag(&mut self, key: &'static str) -> Option<bool> {
-        self.value(key, &Shape::Flag, shape::flag).map(Located::into_value)
+    pub fn flag(&mut self, key: &'static str) -> Option<Located<bool>> {
+        self.value(key, &Shape::Flag, shape::flag)
     }
 
     /// Reads a whole number.
@@ -175,9 +188,18 @@ impl Section<'_, '_> {
         what: &'static str,
         parse: impl Fn(&str) -> Result<T, E>,
     ) -> Option<Located<T>> {
-        let shape = Shape::Text(what);
-        let value = self.find(key, &shape)?;
-        self.parsed(&self.path_of(key), &shape, value, parse)
+        self.text_of(key, &Shape::Text(what), parse)
+    }
+
+    /// The same for a string of this shape.
+    pub(super) fn text_of<T, E: fmt::Display>(
+        &mut self,
+        key: &'static str,
+        shape: &Shape,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Option<Located<T>> {
+        let value = self.find(key, shape)?;
+        self.parsed(&self.path_of(key), shape, value, parse)
     }
 
     /// Sets the help for an unknown table: its name has dots but no quotes.
@@ -192,7 +214,6 @@ impl Section<'_, '_> {
 
     /// Reports `key` if it is missing. Comes before the key is read.
     pub fn require(&mut self, key: &'static str, what: &str) {
-        self.required.push(key);
         if !self.table.contains_key(key) {
             let path = self.path_of(key);
             let message = format!("`{path}` is missing: it must be {what}");
@@ -216,9 +237,11 @@ impl<'t> Section<'_, 't> {
     /// Marks the key as known and looks it up.
     fn find(&mut self, key: &'static str, shape: &Shape) -> Option<&'t Spanned<DeValue<'t>>> {
         self.asked.push(key);
+        let about = self.about.take();
         if self.reader.keys.is_some() {
-            let required = self.required.contains(&key);
-            let key = KnownKey { path: self.path_of(key), shape: shape.clone(), required };
+            let (path, (meaning, default)) = (self.path_of(key), about.unwrap_or_default());
+            let required = default == MUST_BE_SET;
+            let key = KnownKey { path, shape: shape.clone(), required, default, meaning };
             self.reader.keys.iter_mut().for_each(|keys| keys.push(key.clone()));
         }
         self.table.get(key)
@@ -299,6 +322,18 @@ pub(crate) fn child(path: &str, key: &str) -> String {
     let bare = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
     let key = if bare { shorten(key, 64) } else { format!("\"{}\"", shorten(key, 64)) };
     if path.is_empty() { key } else { format!("{path}.{key}") }
+}
+
+/// Help for an unknown name: the known one that it probably stands for, or `otherwise`. After `errors` faults that are
+/// shown it is not looked for: comparing all pairs would take minutes in a hostile file.
+pub fn suggestion<'c>(
+    name: &str,
+    known: impl Iterator<Item = &'c str>,
+    errors: &[ConfigError],
+    otherwise: impl Into<String>,
+) -> String {
+    let near = (errors.len() < ERRORS_MAX).then(|| nearest(name, known)).flatten();
+    near.map_or_else(|| otherwise.into(), |near| format!("did you mean `{near}`?"))
 }
 
 /// The most likely candidate for `name`. Only for messages: comparing all names of a file takes long.

@@ -1,13 +1,4 @@
-//! The keys of the operator's file. Only this module and its children ask for keys.
-//!
-//! A test compares them with `docs/configuration.md`.
-
-mod channels;
-mod extension;
-mod grants;
-mod peer;
-mod queues;
-mod shared;
+//! The tables of the operator's file, and what their keys share.
 
 use std::{
     fmt::Display,
@@ -15,70 +6,69 @@ use std::{
     str::FromStr,
 };
 
-use weir_names::{ContractName, PeerName, QueueName, Topic};
+use weir_names::{ExtensionId, PeerName, QueueName, Topic, TopicPattern};
 
-pub(super) use self::queues::QueueDraft;
-use self::{
-    extension::extension,
-    peer::peer,
-    queues::{queue, topic},
-};
 use super::{
-    AddressSpace, ArtifactTextError, Loader, MainConfig, PeerConfig, TopicConfig, TrustedKey,
+    ArtifactTextError, Limits, Loader, MainConfig, PeerConfig, QueueConfig, TopicConfig,
     changes::LimitChanges,
-    check::{Locations, PeerLocations},
+    check::Locations,
     classes::{Class, class_name, own_class_name},
-    error::{Location, quote},
+    error::quote,
     extension::ExtensionConfig,
-    limits::{LIMIT_KEYS, TIMEOUT},
-    main_config::{BLOCKING_THREADS, CACHE_SIZE, MEMORY_BUDGET, TRACE_ONE_IN, TRACE_SPANS},
+    key::{Places, Table},
+    limits::CLASS,
     schema::Drafted,
     section::{Located, Section},
 };
 
-const CLASS: &str = "the name of a class";
-const CONTRACT: &str = "a contract, as in `device.info@1`";
-const QUEUE: &str = "the name of a queue";
-const TOPIC: &str = "a topic pattern, as in `settings.changed.>`";
-const HOST_DIR: &str = "the path of a directory";
-const TRUSTED_KEY: &str = "a public key, as `weir keygen` shows it";
-
-const ADDRESS_SPACE: &str = "`auto`, `large` or `small`";
+pub(super) const CONTRACT: &str = "a contract, as in `device.info@1`";
+pub(super) const QUEUE: &str = "the name of a queue";
+pub(super) const TOPIC: &str = "a topic pattern, as in `settings.changed.>`";
+pub(super) const HOST_DIR: &str = "the path of a directory";
+pub(super) const SOCKET: &str = "the path of a socket, of at most 107 bytes";
 
 /// Bytes of a socket's path without the closing NUL: `sun_path` of unix(7).
 const SOCKET_PATH_MAX: usize = 107;
+
+/// A table with a name of the operator's, and its places.
+pub(super) type Named<N, T> = Vec<(Located<N>, (T, Places))>;
 
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub(super) main: MainConfig,
     pub(super) include: Vec<Located<String>>,
     pub(super) classes: Vec<Class>,
-    pub(super) queues: Vec<(Located<QueueName>, QueueDraft)>,
-    pub(super) topics: Vec<(Located<Topic>, TopicConfig)>,
-    pub(super) peers: Vec<(Located<PeerName>, (PeerConfig, PeerLocations))>,
+    pub(super) queues: Named<QueueName, QueueConfig>,
+    pub(super) topics: Named<Topic, TopicConfig>,
+    pub(super) peers: Named<PeerName, PeerConfig>,
     pub(super) sections: Vec<Box<dyn Drafted>>,
-    pub(super) extensions: Vec<ExtensionDraft>,
+    refused: Vec<(&'static str, &'static str)>,
+    pub(super) extensions: Vec<ExtensionConfig>,
     pub(super) locations: Locations,
-}
-
-#[derive(Debug)]
-pub(super) struct ExtensionDraft {
-    pub(super) config: ExtensionConfig,
-    pub(super) class: Option<Located<String>>,
-    pub(super) changes: LimitChanges,
 }
 
 impl Draft {
     pub(super) fn new(loader: &Loader) -> Self {
-        Self { sections: loader.begin(), ..Self::default() }
+        Self { sections: loader.begin(), refused: loader.refused.clone(), ..Self::default() }
     }
 
     pub(super) fn main_file(&mut self, file: &mut Section<'_, '_>) {
+        about(
+            file,
+            "Files that are read as if they stood below this one: in the order of the list, then by name, each once, at \
+             most 64. They may hold `[limits.NAME]`, `[queue.NAME]`, `[store.NAME]`, `[topic.\"NAME\"]`, \
+             `[peer.\"NAME\"]`, `[gateway]`, `[hooks.NAME]` and `[[extension]]`, but not `include` or `[main]`. At most \
+             64 paths, each with a `*` in at most two of its names, and none with `**`. `*` does not match a name with a \
+             leading dot. A path without `*`, `?` and `[` must exist.",
+            "none",
+        );
         self.include =
             file.texts("include", "a path in which `*` stands for any name, as in `conf.d/*.toml`", |text| {
                 check_path(text).map(|_| text.to_owned())
             });
-        file.table("main", |main| self.main(main));
+        self.main.plugin_dir = Some(file.dir().to_owned());
+        about(file, "Main itself: [below](#main).", "");
+        self.locations.main = file.table("main", |main| main.keys(&mut self.main)).unwrap_or_default();
         self.shared(file);
     }
 
@@ -88,81 +78,111 @@ impl Draft {
         self.shared(file);
     }
 
-    fn main(&mut self, main: &mut Section<'_, '_>) {
-        let config = &mut self.main;
-        (config.serves, self.locations.serves) =
-            split(main.texts("serves", CONTRACT, str::parse::<ContractName>));
-        let dir = main.dir().to_owned();
-        let socket = control_socket(main);
-        let peer_socket = socket_path(main, "peer-socket");
-        let plugin_dir = plain_path(main, "plugin-dir", HOST_DIR);
-        self.locations.plugin_dir = plugin_dir.as_ref().map(|at| at.location.clone());
-        config.plugin_dir = Some(plugin_dir.map_or(dir, Located::into_value));
-        let cache_dir = plain_path(main, "cache-dir", HOST_DIR);
-        (config.cache_dir, self.locations.cache_dir) = cache_dir.map(|at| (at.value, at.location)).unzip();
-        let data_dir = plain_path(main, "data-dir", HOST_DIR);
-        (config.data_dir, self.locations.data_dir) = data_dir.map(|at| (at.value, at.location)).unzip();
-        if let Some(size) = main.number("cache-size", &CACHE_SIZE) {
-            config.cache_size = size.value;
-        }
-        (config.trusted_keys, self.locations.trusted_keys) =
-            split(main.texts("trusted-keys", TRUSTED_KEY, artifact_text::<TrustedKey>));
-        if let Some(socket) = socket {
-            config.control_socket = socket.value;
-            self.locations.control_socket = Some(socket.location);
-        }
-        (config.peer_socket, self.locations.peer_socket) =
-            peer_socket.map(|at| (at.value, at.location)).unzip();
-        if let Some(budget) = main.number("memory-budget", &MEMORY_BUDGET) {
-            config.memory_budget = Some(budget.value);
-            self.locations.memory_budget = Some(budget.location);
-        }
-        if let Some(space) = main.text("address-space", ADDRESS_SPACE, str::parse::<AddressSpace>) {
-            config.address_space = space.value;
-        }
-        if let Some(timeout) = main.time("request-timeout", TIMEOUT) {
-            config.request_timeout = timeout.value;
-        }
-        if let Some(one_in) = main.count("trace-one-in", TRACE_ONE_IN) {
-            config.trace_one_in = one_in.value;
-        }
-        if let Some(spans) = main.count("trace-spans", TRACE_SPANS) {
-            config.trace_spans = spans.value;
-        }
-        if let Some(threads) = main.count("blocking-threads", BLOCKING_THREADS) {
-            config.blocking_threads = threads.value;
-        }
-    }
-
     /// Reads the tables of any file.
     fn shared(&mut self, file: &mut Section<'_, '_>) {
+        about(file, "Classes of limits: [below](#limitsname-classes-of-limits).", "");
         file.named("limits", |class, name| {
+            about(
+                class,
+                "The class for the limits that are not set here. Classes cannot inherit in a circle.",
+                "`\"medium\"`",
+            );
             let inherits = class.text("inherits", CLASS, class_name);
-            let changes = changes(class);
-            let name = named(class, "limits", &name, own_class_name);
+            let mut limits = Limits::default();
+            let places = class.keys(&mut limits).unwrap_or_default();
+            let changes = LimitChanges::of(&limits, &places);
+            let name = class.name("limits", &name, own_class_name);
             self.classes.extend(name.map(|name| Class { name, inherits, changes }));
         });
-        file.named("queue", |section, name| self.queues.extend(queue(section, &name)));
-        file.named("topic", |section, name| self.topics.extend(topic(section, &name)));
-        file.named("peer", |section, name| self.peers.extend(peer(section, &name)));
+        about(file, "Shared queues: [below](#queuename).", "");
+        self.queues.extend(file.named_tables("queue", None, str::parse, || Some(QueueConfig::default())));
+        about(file, "Topics with a last event that Main keeps: [below](#topicname).", "");
+        let help = "a topic with dots needs quotes, as in `[topic.\"settings.changed\"]`";
+        self.topics.extend(file.named_tables(
+            "topic",
+            Some(help),
+            one_topic,
+            || Some(TopicConfig::default()),
+        ));
+        about(file, "Programs outside Main that may connect to it: [below](#peername).", "");
+        let help = "the name of a peer needs quotes, as in `[peer.\"app:player\"]`";
+        let blank = || Some(PeerConfig::new("app:blank".parse().ok()?));
+        let mut peers = file.named_tables("peer", Some(help), peer_name, blank);
+        peers.iter_mut().for_each(|(name, (peer, _))| peer.name.clone_from(&name.value));
+        self.peers.append(&mut peers);
+        self.refused.iter().for_each(|(table, why)| file.refuse(table, why));
         self.sections.iter_mut().for_each(|section| section.read(file));
-        let plugin_dir = self.main.plugin_dir.clone().unwrap_or_default();
+        about(file, "The extensions, each under a header `[[extension]]`: [below](#extension).", "none");
         file.tables("extension", |section| {
-            if let Some((draft, locations)) = extension(section, &plugin_dir) {
-                self.extensions.push(draft);
-                self.locations.extensions.push(locations);
+            let Ok(blank) = "blank".parse::<ExtensionId>() else { return };
+            let mut extension = ExtensionConfig::new(blank, "");
+            extension.plugin_dir.clone_from(&self.main.plugin_dir);
+            if let Some(places) = section.keys(&mut extension) {
+                extension.plugin_dir = None;
+                self.extensions.push(extension);
+                self.locations.extensions.push(places);
             }
         });
     }
 }
 
-pub(super) fn control_socket(main: &mut Section<'_, '_>) -> Option<Located<PathBuf>> {
-    socket_path(main, "control-socket")
+impl Section<'_, '_> {
+    /// Reads the keys of tables with names that the operator chooses and `parse` understands. `blank` makes the values
+    /// that they start from, and `help` explains an unknown table in one. Leaves out those with a faulty name, or
+    /// without a key that must be there.
+    pub fn named_tables<N, T: Table, E: Display>(
+        &mut self,
+        table: &'static str,
+        help: Option<&'static str>,
+        parse: fn(&str) -> Result<N, E>,
+        blank: fn() -> Option<T>,
+    ) -> Vec<(Located<N>, (T, Places))> {
+        let mut found = Vec::new();
+        self.named(table, |section, name| {
+            help.into_iter().for_each(|help| section.explain_tables(help));
+            let Some(mut values) = blank() else { return };
+            let places = section.keys(&mut values);
+            let name = section.name(table, &name, parse);
+            found.extend(name.zip(places).map(|(name, places)| {
+                let places = places.named_at(name.location.clone());
+                (name, (values, places))
+            }));
+        });
+        found
+    }
+
+    /// Reads the keys of a table that one of the files may have.
+    pub fn one_table<T: Table + Default>(&mut self, table: &'static str) -> Option<(T, Places)> {
+        let mut values = T::default();
+        let places = self.optional_table(table, |section| section.keys(&mut values))??;
+        Some((values, places))
+    }
+
+    /// Reads a path and makes it absolute from the file's directory. `what` describes it.
+    pub fn path(&mut self, key: &'static str, what: &'static str) -> Option<Located<PathBuf>> {
+        let dir = self.dir().to_owned();
+        self.text(key, what, |text| check_path(text).map(|path| dir.join(path)))
+    }
+
+    /// The name of a table of `[table.NAME]`. `None` after reporting a faulty one.
+    pub fn name<N, E: Display>(
+        &mut self,
+        table: &str,
+        name: &Located<&str>,
+        parse: impl Fn(&str) -> Result<N, E>,
+    ) -> Option<Located<N>> {
+        match parse(name.value) {
+            Ok(value) => Some(Located { value, location: name.location.clone() }),
+            Err(error) => {
+                self.error(table, format!("in `{table}`: {error}"), name.location.clone());
+                None
+            }
+        }
+    }
 }
 
-fn socket_path(main: &mut Section<'_, '_>, key: &'static str) -> Option<Located<PathBuf>> {
-    let dir = main.dir().to_owned();
-    main.text(key, "the path of a socket, of at most 107 bytes", |text| socket_in(&dir, text))
+fn about(section: &mut Section<'_, '_>, meaning: &'static str, default: &str) {
+    section.about(meaning, || default.to_owned());
 }
 
 /// The path of a socket, relative to `dir`.
@@ -179,65 +199,32 @@ pub fn socket_in(dir: &Path, text: &str) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-fn changes(section: &mut Section<'_, '_>) -> LimitChanges {
-    let errors = section.error_count();
-    let mut changes = LimitChanges::default();
-    for key in &LIMIT_KEYS {
-        if !key.name.contains('.') {
-            changes.add(key, section.number(key.name, &key.shape));
-        }
-    }
-    for table in ["inbox", "http"] {
-        section.table(table, |section| {
-            for key in &LIMIT_KEYS {
-                if let Some((of, name)) = key.name.split_once('.')
-                    && of == table
-                {
-                    changes.add(key, section.number(name, &key.shape));
-                }
-            }
-        });
-    }
-    changes.incomplete = section.error_count() > errors;
-    changes
-}
-
-/// The name of a table of `[table.NAME]`. `None` after reporting a faulty one.
-fn named<N, E: Display>(
-    section: &mut Section<'_, '_>,
-    table: &str,
-    name: &Located<&str>,
-    parse: impl Fn(&str) -> Result<N, E>,
-) -> Option<Located<N>> {
-    match parse(name.value) {
-        Ok(value) => Some(Located { value, location: name.location.clone() }),
-        Err(error) => {
-            section.error(table, format!("in `{table}`: {error}"), name.location.clone());
-            None
-        }
-    }
-}
-
-fn plain_path(
-    section: &mut Section<'_, '_>,
-    key: &'static str,
-    what: &'static str,
-) -> Option<Located<PathBuf>> {
-    let dir = section.dir().to_owned();
-    section.text(key, what, |text| check_path(text).map(|path| dir.join(path)))
-}
-
-fn artifact_text<T: FromStr<Err = ArtifactTextError>>(text: &str) -> Result<T, String> {
+pub(super) fn artifact_text<T: FromStr<Err = ArtifactTextError>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error| format!("{} is {error}", quote(text)))
 }
 
-fn check_path(text: &str) -> Result<&Path, String> {
+pub(super) fn check_path(text: &str) -> Result<&Path, String> {
     if text.is_empty() || text.contains('\0') {
         return Err(format!("{} is not a path: it is empty or contains a NUL", quote(text)));
     }
     Ok(Path::new(text))
 }
 
-fn split<T>(items: Vec<Located<T>>) -> (Vec<T>, Vec<Location>) {
-    items.into_iter().map(|item| (item.value, item.location)).unzip()
+fn peer_name(text: &str) -> Result<PeerName, String> {
+    text.parse::<PeerName>().map_err(|error| {
+        let needs_quotes = !text.contains(':');
+        let help =
+            if needs_quotes { "; a header has it in quotes, as in `[peer.\"app:player\"]`" } else { "" };
+        format!("{error}{help}")
+    })
+}
+
+fn one_topic(text: &str) -> Result<Topic, String> {
+    text.parse::<Topic>().map_err(|error| match text.parse::<TopicPattern>() {
+        Ok(_) => format!(
+            "{} stands for many topics, and a retained topic is one: give each a table of its own",
+            quote(text)
+        ),
+        Err(_) => error.to_string(),
+    })
 }

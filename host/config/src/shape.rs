@@ -9,7 +9,7 @@ use toml::de::DeValue;
 
 use weir_names::CpuShare;
 
-use super::error::quote;
+use super::{error::quote, kind::choice};
 
 /// The type and range of a value. Completes "must be".
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +26,8 @@ pub enum Shape {
     Share(RangeInclusive<u64>),
     /// A string, with a description.
     Text(&'static str),
+    /// One of these strings.
+    Choice(Vec<&'static str>),
     /// A list of strings, with a description of each.
     Texts(&'static str),
     /// A list of strings and tables, with a description of each string.
@@ -64,6 +66,7 @@ impl fmt::Display for Shape {
                 write!(f, "a share from `{}` to `{}`", share(*range.start()), share(*range.end()))
             }
             Self::Text(what) => write!(f, "a string: {what}"),
+            Self::Choice(words) => write!(f, "a string: {}", choice(words.iter().copied())),
             Self::Texts(what) => write!(f, "a list of strings, each {what}"),
             Self::TextsAndTables(what) => {
                 write!(f, "a list of strings or tables, each string {what}")
@@ -85,6 +88,16 @@ impl Shape {
     /// A whole number in a range of a smaller type.
     pub fn counts(range: RangeInclusive<impl Copy + Into<u64>>) -> Self {
         Self::Count((*range.start()).into()..=(*range.end()).into())
+    }
+
+    /// Whether a value is a table, or a list of tables alone.
+    pub(super) fn is_table(&self) -> bool {
+        matches!(self, Self::Table | Self::Tables | Self::Named)
+    }
+
+    /// Whether a file has a number in quotes.
+    pub(super) fn is_quoted(&self) -> bool {
+        matches!(self, Self::Size(_) | Self::Time(_) | Self::Share(_))
     }
 
     /// The description, with an example if the notation is not obvious.
@@ -236,7 +249,7 @@ pub fn bytes(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LIMIT_KEYS, main_config::MEMORY_BUDGET};
+    use crate::LIMIT_KEYS;
     use weir_metrics::nanoseconds;
 
     #[test]
@@ -261,6 +274,7 @@ mod tests {
             assert!(shape.example().is_none_or(|example| shape.number_in(example).is_some()), "{shape}");
         }
         let odd = (1 << 40) - 1;
-        assert_eq!(MEMORY_BUDGET.number_in(&MEMORY_BUDGET.text(odd)), Some(odd));
+        let size = Shape::Size(1 << 20..=1 << 40);
+        assert_eq!(size.number_in(&size.text(odd)), Some(odd));
     }
 }

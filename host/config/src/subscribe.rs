@@ -4,12 +4,19 @@ use std::{ops::RangeInclusive, str::FromStr};
 
 use weir_names::{NameError, Policy, TopicPattern};
 
-use super::shape::Shape;
+use super::{
+    key::Table,
+    kind::{Kind, number, one_of, text, texts_and_tables},
+    policy,
+    sections::TOPIC,
+    shape::Shape,
+};
+use crate::keys;
 
-pub(super) const MESSAGES: RangeInclusive<u32> = 1..=1_000_000;
+const MESSAGES: RangeInclusive<u32> = 1..=1_000_000;
 
 /// 1 KiB to 1 GiB.
-pub(super) const BYTES: Shape = Shape::Size(1 << 10..=1 << 30);
+const BYTES: Shape = Shape::Size(1 << 10..=1 << 30);
 
 /// Topics that an extension or a peer may subscribe to, and the bounds of each subscription.
 ///
@@ -42,14 +49,21 @@ impl FromStr for SubscribeGrant {
     }
 }
 
-impl SubscribeGrant {
-    pub(super) fn out_of_range(&self) -> Vec<(&'static str, String)> {
-        let messages = Shape::counts(MESSAGES);
-        let is_wrong = |shape: &Shape, value: Option<u64>| value.is_some_and(|value| !shape.has(value));
-        [("messages", messages, self.messages.map(u64::from)), ("bytes", BYTES, self.bytes)]
-            .into_iter()
-            .filter(|(_, shape, value)| is_wrong(shape, *value))
-            .map(|(key, shape, _)| (key, shape.to_string()))
-            .collect()
+impl Table for SubscribeGrant {
+    keys! {
+        SubscribeGrant;
+        /// Topics that the extension or the peer may subscribe to.
+        "topic" topic = text(TOPIC, str::parse).required(TOPIC);
+        /// What happens to an event that finds no room: [each policy](operators.md#when-there-is-no-room).
+        "policy" policy = one_of(Policy::ALL.map(Policy::name), policy::of_events);
+        /// Events of one subscription that may wait. Not more than `inbox.messages` of the extension or the peer.
+        "messages" messages = number(Shape::counts(MESSAGES)).default("`inbox.messages`");
+        /// Bytes of them. Not more than `inbox.bytes` of the extension or the peer.
+        "bytes" bytes = number(BYTES).default("`inbox.bytes`");
     }
+}
+
+/// Topics to subscribe to.
+pub(super) fn subscribes() -> Kind<Vec<SubscribeGrant>> {
+    texts_and_tables(TOPIC, str::parse, || ">".parse().ok())
 }

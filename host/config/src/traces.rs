@@ -1,8 +1,6 @@
 //! The detail of failures' traces.
 
-use std::str::FromStr;
-
-use super::error::quote;
+use crate::words;
 
 /// What a trace says of each running function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,25 +13,4 @@ pub enum Traces {
     Lines,
 }
 
-impl Traces {
-    /// The name in a file.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Functions => "functions",
-            Self::Lines => "lines",
-        }
-    }
-}
-
-impl FromStr for Traces {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "functions" => Ok(Self::Functions),
-            "lines" => Ok(Self::Lines),
-            _ => Err(format!("{} is not a kind of trace: `functions` or `lines`", quote(text))),
-        }
-    }
-}
+words!(Traces, "a kind of trace: ": "functions" = Functions, "lines" = Lines);

@@ -1,8 +1,6 @@
 //! What Main checks of an extension's messages.
 
-use std::str::FromStr;
-
-use super::error::quote;
+use crate::words;
 
 /// What Main checks by the extension's own description of its contracts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,25 +13,4 @@ pub enum Validate {
     Requests,
 }
 
-impl Validate {
-    /// The name in a file.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Nothing => "nothing",
-            Self::Requests => "requests",
-        }
-    }
-}
-
-impl FromStr for Validate {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "nothing" => Ok(Self::Nothing),
-            "requests" => Ok(Self::Requests),
-            _ => Err(format!("{} is not a kind of check: `nothing` or `requests`", quote(text))),
-        }
-    }
-}
+words!(Validate, "a kind of check: ": "nothing" = Nothing, "requests" = Requests);

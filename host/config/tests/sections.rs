@@ -2,11 +2,18 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::{ops::RangeInclusive, path::Path};
+use std::{
+    ops::RangeInclusive,
+    path::{Path, PathBuf},
+};
 
 use weir_config::{
     Config, ConfigError, ConfigErrors, DirGrant, Effect, ExtensionConfig, Loader, MainConfig, Shape,
-    extend::{ConfigSection, Judged, Location, MemoryUse, ProtectedDir, Section, Settling},
+    extend::{
+        ConfigSection, Contradiction, Judged, MemoryUse, Places, ProtectedDir, Section, Settling, Table,
+        kind::{number, path},
+    },
+    keys,
 };
 
 const CONNECTIONS: RangeInclusive<u32> = 1..=1000;
@@ -17,80 +24,79 @@ const BUFFER: Shape = Shape::Size(1024..=1 << 30);
 struct GatewayConfig {
     connections: u32,
     buffer: u64,
-    store: String,
+    least_buffer: Option<u64>,
+    store: Option<PathBuf>,
 }
 
-#[derive(Debug, Default)]
-struct Locations {
-    table: Option<Location>,
-    store: Option<Location>,
+impl Table for GatewayConfig {
+    keys! {
+        GatewayConfig;
+        /// Devices that are connected at once.
+        "connections" connections = number(Shape::counts(CONNECTIONS));
+        /// Bytes that may wait for one of them.
+        "buffer" buffer = number(BUFFER);
+        /// The fewest of them.
+        "least-buffer" least_buffer = number(BUFFER);
+        /// Where devices are kept.
+        "store" store = path("the path of a directory").optional();
+    }
+
+    fn contradictions(&self) -> Vec<Contradiction> {
+        let message = "`buffer` is less than `least-buffer`".to_owned();
+        let contradiction = Contradiction { keys: ["buffer", "least-buffer"], message };
+        let is_less = self.least_buffer.is_some_and(|least| self.buffer < least);
+        is_less.then_some(contradiction).into_iter().collect()
+    }
 }
 
 impl ConfigSection for GatewayConfig {
     const TABLE: &'static str = "gateway";
     const IN_BUDGET: &'static str = "the gateway";
     const NEEDS_RESTART: bool = true;
-    type Draft = (Self, Locations);
-    type Locations = Locations;
+    type Draft = Vec<(Self, Places)>;
+    type Locations = Places;
 
-    fn read((config, at): &mut Self::Draft, file: &mut Section<'_, '_>) {
-        file.table(Self::TABLE, |gateway| {
-            let connections = gateway.count("connections", CONNECTIONS);
-            let buffer = gateway.number("buffer", &BUFFER);
-            let least = gateway.number("least-buffer", &BUFFER);
-            let store = gateway.text("store", "the path of a directory", |text| {
-                if text.is_empty() { Err("it is empty") } else { Ok(text.to_owned()) }
-            });
+    fn read(draft: &mut Self::Draft, file: &mut Section<'_, '_>) {
+        draft.extend(file.optional_table(Self::TABLE, |gateway| {
             gateway.refuse("password", "belongs in a file of its own");
-            if let (Some(buffer), Some(least)) = (&buffer, &least)
-                && buffer.value < least.value
-            {
-                let keys = [
-                    ("buffer", Some(buffer.location.clone())),
-                    ("least-buffer", Some(least.location.clone())),
-                ];
-                gateway.contradiction(keys, "`buffer` is less than `least-buffer`");
-            }
-            at.table = connections.as_ref().map(|at| at.location.clone()).or(at.table.take());
-            at.store = store.as_ref().map(|at| at.location.clone()).or(at.store.take());
-            config.connections = connections.map_or(config.connections, |at| at.value);
-            config.buffer = buffer.map_or(config.buffer, |at| at.value);
-            config.store = store.map_or(std::mem::take(&mut config.store), |at| at.value);
-        });
+            let mut config = Self::default();
+            let places = gateway.keys(&mut config).unwrap_or_default();
+            (config, places)
+        }));
     }
 
-    fn settle(draft: Self::Draft, _settling: &mut Settling<'_>) -> (Self, Self::Locations) {
-        draft
+    fn settle(draft: Self::Draft, settling: &mut Settling<'_>) -> (Self, Self::Locations) {
+        settling.only_one(Self::TABLE, draft).unwrap_or_default()
     }
 
-    fn check(&self, judged: &Judged<'_>, at: &Locations, errors: &mut Vec<ConfigError>) {
+    fn check(&self, judged: &Judged<'_>, at: &Places, errors: &mut Vec<ConfigError>) {
         let extensions = judged.config().extensions.len();
         if self.connections > 0 && extensions == 0 {
             let message = "`gateway` lets devices in, and no extension would hear of them";
-            errors.push(ConfigError::new("gateway.connections", message, at.table.clone()));
+            errors.push(ConfigError::new("gateway.connections", message, at.of("connections")));
         }
     }
 
-    fn memory(&self, at: &Locations) -> Vec<MemoryUse> {
+    fn memory(&self, at: &Places) -> Vec<MemoryUse> {
         let bytes = self.buffer * u64::from(self.connections);
         let part = MemoryUse {
             what: "the gateway comes".to_owned(),
-            location: at.table.clone(),
+            location: at.of("connections"),
             bytes,
             factors: "`connections` × `buffer`".to_owned(),
         };
         if bytes > 0 { vec![part] } else { Vec::new() }
     }
 
-    fn protected(&self, at: &Locations) -> Vec<ProtectedDir> {
-        let dir = ProtectedDir {
+    fn protected(&self, at: &Places) -> Vec<ProtectedDir> {
+        let dir = |dir: &PathBuf| ProtectedDir {
             key: "gateway.store".to_owned(),
-            dir: self.store.clone().into(),
-            location: at.store.clone(),
+            dir: dir.clone(),
+            location: at.of("store"),
             why: "a guest that writes there gets in",
             note: "the store is set here",
         };
-        if self.store.is_empty() { Vec::new() } else { vec![dir] }
+        self.store.iter().map(dir).collect()
     }
 
     fn lets_peers_in(&self) -> bool {
@@ -119,7 +125,7 @@ fn refused(text: &str) -> String {
 #[test]
 fn the_crate_gets_back_what_the_file_says() {
     let config = parse(&format!("{EXTENSION}[gateway]\nconnections = 7\nbuffer = '4 KiB'")).unwrap();
-    let gateway = GatewayConfig { connections: 7, buffer: 4096, store: String::new() };
+    let gateway = GatewayConfig { connections: 7, buffer: 4096, ..GatewayConfig::default() };
     assert_eq!(config.section::<GatewayConfig>(), Some(&gateway));
     assert_eq!(config.clone(), config);
     assert_ne!(parse(EXTENSION).unwrap(), config);
@@ -144,7 +150,11 @@ fn what_is_wrong_is_said_with_file_line_and_column() {
             "weir.toml:6:1: unknown key `conections` in `gateway`: did you mean `connections`?\n \
              6 | conections = 1\n   | ^^^^^^^^^^",
         ),
-        ("store = ''", "weir.toml:6:9: in `gateway.store`: it is empty\n 6 | store = ''\n   |         ^^"),
+        (
+            "store = ''",
+            "weir.toml:6:9: in `gateway.store`: `` is not a path: it is empty or contains a NUL\n 6 | store = ''\n   \
+             |         ^^",
+        ),
         (
             "password = 'x'",
             "weir.toml:6:1: `gateway.password` belongs in a file of its own\n 6 | password = 'x'\n   | ^^^^^^^^",
@@ -206,7 +216,7 @@ fn nobody_is_granted_to_write_where_it_says() {
     let mut extension = ExtensionConfig::new("a".parse().unwrap(), "a.wasm");
     extension.grants.dirs = vec![DirGrant::read_write("/var", "/var".parse().unwrap())];
     made.extensions.push(extension);
-    made.set_section(GatewayConfig { store: "/var/gateway".to_owned(), ..GatewayConfig::default() });
+    made.set_section(GatewayConfig { store: Some("/var/gateway".into()), ..GatewayConfig::default() });
     assert!(made.check().is_err());
 }
 

@@ -5,7 +5,15 @@ mod section;
 
 use std::{collections::BTreeMap, fmt, io, ops::RangeInclusive, path::PathBuf, time::Duration};
 
-use weir_config::{ConfigErrors, Grants, Limits, Shape, TIMEOUT, extend::quote};
+use weir_config::{
+    ConfigErrors, Grants, Limits, Shape, TIMEOUT,
+    extend::{
+        Table,
+        kind::{class, limits_of_hooks, number, path, some_texts, table},
+        quote,
+    },
+    keys,
+};
 use weir_names::HookDirName;
 
 use crate::{
@@ -13,6 +21,7 @@ use crate::{
     files::{self, MAX_HOOKS},
 };
 
+const HOST_DIR: &str = "the path of a directory";
 const SUFFIX: &str = "the end of a file's name, as in `.wasm`";
 
 /// 1 KiB to 16 MiB.
@@ -100,23 +109,39 @@ impl HookDirConfig {
         let files = files::list(&self.dir, &self.suffixes, MAX_HOOKS)?;
         Ok(files.into_iter().map(|file| self.dir.join(file.name)).collect())
     }
+}
 
-    pub(super) fn out_of_range(&self) -> Vec<(&'static str, String)> {
-        let is_path =
-            !self.dir.as_os_str().is_empty() && !self.dir.as_os_str().as_encoded_bytes().contains(&0);
-        let (time, at_once) = (Shape::Time(TIMEOUT), Shape::counts(AT_ONCE));
-        [
-            ("dir", is_path, "a path, not empty and without NUL".to_owned()),
-            ("suffixes", !self.suffixes.is_empty(), "a list that is not empty".to_owned()),
-            ("timeout", TIMEOUT.contains(&self.timeout), time.to_string()),
-            ("total-timeout", TIMEOUT.contains(&self.total_timeout), time.to_string()),
-            ("output", OUTPUT.has(self.output), OUTPUT.to_string()),
-            ("at-once", at_once.has(self.at_once.into()), at_once.to_string()),
-        ]
-        .into_iter()
-        .filter_map(|(key, within, must_be)| (!within).then_some((key, must_be)))
-        .chain(self.exit_codes.out_of_range())
-        .collect()
+impl Table for HookDirConfig {
+    keys! {
+        HookDirConfig;
+        /// The directory. It cannot be in `main.cache-dir`.
+        "dir" dir = path(HOST_DIR).required(HOST_DIR);
+        /// The names of hooks end with one of these, and do not begin with a dot. At least one, each of 1 to 32
+        /// printable ASCII characters without `/`.
+        "suffixes" suffixes = some_texts(SUFFIX, suffix)
+            .checked("a list that is not empty".to_owned(), |suffixes| !suffixes.is_empty());
+        /// The limits of each hook: `min`, `medium`, `max` or a `[limits.NAME]`.
+        "class" = class(|it: &HookDirConfig| &it.limits, |it| &mut it.limits);
+        /// Limits that differ from the class: those in the table below.
+        "limits" limits = limits_of_hooks();
+        /// What each hook may reach: `dirs`, `env`, `net`, `http` and `stores`, as in the [grants of an
+        /// extension](#grants). Everything else is absent.
+        "grants" grants = table();
+        /// How long one hook may run. Loading it counts in `total-timeout` alone. All hooks are loaded before the first
+        /// one runs. So if that time ends while one is loaded, no hook runs, and the report has that one alone. Main
+        /// loads the rest in the background, so that a later run finds it.
+        "timeout" timeout = number(Shape::Time(TIMEOUT));
+        /// How long all hooks of the directory may take together, with what comes before each: waiting for their turn,
+        /// loading, and compiling changed files.
+        "total-timeout" total_timeout = number(Shape::Time(TIMEOUT));
+        /// What all hooks of one run together may write to standard output, and as much to standard error. A hook that
+        /// writes more is ended.
+        "output" output = number(OUTPUT);
+        /// Runs of the directory that may be under way at once. More wait, for as long as their `total-timeout` lasts.
+        "at-once" at_once = number(Shape::counts(AT_ONCE));
+        /// What exit codes mean: the three keys below, as in `{ ok = "0", error = "1-31", warning = "32-63" }`. No code
+        /// can mean two things. A code that means nothing here is reserved, and an error.
+        "exit-codes" exit_codes = table();
     }
 }
 

@@ -2,7 +2,11 @@
 
 use std::ops::RangeInclusive;
 
-use weir_config::extend::{Section, quote};
+use weir_config::{
+    Shape,
+    extend::{Contradiction, Facts, Places, Section, Table, kind::Kind, quote},
+    keys,
+};
 
 use crate::HookOutcome;
 
@@ -21,22 +25,6 @@ pub struct ExitCodes {
 }
 
 impl ExitCodes {
-    /// Overlapping ranges: both keys and the fault.
-    pub(super) fn overlaps(&self) -> Vec<([&'static str; 2], String)> {
-        let Self { ok, error, warning } = self;
-        let (ok, error, warning) = (("ok", ok), ("error", error), ("warning", warning));
-        let pairs = [(ok, error), (ok, warning), (error, warning)].into_iter();
-        pairs
-            .filter(|((_, a), (_, b))| a.start().max(b.start()) <= a.end().min(b.end()))
-            .map(|((first, a), (second, b))| {
-                let (a, b) = (exit_codes_text(a), exit_codes_text(b));
-                let message =
-                    format!("`{first}` is `{a}` and `{second}` is `{b}`: no exit code can mean both");
-                ([first, second], message)
-            })
-            .collect()
-    }
-
     pub(crate) fn meaning(&self, code: u8) -> HookOutcome {
         if self.ok.contains(&code) {
             HookOutcome::Ok
@@ -46,43 +34,45 @@ impl ExitCodes {
             HookOutcome::ScriptError { code, is_reserved: !self.error.contains(&code) }
         }
     }
+}
 
-    /// Reversed ranges: the key, and what it must be.
-    pub(super) fn out_of_range(&self) -> impl Iterator<Item = (&'static str, String)> {
+impl Table for ExitCodes {
+    keys! {
+        ExitCodes;
+        /// All is well: the next hook runs.
+        "ok" ok = codes();
+        /// The hook has failed, and none runs after it.
+        "error" error = codes();
+        /// Something is off, and the next hook runs.
+        "warning" warning = codes();
+    }
+
+    fn contradictions(&self) -> Vec<Contradiction> {
         let Self { ok, error, warning } = self;
-        let keys = [("exit-codes.ok", ok), ("exit-codes.error", error), ("exit-codes.warning", warning)];
-        keys.into_iter().filter(|(_, codes)| codes.is_empty()).map(|(key, _)| (key, EXIT_CODES.to_owned()))
+        let (ok, error, warning) = (("ok", ok), ("error", error), ("warning", warning));
+        let pairs = [(ok, error), (ok, warning), (error, warning)].into_iter();
+        pairs
+            .filter(|((_, a), (_, b))| a.start().max(b.start()) <= a.end().min(b.end()))
+            .map(|((first, a), (second, b))| {
+                let (a, b) = (exit_codes_text(a), exit_codes_text(b));
+                let message =
+                    format!("`{first}` is `{a}` and `{second}` is `{b}`: no exit code can mean both");
+                Contradiction { keys: [second, first], message }
+            })
+            .collect()
     }
+}
 
-    /// The keys with their values.
-    pub(super) fn texts(&self) -> [(&'static str, String); 3] {
-        let Self { ok, error, warning } = self;
-        [("exit-codes.ok", ok), ("exit-codes.error", error), ("exit-codes.warning", warning)]
-            .map(|(key, codes)| (key, exit_codes_text(codes)))
-    }
-
-    pub(super) fn read(section: &mut Section<'_, '_>) -> Self {
-        let errors = section.error_count();
-        let new = Self::default();
-        let ok = section.text("ok", EXIT_CODES, exit_codes_in);
-        let error = section.text("error", EXIT_CODES, exit_codes_in);
-        let warning = section.text("warning", EXIT_CODES, exit_codes_in);
-        let location = |key| {
-            let set = [("ok", &ok), ("error", &error), ("warning", &warning)];
-            set.into_iter().find(|(name, _)| *name == key)?.1.as_ref().map(|at| at.location.clone())
-        };
-        let codes = Self {
-            ok: ok.as_ref().map_or(new.ok, |at| at.value.clone()),
-            error: error.as_ref().map_or(new.error, |at| at.value.clone()),
-            warning: warning.as_ref().map_or(new.warning, |at| at.value.clone()),
-        };
-        if section.error_count() == errors {
-            for ([first, second], message) in codes.overlaps() {
-                section.contradiction([(second, location(second)), (first, location(first))], &message);
-            }
-        }
-        codes
-    }
+/// A range of exit codes that is not empty.
+fn codes() -> Kind<RangeInclusive<u8>> {
+    let read = |section: &mut Section<'_, '_>, key, _: &Shape, _: Option<&_>| {
+        let at = section.text(key, EXIT_CODES, exit_codes_in)?;
+        Some((at.value, Places::at(at.location)))
+    };
+    let tell = |codes: &RangeInclusive<u8>, key: &str, facts: &mut Facts| {
+        facts.text(key, Some(exit_codes_text(codes)));
+    };
+    Kind::new(Shape::Text(EXIT_CODES), read, tell).checked(EXIT_CODES.to_owned(), |codes| !codes.is_empty())
 }
 
 fn exit_codes_in(text: &str) -> Result<RangeInclusive<u8>, String> {

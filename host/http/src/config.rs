@@ -3,8 +3,12 @@
 use std::{collections::BTreeMap, ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use weir_config::{
-    ConfigError,
-    extend::{ConfigSection, Facts, Located, Location, Section, Settling},
+    ConfigError, Shape,
+    extend::{
+        ConfigSection, Facts, Places, Section, Settling, Table, facts, faults,
+        kind::{number, path},
+    },
+    keys,
 };
 
 const CONNECTIONS: RangeInclusive<u32> = 1..=65_536;
@@ -32,66 +36,45 @@ impl Default for HttpConfig {
     }
 }
 
-/// The table of one file.
-#[derive(Debug)]
-pub struct HttpDraft {
-    config: HttpConfig,
-    table: Location,
+impl Table for HttpConfig {
+    keys! {
+        HttpConfig;
+        /// The certificates that are trusted, and no others. Main does not start if the file cannot be read or has
+        /// none.
+        "ca-file" ca_file = path(FILE).optional().default("the system's certificates");
+        /// Connections open at once, of all extensions and hooks together. For a further one, the longest idle is
+        /// closed; if none is idle, the request fails with `connection-limit-reached`.
+        "connections" connections = number(Shape::counts(CONNECTIONS));
+        /// How long a connection waits for another request.
+        "idle-timeout" idle_timeout = number(Shape::Time(IDLE_TIMEOUT));
+    }
 }
 
 impl ConfigSection for HttpConfig {
     const TABLE: &'static str = "http";
+    const ABOUT: (&'static str, &'static str) =
+        ("Requests that extensions and hooks send by HTTP: [below](#http).", "as below");
     const NEEDS_RESTART: bool = true;
-    type Draft = Vec<HttpDraft>;
+    type Draft = Vec<(Self, Places)>;
     type Locations = ();
 
     fn read(draft: &mut Self::Draft, file: &mut Section<'_, '_>) {
-        draft.extend(file.optional_table(Self::TABLE, |section| {
-            let ca_file = section.path("ca-file", FILE);
-            let connections = section.count("connections", CONNECTIONS);
-            let idle_timeout = section.time("idle-timeout", IDLE_TIMEOUT);
-            let new = Self::default();
-            let config = Self {
-                ca_file: ca_file.map(Located::into_value),
-                connections: connections.map_or(new.connections, Located::into_value),
-                idle_timeout: idle_timeout.map_or(new.idle_timeout, Located::into_value),
-            };
-            HttpDraft { config, table: section.location() }
-        }));
+        draft.extend(file.one_table(Self::TABLE));
     }
 
     fn settle(draft: Self::Draft, settling: &mut Settling<'_>) -> (Self, ()) {
-        let mut tables = draft.into_iter();
-        let Some(first) = tables.next() else { return Default::default() };
-        for second in tables {
-            let error = ConfigError::new(Self::TABLE, "`http` is defined in two files", Some(second.table));
-            settling.error(error.note(Some(first.table.clone()), "first defined here"));
-        }
-        (first.config, ())
+        settling.only_one(Self::TABLE, draft).map(|(config, _)| (config, ())).unwrap_or_default()
     }
 
     fn check_values(&self) -> Vec<ConfigError> {
-        let mut errors = Vec::new();
-        let mut must_be = |key: &str, is_wrong: bool, what: &dyn std::fmt::Display| {
-            if is_wrong {
-                errors.push(ConfigError::new(key, format!("`{key}` must be {what}"), None));
-            }
-        };
-        let connections = weir_config::Shape::counts(CONNECTIONS);
-        must_be("http.connections", !CONNECTIONS.contains(&self.connections), &connections);
-        let idle_timeout = weir_config::Shape::Time(IDLE_TIMEOUT);
-        must_be("http.idle-timeout", !IDLE_TIMEOUT.contains(&self.idle_timeout), &idle_timeout);
-        errors
+        faults(self, Self::TABLE)
     }
+
     fn facts(&self) -> BTreeMap<String, Facts> {
         if self.is_empty() {
-            return BTreeMap::new();
+            BTreeMap::new()
+        } else {
+            BTreeMap::from([(Self::TABLE.to_owned(), facts(self))])
         }
-        let Self { ca_file, connections, idle_timeout } = self;
-        let mut facts = Facts::default();
-        facts.text("ca-file", ca_file.as_ref().map(|file| file.display()));
-        facts.plain("connections", Some(connections));
-        facts.time("idle-timeout", Some(*idle_timeout));
-        BTreeMap::from([(Self::TABLE.to_owned(), facts)])
     }
 }

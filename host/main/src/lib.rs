@@ -90,7 +90,8 @@ pub mod config {
         Effect, ExtensionConfig, FileLock, GrantError, Grants, GuestPath, HttpGrant, HttpMethod, HttpTarget,
         Limits, Loader, MainConfig, NetGrant, PeerConfig, PeerSessionLimits, QueueConfig, ReloadMode,
         RestartConfig, RestartPolicy, SecretSource, Shape, StoreGrant, SubscribeGrant, TableChange,
-        TableDifference, TokenHash, TokenHashError, TopicConfig, Traces, TrustedKey, Validate, extend,
+        TableDifference, TokenHash, TokenHashError, TopicConfig, Traces, TrustedKey, Validate, extend, keys,
+        words,
     };
     pub use weir_names::{CpuShare, CpuShareError, Policy, QueuePolicy, RequestPolicy};
 }

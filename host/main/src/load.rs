@@ -26,42 +26,15 @@ pub fn parse(text: &str, name: &str, base_dir: &Path) -> Result<Config, ConfigEr
 /// A loader for all of Weir's tables. Register your program's own sections with it.
 #[must_use]
 pub fn loader() -> Loader {
-    let loader = Loader::new().section::<HooksConfig>().section::<Http>();
+    let loader = Loader::new().section::<HooksConfig>();
+    #[cfg(feature = "http")]
+    let loader = loader.section::<weir_http::HttpConfig>();
+    #[cfg(not(feature = "http"))]
+    let loader =
+        loader.refuse("http", "cannot be used: this build of Weir was made without the feature `http`");
     #[cfg(feature = "store")]
     let loader = loader.section::<weir_store::StoresConfig>();
     loader
-}
-
-#[cfg(feature = "http")]
-type Http = weir_http::HttpConfig;
-
-#[cfg(not(feature = "http"))]
-type Http = without_http::NoHttp;
-
-#[cfg(not(feature = "http"))]
-mod without_http {
-    use weir_config::extend::{ConfigSection, Section, Settling};
-
-    /// Refuses the table: without it the operator would take it for a misspelt one.
-    #[derive(Clone, Debug, Default, PartialEq)]
-    pub(crate) struct NoHttp;
-
-    impl ConfigSection for NoHttp {
-        const TABLE: &'static str = "http";
-        type Draft = ();
-        type Locations = ();
-
-        fn read((): &mut (), file: &mut Section<'_, '_>) {
-            file.refuse(
-                Self::TABLE,
-                "cannot be used: this build of Weir was made without the feature `http`",
-            );
-        }
-
-        fn settle((): (), _settling: &mut Settling<'_>) -> (Self, ()) {
-            (Self, ())
-        }
-    }
 }
 
 /// Adds the default of each section of Weir's, so that a configuration made in Rust serves the same.

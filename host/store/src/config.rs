@@ -4,7 +4,14 @@ mod section;
 
 use std::{collections::BTreeMap, fmt, ops::RangeInclusive, time::Duration};
 
-use weir_config::Shape;
+use weir_config::{
+    Shape,
+    extend::{
+        Table,
+        kind::{flag, number},
+    },
+    keys,
+};
 use weir_names::StoreName;
 
 use crate::FILE_TIMES;
@@ -70,23 +77,28 @@ impl StoreConfig {
     pub(crate) fn file_bytes(&self) -> u64 {
         self.bytes.max(LEAST).saturating_mul(FILE_TIMES)
     }
+}
 
-    fn out_of_range(&self) -> Vec<(&'static str, String)> {
-        let (keys, within) = (Shape::counts(KEYS), Shape::Time(DURABLE_WITHIN));
-        [
-            ("bytes", BYTES.has(self.bytes), BYTES.to_string()),
-            ("keys", keys.has(self.keys.into()), keys.to_string()),
-            ("value-size", VALUE_SIZE.has(self.value_size), VALUE_SIZE.to_string()),
-            ("cache", CACHE.has(self.cache), CACHE.to_string()),
-            (
-                "durable-within",
-                self.durable_within.is_none_or(|time| DURABLE_WITHIN.contains(&time)),
-                within.to_string(),
-            ),
-        ]
-        .into_iter()
-        .filter_map(|(key, within, must_be)| (!within).then_some((key, must_be)))
-        .collect()
+impl Table for StoreConfig {
+    keys! {
+        StoreConfig;
+        /// Bytes of all [entries](store.md#what-counts). Each counts its owner, key, value and 128 bytes; above 2 KiB,
+        /// or with a long key, the next power of two from 4 KiB. The file has at most four times as many.
+        "bytes" bytes = number(BYTES);
+        /// Keys.
+        "keys" keys = number(Shape::counts(KEYS));
+        /// Bytes of one value.
+        "value-size" value_size = number(VALUE_SIZE);
+        /// Memory for pages of the file. A change holds once the file is opened anew.
+        "cache" cache = number(CACHE);
+        /// How long a write may be answered and not on disk. A crash or a power cut then loses what was answered last.
+        "durable-within" durable_within = number(Shape::Time(DURABLE_WITHIN))
+            .default("each write is on disk before its answer");
+        /// Whether all that are granted the store have the same keys. Otherwise each extension and each directory of
+        /// hooks has keys of its own.
+        "shared" shared = flag();
+        /// Whether each change is published under `store.changed.NAME`.
+        "events" events = flag();
     }
 }
 

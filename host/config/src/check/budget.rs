@@ -53,7 +53,7 @@ impl Parts<'_> {
         let message = format!(
             "`main.memory-budget` is {allowed}, but {whose} come to {comes_to}: raise it, or lower {lower}"
         );
-        let location = self.locations.memory_budget.clone();
+        let location = self.locations.main.of("memory-budget");
         let error = ConfigError::new("main.memory-budget", message, location);
 
         parts.sort_by_key(|part| std::cmp::Reverse(part.bytes()));
@@ -70,15 +70,15 @@ impl Parts<'_> {
     /// The place of a part. A queue without a table has the place of its first mention.
     fn place_of(&self, part: &Part<'_>) -> Option<Location> {
         match part {
-            Part::Extension(index, _) => self.location(*index, |at| Some(&at.id)),
-            Part::Peer(index, _) => self.location_of_peer(*index, |at| Some(&at.name)),
+            Part::Extension(index, _) => self.places(*index)?.of("id"),
+            Part::Peer(index, _) => self.locations.peers.get(*index)?.here(),
             Part::Section(part) => part.location.clone(),
             Part::Queue(name, _) => match self.locations.queues.get(*name) {
-                Some(at) => Some(at.name.clone()),
+                Some(at) => at.here(),
                 None => {
                     let mut sources = self.config.queues.iter();
                     let (source, _) = sources.find(|(_, queue)| queue.dead_letter.as_ref() == Some(name))?;
-                    self.locations.queues.get(source)?.dead_letter.clone()
+                    self.locations.queues.get(source)?.of("dead-letter")
                 }
             },
         }

@@ -45,7 +45,7 @@ impl Parts<'_> {
         let fulfilled: BTreeSet<&ContractName> = owner.fulfills.iter().collect();
         let mut required = waiting.requires.iter().enumerate();
         let (item, contract) = required.find(|(_, contract)| fulfilled.contains(contract))?;
-        let location = self.location(from, |at| at.requires.get(item));
+        let location = self.places(from).and_then(|at| at.of_item("requires", item));
         Some(Wait { from: &waiting.id, to: &owner.id, contract, location })
     }
 }

@@ -6,12 +6,13 @@ use std::{
 };
 
 use super::{
-    GrantLocations, Parts,
+    Parts,
     paths::{is_inside, resolved, shown},
 };
 use crate::{
     DirGrant, DirMode, SecretSource, StoreGrant,
     error::{ConfigError, Location},
+    key::Places,
     schema::ProtectedDir,
     section::child,
 };
@@ -25,8 +26,8 @@ pub struct Granted<'c> {
     pub dirs: &'c [DirGrant],
     /// The stores.
     pub stores: &'c [StoreGrant],
-    /// Their places in a file.
-    pub locations: Option<&'c GrantLocations>,
+    /// The places of the table `grants` in a file.
+    pub places: Option<&'c Places>,
 }
 
 /// Checks grants outside a configuration, against `protected`.
@@ -60,14 +61,15 @@ impl<'c> Parts<'c> {
         for granted in self.granted() {
             let key = format!("{}.grants.dirs.host", granted.path);
             let dirs = granted.dirs.iter().enumerate();
-            errors
-                .extend(dirs.filter_map(|(item, dir)| absent(&key, &dir.host, granted.host_location(item))));
+            errors.extend(
+                dirs.filter_map(|(item, dir)| absent(&key, &dir.host, granted.place_of_dir(item, "host"))),
+            );
         }
         let protected = self.config.sections.all();
         let protected = protected.flat_map(|section| section.protected(&self.locations.sections));
         errors.extend(protected.filter_map(|dir| absent(&dir.key, &dir.dir, dir.location)));
         for (index, extension) in self.extensions() {
-            let location = || self.location(index, |at| Some(&at.id));
+            let location = || self.places(index).and_then(|at| at.of("id"));
             for (name, source) in &extension.secrets {
                 let SecretSource::File(path) = source else { continue };
                 let Err(error) = path.metadata() else { continue };
@@ -84,7 +86,7 @@ impl<'c> Parts<'c> {
         Some(ProtectedDir {
             key: "main.data-dir".to_owned(),
             dir: self.config.main.data_dir.clone()?,
-            location: self.locations.data_dir.clone(),
+            location: self.locations.main.of("data-dir"),
             why: "a guest that writes there can change the stores of others",
             note: "the directory of stores is set here",
         })
@@ -100,7 +102,7 @@ impl<'c> Parts<'c> {
             path: format!("extension[{}]", extension.id),
             dirs: &extension.grants.dirs,
             stores: &extension.grants.stores,
-            locations: locations.extensions.get(index).map(|at| &at.grants),
+            places: locations.extensions.get(index).and_then(|at| at.within("grants")),
         });
         let sections = config.sections.all();
         extensions.chain(sections.flat_map(|section| section.granted(&locations.sections)))
@@ -109,7 +111,7 @@ impl<'c> Parts<'c> {
 
 impl Granted<'_> {
     fn doubled_guests(&self) -> Vec<ConfigError> {
-        let location = |item: usize| self.locations.and_then(|at| at.guests.get(item)).cloned();
+        let location = |item: usize| self.place_of_dir(item, "guest");
         let mut errors = Vec::new();
         let mut seen = BTreeMap::new();
         for (item, dir) in self.dirs.iter().enumerate() {
@@ -151,11 +153,17 @@ impl Granted<'_> {
         let key = format!("{}.grants.dirs.host", self.path);
         let message =
             format!("in `{key}`: {} is granted for writing and overlaps with {other}: {why}", shown(host));
-        ConfigError::new(key, message, self.host_location(item))
+        ConfigError::new(key, message, self.place_of_dir(item, "host"))
     }
 
-    fn host_location(&self, item: usize) -> Option<Location> {
-        self.locations.and_then(|at| at.hosts.get(item)).cloned()
+    fn place_of_dir(&self, item: usize, key: &str) -> Option<Location> {
+        self.places?.item("dirs", item)?.of(key)
+    }
+
+    /// The place of a store, by its number.
+    #[must_use]
+    pub fn place_of_store(&self, item: usize) -> Option<Location> {
+        self.places?.of_item("stores", item)
     }
 }
 

@@ -2,10 +2,10 @@
 
 use weir_names::{ContractName, QueueName};
 
-use super::{ChannelLocations, Parts};
+use super::Parts;
 use crate::{
-    ExtensionConfig, LimitKey, Limits, PeerConfig, PeerSessionLimits, SubscribeGrant, error::Location,
-    peer::PEER_LIMIT_KEYS, section::child,
+    ExtensionConfig, Limits, PeerConfig, PeerSessionLimits, SubscribeGrant, error::Location, key::Places,
+    limits::LimitKey, section::child,
 };
 
 /// An extension or a peer.
@@ -21,7 +21,7 @@ pub(super) struct Party<'p> {
     pub(super) takes: &'p [QueueName],
     limits: PartyLimits<'p>,
     /// `None` outside files.
-    at: Option<&'p ChannelLocations>,
+    pub(super) at: Option<&'p Places>,
 }
 
 #[derive(Debug)]
@@ -33,48 +33,44 @@ enum PartyLimits<'p> {
 impl Parts<'_> {
     /// The extensions, then the peers.
     pub(super) fn parties(&self) -> impl Iterator<Item = Party<'_>> {
-        let extensions = self.extensions().map(|(index, extension)| {
-            let at = self.locations.extensions.get(index).map(|at| &at.channels);
-            Party::extension(extension, at)
-        });
-        let peers = self.peers().map(|(index, peer)| {
-            let at = self.locations.peers.get(index).map(|at| &at.channels);
-            Party::peer(peer, at)
-        });
+        let extensions = self
+            .extensions()
+            .map(|(index, extension)| Party::extension(extension, self.locations.extensions.get(index)));
+        let peers = self.peers().map(|(index, peer)| Party::peer(peer, self.locations.peers.get(index)));
         extensions.chain(peers)
     }
 }
 
 impl<'p> Party<'p> {
-    fn extension(extension: &'p ExtensionConfig, at: Option<&'p ChannelLocations>) -> Self {
+    fn extension(extension: &'p ExtensionConfig, at: Option<&'p Places>) -> Self {
         let ExtensionConfig { id, fulfills, subscribes, puts, takes, limits, .. } = extension;
         let (path, limits) = (format!("extension[{id}]"), PartyLimits::Extension(limits));
         Self { path, name: id.as_str(), is_peer: false, fulfills, subscribes, puts, takes, limits, at }
     }
 
-    fn peer(peer: &'p PeerConfig, at: Option<&'p ChannelLocations>) -> Self {
+    fn peer(peer: &'p PeerConfig, at: Option<&'p Places>) -> Self {
         let PeerConfig { name, fulfills, subscribes, puts, takes, limits, .. } = peer;
         let (path, limits) = (path_of_peer(peer), PartyLimits::Peer(limits));
         Self { path, name: name.as_str(), is_peer: true, fulfills, subscribes, puts, takes, limits, at }
     }
 
-    /// The place of one of these parts.
-    pub(super) fn location(
-        &self,
-        part: impl Fn(&'p ChannelLocations) -> Option<&'p Location>,
-    ) -> Option<Location> {
-        self.at.and_then(part).cloned()
+    /// The place of an item in one of its lists.
+    pub(super) fn place(&self, key: &str, item: usize) -> Option<Location> {
+        self.at?.of_item(key, item)
     }
 
-    /// The value of a limit that both have, and its source in brackets if that is known.
-    pub(super) fn limit(&self, key: &'static LimitKey) -> Option<(u64, String)> {
+    /// The room of its inbox, in messages and bytes, each with its source in brackets if that is known.
+    pub(super) fn room(&self) -> [(u64, String); 2] {
         match self.limits {
             PartyLimits::Extension(limits) => {
-                Some(((key.get)(limits)?, format!(" ({})", limits.source(key))))
+                let source = |key| format!(" ({})", limits.source(key));
+                [
+                    (limits.inbox_messages.into(), source(&LimitKey::INBOX_MESSAGES)),
+                    (limits.inbox_bytes, source(&LimitKey::INBOX_BYTES)),
+                ]
             }
             PartyLimits::Peer(limits) => {
-                let key = PEER_LIMIT_KEYS.iter().find(|of_peers| of_peers.name == key.name)?;
-                Some(((key.get)(limits)?, String::new()))
+                [(limits.inbox_messages.into(), String::new()), (limits.inbox_bytes, String::new())]
             }
         }
     }

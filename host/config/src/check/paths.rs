@@ -28,7 +28,8 @@ impl Parts<'_> {
             format!("`main.plugin-dir`, {}, is in `main.cache-dir`, {}", shown(plugins), shown(cache))
         };
         let message = format!("{fault}: the cache needs a directory where only Main writes");
-        let (plugins_at, cache_at) = (self.locations.plugin_dir.clone(), self.locations.cache_dir.clone());
+        let (plugins_at, cache_at) =
+            (self.locations.main.of("plugin-dir"), self.locations.main.of("cache-dir"));
         errors.push(match cache_at {
             Some(_) => ConfigError::new("main.cache-dir", message, cache_at)
                 .note(plugins_at, "the plugin directory is set here"),
@@ -42,7 +43,7 @@ impl Parts<'_> {
             // Memory has no path.
             let Some(path) = extension.component.path() else { continue };
             let key = format!("extension[{}].path", extension.id);
-            let location = self.location(index, |at| Some(&at.path));
+            let location = self.places(index).and_then(|at| at.of("path"));
             let shown = quote(&path.display().to_string());
             if let Some(fault) = path_fault(path, &self.config.main) {
                 errors.push(ConfigError::new(&*key, format!("in `{key}`: {shown} {fault}"), location));
@@ -56,7 +57,8 @@ impl Parts<'_> {
                         other.id
                     );
                     let error = ConfigError::new(key, message, location);
-                    errors.push(error.note(self.location(first, |at| Some(&at.path)), "the other is here"));
+                    let other_at = self.places(first).and_then(|at| at.of("path"));
+                    errors.push(error.note(other_at, "the other is here"));
                 }
                 Some(_) => {}
                 None => drop(seen.insert(folded, index)),

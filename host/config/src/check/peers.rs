@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::{
-    Parts, PeerLocations,
+    Parts,
     parties::path_of_peer,
     paths::{resolved, shown},
 };
@@ -15,15 +15,6 @@ use crate::{
 impl Parts<'_> {
     pub(super) fn peers(&self) -> impl Iterator<Item = (usize, &PeerConfig)> {
         self.config.peers.iter().enumerate()
-    }
-
-    /// The place of a part of a peer. `None` outside files.
-    pub(super) fn location_of_peer<'p>(
-        &'p self,
-        index: usize,
-        part: impl Fn(&'p PeerLocations) -> Option<&'p Location>,
-    ) -> Option<Location> {
-        self.locations.peers.get(index).and_then(part).cloned()
     }
 
     /// In files two peers with one name are two tables with one name, which is found earlier.
@@ -48,12 +39,16 @@ impl Parts<'_> {
                 let key = format!("{}.tokens", path_of_peer(peer));
                 let message =
                     format!("`{}` and `{}` have the same token: give each its own", first.name, peer.name);
-                let location = self.location_of_peer(index, |at| at.tokens.get(item));
+                let location = self.place_of_token(index, item);
                 let note = format!("`{}` has it here", first.name);
-                let first_at = self.location_of_peer(first_index, |at| at.tokens.get(first_item));
+                let first_at = self.place_of_token(first_index, first_item);
                 errors.push(ConfigError::new(key, message, location).note(first_at, note));
             }
         }
+    }
+
+    fn place_of_token(&self, peer: usize, item: usize) -> Option<Location> {
+        self.locations.peers.get(peer)?.of_item("tokens", item)
     }
 
     pub(super) fn sockets(&self, errors: &mut Vec<ConfigError>) {
@@ -65,8 +60,8 @@ impl Parts<'_> {
                 "`main.peer-socket` and `main.control-socket` are both {}: give each its own path",
                 shown(peer_socket)
             );
-            let error = ConfigError::new("main.peer-socket", message, self.locations.peer_socket.clone());
-            errors.push(error.note(self.locations.control_socket.clone(), "the other is here"));
+            let error = ConfigError::new("main.peer-socket", message, self.locations.main.of("peer-socket"));
+            errors.push(error.note(self.locations.main.of("control-socket"), "the other is here"));
         }
     }
 }

@@ -4,38 +4,29 @@ use std::collections::BTreeMap;
 
 use weir_names::QueueName;
 
-use super::{ChannelLocations, Parts, parties::Party};
+use super::{Parts, parties::Party};
 use crate::{
-    error::{ConfigError, ERRORS_MAX, Location, listed},
+    error::{ConfigError, listed},
     order::order,
-    section::nearest,
+    section::suggestion,
 };
 
 impl Parts<'_> {
     pub(super) fn queues(&self, errors: &mut Vec<ConfigError>) {
         let known = self.config.all_queues();
-        let mut look_up = |party: &Party<'_>,
-                           key,
-                           does,
-                           names: &[QueueName],
-                           places: fn(&ChannelLocations) -> &[Location]| {
+        let mut look_up = |party: &Party<'_>, key, does, names: &[QueueName]| {
             for (item, name) in names.iter().enumerate().filter(|(_, name)| !known.contains_key(*name)) {
-                // Comparing all pairs would take minutes in a hostile file, for messages that are never shown.
-                let near = (errors.len() < ERRORS_MAX)
-                    .then(|| nearest(name.as_str(), known.keys().map(QueueName::as_str)));
-                let help = near.flatten().map_or_else(
-                    || format!("add it, as `[queue.{name}]`"),
-                    |near| format!("did you mean `{near}`?"),
-                );
+                let known = known.keys().map(QueueName::as_str);
+                let help = suggestion(name.as_str(), known, errors, format!("add it, as `[queue.{name}]`"));
                 let user = party.name;
                 let message = format!("`{user}` {does} `{name}`, but there is no such queue: {help}");
-                let location = party.location(|at| places(at).get(item));
+                let location = party.place(key, item);
                 errors.push(ConfigError::new(format!("{}.{key}", party.path), message, location));
             }
         };
         for party in self.parties() {
-            look_up(&party, "puts", "puts jobs in", party.puts, |at| &at.puts);
-            look_up(&party, "takes", "takes jobs from", party.takes, |at| &at.takes);
+            look_up(&party, "puts", "puts jobs in", party.puts);
+            look_up(&party, "takes", "takes jobs from", party.takes);
         }
     }
 
@@ -54,7 +45,7 @@ impl Parts<'_> {
                 continue;
             };
             let location =
-                |name: &QueueName| self.locations.queues.get(name).and_then(|at| at.dead_letter.clone());
+                |name: &QueueName| self.locations.queues.get(name).and_then(|at| at.of("dead-letter"));
             let key = format!("queue.{first}.dead-letter");
             let message = if round.len() == 1 {
                 format!("`{key}` is the queue itself: name another, or leave it out")

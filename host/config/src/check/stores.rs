@@ -5,10 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use weir_names::{ContractName, QueueName};
 
 use super::{Parts, parties::Party};
-use crate::{
-    error::{ConfigError, ERRORS_MAX},
-    section::nearest,
-};
+use crate::{error::ConfigError, section::suggestion};
 
 impl Parts<'_> {
     /// Each `store` is a contract of a peer that may put the jobs in the queue.
@@ -37,21 +34,12 @@ impl Parts<'_> {
                     extension.name
                 ),
                 None => {
-                    // Comparing all pairs would take minutes in a hostile file, for messages that are never shown.
-                    let near = (errors.len() < ERRORS_MAX).then(|| {
-                        nearest(
-                            store.as_str(),
-                            of_peers().flat_map(|peer| peer.fulfills).map(ContractName::as_str),
-                        )
-                    });
-                    let help = near.flatten().map_or_else(
-                        || "add a peer that does".to_owned(),
-                        |near| format!("did you mean `{near}`?"),
-                    );
+                    let known = of_peers().flat_map(|peer| peer.fulfills).map(ContractName::as_str);
+                    let help = suggestion(store.as_str(), known, errors, "add a peer that does");
                     format!("`{key}` is `{store}`, but no peer fulfills it: {help}")
                 }
             };
-            let location = self.locations.queues.get(name).and_then(|at| at.store.clone());
+            let location = self.locations.queues.get(name).and_then(|at| at.of("store"));
             errors.push(ConfigError::new(key, message, location));
         }
     }

@@ -1,37 +1,29 @@
 //! A subscription's room against that of the inbox.
 
-use super::{Parts, SubscribeLocations};
-use crate::{
-    LIMIT_KEYS,
-    error::{ConfigError, Location},
-};
+use super::Parts;
+use crate::{error::ConfigError, limits::LimitKey};
 
 impl Parts<'_> {
     pub(super) fn subscriptions(&self) -> Vec<ConfigError> {
         let mut errors = Vec::new();
         for party in self.parties() {
+            let [messages, bytes] = party.room();
             for (item, grant) in party.subscribes.iter().enumerate() {
                 let path = format!("{}.subscribes[{}]", party.path, item + 1);
-                let place = |part: fn(&SubscribeLocations) -> Option<&Location>| {
-                    party.location(|at| at.subscribes.get(item).and_then(part))
-                };
-                let messages = (grant.messages.map(u64::from), place(|at| at.messages.as_ref()));
-                let bytes = (grant.bytes, place(|at| at.bytes.as_ref()));
-                for (name, limit, (wanted, location)) in
-                    [("messages", "inbox.messages", messages), ("bytes", "inbox.bytes", bytes)]
-                {
-                    let key = LIMIT_KEYS.iter().find(|key| key.name == limit);
-                    let Some((key, wanted)) = key.zip(wanted) else { continue };
-                    let Some((allowed, source)) = party.limit(key).filter(|(allowed, _)| wanted > *allowed)
-                    else {
-                        continue;
-                    };
+                let at = party.at.and_then(|at| at.item("subscribes", item));
+                for (name, limit, wanted, (allowed, source)) in [
+                    ("messages", LimitKey::INBOX_MESSAGES, grant.messages.map(u64::from), &messages),
+                    ("bytes", LimitKey::INBOX_BYTES, grant.bytes, &bytes),
+                ] {
+                    let Some(wanted) = wanted.filter(|wanted| wanted > allowed) else { continue };
                     let message = format!(
-                        "in `{path}`: `{name}` is {} and `{limit}` only {}{source}: lower `{name}`, or raise \
-                         `limits.{limit}`",
-                        key.shape.text(wanted),
-                        key.shape.text(allowed),
+                        "in `{path}`: `{name}` is {} and `{key}` only {}{source}: lower `{name}`, or raise \
+                         `limits.{key}`",
+                        limit.shape.text(wanted),
+                        limit.shape.text(*allowed),
+                        key = limit.name,
                     );
+                    let location = at.and_then(|at| at.of(name));
                     errors.push(ConfigError::new(format!("{path}.{name}"), message, location));
                 }
             }

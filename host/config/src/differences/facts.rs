@@ -3,15 +3,12 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Display,
-    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
 use weir_names::harmless;
 
-use crate::{
-    DirGrant, DirMode, Grants, HttpGrant, LIMIT_KEYS, LimitKey, Limits, StoreGrant, SubscribeGrant, bytes,
-};
+use crate::shape::Shape;
 
 /// Replaces values that may be secret.
 const HIDDEN: &str = "…";
@@ -65,19 +62,26 @@ impl Facts {
         self.plain(key, value.map(quoted));
     }
 
-    /// Adds a number of bytes. `None`: not set.
-    pub fn size(&mut self, key: &str, value: Option<u64>) {
-        self.plain(key, value.map(bytes));
-    }
-
-    /// Adds a time. `None`: not set.
-    pub fn time(&mut self, key: &str, value: Option<Duration>) {
-        self.text(key, value.map(humantime::format_duration));
+    /// Adds a number: times in quotes, and sizes without. `None`: not set.
+    pub fn number(&mut self, key: &str, shape: &Shape, number: Option<u64>) {
+        let text = number.map(|number| shape.text(number));
+        if matches!(shape, Shape::Time(_)) { self.text(key, text) } else { self.plain(key, text) }
     }
 
     /// Adds a list of strings. An empty one is as none.
     pub fn texts(&mut self, key: &str, items: impl IntoIterator<Item: Display>) {
-        self.plain(key, list(items.into_iter().map(quoted)));
+        self.list(key, items.into_iter().map(quoted));
+    }
+
+    /// Adds a list of values in the notation of a file. An empty one is as none.
+    pub(crate) fn list(&mut self, key: &str, items: impl Iterator<Item = String>) {
+        let items: Vec<String> = items.collect();
+        self.plain(key, (!items.is_empty()).then(|| format!("[{}]", items.join(", "))));
+    }
+
+    /// Adds secret values. That they differ is told, and not what they are.
+    pub(crate) fn secret(&mut self, key: String, value: String) {
+        self.0.insert(key, Fact::Hidden(value));
     }
 
     /// Adds secret items. Only how many come and go is told.
@@ -88,29 +92,13 @@ impl Facts {
         }
     }
 
-    /// Adds the class, and those limits that hold for the table.
-    pub fn limits(&mut self, limits: &Limits, holds: impl Fn(&LimitKey) -> bool) {
-        self.text("class", Some(&limits.class));
-        for key in LIMIT_KEYS.iter().filter(|key| holds(key)) {
-            let value = (key.get)(limits).map(|value| key.shape.text(value));
-            self.plain(&format!("limits.{}", key.name), value);
+    /// The only value, if it may be shown.
+    pub(crate) fn into_only(self) -> Option<String> {
+        let mut facts = self.0.into_values();
+        match (facts.next(), facts.next()) {
+            (Some(Fact::Shown(text)), None) => Some(text),
+            _ => None,
         }
-    }
-
-    /// Adds what is granted. Values of variables are hidden.
-    pub fn grants(&mut self, grants: &Grants) {
-        let Grants { dirs, env, net, http: requests, stores } = grants;
-        self.plain("grants.dirs", list(dirs.iter().map(directory)));
-        self.texts("grants.net", net);
-        self.plain("grants.http", list(requests.iter().map(http)));
-        self.plain("grants.stores", list(stores.iter().map(store)));
-        self.0.extend(env.iter().map(|(name, value)| {
-            (format!("grants.env.{}", harmless(name, usize::MAX)), Fact::Hidden(value.clone()))
-        }));
-    }
-
-    pub(super) fn subscribes(&mut self, grants: &[SubscribeGrant]) {
-        self.plain("subscribes", list(grants.iter().map(subscription)));
     }
 
     /// The keys with other values in `after`, in alphabetical order.
@@ -145,42 +133,6 @@ fn difference(key: String, before: Option<Fact>, after: Option<Fact>) -> Differe
     Difference { key, before: before.map(shown), after: after.map(shown), note }
 }
 
-fn quoted(text: impl Display) -> String {
+pub(crate) fn quoted(text: impl Display) -> String {
     format!("\"{}\"", harmless(text, usize::MAX))
-}
-
-fn list(items: impl Iterator<Item = String>) -> Option<String> {
-    let items: Vec<String> = items.collect();
-    (!items.is_empty()).then(|| format!("[{}]", items.join(", ")))
-}
-
-fn subscription(SubscribeGrant { topic, policy, messages, bytes: size }: &SubscribeGrant) -> String {
-    let messages = messages.map(|messages| format!(", messages = {messages}")).unwrap_or_default();
-    let size = size.map(|size| format!(", bytes = {}", quoted(bytes(size)))).unwrap_or_default();
-    format!("{{ topic = {}, policy = {}{messages}{size} }}", quoted(topic), quoted(policy))
-}
-
-fn store(StoreGrant { name, mode }: &StoreGrant) -> String {
-    match mode {
-        DirMode::Rw => quoted(name),
-        DirMode::Ro => format!("{{ name = {}, mode = \"ro\" }}", quoted(name)),
-    }
-}
-
-fn directory(DirGrant { host, guest, mode, max_bytes, max_files }: &DirGrant) -> String {
-    let mode = match mode {
-        DirMode::Ro => "ro",
-        DirMode::Rw => "rw",
-    };
-    let max_bytes = max_bytes.map(|max| format!(", max-bytes = {}", quoted(bytes(max)))).unwrap_or_default();
-    let max_files = max_files.map(|max| format!(", max-files = {max}")).unwrap_or_default();
-    let (host, guest) = (quoted(host.display()), quoted(guest));
-    format!("{{ host = {host}, guest = {guest}, mode = \"{mode}\"{max_bytes}{max_files} }}")
-}
-
-fn http(HttpGrant { to, methods, addresses }: &HttpGrant) -> String {
-    let methods = list(methods.iter().map(quoted)).unwrap_or_else(|| "[]".to_owned());
-    let addresses = list(addresses.iter().map(quoted));
-    let addresses = addresses.map(|list| format!(", addresses = {list}")).unwrap_or_default();
-    format!("{{ to = {}, methods = {methods}{addresses} }}", quoted(to))
 }

@@ -5,6 +5,15 @@
 use std::{fmt, net::IpAddr, str::FromStr};
 
 use super::{GrantError, parse_host};
+use crate::{
+    key::Table,
+    keys,
+    kind::{some_texts, text, texts},
+};
+
+const TARGET: &str = "a URL, as in `https://api.example.com/v1`";
+const METHOD: &str = "a method, as in `GET`";
+const ADDRESSES: &str = "`loopback`, `link-local`, `private`, `shared`, or addresses as in `192.168.7.0/24`";
 
 const PATH_MAX: usize = 1024;
 
@@ -64,6 +73,25 @@ impl HttpGrant {
     #[must_use]
     pub fn new(to: HttpTarget) -> Self {
         Self { to, methods: HttpMethod::reading(), addresses: Vec::new() }
+    }
+
+    /// A grant whose target is still to be read.
+    pub(super) fn blank() -> Option<Self> {
+        let to = HttpTarget { is_tls: false, host: String::new(), port: 0, path: String::new() };
+        Some(Self::new(to))
+    }
+}
+
+impl Table for HttpGrant {
+    keys! {
+        HttpGrant;
+        /// Scheme, host, port and the beginning of the path. `*.` before a name of two labels or more stands for one
+        /// label.
+        "to" to = text(TARGET, str::parse).required(TARGET);
+        /// Methods, in capitals. `CONNECT` cannot be granted.
+        "methods" methods = some_texts(METHOD, str::parse);
+        /// Addresses that the name may have besides public ones. An address in `to` names itself.
+        "addresses" addresses = texts(ADDRESSES, str::parse);
     }
 }
 

@@ -2,13 +2,22 @@
 //!
 //! Each row of the table holds everything about one limit. Values are numbers in the unit of their shape.
 
-use std::{ops::RangeInclusive, time::Duration};
+use std::{ops::RangeInclusive, sync::LazyLock, time::Duration};
 
 use weir_metrics::nanoseconds;
 use weir_names::CpuShare;
 
 use super::{KIB, Limits, MIB};
-use crate::{LimitName, LimitUnit, shape::Shape};
+use crate::{
+    LimitName, LimitUnit,
+    classes::class_name,
+    differences::Facts,
+    error::ConfigError,
+    key::{Contradiction, Key, Places, Table},
+    kind::{Kind, Whole},
+    section::Section,
+    shape::Shape,
+};
 
 /// Range of every timeout: a request carries milliseconds in 32 bits.
 pub const TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(24 * 60 * 60);
@@ -21,6 +30,8 @@ const SHARE: RangeInclusive<u64> = CpuShare::MIN.basis_points()..=CpuShare::WHOL
 pub struct LimitKey {
     /// As in `inbox.messages`, with a dot for a table of its own.
     pub name: &'static str,
+    /// What it means, in Markdown.
+    pub(super) meaning: &'static str,
     /// The type and range of its value.
     pub shape: Shape,
     /// The unit of its numbers.
@@ -87,6 +98,16 @@ pub enum InHooks {
     Refused(&'static str),
 }
 
+/// The default of every limit of a class.
+const INHERITED: &str = "inherited";
+
+pub(crate) const CLASS: &str = "the name of a class";
+
+const INBOX: &str = "What may wait for the extension: the two keys below, as in `inbox = { messages = 256, bytes = \"256 KiB\" }`. \
+    What happens when it is full: [each policy](operators.md#when-there-is-no-room).";
+
+const HTTP: &str = "Requests that the extension sends by [HTTP](http.md): the keys below, as in `http = { in-flight = 4, rate = 10 }`.";
+
 const ALLOWED: InHooks = InHooks::Allowed;
 const NO_MESSAGES: InHooks = InHooks::Refused("is for extensions: hooks have no messages");
 const NO_TIMEOUTS: InHooks =
@@ -95,6 +116,7 @@ const NO_TIMEOUTS: InHooks =
 /// Makes a constant of each row, and `LIMIT_KEYS` of all.
 macro_rules! limits {
     ($(
+        $(#[doc = $meaning:literal])+
         $key:ident $name:literal $field:ident:
             $shape:ident($range:expr), $unit:ident, $used:ident, $in_hooks:expr;
     )*) => {
@@ -105,6 +127,7 @@ macro_rules! limits {
             #[doc = concat!("`", $name, "`.")]
             pub const $key: Self = Self {
                 name: $name,
+                meaning: concat!($($meaning),+),
                 shape: Shape::$shape($range),
                 unit: LimitUnit::$unit,
                 used: MeasuredUse::$used,
@@ -117,39 +140,182 @@ macro_rules! limits {
 }
 
 limits! {
+    /// Linear memory, over all memories of the extension. Growth beyond it fails inside the extension, which may go on.
+    /// Nothing interrupts an instruction that fills memory, so this also bounds how long others wait: about 1 ms for
+    /// each MiB.
     MEMORY "memory" memory: Size(64 * KIB..=4096 * MIB), Bytes, Memory, ALLOWED;
+    /// Stack, and so the depth of calls. An extension that overruns it is ended. Each distinct size costs a WebAssembly
+    /// engine, and a second copy of the code of a component that runs with both.
     STACK "stack" stack: Size(64 * KIB..=16 * MIB), Bytes, Unmeasured, ALLOWED;
+    /// Units of fuel that each delivered message brings: [what they are spent on](#what-fuel-counts). An extension that
+    /// runs out is ended, and its requests in hand answer `trapped`. Not less than `message-size` in bytes.
     FUEL_PER_MESSAGE "fuel-per-message" fuel_per_message: Count(FUEL), Fuel, FuelPerMessage,
         InHooks::Refused("is for messages: a run of a hook has `fuel-to-start`, from its start to its end");
+    /// Units of fuel from the start to the first message. An extension that runs out is ended; before it is ready, the
+    /// start has failed.
     FUEL_TO_START "fuel-to-start" fuel_to_start: Count(FUEL), Fuel, FuelToStart, ALLOWED;
+    /// Share of the time of the one thread on which all extensions run. An extension over its share is delayed, not
+    /// ended. It may use half a second's worth at once.
     CPU_SHARE "cpu-share" cpu_share: Share(SHARE), Share, CpuInSecond, ALLOWED;
+    /// Payload of one message, sent or received. The sender of a larger one gets `too-large`. Neither more than
+    /// `memory` nor more than `inbox.bytes`.
     MESSAGE_SIZE "message-size" message_size: Size(KIB..=64 * MIB), Bytes, LargestMessage, NO_MESSAGES;
+    /// Requests, and as many events.
     INBOX_MESSAGES "inbox.messages" inbox_messages: Count(1..=1_000_000), Messages, InboxMessages,
         NO_MESSAGES;
+    /// Bytes of requests, and as many of replies and events together.
     INBOX_BYTES "inbox.bytes" inbox_bytes: Size(KIB..=1024 * MIB), Bytes, InboxBytes, NO_MESSAGES;
+    /// Requests received and not answered: further ones stay in the inbox. And as many requests sent without waiting,
+    /// until their reply is received: a further one fails with `limit-exceeded`.
     IN_FLIGHT "in-flight" in_flight: Count(1..=65_536), Requests, Requests, NO_MESSAGES;
+    /// Requests under way: each until its answer is read or dropped. A further one fails with
+    /// `connection-limit-reached`.
     HTTP_IN_FLIGHT "http.in-flight" http_in_flight: Count(1..=1024), Requests, HttpRequests, ALLOWED;
+    /// Requests a second, and as many at once. Further ones wait.
     HTTP_RATE "http.rate" http_rate: Count(1..=100_000), RequestsPerSecond, HttpInSecond, ALLOWED;
+    /// Bytes of answers a second, and as many at once. Further ones wait in the network. Counts headers and bodies, but
+    /// not what TLS adds.
     HTTP_BYTES_IN "http.bytes-in" http_bytes_in: Size(KIB..=16 * 1024 * MIB), Bytes, HttpBytesIn, ALLOWED;
+    /// The same for bytes of requests.
     HTTP_BYTES_OUT "http.bytes-out" http_bytes_out: Size(KIB..=16 * 1024 * MIB), Bytes, HttpBytesOut, ALLOWED;
+    /// All headers of one request with its path, and all headers of one answer. A larger request or answer fails with
+    /// an error. An extension that makes headers of twice as much is ended.
     HTTP_HEADER_SIZE "http.header-size" http_header_size: Size(8 * KIB..=MIB), Bytes, Unmeasured, ALLOWED;
+    /// Time to connect, time until an answer begins, and time between two parts of it, each. The extension can ask for
+    /// less.
     HTTP_TIMEOUT "http.timeout" http_timeout: Time(TIMEOUT), Seconds, Unmeasured, ALLOWED;
+    /// Time of a request in all, from its beginning to the last byte of the answer, uploads and waiting for `http.rate`
+    /// included. Then it fails with `HTTP-response-timeout`, its connection is closed, and it is no longer under way.
     HTTP_TOTAL_TIMEOUT "http.total-timeout" http_total_timeout: Time(TIMEOUT), Seconds, Unmeasured, ALLOWED;
+    /// Log lines a second, and ten times as many at once. Further lines are dropped and counted.
     LOG_RATE "log-rate" log_rate: Count(1..=100_000), LinesPerSecond, LinesInSecond,
         InHooks::Refused("is for extensions: `output` of the hooks says how much each may write");
+    /// Time from the start until the extension must be ready; otherwise the start has failed. It begins once the
+    /// program is loaded, and covers the opening of granted directories.
     READY_TIMEOUT "ready-timeout" ready_timeout: Time(TIMEOUT), Seconds, LastStart, NO_TIMEOUTS;
+    /// Default deadline of a request to a contract that the extension fulfills, if the call sets none. Then the caller
+    /// gets `timeout`. The built-in classes have none: then `main.request-timeout` holds.
     REQUEST_TIMEOUT "request-timeout" request_timeout: Time(TIMEOUT), Seconds, Unmeasured, NO_TIMEOUTS;
+    /// Time for an event or a job in hand: [from when to when](operators.md#handlers-that-hang). At half of it Main
+    /// warns, then the instance is ended. It is the same in all built-in classes: ten times the longest silence of a
+    /// server (`http.timeout`).
     HANDLER_TIMEOUT "handler-timeout" handler_timeout: Time(TIMEOUT), Seconds, Unmeasured, NO_TIMEOUTS;
+    /// Time to finish after a stop. Then the instance is ended.
     STOP_TIMEOUT "stop-timeout" stop_timeout: Time(TIMEOUT), Seconds, LastStop, NO_TIMEOUTS;
+    /// The component's file. A larger one is neither read nor loaded. An artifact of `weir compile` is bounded by
+    /// `code-size` instead.
     FILE_SIZE "file-size" file_size: Size(KIB..=1024 * MIB), Bytes, Unmeasured, ALLOWED;
+    /// The compiled code. Each byte of the file that declares something (a type, an import, a name) counts as 32. A
+    /// component over it is not loaded. Main holds the code while the extension is in use: once for all extensions with
+    /// the same component, size of stack and kind of `traces`, and for a moment twice.
     CODE_SIZE "code-size" code_size: Size(64 * KIB..=4096 * MIB), Bytes, Unmeasured, ALLOWED;
+    /// Address space of the process that compiles the component; otherwise it is not loaded. This is not Main's memory,
+    /// and more than the process touches.
     COMPILE_MEMORY "compile-memory" compile_memory: Size(64 * MIB..=1024 * 1024 * MIB), Bytes, Unmeasured,
         ALLOWED;
+    /// Time to compile the component, and as much processor time; otherwise it is not loaded.
     COMPILE_TIMEOUT "compile-timeout" compile_timeout: Time(TIMEOUT), Seconds, Unmeasured, ALLOWED;
 }
 
+impl Table for Limits {
+    fn keys() -> &'static [Key<Self>] {
+        static KEYS: LazyLock<Vec<Key<Limits>>> = LazyLock::new(|| {
+            let group = |name, meaning| Key::of_table(name, meaning, Whole::group().default(INHERITED));
+            LIMIT_KEYS.iter().map(entry).chain([group("inbox", INBOX), group("http", HTTP)]).collect()
+        });
+        &KEYS
+    }
+}
+
+fn entry(key: &'static LimitKey) -> Key<Limits> {
+    let read = |section: &mut Section<'_, '_>, name: &'static str, limits: &mut Limits| {
+        let Some(at) = section.number(name, &key.shape) else { return Places::default() };
+        (key.set)(limits, at.value);
+        Places::at(at.location)
+    };
+    let tell = |limits: &Limits, name: &str, facts: &mut Facts| {
+        facts.plain(name, (key.get)(limits).map(|value| key.shape.text(value)));
+    };
+    Key::of_table(key.name, key.meaning, Whole::new(key.shape.clone(), read, tell).default(INHERITED))
+}
+
+/// The limits of a table that differ from its class.
+pub(crate) fn limits() -> Kind<Limits> {
+    limits_of(|_| true, |section, limits| section.keys(limits).unwrap_or_default())
+}
+
+/// The same of hooks, which have fewer.
+#[must_use]
+pub fn limits_of_hooks() -> Kind<Limits> {
+    let is_allowed = |key: &LimitKey| key.in_hooks == InHooks::Allowed;
+    limits_of(is_allowed, |section, limits| {
+        let errors = section.error_count();
+        let mut places = Places::default();
+        for key in LIMIT_KEYS.iter().filter(|key| !key.name.contains('.')) {
+            match key.in_hooks {
+                InHooks::Allowed => {
+                    section.about(key.meaning, || INHERITED.to_owned());
+                    if let Some(at) = section.number(key.name, &key.shape) {
+                        (key.set)(limits, at.value);
+                        places.insert(key.name, Places::at(at.location));
+                    }
+                }
+                InHooks::Refused(why) => section.refuse(key.name, why),
+            }
+        }
+        section.refuse("inbox", "is for extensions: hooks have no messages");
+        places.is_faulty = section.error_count() > errors;
+        places
+    })
+}
+
+fn limits_of(
+    holds: fn(&LimitKey) -> bool,
+    read: fn(&mut Section<'_, '_>, &mut Limits) -> Places,
+) -> Kind<Limits> {
+    let read = move |section: &mut Section<'_, '_>, key, _: &Shape, current: Option<&Limits>| {
+        let mut limits = current.cloned().unwrap_or_default();
+        let places = section.table(key, |section| read(section, &mut limits));
+        Some((limits, places))
+    };
+    let tell = move |limits: &Limits, key: &str, facts: &mut Facts| {
+        for limit in LIMIT_KEYS.iter().filter(|limit| holds(limit)) {
+            let value = (limit.get)(limits).map(|value| limit.shape.text(value));
+            facts.plain(&format!("{key}.{}", limit.name), value);
+        }
+    };
+    let judge = move |limits: &Limits, path: &str, errors: &mut Vec<ConfigError>| {
+        let wrong = limits.out_of_range().into_iter().filter(|(key, _)| holds(key));
+        let wrong: Vec<_> = wrong.map(|(key, what)| (key.name, format!("must be {what}"))).collect();
+        for (name, fault) in &wrong {
+            let key = format!("{path}.{name}");
+            errors.push(ConfigError::new(&*key, format!("`{key}` {fault}"), None));
+        }
+        // Hooks ignore the limits that can contradict each other.
+        if wrong.is_empty() && holds(&LimitKey::MESSAGE_SIZE) {
+            errors.extend(limits.contradictions().into_iter().map(
+                |Contradiction { keys: [key, _], message }| {
+                    ConfigError::new(format!("{path}.{key}"), format!("in `{path}`: {message}"), None)
+                },
+            ));
+        }
+    };
+    Kind { judge: Box::new(judge), ..Kind::new(Shape::Table, read, tell) }
+}
+
+/// The class of a table's limits, from which they inherit.
+#[must_use]
+pub fn class<T: 'static>(get: fn(&T) -> &Limits, get_mut: fn(&mut T) -> &mut Limits) -> Whole<T> {
+    let read = move |section: &mut Section<'_, '_>, key: &'static str, table: &mut T| {
+        let Some(at) = section.text(key, CLASS, class_name) else { return Places::default() };
+        get_mut(table).class = at.value;
+        Places::at(at.location)
+    };
+    Whole::new(Shape::Text(CLASS), read, move |table, key, facts| facts.text(key, Some(&get(table).class)))
+}
+
 /// A limit's value as a number in the unit of its shape.
-pub(crate) trait Number {
+pub trait Number: Clone {
     /// `None`: not set.
     fn number(&self) -> Option<u64>;
     /// A number over the type's range becomes its largest value.
@@ -166,15 +332,21 @@ impl Number for u64 {
     }
 }
 
-impl Number for u32 {
-    fn number(&self) -> Option<u64> {
-        Some((*self).into())
-    }
+macro_rules! small_numbers {
+    ($($type:ty)+) => {$(
+        impl Number for $type {
+            fn number(&self) -> Option<u64> {
+                Some((*self).into())
+            }
 
-    fn of(number: u64) -> Self {
-        Self::try_from(number).unwrap_or(Self::MAX)
-    }
+            fn of(number: u64) -> Self {
+                Self::try_from(number).unwrap_or(Self::MAX)
+            }
+        }
+    )+};
 }
+
+small_numbers!(u16 u32);
 
 impl Number for CpuShare {
     fn number(&self) -> Option<u64> {
@@ -196,12 +368,12 @@ impl Number for Duration {
     }
 }
 
-impl Number for Option<Duration> {
+impl<N: Number> Number for Option<N> {
     fn number(&self) -> Option<u64> {
-        self.map(nanoseconds)
+        self.as_ref().and_then(N::number)
     }
 
     fn of(number: u64) -> Self {
-        Some(Duration::from_nanos(number))
+        Some(N::of(number))
     }
 }

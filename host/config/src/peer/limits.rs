@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use crate::{
     LimitKey, TIMEOUT,
-    limits::Number,
+    key::{Contradiction, Table},
+    keys,
+    kind::{Whole, limit},
     shape::{Shape, bytes},
 };
 
@@ -49,79 +51,39 @@ impl Default for PeerSessionLimits {
     }
 }
 
-impl PeerSessionLimits {
-    /// Keys with values out of range.
-    pub(crate) fn out_of_range(&self) -> Vec<&'static PeerLimitKey> {
-        let is_wrong = |key: &&PeerLimitKey| (key.get)(self).is_some_and(|value| !key.shape.has(value));
-        PEER_LIMIT_KEYS.iter().filter(is_wrong).collect()
+impl Table for PeerSessionLimits {
+    keys! {
+        PeerSessionLimits;
+        /// Sessions at once. A further one is refused.
+        "sessions" sessions = limit(Shape::Count(1..=4096));
+        /// Calls, puts and the like of one session that are under way. A further one fails with `limit-exceeded`.
+        "in-flight" in_flight = limit(LimitKey::IN_FLIGHT.shape);
+        /// Payload of one message, sent or received. The sender of a larger one gets `too-large`. Not more than
+        /// `inbox.bytes`.
+        "message-size" message_size = limit(LimitKey::MESSAGE_SIZE.shape);
+        /// Messages a second from one session. Main reads further ones later, and loses none.
+        "message-rate" message_rate = limit(Shape::Count(1..=1_000_000));
+        /// Subscriptions of one session.
+        "subscriptions" subscriptions = limit(Shape::Count(1..=4096));
+        /// Default deadline of a request to a contract that the peer fulfills, if the call sets none.
+        "request-timeout" request_timeout = limit(Shape::Time(TIMEOUT)).default("`main.request-timeout`");
+        /// How long a session may leave unread what Main sends. Then it is ended.
+        "stall-timeout" stall_timeout = limit(Shape::Time(TIMEOUT));
+        /// What may wait for one session: the two keys below.
+        "inbox" = Whole::group();
+        /// Requests, and as many events.
+        "inbox.messages" inbox_messages = limit(LimitKey::INBOX_MESSAGES.shape);
+        /// Bytes of requests, and as many of replies and events together.
+        "inbox.bytes" inbox_bytes = limit(LimitKey::INBOX_BYTES.shape);
     }
 
-    /// Why `message-size` contradicts `inbox.bytes`.
-    pub(crate) fn contradiction(&self) -> Option<String> {
-        (self.message_size > self.inbox_bytes).then(|| {
-            format!(
-                "`message-size` is {} and `inbox.bytes` only {}: no message of that size could wait",
-                bytes(self.message_size),
-                bytes(self.inbox_bytes)
-            )
-        })
-    }
-}
-
-/// A limit that operators set. Values are numbers in the unit of the shape.
-#[derive(Debug)]
-pub(crate) struct PeerLimitKey {
-    /// As in `inbox.messages`, with a dot for a table of its own.
-    pub(crate) name: &'static str,
-    pub(crate) shape: Shape,
-    /// `None`: not set, possible only for `request-timeout`.
-    pub(crate) get: fn(&PeerSessionLimits) -> Option<u64>,
-    pub(crate) set: fn(&mut PeerSessionLimits, u64),
-}
-
-macro_rules! limits {
-    ($($name:literal $field:ident: $shape:expr;)*) => {
-        /// All limits of a peer's sessions. Those that an extension has too have its ranges.
-        pub(crate) static PEER_LIMIT_KEYS: [PeerLimitKey; [$($name),*].len()] = [$(PeerLimitKey {
-            name: $name,
-            shape: $shape,
-            get: |limits| limits.$field.number(),
-            set: |limits, value| limits.$field = Number::of(value),
-        }),*];
-    };
-}
-
-limits! {
-    "sessions" sessions: Shape::Count(1..=4096);
-    "in-flight" in_flight: LimitKey::IN_FLIGHT.shape;
-    "message-size" message_size: LimitKey::MESSAGE_SIZE.shape;
-    "message-rate" message_rate: Shape::Count(1..=1_000_000);
-    "subscriptions" subscriptions: Shape::Count(1..=4096);
-    "inbox.messages" inbox_messages: LimitKey::INBOX_MESSAGES.shape;
-    "inbox.bytes" inbox_bytes: LimitKey::INBOX_BYTES.shape;
-    "request-timeout" request_timeout: Shape::Time(TIMEOUT);
-    "stall-timeout" stall_timeout: Shape::Time(TIMEOUT);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn setting_a_limit_changes_that_one() {
-        for key in &PEER_LIMIT_KEYS {
-            let mut limits = PeerSessionLimits::default();
-            (key.set)(&mut limits, 77_000_000);
-            for other in &PEER_LIMIT_KEYS {
-                let is_set = (other.get)(&limits) == Some(77_000_000);
-                assert_eq!(is_set, other.name == key.name, "{} after {}", other.name, key.name);
-            }
-        }
-    }
-
-    #[test]
-    fn the_defaults_are_in_range_and_do_not_contradict_each_other() {
-        let limits = PeerSessionLimits::default();
-        assert!(limits.out_of_range().is_empty() && limits.contradiction().is_none());
+    fn contradictions(&self) -> Vec<Contradiction> {
+        let message = format!(
+            "`message-size` is {} and `inbox.bytes` only {}: no message of that size could wait",
+            bytes(self.message_size),
+            bytes(self.inbox_bytes)
+        );
+        let contradiction = Contradiction { keys: ["message-size", "inbox.bytes"], message };
+        (self.message_size > self.inbox_bytes).then_some(contradiction).into_iter().collect()
     }
 }

@@ -60,23 +60,11 @@ impl Section<'_, '_> {
         what: &'static str,
         parse: impl Fn(&str) -> Result<T, E>,
         mut read: impl FnMut(&mut Section<'_, '_>) -> Option<T>,
-    ) -> Vec<T> {
-        let located = |section: &mut Section<'_, '_>| {
+    ) -> Vec<Located<T>> {
+        let mut read = |section: &mut Section<'_, '_>| {
             let location = section.location();
             Some(Located { value: read(section)?, location })
         };
-        let items = self.located_texts_and_tables(key, what, parse, located);
-        items.into_iter().map(Located::into_value).collect()
-    }
-
-    /// The same with the places of the items. `read` chooses that of a table.
-    pub(crate) fn located_texts_and_tables<T, E: fmt::Display>(
-        &mut self,
-        key: &'static str,
-        what: &'static str,
-        parse: impl Fn(&str) -> Result<T, E>,
-        mut read: impl FnMut(&mut Section<'_, '_>) -> Option<Located<T>>,
-    ) -> Vec<Located<T>> {
         let shape = Shape::TextsAndTables(what);
         let list = self.list(key, &shape);
         self.note_keys(self.path_of(key), |section| drop(read(section)));

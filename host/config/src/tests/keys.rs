@@ -12,55 +12,6 @@ use super::*;
 use crate::{LIMIT_KEYS, Limits, section::KnownKey, shape::Shape};
 
 #[test]
-fn every_field_of_the_configuration_has_a_key() {
-    let config = load(&golden().join("valid/weir.toml")).unwrap();
-    let keys = keys();
-    // Fields below these have no keys.
-    let mut skipped_to: Option<usize> = None;
-    for line in format!("{config:#?}").lines() {
-        let indent = line.len() - line.trim_start().len();
-        if skipped_to.is_some_and(|end| indent > end) {
-            continue;
-        }
-        skipped_to = None;
-        let Some((field, _)) = line.trim().split_once(": ").filter(|(field, _)| !field.contains('"')) else {
-            continue;
-        };
-        if matches!(field, "fixed" | "sources" | "file" | "copy_of") {
-            skipped_to = Some(indent);
-            continue;
-        }
-        let key = match field {
-            "extensions" | "peers" | "queues" | "topics" => field.trim_end_matches('s').to_owned(),
-            // A component from a file is a path.
-            "component" => "path".to_owned(),
-            "port" => "net".to_owned(),
-            "name" => "peer".to_owned(),
-            "secrets" => "config".to_owned(),
-            "contract" | "operation" => "wants".to_owned(),
-            "is_tls" => "to".to_owned(),
-            _ => field.replace("inbox_", "inbox.").replace("http_", "http.").replace('_', "-"),
-        };
-        let found = keys.iter().any(|known| format!(".{}", known.path).ends_with(&format!(".{key}")));
-        assert!(found, "`{field}` has no key");
-    }
-}
-
-#[test]
-fn every_key_stands_in_the_manual_with_what_it_must_be() {
-    let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
-    let manual = fs::read_to_string(manual).unwrap();
-    for key in keys() {
-        // Limits are documented with the classes, and subscriptions with extensions.
-        let path = key.path.replace("extension.limits.", "limits.NAME.");
-        let path = path.replace("peer.NAME.subscribes.", "extension.subscribes.");
-        let row = manual.lines().find(|line| line.starts_with(&format!("| `{path}` |")));
-        let row = row.unwrap_or_else(|| panic!("`{path}` has no row in docs/configuration.md"));
-        assert!(row.contains(&key.shape.to_string()), "`{path}` must be {}: {row}", key.shape);
-    }
-}
-
-#[test]
 fn the_tables_of_the_manual_have_the_values_of_the_built_in_classes() {
     let classes = [Limits::min(), Limits::medium(), Limits::max()];
     for key in &LIMIT_KEYS {
@@ -114,7 +65,7 @@ fn valid(key: &KnownKey) -> Option<String> {
         Shape::Time(_) => "\"77s\"",
         Shape::Share(_) => "\"7%\"",
         Shape::Values | Shape::ValuesAndTables => "{ a = \"b\" }",
-        Shape::Text(_) => match name {
+        Shape::Text(_) | Shape::Choice(_) => match name {
             "inherits" | "class" => "\"max\"",
             "mode" if key.path.contains(".stores.") => "\"ro\"",
             "mode" => "\"rw\"",

@@ -3,62 +3,31 @@
 use std::collections::BTreeMap;
 
 use weir_config::{
-    ConfigError, HOOKS_CONTRACT, InHooks, LIMIT_KEYS, TIMEOUT, bytes,
+    ConfigError, HOOKS_CONTRACT, bytes,
     extend::{
-        ConfigSection, Facts, GrantLocations, Granted, Judged, LimitChanges, Located, Location, MemoryUse,
-        ProtectedDir, Section, Settling,
+        ConfigSection, Facts, Granted, Judged, Located, MemoryUse, Places, ProtectedDir, Section, Settling,
+        facts,
     },
 };
 use weir_names::{ContractName, HookDirName};
 
-use super::{AT_ONCE, HookDirConfig, HooksConfig, OUTPUT, SUFFIX, check, suffix};
-use crate::ExitCodes;
-
-const HOST_DIR: &str = "the path of a directory";
-
-/// A directory of hooks with an unresolved class.
-#[derive(Debug)]
-pub struct HookDirDraft {
-    config: HookDirConfig,
-    class: Option<Located<String>>,
-    changes: LimitChanges,
-    locations: HookDirLocations,
-}
-
-/// Places of a directory's values.
-#[derive(Debug)]
-pub struct HookDirLocations {
-    name: Location,
-    dir: Location,
-    suffixes: Vec<Location>,
-    grants: GrantLocations,
-}
-
-impl HookDirLocations {
-    pub(super) fn dir(&self) -> Location {
-        self.dir.clone()
-    }
-
-    pub(super) fn suffix(&self, item: usize) -> Option<Location> {
-        self.suffixes.get(item).cloned()
-    }
-}
+use super::{HookDirConfig, HooksConfig, check};
 
 impl ConfigSection for HooksConfig {
     const TABLE: &'static str = "hooks";
     const IN_BUDGET: &'static str = "the hooks";
-    type Draft = Vec<(Located<HookDirName>, HookDirDraft)>;
-    type Locations = BTreeMap<HookDirName, HookDirLocations>;
+    const ABOUT: (&'static str, &'static str) = ("Directories of hooks: [below](#hooksname).", "");
+    type Draft = Vec<(Located<HookDirName>, (HookDirConfig, Places))>;
+    type Locations = BTreeMap<HookDirName, Places>;
 
     fn read(draft: &mut Self::Draft, file: &mut Section<'_, '_>) {
-        file.named(Self::TABLE, |section, name| draft.extend(hook_dir(section, &name)));
+        draft.extend(file.named_tables(Self::TABLE, None, str::parse, || Some(HookDirConfig::new(""))));
     }
 
     fn settle(draft: Self::Draft, settling: &mut Settling<'_>) -> (Self, Self::Locations) {
         let (mut dirs, mut locations) = (BTreeMap::new(), BTreeMap::new());
-        for (name, (_, draft)) in settling.by_name(Self::TABLE, draft) {
-            let HookDirDraft { mut config, class, changes, locations: at } = draft;
-            config.limits = settling.limits(class.as_ref(), &changes, &format!("hooks.{name}"));
+        for (name, (_, (mut config, at))) in settling.by_name(Self::TABLE, draft) {
+            config.limits = settling.limits(&config.limits, &at, &format!("hooks.{name}"));
             locations.insert(name.clone(), at);
             dirs.insert(name, config);
         }
@@ -80,7 +49,7 @@ impl ConfigSection for HooksConfig {
     fn memory(&self, at: &Self::Locations) -> Vec<MemoryUse> {
         let part = |(name, config): (&HookDirName, &HookDirConfig)| MemoryUse {
             what: format!("hooks `{name}` come"),
-            location: at.get(name).map(|at| at.name.clone()),
+            location: at.get(name).and_then(Places::here),
             bytes: config.memory_sum(),
             factors: factors(config),
         };
@@ -89,7 +58,7 @@ impl ConfigSection for HooksConfig {
 
     fn protected(&self, at: &Self::Locations) -> Vec<ProtectedDir> {
         let dir = |(name, config): (&HookDirName, &HookDirConfig)| {
-            check::protected(format!("hooks.{name}.dir"), config, at.get(name).map(HookDirLocations::dir))
+            check::protected(format!("hooks.{name}.dir"), config, at.get(name).and_then(|at| at.of("dir")))
         };
         self.0.iter().map(dir).collect()
     }
@@ -99,7 +68,7 @@ impl ConfigSection for HooksConfig {
             path: format!("hooks.{name}"),
             dirs: &config.grants.dirs,
             stores: &config.grants.stores,
-            locations: at.get(name).map(|at| &at.grants),
+            places: at.get(name).and_then(|at| at.within("grants")),
         };
         self.0.iter().map(granted).collect()
     }
@@ -111,79 +80,6 @@ impl ConfigSection for HooksConfig {
     fn facts(&self) -> BTreeMap<String, Facts> {
         self.0.iter().map(|(name, config)| (format!("hooks.{name}"), facts(config))).collect()
     }
-}
-
-fn facts(config: &HookDirConfig) -> Facts {
-    let HookDirConfig { dir, suffixes, limits, grants, timeout, total_timeout, output, at_once, exit_codes } =
-        config;
-    let mut facts = Facts::default();
-    facts.text("dir", Some(dir.display()));
-    facts.texts("suffixes", suffixes);
-    facts.limits(limits, |key| matches!(key.in_hooks, InHooks::Allowed));
-    facts.grants(grants);
-    facts.time("timeout", Some(*timeout));
-    facts.time("total-timeout", Some(*total_timeout));
-    facts.size("output", Some(*output));
-    facts.plain("at-once", Some(at_once));
-    for (key, codes) in exit_codes.texts() {
-        facts.text(key, Some(codes));
-    }
-    facts
-}
-
-/// `None` after reporting a missing directory or a faulty name.
-fn hook_dir(
-    section: &mut Section<'_, '_>,
-    name: &Located<&str>,
-) -> Option<(Located<HookDirName>, HookDirDraft)> {
-    section.require("dir", HOST_DIR);
-    let dir = section.path("dir", HOST_DIR);
-    let suffixes = section.some_texts("suffixes", SUFFIX, suffix);
-    let class = section.class();
-    let changes = section.table("limits", limits);
-    let (grants, grants_at) = section.grants();
-    let timeout = section.time("timeout", TIMEOUT);
-    let total_timeout = section.time("total-timeout", TIMEOUT);
-    let output = section.number("output", &OUTPUT);
-    let at_once = section.count("at-once", AT_ONCE);
-    let exit_codes = section.table("exit-codes", ExitCodes::read);
-
-    let name = section.name(HooksConfig::TABLE, name, str::parse::<HookDirName>)?;
-    let dir = dir?;
-    let new = HookDirConfig::new(dir.value);
-    let (suffixes, suffixes_at) = match suffixes {
-        Some(suffixes) => suffixes.into_iter().map(|at| (at.value, at.location)).unzip(),
-        None => (new.suffixes.clone(), Vec::new()),
-    };
-    let config = HookDirConfig {
-        suffixes,
-        grants,
-        timeout: timeout.map_or(new.timeout, Located::into_value),
-        total_timeout: total_timeout.map_or(new.total_timeout, Located::into_value),
-        output: output.map_or(new.output, Located::into_value),
-        at_once: at_once.map_or(new.at_once, Located::into_value),
-        exit_codes,
-        ..new
-    };
-    let locations = HookDirLocations {
-        name: name.location.clone(),
-        dir: dir.location,
-        suffixes: suffixes_at,
-        grants: grants_at,
-    };
-    Some((name, HookDirDraft { config, class, changes, locations }))
-}
-
-fn limits(section: &mut Section<'_, '_>) -> LimitChanges {
-    let mut changes = LimitChanges::default();
-    for key in LIMIT_KEYS.iter().filter(|key| !key.name.contains('.')) {
-        match key.in_hooks {
-            InHooks::Allowed => changes.add(key, section.number(key.name, &key.shape)),
-            InHooks::Refused(why) => section.refuse(key.name, why),
-        }
-    }
-    section.refuse("inbox", "is for extensions: hooks have no messages");
-    changes
 }
 
 fn factors(hooks: &HookDirConfig) -> String {

@@ -33,7 +33,7 @@ fn valid(key: &KnownKey) -> Option<String> {
         Shape::Time(_) => "\"77s\"",
         Shape::Share(_) => "\"7%\"",
         Shape::Values | Shape::ValuesAndTables => "{ a = \"b\" }",
-        Shape::Text(_) => match name {
+        Shape::Text(_) | Shape::Choice(_) => match name {
             "class" => "\"max\"",
             "mode" if key.path.contains(".stores.") => "\"ro\"",
             "mode" => "\"rw\"",

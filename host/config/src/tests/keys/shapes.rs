@@ -10,7 +10,7 @@ fn a_value_of_the_wrong_type_is_refused() {
         Shape::Size(_) => vec!["true", "1.5", "nan"],
         Shape::Time(_) => vec!["5", "[]"],
         Shape::Share(_) => vec!["5", "0.05", "nan"],
-        Shape::Text(_) => vec!["5"],
+        Shape::Text(_) | Shape::Choice(_) => vec!["5"],
         Shape::Texts(_) => vec!["\"a\"", "[5]"],
         Shape::TextsAndTables(_) => vec!["\"a\"", "{}", "[5]", "[[]]"],
         Shape::Values | Shape::ValuesAndTables => vec!["\"a\"", "{ a = [] }"],
@@ -51,7 +51,7 @@ fn a_value_out_of_range_is_refused() {
         Shape::Share(_) => ["0%", "-5%", "0.09%", "100.01%", "99999999999999999999%", "nan%", "5"]
             .map(|share| format!("\"{share}\""))
             .to_vec(),
-        Shape::Text(_) => vec![r#""\u0000""#.to_owned(), "\"\"".to_owned()],
+        Shape::Text(_) | Shape::Choice(_) => vec![r#""\u0000""#.to_owned(), "\"\"".to_owned()],
         Shape::Texts(_) | Shape::TextsAndTables(_) => vec![r#"["\u0000"]"#.to_owned()],
         Shape::Values | Shape::ValuesAndTables => {
             vec!["{ a = nan }".to_owned(), "{ a = 99999999999999999999 }".to_owned()]

@@ -1,0 +1,347 @@
+//! The entries of keys: a key of the operator's file has one, with all that is known of it.
+//!
+//! Reading, checking, the manual, the schema and the differences of two configurations are made from it.
+
+use std::{collections::BTreeMap, fmt};
+
+use super::{
+    differences::Facts,
+    error::{ConfigError, Location},
+    kind::{Kind, Whole},
+    section::{MUST_BE_SET, Section},
+    shape::Shape,
+};
+
+/// A structure that a table of the file becomes. Its entries come from [`keys!`](crate::keys).
+pub trait Table: Clone + 'static {
+    /// The entry of each key.
+    fn keys() -> &'static [Key<Self>];
+
+    /// Values that are valid, but not together.
+    fn contradictions(&self) -> Vec<Contradiction> {
+        Vec::new()
+    }
+
+    /// The value as one string, for a list of strings and tables. `None`: it is written as a table.
+    fn as_text(&self) -> Option<String> {
+        None
+    }
+}
+
+/// Values of two keys that are not valid together. Both names are within the table.
+#[derive(Clone, Debug)]
+pub struct Contradiction {
+    /// The key to blame, and the other.
+    pub keys: [&'static str; 2],
+    /// What contradicts what.
+    pub message: String,
+}
+
+pub(super) type ReadInto<T> = Box<dyn Fn(&mut Section<'_, '_>, &'static str, &mut T) -> Places + Send + Sync>;
+pub(super) type Tell<T> = Box<dyn Fn(&T, &str, &mut Facts) + Send + Sync>;
+pub(super) type Judge<T> = Box<dyn Fn(&T, &str, &mut Vec<ConfigError>) + Send + Sync>;
+type Copy<T> = Box<dyn Fn(&T, &mut T) + Send + Sync>;
+
+/// The entry of a key in the tables that become a `T`.
+pub struct Key<T: 'static> {
+    /// As in `backoff`, or `inbox.bytes` for a key in a table of its own.
+    pub(super) name: &'static str,
+    /// The table of its own, or nothing, and the name in it.
+    split: (&'static str, &'static str),
+    shape: Shape,
+    /// For the manual and the schema, in Markdown.
+    meaning: &'static str,
+    default: Option<&'static str>,
+    required: Option<&'static str>,
+    /// Whether a reload applies a change of it in `[main]`.
+    at_once: bool,
+    /// `None`: its table has the keys that start with its name.
+    read: Option<ReadInto<T>>,
+    tell: Tell<T>,
+    judge: Judge<T>,
+    copy: Copy<T>,
+}
+
+impl<T> Key<T> {
+    /// The entry of a key that sets one field.
+    pub fn of_field<V: Clone + 'static>(
+        name: &'static str,
+        meaning: &'static str,
+        kind: Kind<V>,
+        get: fn(&T) -> &V,
+        get_mut: fn(&mut T) -> &mut V,
+    ) -> Self {
+        let Kind { shape, default, required, at_once, read, tell, judge } = kind;
+        let asked = shape.clone();
+        Self {
+            name,
+            split: split(name),
+            shape,
+            meaning,
+            default,
+            required,
+            at_once,
+            read: Some(Box::new(move |section, key, table| {
+                let Some((value, places)) = read(section, key, &asked, Some(get(table))) else {
+                    return Places::default();
+                };
+                *get_mut(table) = value;
+                places
+            })),
+            tell: Box::new(move |table, key, facts| tell(get(table), key, facts)),
+            judge: Box::new(move |table, path, errors| judge(get(table), path, errors)),
+            copy: Box::new(move |from, to| get_mut(to).clone_from(get(from))),
+        }
+    }
+
+    /// The entry of a key that sets several fields or none.
+    pub fn of_table(name: &'static str, meaning: &'static str, whole: Whole<T>) -> Self {
+        let Whole { shape, default, required, read, tell } = whole;
+        let (tell, judge, copy) =
+            (tell, Box::new(|_: &T, _: &str, _: &mut _| ()), Box::new(|_: &T, _: &mut T| ()));
+        Self {
+            name,
+            split: split(name),
+            shape,
+            meaning,
+            default,
+            required,
+            at_once: false,
+            read,
+            tell,
+            judge,
+            copy,
+        }
+    }
+
+    /// The default as the manual shows it: of `table`, if the entry does not say it.
+    fn default_in(&self, table: &T) -> String {
+        if self.required.is_some() {
+            return MUST_BE_SET.to_owned();
+        }
+        let mut facts = Facts::default();
+        (self.tell)(table, "", &mut facts);
+        match (self.default, facts.into_only()) {
+            (Some(default), _) => default.to_owned(),
+            (None, Some(text)) if matches!(self.shape, Shape::Count(_)) => text,
+            (None, Some(text)) if self.shape.is_quoted() => format!("`\"{}\"`", text.trim_matches('"')),
+            (None, Some(text)) => format!("`{text}`"),
+            (None, None) if self.shape.is_table() => String::new(),
+            (None, None) => "none".to_owned(),
+        }
+    }
+}
+
+fn split(name: &'static str) -> (&'static str, &'static str) {
+    name.rsplit_once('.').unwrap_or(("", name))
+}
+
+impl<T> fmt::Debug for Key<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Key").field(&self.name).finish()
+    }
+}
+
+/// Declares the entries of a table: for each key the meaning, as documentation, its name, the field and the
+/// [kind](crate::extend::kind) of its value. A key that sets no field or several has none there; each field that has
+/// no key stands behind `without`. A field that is left out is an error of the compiler.
+#[macro_export]
+macro_rules! keys {
+    (
+        $table:ident $(without $($rest:ident),+)?;
+        $($(#[doc = $meaning:literal])+ $name:literal $($field:ident)? = $kind:expr;)*
+    ) => {
+        fn keys() -> &'static [$crate::extend::Key<Self>] {
+            static _ENTRIES: ::std::sync::LazyLock<Vec<$crate::extend::Key<$table>>> =
+                ::std::sync::LazyLock::new(|| vec![$(
+                    $crate::keys!(@key $table, $name, concat!($($meaning),+), $kind, $($field)?)
+                ),*]);
+            // A pattern with every field.
+            let _all = |$table { $($($field: _,)?)* $($($rest: _),+)? }: &$table| ();
+            &_ENTRIES
+        }
+    };
+    (@key $table:ident, $name:literal, $meaning:expr, $kind:expr, $field:ident) => {
+        $crate::extend::Key::of_field($name, $meaning, $kind, |it: &$table| &it.$field, |it| &mut it.$field)
+    };
+    (@key $table:ident, $name:literal, $meaning:expr, $kind:expr,) => {
+        $crate::extend::Key::of_table($name, $meaning, $kind)
+    };
+}
+
+/// The places of a value and of what is in it, as far as a file has them.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    here: Option<Location>,
+    items: Vec<Self>,
+    keys: BTreeMap<Box<str>, Self>,
+    /// Whether faulty values are left out.
+    pub is_faulty: bool,
+}
+
+impl Places {
+    /// Of a value without parts.
+    #[must_use]
+    pub fn at(here: Location) -> Self {
+        Self { here: Some(here), ..Self::default() }
+    }
+
+    /// Of a list.
+    #[must_use]
+    pub fn of_items(items: Vec<Self>) -> Self {
+        Self { items, ..Self::default() }
+    }
+
+    /// Of a table.
+    #[must_use]
+    pub fn of_keys(keys: impl IntoIterator<Item = (String, Self)>) -> Self {
+        Self { keys: keys.into_iter().map(|(key, at)| (key.into(), at)).collect(), ..Self::default() }
+    }
+
+    /// The place of the value itself.
+    #[must_use]
+    pub fn here(&self) -> Option<Location> {
+        self.here.clone()
+    }
+
+    /// The places within the value of a key.
+    #[must_use]
+    pub fn within(&self, key: &str) -> Option<&Self> {
+        self.keys.get(key)
+    }
+
+    /// The place of a key's value.
+    #[must_use]
+    pub fn of(&self, key: &str) -> Option<Location> {
+        self.within(key)?.here()
+    }
+
+    /// The places within an item of a list, from 0.
+    #[must_use]
+    pub fn item(&self, key: &str, item: usize) -> Option<&Self> {
+        self.within(key)?.items.get(item)
+    }
+
+    /// The place of an item of a list, from 0.
+    #[must_use]
+    pub fn of_item(&self, key: &str, item: usize) -> Option<Location> {
+        self.item(key, item)?.here()
+    }
+
+    /// The same with the place of a table's name.
+    #[must_use]
+    pub fn named_at(self, name: Location) -> Self {
+        Self { here: Some(name), ..self }
+    }
+
+    /// The places within an item of a list itself, from 0.
+    pub(super) fn item_at(&self, item: usize) -> Option<&Self> {
+        self.items.get(item)
+    }
+
+    pub(super) fn insert(&mut self, key: &str, places: Self) {
+        self.keys.insert(key.into(), places);
+    }
+
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.keys.contains_key(key)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.here.is_none() && self.items.is_empty() && self.keys.is_empty() && !self.is_faulty
+    }
+}
+
+impl Section<'_, '_> {
+    /// Reads the keys of a table into `value`, and keeps values whose key is missing or faulty. `None` after reporting
+    /// a key that must be there.
+    pub fn keys<T: Table>(&mut self, value: &mut T) -> Option<Places> {
+        let errors = self.error_count();
+        let mut places = Places::at(self.location());
+        self.group("", value, &mut places);
+        places.is_faulty = self.error_count() > errors;
+        if !places.is_faulty {
+            for Contradiction { keys, message } in value.contradictions() {
+                self.contradiction(keys.map(|key| (key, places.of(key))), &message);
+            }
+        }
+        let is_missing =
+            |key: &Key<T>| key.required.is_some() && key.split.0.is_empty() && !places.has(key.name);
+        (!T::keys().iter().any(is_missing)).then_some(places)
+    }
+
+    /// Reads the keys whose names start with that of a table of theirs.
+    fn group<T: Table>(&mut self, of: &str, value: &mut T, places: &mut Places) {
+        let keys = || T::keys().iter().filter(|key| key.split.0 == of);
+        for key in keys() {
+            if let Some(what) = key.required {
+                self.require(key.split.1, what);
+            }
+        }
+        for key in keys() {
+            let name = key.split.1;
+            self.about(key.meaning, || key.default_in(value));
+            match &key.read {
+                Some(read) => {
+                    let found = read(self, name, value);
+                    if !found.is_empty() {
+                        places.insert(key.name, found);
+                    }
+                }
+                None => {
+                    self.optional_table(name, |section| section.group(key.name, value, places));
+                }
+            }
+        }
+    }
+}
+
+/// The values of a table by key.
+pub fn facts<T: Table>(table: &T) -> Facts {
+    let mut facts = Facts::default();
+    tell(table, "", &mut facts);
+    facts
+}
+
+/// Adds the values of a table whose keys start with `prefix`.
+pub(super) fn tell<T: Table>(table: &T, prefix: &str, facts: &mut Facts) {
+    for key in T::keys() {
+        (key.tell)(table, &format!("{prefix}{}", key.name), facts);
+    }
+}
+
+/// A table on one line, as in `{ topic = "a", messages = 4 }`.
+pub(super) fn inline<T: Table>(table: &T) -> String {
+    table.as_text().unwrap_or_else(|| {
+        let values = T::keys().iter().filter_map(|key| {
+            let mut facts = Facts::default();
+            (key.tell)(table, key.name, &mut facts);
+            let value = facts.into_only()?;
+            let value =
+                if key.shape.is_quoted() { format!("\"{}\"", value.trim_matches('"')) } else { value };
+            Some(format!("{} = {value}", key.name))
+        });
+        format!("{{ {} }}", values.collect::<Vec<_>>().join(", "))
+    })
+}
+
+/// The faults of a table made in Rust at `path`: values that a file could not have, or if there are none, values that
+/// contradict each other.
+pub fn faults<T: Table>(table: &T, path: &str) -> Vec<ConfigError> {
+    let mut errors = Vec::new();
+    for key in T::keys() {
+        (key.judge)(table, &format!("{path}.{}", key.name), &mut errors);
+    }
+    if errors.is_empty() {
+        let contradictions = table.contradictions().into_iter();
+        errors.extend(contradictions.map(|Contradiction { keys: [key, _], message }| {
+            ConfigError::new(format!("{path}.{key}"), format!("in `{path}`: {message}"), None)
+        }));
+    }
+    errors
+}
+
+/// Copies from `other` the values of the keys that a reload applies to a running Main.
+pub(super) fn copy_at_once<T: Table>(from: &T, to: &mut T) {
+    T::keys().iter().filter(|key| key.at_once).for_each(|key| (key.copy)(from, to));
+}
