@@ -69,14 +69,17 @@ fn in_no_place(args: &[&str]) -> Done {
 
 #[test]
 fn the_help_of_every_command_shows_examples() {
-    let mut all = in_no_place(&["--help"]).good();
+    let mut shown = in_no_place(&["--help"]).good();
     for command in COMMANDS {
         let args: Vec<_> = command.split(' ').chain(["--help"]).collect();
         let help = in_no_place(&args).good();
         assert!(help.contains("\nExamples:\n  weir ") || help.contains("\n  echo "), "{help}");
-        all.push_str(&format!("\n# weir {command} --help\n{help}"));
+        // One verb stands for the layout of all: their words are in the code.
+        if command == "queues put" {
+            shown.push_str(&format!("\n# weir {command} --help\n{help}"));
+        }
     }
-    assert_golden("help", &all);
+    assert_golden("help", &shown);
 }
 
 #[test]

@@ -2,41 +2,16 @@
 
 #[path = "../../../host/config/src/tests/keys/every.rs"]
 mod every;
+#[path = "../../../host/config/src/tests/keys/shapes.rs"]
+mod shapes;
 
 use weir_host::config::{Shape, extend::KnownKey};
 
-use self::every::{report, split};
+use self::every::split;
 use super::*;
 
-#[test]
-fn a_value_of_the_wrong_type_is_refused() {
-    let report = report(|key| match &key.shape {
-        Shape::Count(_) => vec!["\"5\"", "1.5"],
-        Shape::Size(_) => vec!["true", "1.5"],
-        Shape::Time(_) => vec!["5", "[]"],
-        Shape::Text(_) | Shape::Choice(_) => vec!["5"],
-        Shape::Texts(_) => vec!["\"a\"", "[5]"],
-        Shape::Table => vec!["5", "[]"],
-        Shape::NamedTexts(_) => vec!["5", "[]", "{ \"app:page\" = \"http://a\" }", "{ \"app:page\" = [5] }"],
-        Shape::NamedTextsAndTables(_) => vec!["5", "[]", "{ a = 5 }", "{ a = [\"b@1/c\"] }"],
-        other => panic!("{other}"),
-    });
-    assert_golden("keys-wrong-type", &report);
-}
-
-#[test]
-fn a_value_out_of_range_is_refused() {
-    let report = report(|key| match &key.shape {
-        Shape::Count(_) => vec!["0", "65_537", "-1", "99999999999999999999"],
-        Shape::Size(_) => vec!["0", "4095", "67_108_865", "\"65 MiB\"", "\"much\""],
-        Shape::Time(_) => vec!["\"0s\"", "\"999ms\"", "\"1day 1ns\"", "\"soon\""],
-        Shape::Text(_) | Shape::Choice(_) => vec!["\"\""],
-        Shape::Texts(_) => vec!["[\"\"]", "[\"\\u0000\"]"],
-        Shape::NamedTexts(_) => vec!["{ \"app:page\" = [] }"],
-        Shape::Table | Shape::NamedTextsAndTables(_) => vec![],
-        other => panic!("{other}"),
-    });
-    assert_golden("keys-out-of-range", &report);
+fn written(size: u64) -> String {
+    Shape::Size(0..=u64::MAX).text(size)
 }
 
 fn keys() -> Vec<KnownKey> {

@@ -15,7 +15,7 @@ mod rust;
 
 use std::path::{Path, PathBuf};
 
-use self::refused::{Messages, assert_golden, parse_error, refused};
+use self::refused::{Messages, assert_golden, broken_files, parse_error, refused};
 use super::{Config, ConfigErrors, Loader, environment::Environment, file, shape::Shape};
 
 /// Fewer than there are broken files.

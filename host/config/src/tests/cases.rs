@@ -3,11 +3,12 @@
 use std::{fs, path::Path};
 
 use super::*;
+use crate::{Difference, ExtensionConfig, MainConfig};
 
 #[test]
 fn a_file_with_five_mistakes_reports_all_five_in_their_order() {
-    let text = fs::read_to_string(golden().join("five-mistakes.toml")).unwrap();
-    let errors = parse(&text).unwrap_err();
+    let files = fs::read_to_string(golden().join("broken-files.txt")).unwrap();
+    let errors = parse(broken_files(&files)["five-mistakes.toml"]).unwrap_err();
     let locations: Vec<_> = errors.iter().map(|error| error.line_and_column().unwrap()).collect();
     assert_eq!(locations, [(2, 19), (6, 1), (11, 9), (15, 6), (17, 13)]);
     let keys: Vec<_> = errors.iter().map(|error| error.key()).collect();
@@ -24,11 +25,34 @@ fn a_file_with_five_mistakes_reports_all_five_in_their_order() {
 }
 
 #[test]
+fn of_many_mistakes_twenty_are_shown_and_the_others_counted() {
+    let keys: String = (0..27).map(|number| format!("key{number} = {number}\n")).collect();
+    let errors = parse(&format!("[main]\n{keys}")).unwrap_err();
+    let lines: Vec<_> = errors.iter().map(|error| error.line_and_column().unwrap().0).collect();
+    assert_eq!(lines, (2..22).collect::<Vec<_>>());
+    assert!(errors.to_string().ends_with("\nand 7 more"), "{errors}");
+}
+
+#[test]
 fn a_file_and_those_that_it_includes_make_one_configuration() {
     let dir = golden().join("valid");
     let config = load(&dir.join("weir.toml")).unwrap();
-    let text = format!("{config:#?}").replace(dir.to_str().unwrap(), "DIR");
-    assert_golden("valid", &text);
+    let mut told = String::new();
+    let mut tell = |table: &str, keys: Vec<Difference>| {
+        told.push_str(&format!("[{table}]\n"));
+        for Difference { key, after, .. } in keys {
+            told.push_str(&format!("{key} = {}\n", after.unwrap_or_default()));
+        }
+    };
+    tell("main", MainConfig::default().differences(&config.main));
+    for extension in &config.extensions {
+        let new = ExtensionConfig::new(extension.id.clone(), "");
+        tell(&format!("extension.{}", extension.id), new.differences(extension));
+    }
+    for table in Config::default().table_differences(&config) {
+        tell(&table.table, table.keys);
+    }
+    assert_golden("valid", &told.replace(dir.to_str().unwrap(), "DIR"));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::fs;
 
 use bytesize::ByteSize;
 
-use self::every::{report, split};
+use self::every::split;
 use super::*;
 use crate::{LIMIT_KEYS, Limits, section::KnownKey, shape::Shape};
 

@@ -2,12 +2,10 @@
 
 #[path = "../../../config/src/tests/keys/every.rs"]
 mod every;
-#[path = "../../../config/src/tests/keys/shapes.rs"]
-mod shapes;
 
 use weir_config::{Shape, extend::KnownKey};
 
-use self::every::{report, split};
+use self::every::split;
 use super::*;
 
 fn keys() -> Vec<KnownKey> {
@@ -15,10 +13,6 @@ fn keys() -> Vec<KnownKey> {
     let keys: Vec<_> = keys.into_iter().filter(|key| key.path.starts_with("hooks")).collect();
     assert!(keys.len() > 20, "{keys:?}");
     keys
-}
-
-fn written(size: u64) -> String {
-    Shape::Size(0..=u64::MAX).text(size)
 }
 
 /// A value that is neither the default nor in [`document`]. `None` for tables.

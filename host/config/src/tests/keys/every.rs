@@ -79,40 +79,15 @@ fn named_as(path: &str) -> String {
     if root == "limits" { format!("extension.limits.{rest}") } else { format!("{root}.{rest}") }
 }
 
-/// The messages about all these values of each key. Each underlines the value, or what is wrong in it.
-pub(super) fn report<V: AsRef<str>>(values: impl Fn(&KnownKey) -> Vec<V>) -> String {
-    let mut messages = Messages::default();
-    for key in keys() {
-        let (_, name) = split(&key.path);
-        for value in values(&key) {
-            let value = value.as_ref();
-            let (error, message) = refused_one(&document(&key.path, name, value));
-            let wrong = underlined(&error);
-            let is_within = value.starts_with(['[', '{']) && value.contains(wrong);
-            assert!(wrong == value || is_within, "{error}");
-            let (before, rest) = message.split_once('`').unwrap();
-            let (at, rest) = rest.split_once('`').unwrap();
-            assert!(
-                at.ends_with(name) || at.contains(&format!("{name}[")) || at.contains(&format!("{name}.")),
-                "{error}"
-            );
-            let shape = rest.replace(&key.shape.to_string(), "SHAPE");
-            let shape = shape.replace(&format!("`{}`", wrong.trim_matches('"')), "`VALUE`");
-            messages.add(at, &format!("{} = {value}", key.path), &error, format!("{before}`KEY`{shape}"));
-        }
-    }
-    messages.report()
-}
-
 /// The only error of a file, as it is shown and its message.
-fn refused_one(text: &str) -> (String, String) {
+pub(super) fn refused_one(text: &str) -> (String, String) {
     let errors = parse(text).unwrap_err();
     assert_eq!(errors.iter().count(), 1, "{errors}");
     (errors.to_string(), errors.iter().next().unwrap().message().to_owned())
 }
 
 /// What a refusal of one thing underlines.
-fn underlined(error: &str) -> &str {
+pub(super) fn underlined(error: &str) -> &str {
     let lines: Vec<_> = error.lines().collect();
     let [_, source, marks] = lines[..] else { panic!("{error}") };
     &source[marks.find('^').unwrap()..marks.trim_end().len()]

@@ -1,6 +1,9 @@
-//! Tests of every key, by the shape of its value. Tests of hooks include this file, too.
+//! Tests of every key, by the shape of its value. Tests of the gateway include this file, too.
 
-use super::*;
+use super::{
+    every::{refused_one, split, underlined},
+    *,
+};
 
 #[test]
 fn a_value_of_the_wrong_type_is_refused() {
@@ -43,7 +46,7 @@ fn a_value_out_of_range_is_refused() {
             "\"0s\"".to_owned(),
             "\"-1s\"".to_owned(),
             "\"999us 999ns\"".to_owned(),
-            format!("\"{} 1ns\"", humantime::format_duration(*range.end())),
+            format!("\"{} 1ns\"", key.shape.text(range.end().as_nanos().try_into().unwrap())),
             format!("\"{}h\"", range.end().as_secs() / 3600 + 1),
             "\"99999999999999999999s\"".to_owned(),
             "\"soon\"".to_owned(),
@@ -58,7 +61,33 @@ fn a_value_out_of_range_is_refused() {
         }
         // Every value of the type is valid, or the keys within are tested.
         Shape::Flag | Shape::Table | Shape::Tables | Shape::Named => Vec::new(),
-        Shape::NamedTexts(_) | Shape::NamedTextsAndTables(_) => vec![r#"{ a = "\u0000" }"#.to_owned()],
+        Shape::NamedTexts(_) => vec!["{ a = [] }".to_owned()],
+        Shape::NamedTextsAndTables(_) => vec![r#"{ a = "\u0000" }"#.to_owned()],
     });
     assert_golden("keys-out-of-range", &report);
+}
+
+/// The messages about all these values of each key. Each underlines the value, or what is wrong in it.
+fn report<V: AsRef<str>>(values: impl Fn(&KnownKey) -> Vec<V>) -> String {
+    let mut messages = Messages::default();
+    for key in keys() {
+        let (_, name) = split(&key.path);
+        for value in values(&key) {
+            let value = value.as_ref();
+            let (error, message) = refused_one(&document(&key.path, name, value));
+            let wrong = underlined(&error);
+            let is_within = value.starts_with(['[', '{']) && value.contains(wrong);
+            assert!(wrong == value || is_within, "{error}");
+            let (before, rest) = message.split_once('`').unwrap();
+            let (at, rest) = rest.split_once('`').unwrap();
+            assert!(
+                at.ends_with(name) || at.contains(&format!("{name}[")) || at.contains(&format!("{name}.")),
+                "{error}"
+            );
+            let shape = rest.replace(&key.shape.to_string(), "SHAPE");
+            let shape = shape.replace(&format!("`{}`", wrong.trim_matches('"')), "`VALUE`");
+            messages.add(at, &format!("{} = {value}", key.path), &error, format!("{before}`KEY`{shape}"));
+        }
+    }
+    messages.report()
 }
