@@ -48,7 +48,7 @@ fn the_manual_has_each_key_as_its_entry_says() {
                 lines.insert(last, row);
             }
         }
-        known.insert(key.path);
+        assert!(known.insert(key.path.clone()), "`{}` has two entries", key.path);
     }
     assert!(known.contains("hooks.NAME.dir") && known.contains("main.memory-budget"), "{known:?}");
     lines.retain(|line| {

@@ -14,8 +14,8 @@ use weir_host::{
     config::{
         Shape,
         extend::{
-            Table,
-            kind::{Whole, number, optional_table, path, texts, word},
+            Key, Table,
+            kind::{number, optional_table, path, texts, word},
             parse_host, quote,
         },
         keys, words,
@@ -115,7 +115,7 @@ impl Table for GatewayConfig {
         "listen" listen = addresses();
         /// Names that the `Host` of a request may have, with or without a port, beside `localhost` and the addresses in
         /// `listen`. At most 32.
-        "hosts" hosts = texts(HOST, host).at_most(HOSTS_MAX, "hosts, but at most 32 are possible");
+        "hosts" hosts = texts(HOST, host).at_most(HOSTS_MAX, |count| format!("{count} hosts, but at most {HOSTS_MAX} are possible"));
         /// Open connections of all listeners together.
         "connections" connections = number(Shape::counts(CONNECTIONS));
         /// Bytes of events that may wait for one connection. Each counts 256 beside its own.
@@ -135,7 +135,7 @@ impl Table for GatewayConfig {
         /// is built in, such as `events.publish`.
         "alias" aliases = aliases().default("none");
         /// Plain streams, for clients that speak no JSON-RPC: the key below.
-        "streams" = Whole::group().default("no streams");
+        "streams" = Key::group().default("no streams");
         /// Where it listens for them: 1 to 8 addresses, as for `gateway.listen`. No address can be listed twice.
         "streams.listen" streams = addresses().required("a list of addresses");
     }
@@ -145,9 +145,9 @@ impl Table for TlsConfig {
     keys! {
         TlsConfig;
         /// The chain of certificates, that of the gateway first.
-        "certificate" certificate = path(FILE).required(FILE);
+        "certificate" certificate = path(FILE).not_empty().required(FILE);
         /// The private key of the certificate.
-        "key" key = path(FILE).required(FILE);
+        "key" key = path(FILE).not_empty().required(FILE);
     }
 }
 

@@ -153,6 +153,7 @@ fn mistakes_in_the_arguments_are_named_with_an_exit_code() {
     ] {
         let Done { code, stdout, stderr } = in_no_place(args);
         assert_eq!(stdout, "");
+        let stderr = stderr.replace("\nFor more information, try '--help'.\n", "");
         mistakes.push_str(&format!("$ weir {}\n{stderr}-> {code}\n\n", args.join(" ")));
     }
     assert_golden("mistakes", &mistakes);

@@ -6,7 +6,7 @@ use weir_host::{
     Config, MainConfig,
     config::{
         ConfigError,
-        extend::{Location, Places, doubles, faults, is_inside, quote, shown, suggestion},
+        extend::{Location, Places, doubles, doubles_in, faults, is_inside, quote, shown, suggestion},
     },
     names::PeerName,
 };
@@ -101,11 +101,10 @@ pub(super) fn addresses(
 }
 
 /// Hosts and origins that are listed twice.
-pub(super) fn doubles_in(config: &GatewayConfig, at: &Places, errors: &mut Vec<ConfigError>) {
+pub(super) fn repeated(config: &GatewayConfig, at: &Places, errors: &mut Vec<ConfigError>) {
     errors.extend(doubles("gateway", "hosts", &config.hosts, Some(at)));
-    for (peer, origins) in &config.origins {
-        let at = at.within("origins");
-        errors.extend(doubles("gateway.origins", peer.as_str(), origins, at));
+    for (index, (peer, origins)) in config.origins.iter().enumerate() {
+        errors.extend(doubles_in(&path_of_origins(peer), origins, at.item("origins", index)));
     }
 }
 
@@ -116,11 +115,12 @@ pub(super) fn peers(config: &GatewayConfig, whole: &Config, at: &Places, errors:
         errors.push(ConfigError::new(format!("peer.\"{}\"", hub::NAME), message, None));
     }
     let known: BTreeSet<&str> = whole.peers.iter().map(|peer| peer.name.as_str()).collect();
-    for peer in config.origins.keys().filter(|peer| !known.contains(peer.as_str())) {
+    let unknown = config.origins.keys().enumerate().filter(|(_, peer)| !known.contains(peer.as_str()));
+    for (index, peer) in unknown {
         let otherwise = format!("add it, as `[peer.\"{peer}\"]`");
         let help = suggestion(peer.as_str(), known.iter().copied(), errors, otherwise);
         let message = format!("`gateway.origins` names the peer `{peer}`, but there is no such peer: {help}");
-        let location = at.within("origins").and_then(|at| at.of(peer.as_str()));
+        let location = at.of_item("origins", index);
         errors.push(ConfigError::new("gateway.origins", message, location));
     }
 }

@@ -32,16 +32,15 @@ impl ConfigSection for GatewayConfig {
     type Locations = Places;
 
     fn read(draft: &mut Self::Draft, file: &mut Section<'_, '_>) {
-        let found = file.one_table::<Self>(Self::TABLE);
-        if let Some((config, places)) = &found
-            && !config.is_configured()
-            && !places.is_faulty
-            && let Some(table) = places.here()
-        {
-            let message = "`gateway` listens nowhere: set `listen`, or `listen` in `[gateway.streams]`";
-            file.error(Self::TABLE, message.to_owned(), table);
-        }
-        draft.extend(found);
+        draft.extend(file.optional_table(Self::TABLE, |section| {
+            if !section.has("listen") && !section.has("streams") {
+                let message = "`gateway` listens nowhere: set `listen`, or `listen` in `[gateway.streams]`";
+                section.error(Self::TABLE, message.to_owned(), section.location());
+            }
+            let mut config = Self::default();
+            let places = section.keys(&mut config);
+            (config, places)
+        }));
     }
 
     fn settle(draft: Self::Draft, settling: &mut Settling<'_>) -> (Self, Self::Locations) {
@@ -55,7 +54,7 @@ impl ConfigSection for GatewayConfig {
     fn check(&self, judged: &Judged<'_>, at: &Self::Locations, errors: &mut Vec<ConfigError>) {
         check::tls(self, at, cfg!(feature = "tls"), errors);
         check::addresses(self, &judged.config().main, at, errors);
-        check::doubles_in(self, at, errors);
+        check::repeated(self, at, errors);
     }
 
     fn check_names(&self, judged: &Judged<'_>, at: &Self::Locations, errors: &mut Vec<ConfigError>) {
@@ -76,19 +75,21 @@ impl ConfigSection for GatewayConfig {
 
 /// Addresses to listen on.
 pub(super) fn addresses() -> Kind<Vec<Listen>> {
-    let read = |section: &mut Section<'_, '_>, key, _: &Shape, _: Option<&_>| {
+    let read = |section: &mut Section<'_, '_>, key, _: Option<&_>| {
         let dir = section.dir().to_owned();
         Some(items(section.some_texts(key, ADDRESS, |text| Listen::parse_in(&dir, text))?))
     };
     let tell = |addresses: &Vec<Listen>, key: &str, facts: &mut Facts| facts.texts(key, addresses);
     let kind = Kind::new(Shape::Texts(ADDRESS), read, tell);
-    kind.at_most(ADDRESSES_MAX, "addresses, but at most 8 are possible")
+    kind.at_most(ADDRESSES_MAX, |count| {
+        format!("{count} addresses, but at most {ADDRESSES_MAX} are possible")
+    })
 }
 
 /// The web pages that may log in as a peer, by its name.
 pub(super) fn origins() -> Kind<BTreeMap<PeerName, Vec<Origin>>> {
-    let read = |section: &mut Section<'_, '_>, key, _: &Shape, _: Option<&_>| {
-        let (mut origins, mut places) = (BTreeMap::new(), Vec::new());
+    let read = |section: &mut Section<'_, '_>, key, _: Option<&_>| {
+        let mut origins: BTreeMap<PeerName, (Vec<Origin>, Places)> = BTreeMap::new();
         for (Located { value: text, location }, mut found) in section.named_texts(key, ORIGIN, str::parse) {
             match text.parse::<PeerName>() {
                 Ok(name) => {
@@ -100,15 +101,16 @@ pub(super) fn origins() -> Kind<BTreeMap<PeerName, Vec<Origin>>> {
                     }
                     found.truncate(ORIGINS_MAX);
                     let (values, at) = items(found);
-                    places.push((text, at.named_at(location)));
-                    origins.insert(name, values);
+                    origins.insert(name, (values, at.named_at(location)));
                 }
                 Err(error) => {
                     section.error("gateway.origins", format!("in `gateway.origins`: {error}"), location);
                 }
             }
         }
-        Some((origins, Places::of_keys(places)))
+        // In the order of the names.
+        let (origins, places) = origins.into_iter().map(|(name, (values, at))| ((name, values), at)).unzip();
+        Some((origins, Places::of_items(places)))
     };
     Kind::new(Shape::NamedTexts(ORIGIN), read, |origins: &BTreeMap<_, _>, key, facts| {
         for (name, pages) in origins {
@@ -119,13 +121,13 @@ pub(super) fn origins() -> Kind<BTreeMap<PeerName, Vec<Origin>>> {
 
 /// The operator's own names of methods.
 pub(super) fn aliases() -> Kind<BTreeMap<String, Alias>> {
-    let read = |section: &mut Section<'_, '_>, key, _: &Shape, _: Option<&_>| {
+    let read = |section: &mut Section<'_, '_>, key, _: Option<&_>| {
         let found = section.named_texts_and_tables(key, CALL, alias::call, |topic| {
             topic.explain_unknown("the key there is `topic`, and an alias with dots needs quotes");
             if topic.is_empty() {
                 topic.require("topic", TOPIC);
             }
-            topic.about("The topic.", || "must be set".to_owned());
+            topic.about("The topic.", || "");
             topic.text("topic", TOPIC, str::parse::<Topic>).map(|at| Alias::Topic(at.value))
         });
         let mut aliases = BTreeMap::new();

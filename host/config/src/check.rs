@@ -204,12 +204,16 @@ pub fn doubles<T: Display + Eq + Hash>(
     items: &[T],
     at: Option<&Places>,
 ) -> Vec<ConfigError> {
+    doubles_in(&child(path, key), items, at.and_then(|at| at.within(key)))
+}
+
+/// Items that the list at `path` repeats.
+pub fn doubles_in<T: Display + Eq + Hash>(path: &str, items: &[T], at: Option<&Places>) -> Vec<ConfigError> {
     let mut seen = HashSet::new();
     let doubled = items.iter().enumerate().filter(|(_, item)| !seen.insert(*item));
     let error = |(index, item)| {
-        let key_path = child(path, key);
-        let message = format!("`{key_path}` lists `{item}` twice");
-        ConfigError::new(key_path, message, at.and_then(|at| at.of_item(key, index)))
+        let location = at.and_then(|at| at.item_here(index));
+        ConfigError::new(path, format!("`{path}` lists `{item}` twice"), location)
     };
     doubled.map(error).collect()
 }

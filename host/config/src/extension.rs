@@ -8,8 +8,8 @@ use weir_names::{ContractName, ExtensionId, HookDirName, QueueName, RequestPolic
 use super::{
     ArtifactHash, ComponentSource, Grants, Limits, ReloadMode, RestartConfig, SecretSource, SubscribeGrant,
     Traces, Validate, bytes,
-    key::{Places, Table},
-    kind::{Whole, flag, number, one_of, table, text, texts, word},
+    key::{Key, Places, Table},
+    kind::{flag, number, one_of, table, text, texts, word},
     limits::{class, limits},
     policy,
     section::Section,
@@ -202,7 +202,7 @@ impl Table for ExtensionConfig {
         "id" id = text(EXTENSION_ID, str::parse).required(EXTENSION_ID).hidden();
         /// The component's file, relative to `main.plugin-dir` and inside it: without `..`. Two paths cannot differ
         /// only in upper and lower case.
-        "path" = Whole::new(Shape::Text(PLUGIN), component, told_component).required(PLUGIN);
+        "path" = Key::new(Shape::Text(PLUGIN), component, told_component).required(PLUGIN);
         /// The SHA-256 that the file must have, as `sha256sum` and `weir inspect` show it.
         "sha256" sha256 = text(SHA256, artifact_text).optional().default("any file");
         /// Its limits: `min`, `medium`, `max` or a `[limits.NAME]`.
@@ -242,7 +242,7 @@ impl Table for ExtensionConfig {
         "grants" grants = table();
         /// What it reads through `wasi:config/store`, as strings: `interval = 1_000` is read as `1000`. Quote a name
         /// with dots. A table is [a secret](#secrets).
-        "config" = Whole::new(Shape::ValuesAndTables, values, told_values).default("empty");
+        "config" = Key::new(Shape::ValuesAndTables, values, told_values).default("empty");
         /// Whether it starts with Main, or waits for `weir start`.
         "autostart" autostart = flag();
         /// When it is started again after an end: [below](#restarts).
@@ -262,12 +262,11 @@ impl Table for ExtensionConfig {
 }
 
 /// Reads the path of the component, which is relative to the plugin directory.
-fn component(section: &mut Section<'_, '_>, key: &'static str, it: &mut ExtensionConfig) -> Places {
+fn component(section: &mut Section<'_, '_>, key: &'static str, it: &mut ExtensionConfig) -> Option<Places> {
     let plugin_dir = it.plugin_dir.clone().unwrap_or_default();
-    let path = section.text(key, PLUGIN, |text| check_path(text).map(|path| plugin_dir.join(path)));
-    let Some(path) = path else { return Places::default() };
+    let path = section.text(key, PLUGIN, |text| check_path(text).map(|path| plugin_dir.join(path)))?;
     it.component = ComponentSource::Path(path.value);
-    Places::at(path.location)
+    Some(Places::at(path.location))
 }
 
 fn told_component(it: &ExtensionConfig, key: &str, facts: &mut Facts) {
@@ -279,9 +278,9 @@ fn told_component(it: &ExtensionConfig, key: &str, facts: &mut Facts) {
     }
 }
 
-fn values(section: &mut Section<'_, '_>, key: &'static str, it: &mut ExtensionConfig) -> Places {
+fn values(section: &mut Section<'_, '_>, key: &'static str, it: &mut ExtensionConfig) -> Option<Places> {
     (it.config, it.secrets) = section.values_and_tables(key, secret);
-    Places::default()
+    Some(Places::default())
 }
 
 fn told_values(it: &ExtensionConfig, key: &str, facts: &mut Facts) {
@@ -297,9 +296,9 @@ fn told_values(it: &ExtensionConfig, key: &str, facts: &mut Facts) {
 /// A value of `config` that stands elsewhere.
 fn secret(section: &mut Section<'_, '_>) -> Option<SecretSource> {
     section.explain_unknown("a table here names the source of a secret; quote a key with dots");
-    section.about(FROM_FILE, || "none".to_owned());
+    section.about(FROM_FILE, || "none");
     let file = section.path("from-file", SECRET_FILE);
-    section.about(FROM_CREDENTIAL, || "none".to_owned());
+    section.about(FROM_CREDENTIAL, || "none");
     let credential = section.text("from-credential", CREDENTIAL, str::parse);
     match (file, credential) {
         (Some(file), None) => Some(SecretSource::File(file.value)),

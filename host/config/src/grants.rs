@@ -120,8 +120,9 @@ impl Table for StoreGrant {
 
 /// Variables of the environment, whose values may be secret.
 fn variables() -> Kind<BTreeMap<String, String>> {
-    let read = |section: &mut Section<'_, '_>, key, _: &Shape, _: Option<&_>| {
-        Some((section.values(key, check_variable), Places::default()))
+    let read = |section: &mut Section<'_, '_>, key, _: Option<&_>| {
+        let values = section.values(key, check_variable);
+        section.has(key).then(|| (values, Places::default()))
     };
     let tell = |values: &BTreeMap<String, String>, key: &str, facts: &mut Facts| {
         for (name, value) in values {

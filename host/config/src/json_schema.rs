@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    section::{KnownKey, MUST_BE_SET, NAME},
+    section::{KnownKey, NAME},
     shape::Shape,
 };
 
@@ -90,7 +90,7 @@ fn description(key: &KnownKey) -> String {
     let must_be = format!("Must be {}.", key.shape.with_example());
     let default = match &*key.default {
         "" => String::new(),
-        MUST_BE_SET => " It must be set.".to_owned(),
+        _ if key.required => " It must be set.".to_owned(),
         default => format!(" Default: {}.", plain(default)),
     };
     format!("{} {must_be}{default}", plain(key.meaning)).trim_start().to_owned()

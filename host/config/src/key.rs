@@ -2,13 +2,13 @@
 //!
 //! Reading, checking, the manual, the schema and the differences of two configurations are made from it.
 
-use std::{collections::BTreeMap, fmt};
+use std::fmt;
 
 use super::{
     differences::Facts,
     error::{ConfigError, Location},
-    kind::{Kind, Whole},
-    section::{MUST_BE_SET, Section},
+    kind::Kind,
+    section::Section,
     shape::Shape,
 };
 
@@ -37,10 +37,10 @@ pub struct Contradiction {
     pub message: String,
 }
 
-pub(super) type ReadInto<T> = Box<dyn Fn(&mut Section<'_, '_>, &'static str, &mut T) -> Places + Send + Sync>;
+type Read<T> = Box<dyn Fn(&mut Section<'_, '_>, &'static str, &mut T) -> Option<Places> + Send + Sync>;
+type Copy<T> = Box<dyn Fn(&T, &mut T) + Send + Sync>;
 pub(super) type Tell<T> = Box<dyn Fn(&T, &str, &mut Facts) + Send + Sync>;
 pub(super) type Judge<T> = Box<dyn Fn(&T, &str, &mut Vec<ConfigError>) + Send + Sync>;
-type Copy<T> = Box<dyn Fn(&T, &mut T) + Send + Sync>;
 
 /// The entry of a key in the tables that become a `T`.
 pub struct Key<T: 'static> {
@@ -56,69 +56,84 @@ pub struct Key<T: 'static> {
     /// Whether a reload applies a change of it in `[main]`.
     at_once: bool,
     /// `None`: its table has the keys that start with its name.
-    read: Option<ReadInto<T>>,
+    read: Option<Read<T>>,
     tell: Tell<T>,
     judge: Judge<T>,
     copy: Copy<T>,
 }
 
 impl<T> Key<T> {
-    /// The entry of a key that sets one field.
+    /// A key that sets several fields of the table or none. `read` sets them, unless the key is missing or faulty, and
+    /// `tell` shows them.
+    pub fn new(
+        shape: Shape,
+        read: impl Fn(&mut Section<'_, '_>, &'static str, &mut T) -> Option<Places> + Send + Sync + 'static,
+        tell: impl Fn(&T, &str, &mut Facts) + Send + Sync + 'static,
+    ) -> Self {
+        Self { shape, read: Some(Box::new(read)), tell: Box::new(tell), ..Self::group() }
+    }
+
+    /// The table of the keys whose names start with this one and a dot.
+    #[must_use]
+    pub fn group() -> Self {
+        Self {
+            name: "",
+            split: ("", ""),
+            shape: Shape::Table,
+            meaning: "",
+            default: None,
+            required: None,
+            at_once: false,
+            read: None,
+            tell: Box::new(|_, _, _| ()),
+            judge: Box::new(|_, _, _| ()),
+            copy: Box::new(|_, _| ()),
+        }
+    }
+
+    /// A key that sets one field.
     pub fn of_field<V: Clone + 'static>(
-        name: &'static str,
-        meaning: &'static str,
         kind: Kind<V>,
         get: fn(&T) -> &V,
         get_mut: fn(&mut T) -> &mut V,
     ) -> Self {
         let Kind { shape, default, required, at_once, read, tell, judge } = kind;
-        let asked = shape.clone();
+        let read_into = move |section: &mut Section<'_, '_>, key, table: &mut T| {
+            let (value, places) = read(section, key, Some(get(table)))?;
+            *get_mut(table) = value;
+            Some(places)
+        };
         Self {
-            name,
-            split: split(name),
-            shape,
-            meaning,
             default,
             required,
             at_once,
-            read: Some(Box::new(move |section, key, table| {
-                let Some((value, places)) = read(section, key, &asked, Some(get(table))) else {
-                    return Places::default();
-                };
-                *get_mut(table) = value;
-                places
-            })),
-            tell: Box::new(move |table, key, facts| tell(get(table), key, facts)),
             judge: Box::new(move |table, path, errors| judge(get(table), path, errors)),
             copy: Box::new(move |from, to| get_mut(to).clone_from(get(from))),
+            ..Self::new(shape, read_into, move |table, key, facts| tell(get(table), key, facts))
         }
     }
 
-    /// The entry of a key that sets several fields or none.
-    pub fn of_table(name: &'static str, meaning: &'static str, whole: Whole<T>) -> Self {
-        let Whole { shape, default, required, read, tell } = whole;
-        let (tell, judge, copy) =
-            (tell, Box::new(|_: &T, _: &str, _: &mut _| ()), Box::new(|_: &T, _: &mut T| ()));
-        Self {
-            name,
-            split: split(name),
-            shape,
-            meaning,
-            default,
-            required,
-            at_once: false,
-            read,
-            tell,
-            judge,
-            copy,
-        }
+    /// The same with a name and a meaning, which may have more than one line.
+    #[must_use]
+    pub fn named(self, name: &'static str, meaning: &'static str) -> Self {
+        let split = name.rsplit_once('.').unwrap_or(("", name));
+        Self { name, split, meaning: meaning.trim_start(), ..self }
     }
 
-    /// The default as the manual shows it: of `table`, if the entry does not say it.
+    /// As [`Kind::default`].
+    #[must_use]
+    pub fn default(self, default: &'static str) -> Self {
+        Self { default: Some(default), ..self }
+    }
+
+    /// As [`Kind::required`].
+    #[must_use]
+    pub fn required(self, what: &'static str) -> Self {
+        Self { required: Some(what), ..self }
+    }
+
+    /// The default as the manual shows it: that of `table`, if the entry does not say it.
     fn default_in(&self, table: &T) -> String {
-        if self.required.is_some() {
-            return MUST_BE_SET.to_owned();
-        }
         let mut facts = Facts::default();
         (self.tell)(table, "", &mut facts);
         match (self.default, facts.into_only()) {
@@ -130,10 +145,6 @@ impl<T> Key<T> {
             (None, None) => "none".to_owned(),
         }
     }
-}
-
-fn split(name: &'static str) -> (&'static str, &'static str) {
-    name.rsplit_once('.').unwrap_or(("", name))
 }
 
 impl<T> fmt::Debug for Key<T> {
@@ -162,10 +173,10 @@ macro_rules! keys {
         }
     };
     (@key $table:ident, $name:literal, $meaning:expr, $kind:expr, $field:ident) => {
-        $crate::extend::Key::of_field($name, $meaning, $kind, |it: &$table| &it.$field, |it| &mut it.$field)
+        $crate::extend::Key::of_field($kind, |it: &$table| &it.$field, |it| &mut it.$field).named($name, $meaning)
     };
     (@key $table:ident, $name:literal, $meaning:expr, $kind:expr,) => {
-        $crate::extend::Key::of_table($name, $meaning, $kind)
+        $kind.named($name, $meaning)
     };
 }
 
@@ -174,9 +185,12 @@ macro_rules! keys {
 pub struct Places {
     here: Option<Location>,
     items: Vec<Self>,
-    keys: BTreeMap<Box<str>, Self>,
-    /// Whether faulty values are left out.
+    /// Few: a search is faster than a tree, which has room for eleven.
+    keys: Vec<(&'static str, Self)>,
+    /// Whether faulty values are left out, or a key is missing.
     pub is_faulty: bool,
+    /// Whether a key is missing or faulty that must be there.
+    pub is_incomplete: bool,
 }
 
 impl Places {
@@ -192,12 +206,6 @@ impl Places {
         Self { items, ..Self::default() }
     }
 
-    /// Of a table.
-    #[must_use]
-    pub fn of_keys(keys: impl IntoIterator<Item = (String, Self)>) -> Self {
-        Self { keys: keys.into_iter().map(|(key, at)| (key.into(), at)).collect(), ..Self::default() }
-    }
-
     /// The place of the value itself.
     #[must_use]
     pub fn here(&self) -> Option<Location> {
@@ -207,7 +215,7 @@ impl Places {
     /// The places within the value of a key.
     #[must_use]
     pub fn within(&self, key: &str) -> Option<&Self> {
-        self.keys.get(key)
+        self.keys.iter().find(|(name, _)| *name == key).map(|(_, places)| places)
     }
 
     /// The place of a key's value.
@@ -216,16 +224,22 @@ impl Places {
         self.within(key)?.here()
     }
 
-    /// The places within an item of a list, from 0.
+    /// The places within an item of a key's list, from 0.
     #[must_use]
     pub fn item(&self, key: &str, item: usize) -> Option<&Self> {
         self.within(key)?.items.get(item)
     }
 
-    /// The place of an item of a list, from 0.
+    /// The place of an item of a key's list, from 0.
     #[must_use]
     pub fn of_item(&self, key: &str, item: usize) -> Option<Location> {
         self.item(key, item)?.here()
+    }
+
+    /// The place of an item of a list, from 0.
+    #[must_use]
+    pub fn item_here(&self, item: usize) -> Option<Location> {
+        self.items.get(item)?.here()
     }
 
     /// The same with the place of a table's name.
@@ -234,40 +248,28 @@ impl Places {
         Self { here: Some(name), ..self }
     }
 
-    /// The places within an item of a list itself, from 0.
-    pub(super) fn item_at(&self, item: usize) -> Option<&Self> {
-        self.items.get(item)
-    }
-
-    pub(super) fn insert(&mut self, key: &str, places: Self) {
-        self.keys.insert(key.into(), places);
-    }
-
-    pub(super) fn has(&self, key: &str) -> bool {
-        self.keys.contains_key(key)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.here.is_none() && self.items.is_empty() && self.keys.is_empty() && !self.is_faulty
+    pub(super) fn insert(&mut self, key: &'static str, places: Self) {
+        self.keys.push((key, places));
     }
 }
 
 impl Section<'_, '_> {
-    /// Reads the keys of a table into `value`, and keeps values whose key is missing or faulty. `None` after reporting
-    /// a key that must be there.
-    pub fn keys<T: Table>(&mut self, value: &mut T) -> Option<Places> {
+    /// Reads the keys of a table into `value`, which keeps what it has for keys that are missing or faulty. Reports
+    /// missing keys that must be there, and values that contradict each other.
+    pub fn keys<T: Table>(&mut self, value: &mut T) -> Places {
         let errors = self.error_count();
         let mut places = Places::at(self.location());
         self.group("", value, &mut places);
+        places.keys.shrink_to_fit();
         places.is_faulty = self.error_count() > errors;
-        if !places.is_faulty {
-            for Contradiction { keys, message } in value.contradictions() {
+        for Contradiction { keys, message } in value.contradictions() {
+            // A faulty value is judged when it is mended.
+            let is_read = |key: &&str| places.within(key).is_some() || !self.has(key);
+            if keys.iter().all(is_read) {
                 self.contradiction(keys.map(|key| (key, places.of(key))), &message);
             }
         }
-        let is_missing =
-            |key: &Key<T>| key.required.is_some() && key.split.0.is_empty() && !places.has(key.name);
-        (!T::keys().iter().any(is_missing)).then_some(places)
+        places
     }
 
     /// Reads the keys whose names start with that of a table of theirs.
@@ -282,12 +284,10 @@ impl Section<'_, '_> {
             let name = key.split.1;
             self.about(key.meaning, || key.default_in(value));
             match &key.read {
-                Some(read) => {
-                    let found = read(self, name, value);
-                    if !found.is_empty() {
-                        places.insert(key.name, found);
-                    }
-                }
+                Some(read) => match read(self, name, value) {
+                    Some(found) => places.insert(key.name, found),
+                    None => places.is_incomplete |= key.required.is_some(),
+                },
                 None => {
                     self.optional_table(name, |section| section.group(key.name, value, places));
                 }
@@ -313,13 +313,14 @@ pub(super) fn tell<T: Table>(table: &T, prefix: &str, facts: &mut Facts) {
 /// A table on one line, as in `{ topic = "a", messages = 4 }`.
 pub(super) fn inline<T: Table>(table: &T) -> String {
     table.as_text().unwrap_or_else(|| {
-        let values = T::keys().iter().filter_map(|key| {
+        let values = T::keys().iter().flat_map(|key| {
             let mut facts = Facts::default();
             (key.tell)(table, key.name, &mut facts);
-            let value = facts.into_only()?;
-            let value =
-                if key.shape.is_quoted() { format!("\"{}\"", value.trim_matches('"')) } else { value };
-            Some(format!("{} = {value}", key.name))
+            let is_quoted = key.shape.is_quoted();
+            facts.into_shown().map(move |(name, value)| match is_quoted {
+                true => format!("{name} = \"{}\"", value.trim_matches('"')),
+                false => format!("{name} = {value}"),
+            })
         });
         format!("{{ {} }}", values.collect::<Vec<_>>().join(", "))
     })
@@ -341,7 +342,7 @@ pub fn faults<T: Table>(table: &T, path: &str) -> Vec<ConfigError> {
     errors
 }
 
-/// Copies from `other` the values of the keys that a reload applies to a running Main.
+/// Copies the values of the keys that a reload applies to a running Main.
 pub(super) fn copy_at_once<T: Table>(from: &T, to: &mut T) {
     T::keys().iter().filter(|key| key.at_once).for_each(|key| (key.copy)(from, to));
 }

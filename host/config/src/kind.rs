@@ -9,14 +9,14 @@ use std::{
 use super::{
     differences::Facts,
     error::{ConfigError, quote},
-    key::{Judge, Places, ReadInto, Table, Tell, faults, inline, tell},
+    key::{Judge, Places, Table, Tell, faults, inline, tell},
     limits::Number,
     section::{Located, Section},
     shape::Shape,
 };
 
 type Read<V> =
-    Box<dyn Fn(&mut Section<'_, '_>, &'static str, &Shape, Option<&V>) -> Option<(V, Places)> + Send + Sync>;
+    Box<dyn Fn(&mut Section<'_, '_>, &'static str, Option<&V>) -> Option<(V, Places)> + Send + Sync>;
 
 /// A kind of value.
 pub struct Kind<V> {
@@ -30,32 +30,18 @@ pub struct Kind<V> {
     pub(super) judge: Judge<V>,
 }
 
-/// A kind of value that sets several fields of a table, or none.
-pub struct Whole<T> {
-    pub(super) shape: Shape,
-    pub(super) default: Option<&'static str>,
-    pub(super) required: Option<&'static str>,
-    pub(super) read: Option<ReadInto<T>>,
-    pub(super) tell: Tell<T>,
-}
-
 impl<V> fmt::Debug for Kind<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Kind").field(&self.shape).finish()
     }
 }
 
-impl<T> fmt::Debug for Whole<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Whole").field(&self.shape).finish()
-    }
-}
-
 impl<V: 'static> Kind<V> {
-    /// A kind that is shown by `tell`, and right whatever its value is.
+    /// A kind that `read` reads, with the value so far, unless the key is missing or faulty. `tell` shows it, and every
+    /// value is right.
     pub fn new(
         shape: Shape,
-        read: impl Fn(&mut Section<'_, '_>, &'static str, &Shape, Option<&V>) -> Option<(V, Places)>
+        read: impl Fn(&mut Section<'_, '_>, &'static str, Option<&V>) -> Option<(V, Places)>
         + Send
         + Sync
         + 'static,
@@ -97,10 +83,12 @@ impl<V: 'static> Kind<V> {
         Self { tell: Box::new(|_, _, _| ()), ..self }
     }
 
-    /// Reports values of configurations made in Rust for which `is_right` does not hold. `what` completes "must be".
+    /// Reports values of configurations made in Rust for which `is_right` does not hold, too. `what` completes "must be".
     #[must_use]
     pub fn checked(self, what: String, is_right: impl Fn(&V) -> bool + Send + Sync + 'static) -> Self {
+        let before = self.judge;
         let judge = move |value: &V, path: &str, errors: &mut Vec<ConfigError>| {
+            before(value, path, errors);
             if !is_right(value) {
                 errors.push(ConfigError::new(path, format!("`{path}` must be {what}"), None));
             }
@@ -117,8 +105,8 @@ impl<V: 'static> Kind<V> {
             default,
             required,
             at_once,
-            read: Box::new(move |section, key, shape, current: Option<&Option<V>>| {
-                let (value, places) = read(section, key, shape, current.and_then(Option::as_ref))?;
+            read: Box::new(move |section, key, current: Option<&Option<V>>| {
+                let (value, places) = read(section, key, current.and_then(Option::as_ref))?;
                 Some((Some(value), places))
             }),
             tell: Box::new(move |value: &Option<V>, key, facts| {
@@ -131,18 +119,29 @@ impl<V: 'static> Kind<V> {
     }
 }
 
-impl<V: 'static> Kind<Vec<V>> {
-    /// Reports the first item over `max` and leaves out the rest. `what` says of what, as in
-    /// `tokens, but a peer has at most 2`.
+impl Kind<PathBuf> {
+    /// Reports an empty path, or one with a NUL, of a configuration made in Rust.
     #[must_use]
-    pub fn at_most(self, max: usize, what: &'static str) -> Self {
+    pub fn not_empty(self) -> Self {
+        self.checked("a path, not empty and without NUL".to_owned(), |path| {
+            let bytes = path.as_os_str().as_encoded_bytes();
+            !bytes.is_empty() && !bytes.contains(&0)
+        })
+    }
+}
+
+impl<V: 'static> Kind<Vec<V>> {
+    /// Reports the first item over `max` and leaves out the rest. `said` completes "`key` lists", with the number of
+    /// items.
+    #[must_use]
+    pub fn at_most(self, max: usize, said: fn(usize) -> String) -> Self {
         let read = self.read;
         let kind = Self {
-            read: Box::new(move |section, key, shape, current| {
-                let (mut items, places) = read(section, key, shape, current)?;
-                if let Some(first) = places.item_at(max).and_then(Places::here) {
+            read: Box::new(move |section, key, current| {
+                let (mut items, places) = read(section, key, current)?;
+                if let Some(first) = places.item_here(max) {
                     let path = section.path_of(key);
-                    section.error(&*path, format!("`{path}` lists {} {what}", items.len()), first);
+                    section.error(&*path, format!("`{path}` lists {}", said(items.len())), first);
                 }
                 items.truncate(max);
                 Some((items, places))
@@ -159,35 +158,6 @@ impl<V: 'static> Kind<Vec<V>> {
         V: Display,
     {
         Self { tell: Box::new(|items: &Vec<V>, key, facts| facts.counted(key, items)), ..self }
-    }
-}
-
-impl<T: 'static> Whole<T> {
-    /// A value that `read` sets and `tell` shows.
-    pub fn new(
-        shape: Shape,
-        read: impl Fn(&mut Section<'_, '_>, &'static str, &mut T) -> Places + Send + Sync + 'static,
-        tell: impl Fn(&T, &str, &mut Facts) + Send + Sync + 'static,
-    ) -> Self {
-        Self { shape, default: None, required: None, read: Some(Box::new(read)), tell: Box::new(tell) }
-    }
-
-    /// The table of the keys whose names start with this one and a dot.
-    #[must_use]
-    pub fn group() -> Self {
-        Self { shape: Shape::Table, default: None, required: None, read: None, tell: Box::new(|_, _, _| ()) }
-    }
-
-    /// As [`Kind::default`].
-    #[must_use]
-    pub fn default(self, default: &'static str) -> Self {
-        Self { default: Some(default), ..self }
-    }
-
-    /// As [`Kind::required`].
-    #[must_use]
-    pub fn required(self, what: &'static str) -> Self {
-        Self { required: Some(what), ..self }
     }
 }
 
@@ -247,16 +217,16 @@ pub(super) fn choice<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
 /// A boolean.
 #[must_use]
 pub fn flag() -> Kind<bool> {
-    let read = |section: &mut Section<'_, '_>, key, _: &Shape, _: Option<&bool>| found(section.flag(key)?);
+    let read = |section: &mut Section<'_, '_>, key, _: Option<&bool>| found(section.flag(key)?);
     Kind::new(Shape::Flag, read, |value, key, facts| facts.plain(key, Some(value)))
 }
 
 /// A number in the range of the shape.
 #[must_use]
 pub fn number<N: Number + 'static>(shape: Shape) -> Kind<N> {
-    let (told, must_be) = (shape.clone(), shape.clone());
-    let read = |section: &mut Section<'_, '_>, key, shape: &Shape, _: Option<&N>| {
-        let Located { value, location } = section.number(key, shape)?;
+    let [asked, told, must_be] = [shape.clone(), shape.clone(), shape.clone()];
+    let read = move |section: &mut Section<'_, '_>, key, _: Option<&N>| {
+        let Located { value, location } = section.number(key, &asked)?;
         found(Located { value: N::of(value), location })
     };
     let tell = move |value: &N, key: &str, facts: &mut Facts| facts.number(key, &told, value.number());
@@ -280,17 +250,14 @@ pub fn text<V: Display + 'static, E: Display + 'static>(
     what: &'static str,
     parse: fn(&str) -> Result<V, E>,
 ) -> Kind<V> {
-    text_of(Shape::Text(what), parse)
+    shaped(Shape::Text(what), parse, ToString::to_string)
 }
 
 /// One of the words of an enumeration.
 #[must_use]
 pub fn word<W: Words + FromStr<Err = String>>() -> Kind<W> {
     let shape = Shape::Choice(W::ALL.iter().map(|(word, _)| *word).collect());
-    let read = |section: &mut Section<'_, '_>, key, shape: &Shape, _: Option<&W>| {
-        found(section.text_of(key, shape, str::parse::<W>)?)
-    };
-    Kind::new(shape, read, |value, key, facts| facts.text(key, Some(value.word())))
+    shaped(shape, str::parse::<W>, |value| value.word().to_owned())
 }
 
 /// One of these words, as `parse` understands them.
@@ -298,17 +265,18 @@ pub(super) fn one_of<V: Display + 'static, const N: usize>(
     words: [&'static str; N],
     parse: fn(&str) -> Result<V, String>,
 ) -> Kind<V> {
-    text_of(Shape::Choice(words.to_vec()), parse)
+    shaped(Shape::Choice(words.to_vec()), parse, ToString::to_string)
 }
 
-fn text_of<V: Display + 'static, E: Display + 'static>(
+fn shaped<V: 'static, E: Display + 'static>(
     shape: Shape,
     parse: fn(&str) -> Result<V, E>,
+    text: fn(&V) -> String,
 ) -> Kind<V> {
-    let read = move |section: &mut Section<'_, '_>, key, shape: &Shape, _: Option<&V>| {
-        found(section.text_of(key, shape, parse)?)
-    };
-    Kind::new(shape, read, |value, key, facts| facts.text(key, Some(value)))
+    let asked = shape.clone();
+    let read =
+        move |section: &mut Section<'_, '_>, key, _: Option<&V>| found(section.text_of(key, &asked, parse)?);
+    Kind::new(shape, read, move |value, key, facts| facts.text(key, Some(text(value))))
 }
 
 /// A path, absolute or relative to the file's directory.
@@ -324,17 +292,11 @@ pub fn socket() -> Kind<PathBuf> {
 }
 
 fn path_in(what: &'static str, parse: fn(&Path, &str) -> Result<PathBuf, String>) -> Kind<PathBuf> {
-    let read = move |section: &mut Section<'_, '_>, key, _: &Shape, _: Option<&PathBuf>| {
+    let read = move |section: &mut Section<'_, '_>, key, _: Option<&PathBuf>| {
         let dir = section.dir().to_owned();
         found(section.text(key, what, |text| parse(&dir, text))?)
     };
-    let kind = Kind::new(Shape::Text(what), read, |path: &PathBuf, key, facts| {
-        facts.text(key, Some(path.display()));
-    });
-    kind.checked("a path, not empty and without NUL".to_owned(), |path| {
-        let bytes = path.as_os_str().as_encoded_bytes();
-        !bytes.is_empty() && !bytes.contains(&0)
-    })
+    Kind::new(Shape::Text(what), read, |path: &PathBuf, key, facts| facts.text(key, Some(path.display())))
 }
 
 /// A list of strings that `parse` understands, and that `what` describes.
@@ -343,8 +305,9 @@ pub fn texts<V: Display + 'static, E: Display + 'static>(
     what: &'static str,
     parse: fn(&str) -> Result<V, E>,
 ) -> Kind<Vec<V>> {
-    let read = move |section: &mut Section<'_, '_>, key, _: &Shape, _: Option<&Vec<V>>| {
-        Some(items(section.texts(key, what, parse)))
+    let read = move |section: &mut Section<'_, '_>, key, _: Option<&Vec<V>>| {
+        let found = section.texts(key, what, parse);
+        section.has(key).then(|| items(found))
     };
     Kind::new(Shape::Texts(what), read, |items, key, facts| facts.texts(key, items))
 }
@@ -355,7 +318,7 @@ pub fn some_texts<V: Display + 'static, E: Display + 'static>(
     what: &'static str,
     parse: fn(&str) -> Result<V, E>,
 ) -> Kind<Vec<V>> {
-    let read = move |section: &mut Section<'_, '_>, key, _: &Shape, _: Option<&Vec<V>>| {
+    let read = move |section: &mut Section<'_, '_>, key, _: Option<&Vec<V>>| {
         Some(items(section.some_texts(key, what, parse)?))
     };
     Kind { read: Box::new(read), ..texts(what, parse) }
@@ -364,9 +327,9 @@ pub fn some_texts<V: Display + 'static, E: Display + 'static>(
 /// A table with keys of its own.
 #[must_use]
 pub fn table<T: Table + Default>() -> Kind<T> {
-    let read = |section: &mut Section<'_, '_>, key, _: &Shape, current: Option<&T>| {
+    let read = |section: &mut Section<'_, '_>, key, current: Option<&T>| {
         let mut value = current.cloned().unwrap_or_default();
-        let places = section.table(key, |section| section.keys(&mut value))?;
+        let places = section.table(key, |section| section.keys(&mut value));
         Some((value, places))
     };
     let tell = |value: &T, key: &str, facts: &mut Facts| tell(value, &format!("{key}."), facts);
@@ -379,9 +342,9 @@ pub fn table<T: Table + Default>() -> Kind<T> {
 /// A table with keys of its own, or none.
 #[must_use]
 pub fn optional_table<T: Table + Default>() -> Kind<Option<T>> {
-    let read = |section: &mut Section<'_, '_>, key, _: &Shape, _: Option<&T>| {
+    let read = |section: &mut Section<'_, '_>, key, _: Option<&T>| {
         let mut value = T::default();
-        let places = section.optional_table(key, |section| section.keys(&mut value))??;
+        let places = section.optional_table(key, |section| section.keys(&mut value))?;
         Some((value, places))
     };
     Kind { read: Box::new(read), ..table::<T>() }.optional()
@@ -390,48 +353,49 @@ pub fn optional_table<T: Table + Default>() -> Kind<Option<T>> {
 /// A list of tables. `blank` makes the value that a table's keys are read into.
 #[must_use]
 pub fn tables<T: Table>(blank: fn() -> Option<T>) -> Kind<Vec<T>> {
-    let read = move |section: &mut Section<'_, '_>, key, _: &Shape, _: Option<&Vec<T>>| {
+    let read = move |section: &mut Section<'_, '_>, key, _: Option<&Vec<T>>| {
         let mut found = Vec::new();
         section.tables(key, |section| found.extend(read_blank(section, blank)));
         let (values, places) = found.into_iter().unzip();
-        Some((values, Places::of_items(places)))
+        section.has(key).then_some((values, Places::of_items(places)))
     };
     table_items(Shape::Tables, read)
 }
 
 /// A list of strings that `parse` understands, which `what` describes, and of tables. `blank` makes the value that a
-/// table's keys are read into.
+/// table's keys are read into. Messages point at the value of a table's first key.
 #[must_use]
 pub fn texts_and_tables<T: Table, E: Display + 'static>(
     what: &'static str,
     parse: fn(&str) -> Result<T, E>,
     blank: fn() -> Option<T>,
 ) -> Kind<Vec<T>> {
-    let read = move |section: &mut Section<'_, '_>, key, _: &Shape, _: Option<&Vec<T>>| {
+    let read = move |section: &mut Section<'_, '_>, key, _: Option<&Vec<T>>| {
         let found = section.texts_and_tables(
             key,
             what,
             |text| parse(text).map(|value| (value, Places::default())),
             |section| read_blank(section, blank),
         );
-        let found = found
-            .into_iter()
-            .map(|Located { value: (value, places), location }| (value, places.named_at(location)));
+        let found = found.into_iter().map(|Located { value: (value, places), location }| {
+            let name = T::keys().first().and_then(|key| places.of(key.name));
+            (value, places.named_at(name.unwrap_or(location)))
+        });
         let (values, places) = found.unzip();
-        Some((values, Places::of_items(places)))
+        section.has(key).then_some((values, Places::of_items(places)))
     };
     table_items(Shape::TextsAndTables(what), read)
 }
 
 fn read_blank<T: Table>(section: &mut Section<'_, '_>, blank: fn() -> Option<T>) -> Option<(T, Places)> {
     let mut value = blank()?;
-    let places = section.keys(&mut value)?;
-    Some((value, places))
+    let places = section.keys(&mut value);
+    (!places.is_incomplete).then_some((value, places))
 }
 
 fn table_items<T: Table>(
     shape: Shape,
-    read: impl Fn(&mut Section<'_, '_>, &'static str, &Shape, Option<&Vec<T>>) -> Option<(Vec<T>, Places)>
+    read: impl Fn(&mut Section<'_, '_>, &'static str, Option<&Vec<T>>) -> Option<(Vec<T>, Places)>
     + Send
     + Sync
     + 'static,

@@ -77,7 +77,7 @@ pub use weir_reports::{LimitHit, LimitName, LimitUnit, LimitValue};
 /// For crates that add a section to the operator's file: see [`ConfigSection`](extend::ConfigSection).
 pub mod extend {
     pub use crate::{
-        check::{Granted, check_grants, doubles, is_inside, shown},
+        check::{Granted, check_grants, doubles, doubles_in, is_inside, shown},
         differences::Facts,
         error::{ERRORS_MAX, Location, listed, quote, shorten},
         grants::parse_host,
@@ -91,8 +91,8 @@ pub mod extend {
     pub mod kind {
         pub use crate::{
             kind::{
-                Kind, Whole, Words, flag, items, limit, number, of_word, optional_table, path, socket,
-                some_texts, table, tables, text, texts, texts_and_tables, word,
+                Kind, Words, flag, items, limit, number, of_word, optional_table, path, socket, some_texts,
+                table, tables, text, texts, texts_and_tables, word,
             },
             limits::{Number, class, limits_of_hooks},
         };

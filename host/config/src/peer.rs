@@ -113,7 +113,7 @@ impl Table for PeerConfig {
         /// Programs that know one of these [tokens](#tokens) may connect as the peer. At most 2, so that a new token
         /// can replace an old one. Two peers cannot have the same token.
         "tokens" tokens = texts(TOKEN, str::parse)
-            .at_most(TOKENS_MAX, "tokens, but a peer has at most 2")
+            .at_most(TOKENS_MAX, |count| format!("{count} tokens, but a peer has at most {TOKENS_MAX}"))
             .counted();
         /// Contracts and single operations that it may call. A contract that nobody serves is a warning.
         "wants" wants = texts(CALL, str::parse);

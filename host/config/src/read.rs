@@ -62,7 +62,7 @@ impl Reader {
     }
 
     pub(super) fn error_count(&self) -> usize {
-        self.errors.len().saturating_add(self.more)
+        self.errors.len().saturating_add(self.missing.len()).saturating_add(self.more)
     }
 
     pub(super) fn location(&self, span: Range<usize>) -> Location {

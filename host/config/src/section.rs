@@ -1,17 +1,12 @@
 //! Reads one table of a file, key by key.
 //!
-//! This is the only list of keys: a key exists because `sections.rs` asks a [`Section`] for it. A serde structure
-//! could not keep ranges with their keys, nor report all errors at once.
+//! A key exists because a reader asks a [`Section`] for it, mostly for its [entry](super::key). A serde structure could
+//! not keep ranges with their keys, nor report all errors at once.
 
 mod lists;
 mod tables;
 
-use std::{
-    fmt,
-    ops::{Range, RangeInclusive},
-    path::Path,
-    time::Duration,
-};
+use std::{fmt, ops::Range, path::Path};
 
 use toml::{
     Spanned,
@@ -24,9 +19,6 @@ use super::{
     read::Reader,
     shape::{self, Found, Shape},
 };
-
-/// The default of a key that its table must have.
-pub(super) const MUST_BE_SET: &str = "must be set";
 
 /// Longer keys are not compared with known ones.
 const COMPARED_MAX: usize = 64;
@@ -71,6 +63,7 @@ pub struct Section<'r, 't> {
     path: String,
     start: Range<usize>,
     asked: Vec<&'static str>,
+    required: Vec<&'static str>,
     /// The meaning and the default of the next key that is asked for.
     about: Option<(&'static str, String)>,
     /// Help for an unknown table that is probably the rest of this one's name.
@@ -94,6 +87,7 @@ impl Section<'_, '_> {
             path,
             start,
             asked: Vec::new(),
+            required: Vec::new(),
             about: None,
             unquoted: None,
             unknown: None,
@@ -152,28 +146,25 @@ impl Section<'_, '_> {
     }
 
     /// Says what the next key means and what its default is, for the manual and the schema.
-    pub fn about(&mut self, meaning: &'static str, default: impl FnOnce() -> String) {
-        self.about = self.reader.keys.is_some().then(|| (meaning.trim(), default()));
+    pub fn about<D: Into<String>>(&mut self, meaning: &'static str, default: impl FnOnce() -> D) {
+        self.about = self.reader.keys.is_some().then(|| (meaning, default().into()));
+    }
+
+    /// Whether the table has a key, right or wrong.
+    #[must_use]
+    pub fn has(&self, key: &str) -> bool {
+        match key.split_once('.') {
+            None => self.table.contains_key(key),
+            Some((group, key)) => {
+                let table = self.table.get(group).and_then(|value| value.get_ref().as_table());
+                table.is_some_and(|table| table.contains_key(key))
+            }
+        }
     }
 
     /// Reads a boolean.
     pub fn flag(&mut self, key: &'static str) -> Option<Located<bool>> {
         self.value(key, &Shape::Flag, shape::flag)
-    }
-
-    /// Reads a whole number.
-    pub fn count<T>(&mut self, key: &'static str, range: RangeInclusive<T>) -> Option<Located<T>>
-    where
-        T: Copy + Into<u64> + TryFrom<u64>,
-    {
-        let Located { value, location } = self.number(key, &Shape::counts(range))?;
-        T::try_from(value).ok().map(|value| Located { value, location })
-    }
-
-    /// Reads a duration.
-    pub fn time(&mut self, key: &'static str, range: RangeInclusive<Duration>) -> Option<Located<Duration>> {
-        let Located { value, location } = self.number(key, &Shape::Time(range))?;
-        Some(Located { value: Duration::from_nanos(value), location })
     }
 
     /// Reads a number; times in nanoseconds.
@@ -212,8 +203,9 @@ impl Section<'_, '_> {
         self.unknown = Some(help);
     }
 
-    /// Reports `key` if it is missing. Comes before the key is read.
+    /// Reports `key` if it is missing. Comes before the key is read, for lists of keys.
     pub fn require(&mut self, key: &'static str, what: &str) {
+        self.required.push(key);
         if !self.table.contains_key(key) {
             let path = self.path_of(key);
             let message = format!("`{path}` is missing: it must be {what}");
@@ -240,7 +232,8 @@ impl<'t> Section<'_, 't> {
         let about = self.about.take();
         if self.reader.keys.is_some() {
             let (path, (meaning, default)) = (self.path_of(key), about.unwrap_or_default());
-            let required = default == MUST_BE_SET;
+            let required = self.required.contains(&key);
+            let default = if required { "must be set".to_owned() } else { default };
             let key = KnownKey { path, shape: shape.clone(), required, default, meaning };
             self.reader.keys.iter_mut().for_each(|keys| keys.push(key.clone()));
         }
@@ -324,8 +317,8 @@ pub(crate) fn child(path: &str, key: &str) -> String {
     if path.is_empty() { key } else { format!("{path}.{key}") }
 }
 
-/// Help for an unknown name: the known one that it probably stands for, or `otherwise`. After `errors` faults that are
-/// shown it is not looked for: comparing all pairs would take minutes in a hostile file.
+/// Help for an unknown name: the known one that it probably stands for, or `otherwise`. That one is not looked for once
+/// `errors` are as many as are shown: comparing all pairs would take minutes in a hostile file.
 pub fn suggestion<'c>(
     name: &str,
     known: impl Iterator<Item = &'c str>,

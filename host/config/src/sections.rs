@@ -53,22 +53,18 @@ impl Draft {
     }
 
     pub(super) fn main_file(&mut self, file: &mut Section<'_, '_>) {
-        about(
-            file,
-            "Files that are read as if they stood below this one: in the order of the list, then by name, each once, at \
+        file.about("Files that are read as if they stood below this one: in the order of the list, then by name, each once, at \
              most 64. They may hold `[limits.NAME]`, `[queue.NAME]`, `[store.NAME]`, `[topic.\"NAME\"]`, \
              `[peer.\"NAME\"]`, `[gateway]`, `[hooks.NAME]` and `[[extension]]`, but not `include` or `[main]`. At most \
              64 paths, each with a `*` in at most two of its names, and none with `**`. `*` does not match a name with a \
-             leading dot. A path without `*`, `?` and `[` must exist.",
-            "none",
-        );
+             leading dot. A path without `*`, `?` and `[` must exist.", || "none");
         self.include =
             file.texts("include", "a path in which `*` stands for any name, as in `conf.d/*.toml`", |text| {
                 check_path(text).map(|_| text.to_owned())
             });
         self.main.plugin_dir = Some(file.dir().to_owned());
-        about(file, "Main itself: [below](#main).", "");
-        self.locations.main = file.table("main", |main| main.keys(&mut self.main)).unwrap_or_default();
+        file.about("Main itself: [below](#main).", || "");
+        self.locations.main = file.table("main", |main| main.keys(&mut self.main));
         self.shared(file);
     }
 
@@ -80,23 +76,22 @@ impl Draft {
 
     /// Reads the tables of any file.
     fn shared(&mut self, file: &mut Section<'_, '_>) {
-        about(file, "Classes of limits: [below](#limitsname-classes-of-limits).", "");
+        file.about("Classes of limits: [below](#limitsname-classes-of-limits).", || "");
         file.named("limits", |class, name| {
-            about(
-                class,
+            class.about(
                 "The class for the limits that are not set here. Classes cannot inherit in a circle.",
-                "`\"medium\"`",
+                || "`\"medium\"`",
             );
             let inherits = class.text("inherits", CLASS, class_name);
             let mut limits = Limits::default();
-            let places = class.keys(&mut limits).unwrap_or_default();
+            let places = class.keys(&mut limits);
             let changes = LimitChanges::of(&limits, &places);
             let name = class.name("limits", &name, own_class_name);
             self.classes.extend(name.map(|name| Class { name, inherits, changes }));
         });
-        about(file, "Shared queues: [below](#queuename).", "");
+        file.about("Shared queues: [below](#queuename).", || "");
         self.queues.extend(file.named_tables("queue", None, str::parse, || Some(QueueConfig::default())));
-        about(file, "Topics with a last event that Main keeps: [below](#topicname).", "");
+        file.about("Topics with a last event that Main keeps: [below](#topicname).", || "");
         let help = "a topic with dots needs quotes, as in `[topic.\"settings.changed\"]`";
         self.topics.extend(file.named_tables(
             "topic",
@@ -104,7 +99,7 @@ impl Draft {
             one_topic,
             || Some(TopicConfig::default()),
         ));
-        about(file, "Programs outside Main that may connect to it: [below](#peername).", "");
+        file.about("Programs outside Main that may connect to it: [below](#peername).", || "");
         let help = "the name of a peer needs quotes, as in `[peer.\"app:player\"]`";
         let blank = || Some(PeerConfig::new("app:blank".parse().ok()?));
         let mut peers = file.named_tables("peer", Some(help), peer_name, blank);
@@ -112,12 +107,13 @@ impl Draft {
         self.peers.append(&mut peers);
         self.refused.iter().for_each(|(table, why)| file.refuse(table, why));
         self.sections.iter_mut().for_each(|section| section.read(file));
-        about(file, "The extensions, each under a header `[[extension]]`: [below](#extension).", "none");
+        file.about("The extensions, each under a header `[[extension]]`: [below](#extension).", || "none");
         file.tables("extension", |section| {
             let Ok(blank) = "blank".parse::<ExtensionId>() else { return };
             let mut extension = ExtensionConfig::new(blank, "");
             extension.plugin_dir.clone_from(&self.main.plugin_dir);
-            if let Some(places) = section.keys(&mut extension) {
+            let places = section.keys(&mut extension);
+            if !places.is_incomplete {
                 extension.plugin_dir = None;
                 self.extensions.push(extension);
                 self.locations.extensions.push(places);
@@ -143,7 +139,7 @@ impl Section<'_, '_> {
             let Some(mut values) = blank() else { return };
             let places = section.keys(&mut values);
             let name = section.name(table, &name, parse);
-            found.extend(name.zip(places).map(|(name, places)| {
+            found.extend(name.filter(|_| !places.is_incomplete).map(|name| {
                 let places = places.named_at(name.location.clone());
                 (name, (values, places))
             }));
@@ -153,9 +149,11 @@ impl Section<'_, '_> {
 
     /// Reads the keys of a table that one of the files may have.
     pub fn one_table<T: Table + Default>(&mut self, table: &'static str) -> Option<(T, Places)> {
-        let mut values = T::default();
-        let places = self.optional_table(table, |section| section.keys(&mut values))??;
-        Some((values, places))
+        self.optional_table(table, |section| {
+            let mut values = T::default();
+            let places = section.keys(&mut values);
+            (values, places)
+        })
     }
 
     /// Reads a path and makes it absolute from the file's directory. `what` describes it.
@@ -179,10 +177,6 @@ impl Section<'_, '_> {
             }
         }
     }
-}
-
-fn about(section: &mut Section<'_, '_>, meaning: &'static str, default: &str) {
-    section.about(meaning, || default.to_owned());
 }
 
 /// The path of a socket, relative to `dir`.

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::{
+    collections::BTreeMap,
     ops::RangeInclusive,
     path::{Path, PathBuf},
 };
@@ -10,7 +11,8 @@ use std::{
 use weir_config::{
     Config, ConfigError, ConfigErrors, DirGrant, Effect, ExtensionConfig, Loader, MainConfig, Shape,
     extend::{
-        ConfigSection, Contradiction, Judged, MemoryUse, Places, ProtectedDir, Section, Settling, Table,
+        ConfigSection, Contradiction, Facts, Judged, MemoryUse, Places, ProtectedDir, Section, Settling,
+        Table, facts, faults,
         kind::{number, path},
     },
     keys,
@@ -60,9 +62,21 @@ impl ConfigSection for GatewayConfig {
         draft.extend(file.optional_table(Self::TABLE, |gateway| {
             gateway.refuse("password", "belongs in a file of its own");
             let mut config = Self::default();
-            let places = gateway.keys(&mut config).unwrap_or_default();
+            let places = gateway.keys(&mut config);
             (config, places)
         }));
+    }
+
+    fn check_values(&self) -> Vec<ConfigError> {
+        if self.is_empty() { Vec::new() } else { faults(self, Self::TABLE) }
+    }
+
+    fn facts(&self) -> BTreeMap<String, Facts> {
+        if self.is_empty() {
+            BTreeMap::new()
+        } else {
+            BTreeMap::from([(Self::TABLE.to_owned(), facts(self))])
+        }
     }
 
     fn settle(draft: Self::Draft, settling: &mut Settling<'_>) -> (Self, Self::Locations) {
@@ -182,7 +196,7 @@ fn its_own_check_sees_the_rest_of_the_configuration() {
          2 | connections = 1\n   |               ^"
     );
     let mut config = Config::new(MainConfig::default(), Vec::new());
-    config.set_section(GatewayConfig { connections: 1, ..GatewayConfig::default() });
+    config.set_section(GatewayConfig { connections: 1, buffer: 1024, ..GatewayConfig::default() });
     assert!(config.check().is_err(), "one that is made in Rust is checked, too");
     config.extensions.push(ExtensionConfig::new("a".parse().unwrap(), "a.wasm"));
     config.check().unwrap();

@@ -65,7 +65,7 @@ impl Table for ExitCodes {
 
 /// A range of exit codes that is not empty.
 fn codes() -> Kind<RangeInclusive<u8>> {
-    let read = |section: &mut Section<'_, '_>, key, _: &Shape, _: Option<&_>| {
+    let read = |section: &mut Section<'_, '_>, key, _: Option<&_>| {
         let at = section.text(key, EXIT_CODES, exit_codes_in)?;
         Some((at.value, Places::at(at.location)))
     };

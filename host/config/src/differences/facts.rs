@@ -51,6 +51,15 @@ enum Fact {
     Counted(BTreeSet<String>),
 }
 
+impl Fact {
+    fn shown(self) -> String {
+        match self {
+            Self::Shown(text) => text,
+            Self::Hidden(_) | Self::Counted(_) => HIDDEN.to_owned(),
+        }
+    }
+}
+
 impl Facts {
     /// Adds a value without quotes, such as a number. `None`: not set.
     pub fn plain(&mut self, key: &str, value: Option<impl Display>) {
@@ -92,13 +101,16 @@ impl Facts {
         }
     }
 
-    /// The only value, if it may be shown.
+    /// The keys with values as they are shown.
+    pub(crate) fn into_shown(self) -> impl Iterator<Item = (String, String)> {
+        self.0.into_iter().map(|(key, fact)| (key, fact.shown()))
+    }
+
+    /// The value, if there is one.
     pub(crate) fn into_only(self) -> Option<String> {
-        let mut facts = self.0.into_values();
-        match (facts.next(), facts.next()) {
-            (Some(Fact::Shown(text)), None) => Some(text),
-            _ => None,
-        }
+        let mut facts = self.into_shown();
+        let (_, value) = facts.next()?;
+        facts.next().is_none().then_some(value)
     }
 
     /// The keys with other values in `after`, in alphabetical order.
@@ -125,12 +137,8 @@ fn difference(key: String, before: Option<Fact>, after: Option<Fact>) -> Differe
     let counts = [(new.difference(&old).count(), "added"), (old.difference(&new).count(), "removed")];
     let counts = counts.into_iter().filter(|(count, _)| *count > 0);
     let counts: Vec<_> = counts.map(|(count, what)| format!("{count} {what}")).collect();
-    let shown = |fact| match fact {
-        Fact::Shown(text) => text,
-        Fact::Hidden(_) | Fact::Counted(_) => HIDDEN.to_owned(),
-    };
     let note = (!counts.is_empty()).then(|| counts.join(", "));
-    Difference { key, before: before.map(shown), after: after.map(shown), note }
+    Difference { key, before: before.map(Fact::shown), after: after.map(Fact::shown), note }
 }
 
 pub(crate) fn quoted(text: impl Display) -> String {

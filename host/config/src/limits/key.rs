@@ -14,7 +14,7 @@ use crate::{
     differences::Facts,
     error::ConfigError,
     key::{Contradiction, Key, Places, Table},
-    kind::{Kind, Whole},
+    kind::Kind,
     section::Section,
     shape::Shape,
 };
@@ -123,6 +123,9 @@ macro_rules! limits {
         /// All limits, in display order.
         pub static LIMIT_KEYS: [LimitKey; [$($name),*].len()] = [$(LimitKey::$key),*];
 
+        // A pattern with every field.
+        const _: fn(&Limits) = |Limits { class: _, fixed: _, sources: _, $($field: _),* }| ();
+
         impl LimitKey {$(
             #[doc = concat!("`", $name, "`.")]
             pub const $key: Self = Self {
@@ -220,7 +223,7 @@ limits! {
 impl Table for Limits {
     fn keys() -> &'static [Key<Self>] {
         static KEYS: LazyLock<Vec<Key<Limits>>> = LazyLock::new(|| {
-            let group = |name, meaning| Key::of_table(name, meaning, Whole::group().default(INHERITED));
+            let group = |name, meaning| Key::group().default(INHERITED).named(name, meaning);
             LIMIT_KEYS.iter().map(entry).chain([group("inbox", INBOX), group("http", HTTP)]).collect()
         });
         &KEYS
@@ -228,20 +231,26 @@ impl Table for Limits {
 }
 
 fn entry(key: &'static LimitKey) -> Key<Limits> {
-    let read = |section: &mut Section<'_, '_>, name: &'static str, limits: &mut Limits| {
-        let Some(at) = section.number(name, &key.shape) else { return Places::default() };
-        (key.set)(limits, at.value);
-        Places::at(at.location)
-    };
-    let tell = |limits: &Limits, name: &str, facts: &mut Facts| {
-        facts.plain(name, (key.get)(limits).map(|value| key.shape.text(value)));
-    };
-    Key::of_table(key.name, key.meaning, Whole::new(key.shape.clone(), read, tell).default(INHERITED))
+    // `limits_of` shows and judges all.
+    let read =
+        move |section: &mut Section<'_, '_>, name, limits: &mut Limits| read(key, section, name, limits);
+    Key::new(key.shape.clone(), read, |_, _, _| ()).default(INHERITED).named(key.name, key.meaning)
+}
+
+fn read(
+    key: &'static LimitKey,
+    section: &mut Section<'_, '_>,
+    name: &'static str,
+    limits: &mut Limits,
+) -> Option<Places> {
+    let at = section.number(name, &key.shape)?;
+    (key.set)(limits, at.value);
+    Some(Places::at(at.location))
 }
 
 /// The limits of a table that differ from its class.
 pub(crate) fn limits() -> Kind<Limits> {
-    limits_of(|_| true, |section, limits| section.keys(limits).unwrap_or_default())
+    limits_of(|_| true, |section, limits| section.keys(limits))
 }
 
 /// The same of hooks, which have fewer.
@@ -254,10 +263,9 @@ pub fn limits_of_hooks() -> Kind<Limits> {
         for key in LIMIT_KEYS.iter().filter(|key| !key.name.contains('.')) {
             match key.in_hooks {
                 InHooks::Allowed => {
-                    section.about(key.meaning, || INHERITED.to_owned());
-                    if let Some(at) = section.number(key.name, &key.shape) {
-                        (key.set)(limits, at.value);
-                        places.insert(key.name, Places::at(at.location));
+                    section.about(key.meaning.trim_start(), || INHERITED);
+                    if let Some(found) = read(key, section, key.name, limits) {
+                        places.insert(key.name, found);
                     }
                 }
                 InHooks::Refused(why) => section.refuse(key.name, why),
@@ -273,7 +281,7 @@ fn limits_of(
     holds: fn(&LimitKey) -> bool,
     read: fn(&mut Section<'_, '_>, &mut Limits) -> Places,
 ) -> Kind<Limits> {
-    let read = move |section: &mut Section<'_, '_>, key, _: &Shape, current: Option<&Limits>| {
+    let read = move |section: &mut Section<'_, '_>, key, current: Option<&Limits>| {
         let mut limits = current.cloned().unwrap_or_default();
         let places = section.table(key, |section| read(section, &mut limits));
         Some((limits, places))
@@ -305,13 +313,13 @@ fn limits_of(
 
 /// The class of a table's limits, from which they inherit.
 #[must_use]
-pub fn class<T: 'static>(get: fn(&T) -> &Limits, get_mut: fn(&mut T) -> &mut Limits) -> Whole<T> {
+pub fn class<T: 'static>(get: fn(&T) -> &Limits, get_mut: fn(&mut T) -> &mut Limits) -> Key<T> {
     let read = move |section: &mut Section<'_, '_>, key: &'static str, table: &mut T| {
-        let Some(at) = section.text(key, CLASS, class_name) else { return Places::default() };
+        let at = section.text(key, CLASS, class_name)?;
         get_mut(table).class = at.value;
-        Places::at(at.location)
+        Some(Places::at(at.location))
     };
-    Whole::new(Shape::Text(CLASS), read, move |table, key, facts| facts.text(key, Some(&get(table).class)))
+    Key::new(Shape::Text(CLASS), read, move |table, key, facts| facts.text(key, Some(&get(table).class)))
 }
 
 /// A limit's value as a number in the unit of its shape.

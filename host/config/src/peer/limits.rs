@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::{
     LimitKey, TIMEOUT,
-    key::{Contradiction, Table},
+    key::{Contradiction, Key, Table},
     keys,
-    kind::{Whole, limit},
+    kind::limit,
     shape::{Shape, bytes},
 };
 
@@ -70,7 +70,7 @@ impl Table for PeerSessionLimits {
         /// How long a session may leave unread what Main sends. Then it is ended.
         "stall-timeout" stall_timeout = limit(Shape::Time(TIMEOUT));
         /// What may wait for one session: the two keys below.
-        "inbox" = Whole::group();
+        "inbox" = Key::group();
         /// Requests, and as many events.
         "inbox.messages" inbox_messages = limit(LimitKey::INBOX_MESSAGES.shape);
         /// Bytes of requests, and as many of replies and events together.

@@ -66,6 +66,12 @@ fn a_configuration_remembers_the_file_that_was_loaded() {
 }
 
 #[test]
+fn a_text_without_a_directory_makes_a_configuration_that_can_run() {
+    let text = "[[extension]]\nid = 'a'\npath = 'a.wasm'";
+    parse_in(text, Path::new("")).unwrap().check().unwrap();
+}
+
+#[test]
 fn an_unmet_want_is_a_warning() {
     let config = load(&golden().join("valid/weir.toml")).unwrap();
     assert_eq!(

@@ -7,13 +7,16 @@ use std::{
 
 use weir_host::{
     Main, Service,
-    config::extend::{ConfigSection, Section, Settling},
+    config::{
+        Shape,
+        extend::{ConfigSection, Section, Settling},
+    },
     host::StartError,
 };
 
 #[derive(Clone, Debug, Default, PartialEq)]
 struct DoorConfig {
-    connections: u32,
+    connections: u64,
 }
 
 impl ConfigSection for DoorConfig {
@@ -23,7 +26,7 @@ impl ConfigSection for DoorConfig {
 
     fn read(draft: &mut Self, file: &mut Section<'_, '_>) {
         file.table(Self::TABLE, |door| {
-            draft.connections = door.count("connections", 1..=9).map_or(0, |at| at.value);
+            draft.connections = door.number("connections", &Shape::Count(1..=9)).map_or(0, |at| at.value);
         });
     }
 
