@@ -17,11 +17,12 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::Value;
 use tokio::net::UnixStream;
 use weir_control::SocketError;
 use weir_host::traces::{SpanId, TraceContext, TraceId};
 
-use crate::{args::Target, chance::random, exit::Usage, locate, output};
+use crate::{args::Target, chance::random, exit::Usage, output};
 
 /// For answers that Main gives at once.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -110,7 +111,7 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) async fn connect(target: &Target) -> anyhow::Result<Self> {
-        Self::connect_to(&locate::socket(target)?).await
+        Self::connect_to(&target.socket()?).await
     }
 
     pub(crate) async fn connect_to(path: &Path) -> anyhow::Result<Self> {
@@ -146,8 +147,7 @@ impl Client {
     }
 
     pub(crate) async fn get<T: DeserializeOwned>(&mut self, route: &Route) -> anyhow::Result<T> {
-        let body = self.ask(Method::GET, route, Bytes::new(), Patience::Query).await?;
-        serde_json::from_slice(&body).context("cannot read the answer of Main; is it of another version?")
+        read(&self.ask(Method::GET, route, Bytes::new(), Patience::Query).await?)
     }
 
     pub(crate) async fn stream(&mut self, route: &Route) -> anyhow::Result<Lines> {
@@ -183,6 +183,16 @@ impl Client {
             self.requests = handshake(&self.path).await?;
         }
     }
+}
+
+const UNREADABLE: &str = "cannot read the answer of Main; is it of another version?";
+
+pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> anyhow::Result<T> {
+    serde_json::from_slice(body).context(UNREADABLE)
+}
+
+pub(crate) fn understood<T: DeserializeOwned>(answer: Value) -> anyhow::Result<T> {
+    serde_json::from_value(answer).context(UNREADABLE)
 }
 
 /// `None` if Main refused with one of these codes.
@@ -242,6 +252,11 @@ impl Route {
             route.extend(utf8_percent_encode(segment, ENCODED));
         }
         Self(route)
+    }
+
+    /// All of a kind, or the one of this name.
+    pub(crate) fn all_or_one(kind: &str, name: Option<&str>) -> anyhow::Result<Self> {
+        Self::named(&[kind].into_iter().chain(name).collect::<Vec<_>>())
     }
 
     pub(crate) fn with(mut self, name: &str, value: Option<&str>) -> Self {

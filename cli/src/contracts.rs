@@ -1,12 +1,25 @@
-//! Descriptions of contracts, from a running Main.
+//! Documents of contracts: from components, from files, and from a running Main.
+
+use std::{
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Context;
-use bytes::Bytes;
-use hyper::Method;
 use serde::Deserialize;
-use weir_host::openrpc::{Document, Json};
+use weir_host::{
+    names::ContractName,
+    openrpc::{Document, Json, MAX_DOCUMENT, MAX_DOCUMENTS, Role},
+};
 
-use crate::client::{Client, Patience, Route, unless};
+use crate::{
+    args::Target,
+    client::{Client, Route},
+};
+
+/// Bytes of a file of documents.
+const MAX_FILE: u64 = (MAX_DOCUMENT * MAX_DOCUMENTS) as u64;
 
 /// What a contract or a file says.
 #[derive(Debug)]
@@ -14,6 +27,36 @@ pub(crate) struct Described {
     /// What serves it, if Main says so.
     pub(crate) provider: Option<String>,
     pub(crate) document: Document,
+}
+
+/// Where documents come from.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// A running Main: what serves this contract.
+    Contract(ContractName),
+    /// A component, or a file of documents.
+    File(PathBuf),
+}
+
+impl Source {
+    /// A contract as such, anything else as a file.
+    pub(crate) fn of(text: &str) -> Self {
+        match text.parse() {
+            Ok(contract) => Self::Contract(contract),
+            Err(_) => Self::File(text.into()),
+        }
+    }
+
+    /// The documents, at least one.
+    pub(crate) async fn load(&self, target: &Target) -> anyhow::Result<Vec<Described>> {
+        match self {
+            Self::Contract(contract) => of_main(target, Some(contract.as_str())).await,
+            Self::File(path) => {
+                let documents = of_file(path)?.into_iter();
+                Ok(documents.map(|document| Described { provider: None, document }).collect())
+            }
+        }
+    }
 }
 
 /// Main's answer.
@@ -29,28 +72,53 @@ struct Contract {
 }
 
 /// What is described to Main of this contract, at least one document, or of all that they serve.
-pub(crate) async fn of_main(
-    client: &mut Client,
-    contract: Option<&str>,
-    patience: Patience,
-) -> anyhow::Result<Vec<Described>> {
-    let segments: Vec<&str> = ["contracts"].into_iter().chain(contract).collect();
-    let answer = client.ask(Method::GET, &Route::named(&segments)?, Bytes::new(), patience).await?;
-    let not_read = "cannot read what Main describes; is it of another version?";
-    let Answer { contracts } = serde_json::from_slice(&answer).context(not_read)?;
+pub(crate) async fn of_main(target: &Target, contract: Option<&str>) -> anyhow::Result<Vec<Described>> {
+    let route = Route::all_or_one("contracts", contract)?;
+    let Answer { contracts } = Client::connect(target).await?.get(&route).await?;
     let described = |Contract { provider, document }: Contract| {
-        let document = Document::from_json(&document).context(not_read)?;
+        let document = Document::from_json(&document);
+        let document = document.context("cannot read what Main describes; is it of another version?")?;
         Ok(Described { provider: Some(provider), document })
     };
     contracts.into_iter().map(described).collect()
 }
 
-/// As [`of_main`]. Empty if nothing describes the contract, or Main is too old to say.
-pub(crate) async fn of_main_if_any(
-    client: &mut Client,
-    contract: &str,
-    patience: Patience,
-) -> anyhow::Result<Vec<Described>> {
-    let described = of_main(client, Some(contract), patience).await;
-    Ok(unless(&["not-described", "no-such-route"], described)?.unwrap_or_default())
+/// The documents in a component or a file, at least one.
+pub(crate) fn of_file(path: &Path) -> anyhow::Result<Vec<Document>> {
+    let documents = if path.extension().is_some_and(|end| end == "json") {
+        of_json(path, &path.to_string_lossy())?
+    } else {
+        weir_host::component::inspect(path)?.contracts
+    };
+    anyhow::ensure!(!documents.is_empty(), "`{}` describes no contract", path.display());
+    Ok(documents)
+}
+
+/// The documents of the contracts that a component or a file serves, at least one.
+pub(crate) fn served_by_file(path: &Path) -> anyhow::Result<Vec<Document>> {
+    let mut documents = of_file(path)?;
+    documents.retain(|document| document.role == Role::Provider);
+    anyhow::ensure!(!documents.is_empty(), "`{}` describes no contract that it serves", path.display());
+    Ok(documents)
+}
+
+/// One document, or a list of them. Errors name the file as `shown`.
+pub(crate) fn of_json(path: &Path, shown: &str) -> anyhow::Result<Vec<Document>> {
+    let mut text = String::new();
+    File::open(path)
+        .and_then(|file| file.take(MAX_FILE + 1).read_to_string(&mut text))
+        .with_context(|| format!("cannot read `{shown}`"))?;
+    anyhow::ensure!(text.len() as u64 <= MAX_FILE, "`{shown}` has over {MAX_FILE} bytes");
+    let json = serde_json::from_str(&text).with_context(|| format!("`{shown}` is not JSON"))?;
+    let documents = match json {
+        Json::Array(documents) => {
+            (0..).zip(&documents).map(|(index, document)| of_list(index, document)).collect()
+        }
+        document => Document::from_json(&document).map(|document| vec![document]).map_err(Into::into),
+    };
+    documents.with_context(|| format!("`{shown}` describes no contract"))
+}
+
+fn of_list(index: usize, document: &Json) -> anyhow::Result<Document> {
+    Document::from_json(document).with_context(|| format!("document {index}"))
 }

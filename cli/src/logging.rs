@@ -12,6 +12,7 @@ use std::{
 };
 
 use anyhow::Context;
+use clap::ValueEnum;
 use tracing::{
     Event, Level, Subscriber,
     field::{Field, Visit},
@@ -32,10 +33,15 @@ use tracing_subscriber::{
 use weir_host::names::log_filter;
 
 use self::stderr::Lines;
-use crate::{
-    args::LogFormat,
-    output::{counted, printable, printable_json},
-};
+use crate::output::{counted, printable, printable_json};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people
+    Human,
+    /// One JSON object a line
+    Json,
+}
 
 /// The log of `weir run`. Other commands write to stderr directly.
 static LINES: OnceLock<Lines> = OnceLock::new();

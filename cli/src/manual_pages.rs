@@ -10,7 +10,7 @@ use clap_mangen::{
     roff::{Roff, roman},
 };
 
-use crate::{args::Args, complete};
+use crate::{args::Args, complete, tables::assert_golden};
 
 /// Where shells look for the completions of `weir`, by the name that each expects, and what registers them.
 const COMPLETIONS: [(Shell, &str, &str); 3] = [
@@ -34,9 +34,7 @@ fn each_command_has_a_manual_page() {
             assert!(page.contains(&format!("\n.SH {section}\n")), "`{name}` has no {section}: {page}");
         }
     }
-    insta::with_settings!({ snapshot_path => "../tests/golden", prepend_module_to_snapshot => false, omit_expression => true }, {
-        insta::assert_snapshot!("manual-page", pages["weir-history.1"]);
-    });
+    assert_golden("manual-page", &pages["weir-history.1"]);
     write("man", &pages);
 }
 

@@ -58,6 +58,11 @@ pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
+/// Whether the environment allows colours.
+pub(crate) fn wants_color() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
 /// Writes JSON: indented on a terminal, else on one line.
 pub(crate) fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     if is_terminal() {

@@ -1,0 +1,176 @@
+//! `weir build`: builds a project, and describes its contracts in its component.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, bail, ensure};
+use bytesize::ByteSize;
+use clap::{ArgGroup, ValueHint};
+
+use super::{
+    go,
+    group::Group,
+    project::{Project, TARGET, Tools, to_stderr},
+    python,
+    section::{self, Section},
+    until_interrupted,
+};
+use crate::output;
+
+/// What an extension is and needs, beside `weir.toml`.
+const MANIFEST: &str = "manifest.json";
+
+/// The description, beside `weir.toml`.
+const CONTRACTS: &str = "contracts.json";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+In Rust, builds with `cargo`: for WebAssembly if `weir.toml` has extensions or hooks. In other languages,
+builds what `weir new` makes. If there is a `manifest.json`, or a `contracts.json` (OpenRPC documents: one,
+or a list of them), it is put into the component that `weir.toml` names, in place of an older one.
+
+Examples:
+  weir build
+  weir build ../greeter
+  weir build --component greeter.wasm --manifest manifest.json --contracts contracts.json")]
+#[command(group(ArgGroup::new("descriptions").args(["manifest", "contracts"]).multiple(true)))]
+pub(crate) struct Args {
+    /// The directory of the project
+    #[arg(value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
+    dir: PathBuf,
+    /// Build nothing; put `--manifest` and `--contracts` into this component
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "descriptions")]
+    component: Option<PathBuf>,
+    /// The manifest; by default `manifest.json` of the project, if it is there
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    manifest: Option<PathBuf>,
+    /// The description; by default `contracts.json` of the project, if it is there
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    contracts: Option<PathBuf>,
+}
+
+pub(in crate::verbs) async fn run(args: Args) -> anyhow::Result<()> {
+    let named = Descriptions { manifest: args.manifest, contracts: args.contracts };
+    if let Some(component) = &args.component {
+        section::embed(component, &named.sections(|path| path.display().to_string())?)?;
+        return report(component, component.display().to_string());
+    }
+    let project = Project::load(&args.dir)?;
+    until_interrupted(build(&project, &named)).await?;
+    for artifact in artifacts(&project)? {
+        report(&artifact, project.shown(&artifact))?;
+    }
+    Ok(())
+}
+
+/// The files that describe a component.
+#[derive(Debug, Default)]
+pub(super) struct Descriptions {
+    manifest: Option<PathBuf>,
+    contracts: Option<PathBuf>,
+}
+
+/// Builds the project and describes its component. The tools write to stderr.
+pub(super) async fn build(project: &Project, named: &Descriptions) -> anyhow::Result<()> {
+    // Before anything is written.
+    let component = match project.tools {
+        Tools::Python | Tools::Go => project.own_component()?,
+        Tools::Cargo | Tools::Npm | Tools::None => None,
+    };
+    for mut command in commands(project, component)? {
+        let shown = command.get_program().to_string_lossy().into_owned();
+        let status = Group::spawn(command.stdout(to_stderr()?))?.wait().await?;
+        ensure!(status.success(), "the build failed: `{shown}`: {status}");
+    }
+    if let (Tools::Go, Some(component)) = (project.tools, component) {
+        go::encode(project, component)?;
+    }
+    let sections = named.or_found(project)?.sections(|path| project.shown(path))?;
+    if sections.is_empty() {
+        return Ok(());
+    }
+    match project.own_component().context("name the one to describe with `--component`")? {
+        // A program outside Main: its description is checked, and stays in its file.
+        None => Ok(()),
+        Some(component) => section::embed(component, &sections),
+    }
+}
+
+impl Descriptions {
+    /// With the files of the project in place of those that are not named, or else those that its SDK has written.
+    fn or_found(&self, project: &Project) -> anyhow::Result<Self> {
+        let or_found = |named: &Option<PathBuf>, file: &str| {
+            let by_sdk = (project.tools == Tools::Go).then(|| project.own(file)).transpose()?;
+            let found =
+                [Some(project.dir.join(file)), by_sdk].into_iter().flatten().find(|file| file.exists());
+            anyhow::Ok(named.clone().or(found))
+        };
+        Ok(Self {
+            manifest: or_found(&self.manifest, MANIFEST)?,
+            contracts: or_found(&self.contracts, CONTRACTS)?,
+        })
+    }
+
+    fn sections(&self, shown: impl Fn(&Path) -> String) -> anyhow::Result<Vec<Section>> {
+        let manifest = self.manifest.as_ref().map(|path| section::manifest(path, &shown(path)));
+        let contracts = self.contracts.as_ref().map(|path| section::contracts(path, &shown(path)));
+        manifest.into_iter().chain(contracts).collect()
+    }
+}
+
+fn commands(project: &Project, component: Option<&Path>) -> anyhow::Result<Vec<Command>> {
+    Ok(match project.tools {
+        Tools::Cargo => match project.place_of_components() {
+            Some(_) => vec![cargo_for_wasm(project)?],
+            None => vec![project.command("cargo", &["build"])],
+        },
+        Tools::Npm => {
+            let install = project.command("npm", &["install", "--no-audit", "--no-fund"]);
+            let is_installed = project.dir.join("node_modules").is_dir();
+            let build = project.command("npm", &["run", "--silent", "build"]);
+            (!is_installed).then_some(install).into_iter().chain([build]).collect()
+        }
+        Tools::Go => go::commands(project)?,
+        Tools::Python => match component {
+            Some(component) => python::build(project, component),
+            None => vec![project.command("python3", &["-m", "py_compile", "main.py"])],
+        },
+        Tools::None => Vec::new(),
+    })
+}
+
+fn cargo_for_wasm(project: &Project) -> anyhow::Result<Command> {
+    let mut rustc = project.command("rustc", &["--print", "target-libdir", "--target", TARGET]);
+    let output =
+        rustc.output().context("cannot run `rustc`; `https://rustup.rs` says how to install Rust")?;
+    let libraries = String::from_utf8_lossy(&output.stdout);
+    if !Path::new(libraries.trim_end()).is_dir() {
+        bail!("this toolchain cannot build for WebAssembly: run `rustup target add {TARGET}`");
+    }
+    let mut cargo = project.command("cargo", &["build", "--release", "--target", TARGET]);
+    // Where `weir.toml` looks for the component, whatever the environment says.
+    if let Some(target) = project.own_target_dir()? {
+        cargo.arg("--target-dir").arg(target);
+    }
+    Ok(cargo)
+}
+
+/// Components of the extensions, and hooks.
+pub(super) fn artifacts(project: &Project) -> anyhow::Result<Vec<PathBuf>> {
+    let mut artifacts: Vec<PathBuf> = project.components().into_iter().map(Path::to_owned).collect();
+    for (_, dir) in project.hooks() {
+        let entries = fs::read_dir(dir).with_context(|| format!("cannot read `{}`", dir.display()))?;
+        let files = entries.flatten().map(|entry| entry.path());
+        artifacts.extend(files.filter(|path| path.extension().is_some_and(|end| end == "wasm")));
+    }
+    Ok(artifacts)
+}
+
+fn report(artifact: &Path, shown: String) -> anyhow::Result<()> {
+    let metadata = fs::metadata(artifact)
+        .with_context(|| format!("the build made no `{shown}`, which `weir.toml` names"))?;
+    output::line(&format!("{}  {}", output::printable(&shown), ByteSize(metadata.len())))
+}

@@ -1,0 +1,195 @@
+//! `weir dev`: builds and runs a project again after each change.
+
+use std::{
+    fs, future,
+    path::{Path, PathBuf},
+};
+
+use bytes::Bytes;
+use clap::ValueHint;
+use hyper::Method;
+use serde_json::Value;
+
+use super::{
+    build::{Descriptions, build},
+    group::Group,
+    observe::observe,
+    private_main::{PrivateMain, this_command, variables, weir},
+    project::{Project, to_stderr},
+    sources, until_interrupted,
+    watch::Watch,
+};
+use crate::{
+    client::{Patience, Route},
+    exit,
+    output::{self, printable},
+};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Builds the project, runs its `weir.toml` in a Main of its own, and does so again after each change of a file.
+Prints the socket of that Main for other commands, and then its log, its events, and the messages that its
+extensions receive. If a build fails, the version before goes on. Ctrl-C ends everything.
+
+Examples:
+  weir dev
+  weir dev ../greeter")]
+pub(crate) struct Args {
+    /// The directory of the project
+    #[arg(value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
+    dir: PathBuf,
+}
+
+pub(in crate::verbs) async fn run(args: Args) -> anyhow::Result<()> {
+    match until_interrupted(develop(&args.dir)).await {
+        // Ctrl-C is how it ends.
+        Err(error) if error.is::<super::Interrupted>() => Ok(()),
+        other => other,
+    }
+}
+
+/// What runs of the project now.
+#[derive(Default)]
+struct Running {
+    // Dropped before Main, which it speaks with.
+    program: Option<Group>,
+    main: Option<PrivateMain>,
+}
+
+async fn develop(dir: &Path) -> anyhow::Result<()> {
+    this_command()?;
+    // Mistakes of the arguments end the command. Later ones wait for the next change.
+    let project = Project::load(dir)?;
+    let mut watch = Watch::new(&project.dir, project.written())?;
+    follow(&mut watch, &project)?;
+    let mut running = Running::default();
+    loop {
+        if let Err(error) = renew(dir, &mut running).await {
+            exit::say(&error);
+            if running.main.is_some() {
+                say("the version before goes on");
+            }
+        }
+        let during = watch.built().await?;
+        if let Ok(project) = Project::load(dir) {
+            follow(&mut watch, &project)?;
+        }
+        for path in during.written {
+            say(&format!(
+                "the build itself changes `{}`: that starts no other build",
+                shown_path(dir, &path)
+            ));
+        }
+        if let Some(path) = during.saved.first() {
+            say(&format!("`{}` changed during the build", shown_path(dir, path)));
+            continue;
+        }
+        say("waiting for changes");
+        loop {
+            tokio::select! {
+                changed = watch.changed() => break changed?,
+                () = running.part_ended() => {}
+            }
+        }
+    }
+}
+
+/// Watches what the project is made of now.
+fn follow(watch: &mut Watch, project: &Project) -> anyhow::Result<()> {
+    watch.follow(sources::of_dependencies(project), project.written())
+}
+
+/// Builds the project, and has what runs be that.
+async fn renew(dir: &Path, running: &mut Running) -> anyhow::Result<()> {
+    let project = Project::load(dir)?;
+    build(&project, &Descriptions::default()).await?;
+    if !project.config.extensions.is_empty() || !project.config.peers.is_empty() {
+        match &running.main {
+            None => running.main = Some(start(&project).await?),
+            Some(main) => reload(main).await?,
+        }
+    }
+    if let (Some(mut program), Some(main)) = (project.program(), &running.main) {
+        running.program = None;
+        program.envs(variables(&project, main)?).stdout(to_stderr()?);
+        running.program = Some(Group::spawn(&mut program)?);
+        say("the program has started");
+    }
+    for (name, _) in project.hooks() {
+        let mut hooks = weir()?;
+        hooks.args(["hooks", "run", "--config"]).arg(project.file()).arg(name).stdout(to_stderr()?);
+        // It says itself what failed.
+        Group::spawn(&mut hooks)?.wait().await?;
+    }
+    Ok(())
+}
+
+async fn start(project: &Project) -> anyhow::Result<PrivateMain> {
+    let main = PrivateMain::start(project, to_stderr()?).await?;
+    say("for `weir` in another terminal:");
+    output::line(&format!("export WEIR_SOCKET={}", main.socket().display()))?;
+    tokio::spawn(observe(main.socket()));
+    Ok(main)
+}
+
+async fn reload(main: &PrivateMain) -> anyhow::Result<()> {
+    let mut client = main.connect().await?;
+    let route = Route::new(&["reload"]);
+    let answer = client.ask(Method::POST, &route, Bytes::new(), Patience::WhileMainAnswers).await?;
+    let answer: Value = serde_json::from_slice(&answer)?;
+    let listed = |key: &str| answer.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
+    for id in [listed("added"), listed("changed")].concat() {
+        say(&format!("{} runs as it was built now", printable(&id.to_string())));
+    }
+    for failed in listed("failed") {
+        let part = |key: &str| failed.get(key).unwrap_or_default().to_string();
+        let (id, reason) = (part("extension"), part("reason"));
+        say(&format!("{} did not come up: {}", printable(&id), printable(&reason)));
+    }
+    for restart in [listed("needs-restart"), listed("tables-for-restart")].concat() {
+        say(&format!("start `weir dev` again for the change of {}", printable(&restart.to_string())));
+    }
+    Ok(())
+}
+
+impl Running {
+    /// Waits until Main or the program ends by itself, and says so.
+    async fn part_ended(&mut self) {
+        let Self { program, main } = self;
+        let of_program = async {
+            match program {
+                Some(program) => program.wait().await,
+                None => future::pending().await,
+            }
+        };
+        let of_main = async {
+            match main {
+                Some(main) => main.ended().await,
+                None => future::pending().await,
+            }
+        };
+        tokio::select! {
+            status = of_program => {
+                self.program = None;
+                say(&format!("the program has ended: {}", shown(status.map_err(Into::into))));
+            }
+            status = of_main => {
+                self.main = None;
+                say(&format!("Main has ended: {}; it starts again with the next change", shown(status)));
+            }
+        }
+    }
+}
+
+fn shown(status: anyhow::Result<std::process::ExitStatus>) -> String {
+    status.map_or_else(|error| exit::chain(&error), |status| status.to_string())
+}
+
+fn shown_path(dir: &Path, path: &Path) -> String {
+    let dir = fs::canonicalize(dir).unwrap_or_default();
+    printable(&path.strip_prefix(dir).unwrap_or(path).display().to_string()).to_string()
+}
+
+pub(super) fn say(text: &str) {
+    output::complain(&format!("weir dev: {text}"));
+}

@@ -1,0 +1,278 @@
+//! `weir new`: makes a project.
+
+mod templates;
+
+use std::{
+    fs::{self, OpenOptions},
+    io::Write,
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, bail};
+use clap::{ValueEnum, ValueHint};
+use weir_host::{config::TokenHash, names::ExtensionId};
+
+use self::templates::{TEMPLATES, Template};
+use super::go::SDK as GO_SDK;
+use crate::{exit::Usage, output, verbs::peers};
+
+/// The version of the published crates and packages.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION_MAJOR"), ".", env!("CARGO_PKG_VERSION_MINOR"));
+
+const REPOSITORY: &str = "https://github.com/weir-rt/weir";
+
+/// The token of an app that connects through the gateway.
+const TOKEN: &str = ".weir/token";
+
+/// Names that Rust or Cargo keep for themselves, of those that Weir allows.
+const RESERVED: [&str; 46] = [
+    "abstract",
+    "alloc",
+    "as",
+    "async",
+    "await",
+    "become",
+    "box",
+    "break",
+    "build",
+    "const",
+    "continue",
+    "core",
+    "crate",
+    "deps",
+    "do",
+    "dyn",
+    "else",
+    "enum",
+    "examples",
+    "extern",
+    "false",
+    "final",
+    "fn",
+    "for",
+    "gen",
+    "if",
+    "impl",
+    "in",
+    "incremental",
+    "let",
+    "loop",
+    "macro",
+    "match",
+    "mod",
+    "move",
+    "mut",
+    "pub",
+    "ref",
+    "return",
+    "self",
+    "static",
+    "std",
+    "struct",
+    "super",
+    "test",
+    "true",
+];
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Makes a directory of that name, with sources, tests, a `weir.toml` and a workflow for CI. Touches nothing
+that is there.
+
+Examples:
+  weir new greeter
+  weir new check --kind hook
+  weir new counter --lang go
+  weir new thermal --lang python --kind sidecar
+  weir new greeter --sdk ~/src/weir")]
+pub(crate) struct Args {
+    /// The name of the project and its directory, as in `greeter`
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// The language
+    #[arg(long, value_name = "LANGUAGE", default_value = "rust")]
+    lang: Language,
+    /// What the program is
+    #[arg(long, value_name = "KIND", default_value = "extension")]
+    kind: Kind,
+    /// A clone of Weir to use instead of published packages; also WEIR_SDK
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(env = "WEIR_SDK", hide_env = true)]
+    sdk: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Language {
+    /// Rust
+    Rust,
+    /// Python
+    Python,
+    /// TypeScript
+    #[value(name = "typescript")]
+    TypeScript,
+    /// Go
+    Go,
+    /// C
+    C,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// A component that Main runs and that serves messages
+    Extension,
+    /// A component that Main runs to its end
+    Hook,
+    /// A program outside Main that calls extensions
+    App,
+    /// A program outside Main that serves a contract
+    Sidecar,
+}
+
+pub(in crate::verbs) fn run(args: Args) -> anyhow::Result<()> {
+    let template = find(args.lang, args.kind)?;
+    check_name(&args.name, args.lang)?;
+    let clone = args.sdk.as_deref().map(clone).transpose()?;
+    let root = Path::new(&args.name);
+    fs::create_dir(root).with_context(|| format!("cannot make the directory `{}`", args.name))?;
+    let token = peers::generate()?;
+    let filler = Filler::new(&args.name, clone.as_deref(), &TokenHash::of(&token));
+    for (path, content) in template.files {
+        write(&root.join(path), &filler.filled(content), 0o666)?;
+    }
+    if template.has_token() {
+        write(&root.join(TOKEN), &format!("{token}\n"), 0o600)?;
+    }
+    let files: String = template.files.iter().map(|(path, _)| format!("  {}/{path}\n", args.name)).collect();
+    output::write(format!("{files}\nNow run `weir dev` or `weir test` in `{}`.\n", args.name).as_bytes())
+}
+
+fn find(lang: Language, kind: Kind) -> anyhow::Result<&'static Template> {
+    let found = TEMPLATES.iter().find(|template| template.lang == lang && template.kind == kind);
+    Ok(found.ok_or_else(|| {
+        let all = TEMPLATES.iter().map(|template| format!("  {}\n", template.shown())).collect::<String>();
+        let asked = Template { lang, kind, files: &[] }.shown();
+        Usage(format!("there is no template for `{asked}`; there are\n{}", all.trim_end()))
+    })?)
+}
+
+fn check_name(name: &str, lang: Language) -> anyhow::Result<()> {
+    if let Err(error) = name.parse::<ExtensionId>() {
+        return Err(Usage(error.to_string()).into());
+    }
+    if lang == Language::Rust && (RESERVED.contains(&name) || name.starts_with("weir-")) {
+        return Err(Usage(format!("`{name}` cannot be the name of a Rust package of yours")).into());
+    }
+    Ok(())
+}
+
+/// The absolute path of a clone of Weir.
+fn clone(path: &Path) -> anyhow::Result<String> {
+    let shown = path.display();
+    let path = fs::canonicalize(path).with_context(|| format!("cannot open `{shown}`"))?;
+    if !path.join("guest-sdk/Cargo.toml").is_file() {
+        bail!("`{shown}` is no clone of Weir: it has no `guest-sdk/Cargo.toml`");
+    }
+    path.into_os_string().into_string().ok().with_context(|| format!("`{shown}` is not UTF-8"))
+}
+
+fn write(path: &PathBuf, content: &str, mode: u32) -> anyhow::Result<()> {
+    let parents = path.parent().map_or(Ok(()), fs::create_dir_all);
+    let file = parents.and_then(|()| OpenOptions::new().write(true).create_new(true).mode(mode).open(path));
+    file.and_then(|mut file| file.write_all(content.as_bytes()))
+        .with_context(|| format!("cannot write `{}`", path.display()))
+}
+
+/// What stands in place of `{{…}}` in a template.
+struct Filler(Vec<(&'static str, String)>);
+
+impl Filler {
+    fn new(name: &str, clone: Option<&str>, hash: &TokenHash) -> Self {
+        let depends = |directory: &str| match clone {
+            Some(clone) => format!("{{ path = {:?} }}", format!("{clone}/{directory}")),
+            None => format!("{VERSION:?}"),
+        };
+        let python = match clone {
+            Some(clone) => format!("weir-sdk @ file://{clone}/guest-sdk/python"),
+            None => format!("weir-sdk~={VERSION}.0"),
+        };
+        let client = match clone {
+            Some(clone) => format!("file:{clone}/gateway/client"),
+            None => format!("^{VERSION}.0"),
+        };
+        let go = match clone {
+            Some(clone) => format!("v{VERSION}.0\n\nreplace {GO_SDK} => {clone}/guest-sdk/go"),
+            None => format!("v{VERSION}.0"),
+        };
+        let npm = match clone {
+            // The package that `npm pack` makes: npm installs the dependencies of a package, not those of a directory.
+            Some(clone) => {
+                format!("file:{clone}/guest-sdk/typescript/weir-sdk-{}.tgz", env!("CARGO_PKG_VERSION"))
+            }
+            None => format!("^{VERSION}.0"),
+        };
+        let install = match clone {
+            // Until the packages are published.
+            Some(clone) => format!(
+                "      - run: sudo install -d -o \"$USER\" {clone}\n      \
+                 - run: git clone --depth 1 {REPOSITORY} {clone}\n      \
+                 - run: cargo install --locked --path {clone}/cli"
+            ),
+            None => "      - run: cargo install --locked weir".to_owned(),
+        };
+        let pack = match clone {
+            Some(clone) => format!("      - run: cd {clone}/guest-sdk/typescript && npm install && npm pack"),
+            None => "      - run: npm install".to_owned(),
+        };
+        Self(vec![
+            ("{{name}}", name.to_owned()),
+            ("{{crate}}", name.replace('-', "_")),
+            ("{{weir-sdk}}", depends("guest-sdk")),
+            ("{{weir-peer}}", depends("peer")),
+            ("{{weir-client}}", client),
+            ("{{weir-go}}", go),
+            ("{{weir-sdk-python}}", python),
+            ("{{weir-sdk-npm}}", npm),
+            ("{{install}}", install),
+            ("{{install-npm}}", pack),
+            ("{{uid}}", rustix::process::getuid().as_raw().to_string()),
+            ("{{hash}}", hash.to_string()),
+        ])
+    }
+
+    fn filled(&self, template: &str) -> String {
+        self.0.iter().fold(template.to_owned(), |text, (place, value)| text.replace(place, value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_place_in_a_template_is_filled() {
+        for template in &TEMPLATES {
+            for clone in [None, Some("/src/weir")] {
+                let filler = Filler::new("my-name", clone, &TokenHash::of("secret"));
+                for (path, content) in template.files {
+                    let filled = filler.filled(content);
+                    // Workflows and format strings have other braces.
+                    assert!(!filled.contains("{{"), "{} {path}: {filled}", template.shown());
+                    assert!(!filled.contains("/src/weir") || clone.is_some());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_project_has_what_an_author_needs() {
+        for template in &TEMPLATES {
+            let has = |file: &str| template.files.iter().any(|(path, _)| *path == file);
+            for file in ["weir.toml", "README.md", ".gitignore", ".github/workflows/test.yml"] {
+                assert!(has(file), "{} has no `{file}`", template.shown());
+            }
+            let (_, readme) = template.files.iter().find(|(path, _)| *path == "README.md").unwrap();
+            assert!(readme.lines().count() <= 10, "{}", template.shown());
+        }
+    }
+}

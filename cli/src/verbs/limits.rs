@@ -1,0 +1,278 @@
+//! `weir limits`: the limits of extensions, of a running Main or of a file.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use clap::ValueHint;
+use clap_complete::engine::ArgValueCompleter;
+use serde::Deserialize;
+use serde_json::{Map, Number, Value};
+use weir_host::{
+    control::ControlError,
+    limits::{DirLimits, LimitUnit, LimitsReport},
+    names::ExtensionId,
+};
+
+use crate::{
+    args::{self, Asked},
+    client::Route,
+    complete, configuration,
+    output::printable,
+    tables::{NOTHING, finish, percent, size, table, time},
+};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+USED is now, and PEAK the highest since Main started, over all instances. For ready-timeout and stop-timeout,
+USED is the time of the last start and stop. FROM is where the limit is set. The time beside fuel is for plain
+arithmetic on this machine; other code takes up to ten times as long.
+
+Examples:
+  weir limits
+  weir limits telemetry
+  weir limits --file weir.toml
+  weir limits --json | jq -r '.extensions[] | [.id, .\"memory-sum\"] | @tsv'")]
+pub(crate) struct Args {
+    /// Only this extension
+    #[arg(value_name = "ID")]
+    #[arg(add = ArgValueCompleter::new(complete::extension))]
+    id: Option<String>,
+    /// Show the limits that this configuration sets; needs no Main
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(conflicts_with_all = ["socket", "config"])]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    asked: Asked,
+}
+
+pub(super) async fn run(Args { id, file, asked }: Args) -> anyhow::Result<()> {
+    if file.is_some() {
+        args::refuse_choice_before()?;
+    }
+    let route = Route::all_or_one("limits", id.as_deref())?;
+    match file {
+        None => asked.get(&route, limits).await,
+        Some(file) => asked.print(configured(&file, id.as_deref()).await?, limits),
+    }
+}
+
+async fn configured(file: &Path, id: Option<&str>) -> anyhow::Result<Value> {
+    let config = configuration::load(file)?;
+    let is_asked_for = |other: &ExtensionId| id.is_none_or(|id| id == other.as_str());
+    if let Some(id) = id
+        && !config.extensions.iter().any(|extension| is_asked_for(&extension.id))
+    {
+        return Err(ControlError::Unknown(id.to_owned()).into());
+    }
+    let mut report = LimitsReport::configured(&config).await;
+    report.extensions.retain(|extension| is_asked_for(&extension.id));
+    Ok(serde_json::to_value(report)?)
+}
+
+/// Main's report, as far as people see it. Fields of a newer Main are ignored.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct Limits {
+    pub(super) memory_budget: Option<u64>,
+    pub(super) memory_sum: u64,
+    pub(super) fuel_per_ms: Option<u64>,
+    pub(super) extensions: Vec<ExtensionLimits>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct ExtensionLimits {
+    pub(super) id: String,
+    pub(super) class: String,
+    pub(super) memory_sum: u64,
+    pub(super) delayed_seconds: Option<f64>,
+    pub(super) log_dropped: Option<u64>,
+    pub(super) http_refused: Option<u64>,
+    pub(super) http_timed_out: Option<u64>,
+    pub(super) limits: Vec<Limit>,
+    pub(super) dirs: Vec<DirLimits>,
+    pub(super) fixed: Map<String, Value>,
+    pub(super) transfer: u64,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Limit {
+    pub(super) key: String,
+    pub(super) unit: LimitUnit,
+    pub(super) allowed: Number,
+    pub(super) text: String,
+    pub(super) used: Option<Number>,
+    pub(super) peak: Option<Number>,
+    pub(super) source: LimitSource,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct LimitSource {
+    pub(super) text: String,
+}
+
+/// All of `weir limits`: a table for each extension, the sum of their memory, and the time of fuel.
+fn limits(report: Limits) -> String {
+    let mut text: String =
+        report.extensions.iter().map(|extension| of_one(extension, report.fuel_per_ms)).collect();
+    text.push_str(&memory(&report));
+    text.push_str(&match report.fuel_per_ms {
+        Some(rate) => format!("\nOne millisecond of this machine is {rate} of fuel, as measured.\n"),
+        None => "\nThe time of fuel is not measured here. Without the compiler, Main measures it once it has loaded \
+                 an artifact.\n"
+            .to_owned(),
+    });
+    text
+}
+
+fn of_one(extension: &ExtensionLimits, fuel_per_ms: Option<u64>) -> String {
+    let mut table = table(["LIMIT", "ALLOWED", "USED", "PEAK", "FROM"]);
+    for limit in &extension.limits {
+        let used = |value: &Option<Number>| {
+            value.as_ref().map_or(NOTHING.to_owned(), |number| amount(limit.unit, number))
+        };
+        table.add_row([
+            printable(&limit.key),
+            allowed(limit, fuel_per_ms),
+            used(&limit.used),
+            used(&limit.peak) + &consequence(extension, limit),
+            printable(&limit.source.text),
+        ]);
+    }
+    for dir in &extension.dirs {
+        for row in directory(dir) {
+            table.add_row(row);
+        }
+    }
+    let class = extension.fixed.get("class").and_then(|class| class.as_str()).unwrap_or_default();
+    let from = format!("fixed, `{}`", printable(class));
+    for (key, value) in &extension.fixed {
+        if let Some(bound) = value.as_u64() {
+            let bound = match key.as_str() {
+                "host-stack" | "random-bytes" => size(bound),
+                _ => bound.to_string(),
+            };
+            table.add_row([&printable(key), &bound, NOTHING, NOTHING, &from]);
+        }
+    }
+    let from = "fixed, 64 KiB over `message-size`";
+    table.add_row(["transfer", &size(extension.transfer), NOTHING, NOTHING, from]);
+    format!("{}: class `{}`\n\n{}\n", printable(&extension.id), printable(&extension.class), finish(&table))
+}
+
+fn directory(dir: &DirLimits) -> [[String; 5]; 2] {
+    let shown =
+        |number: Option<u64>, show: &dyn Fn(u64) -> String| number.map_or_else(|| NOTHING.to_owned(), show);
+    let row = |of: &str, numbers: [Option<u64>; 3], show: &dyn Fn(u64) -> String| {
+        let [allowed, used, peak] = numbers.map(|number| shown(number, show));
+        [format!("{of} in {}", printable(&dir.guest)), allowed, used, peak, "`grants.dirs`".to_owned()]
+    };
+    let mut bytes = row("bytes", [dir.max_bytes, dir.used_bytes, dir.peak_bytes], &size);
+    if let Some(written) = dir.written_bytes {
+        bytes[3] += &format!(", {} written", size(written));
+    }
+    [bytes, row("files", [dir.max_files, dir.used_files, dir.peak_files], &|number| number.to_string())]
+}
+
+/// The limit. Fuel also has a time.
+fn allowed(limit: &Limit, fuel_per_ms: Option<u64>) -> String {
+    let text = printable(&limit.text);
+    match (limit.unit, limit.allowed.as_u64(), fuel_per_ms) {
+        (LimitUnit::Fuel, Some(fuel), Some(rate)) if rate > 0 => {
+            let nanoseconds = u128::from(fuel) * 1_000_000 / u128::from(rate);
+            let took = Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX));
+            format!("{text} (≈ {})", time(took.as_secs_f64()))
+        }
+        _ => text,
+    }
+}
+
+fn consequence(extension: &ExtensionLimits, limit: &Limit) -> String {
+    match limit.key.as_str() {
+        "cpu-share" => match extension.delayed_seconds {
+            Some(seconds) if seconds > 0.0 => format!(", delayed {}", time(seconds)),
+            _ => String::new(),
+        },
+        "log-rate" => match extension.log_dropped {
+            Some(lines) if lines > 0 => format!(", {lines} dropped"),
+            _ => String::new(),
+        },
+        "http.in-flight" => match extension.http_refused {
+            Some(requests) if requests > 0 => format!(", {requests} refused"),
+            _ => String::new(),
+        },
+        "http.total-timeout" => match extension.http_timed_out {
+            Some(requests) if requests > 0 => format!(", {requests} ended"),
+            _ => String::new(),
+        },
+        _ => String::new(),
+    }
+}
+
+fn memory(report: &Limits) -> String {
+    let mut table = table(["ID", "MEMORY, STACK AND INBOX"]);
+    for extension in &report.extensions {
+        table.add_row([printable(&extension.id), size(extension.memory_sum)]);
+    }
+    let sum = size(report.memory_sum);
+    let sum = match report.memory_budget {
+        Some(budget) => format!("{sum} of {}, the `main.memory-budget`", size(budget)),
+        None => format!("{sum}; `main.memory-budget` is not set"),
+    };
+    // The brackets keep it apart from ids.
+    table.add_row(["(all)".to_owned(), sum]);
+    finish(&table)
+}
+
+fn amount(unit: LimitUnit, number: &Number) -> String {
+    match (unit, number.as_u64(), number.as_f64()) {
+        (LimitUnit::Bytes, Some(bytes), _) => size(bytes),
+        (LimitUnit::Seconds, _, Some(seconds)) => time(seconds),
+        (LimitUnit::Share, _, Some(share)) => percent(share),
+        _ => number.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::assert_golden;
+
+    fn fixture() -> Limits {
+        serde_json::from_str(include_str!("../../tests/golden/limits.json")).unwrap()
+    }
+
+    #[test]
+    fn limits_line_up_with_their_use_and_their_origin() {
+        assert_golden("limits", &limits(fixture()));
+    }
+
+    #[test]
+    fn limits_of_no_running_main_show_no_use() {
+        let mut report = fixture();
+        (report.fuel_per_ms, report.memory_budget) = (None, None);
+        report.extensions.truncate(1);
+        for extension in &mut report.extensions {
+            (extension.delayed_seconds, extension.log_dropped) = (None, None);
+            (extension.http_refused, extension.http_timed_out) = (None, None);
+            for limit in &mut extension.limits {
+                (limit.used, limit.peak) = (None, None);
+            }
+            for dir in &mut extension.dirs {
+                (dir.used_bytes, dir.used_files) = (None, None);
+                (dir.peak_bytes, dir.peak_files, dir.written_bytes) = (None, None, None);
+            }
+        }
+        assert_golden("limits-of-a-file", &limits(report));
+    }
+
+    #[test]
+    fn names_from_outside_cannot_play_with_the_terminal() {
+        let mut report = fixture();
+        report.extensions[0].limits[0].source.text = "a\x1b[2J\n.toml:1".to_owned();
+        let text = limits(report);
+        assert!(!text.contains('\x1b') && text.contains("\\n.toml:1"), "{text}");
+    }
+}

@@ -1,0 +1,105 @@
+//! `weir reload`: replaces extensions while Main runs.
+
+use bytes::Bytes;
+use clap_complete::engine::ArgValueCompleter;
+use hyper::Method;
+use serde_json::Value;
+use weir_host::{
+    config::Effect,
+    control::{NotReloaded, ReloadReport},
+};
+
+use super::orders::order;
+use crate::{
+    args::Asked,
+    client::{Client, Patience, Route, read},
+    complete,
+    exit::Said,
+    output::{self, printable},
+};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+With an ID, Main loads the extension's component again and replaces the running version, as its `reload`
+says. Without an ID, Main reads its configuration again and applies the changes: it stops removed
+extensions, starts new ones, replaces changed ones and leaves the others alone. If the configuration is
+wrong, nothing is applied. If a new version does not come up, the previous version goes on, and the exit
+code is not 0.
+
+Examples:
+  weir reload uploader
+  weir reload
+  weir reload --json | jq .failed")]
+pub(crate) struct Args {
+    /// Only this extension, with the configuration that Main has now
+    #[arg(value_name = "ID")]
+    #[arg(add = ArgValueCompleter::new(complete::extension))]
+    id: Option<String>,
+    #[command(flatten)]
+    asked: Asked,
+}
+
+pub(super) async fn run(Args { id, asked }: Args) -> anyhow::Result<()> {
+    match id {
+        Some(id) => order(&mut Client::connect(&asked.target).await?, &id, "reload", asked.json).await,
+        None => apply(asked).await,
+    }
+}
+
+async fn apply(Asked { json, target }: Asked) -> anyhow::Result<()> {
+    let mut client = Client::connect(&target).await?;
+    let route = Route::new(&["reload"]);
+    let body = client.ask(Method::POST, &route, Bytes::new(), Patience::WhileMainAnswers).await?;
+    let report: ReloadReport = read(&body)?;
+    if json {
+        output::json(&serde_json::from_slice::<Value>(&body)?)?;
+    } else {
+        say(&report)?;
+    }
+    if report.failed.is_empty() { Ok(()) } else { Err(Said.into()) }
+}
+
+fn say(report: &ReloadReport) -> anyhow::Result<()> {
+    let ReloadReport {
+        added,
+        removed,
+        changed,
+        failed,
+        needs_restart,
+        tables,
+        tables_for_restart,
+        warnings,
+        ..
+    } = report;
+    let mut is_empty = [needs_restart, tables, tables_for_restart].iter().all(|keys| keys.is_empty())
+        && [added, removed, changed].iter().all(|ids| ids.is_empty())
+        && failed.is_empty();
+    for warning in warnings {
+        output::complain(&format!("warning: {}", printable(warning)));
+    }
+    for (ids, done) in [(removed, "removed"), (added, "added"), (changed, "changed")] {
+        for id in ids {
+            output::line(&format!("`{id}` was {done}"))?;
+        }
+    }
+    for table in tables {
+        output::line(&format!("`{}` was changed", printable(table)))?;
+    }
+    let of_main =
+        report.differences.iter().filter(|it| it.table == "main" && it.takes_effect == Effect::AtOnce);
+    for difference in of_main.flat_map(|it| &it.keys) {
+        is_empty = false;
+        output::line(&format!("`main.{}` was changed", printable(&difference.key)))?;
+    }
+    let keys = needs_restart.iter().map(|key| format!("main.{key}"));
+    for changed in keys.chain(tables_for_restart.iter().cloned()) {
+        let changed = printable(&changed);
+        output::complain(&format!(
+            "warning: `{changed}` has changed, and takes effect when Main is started anew"
+        ));
+    }
+    for NotReloaded { extension, reason, .. } in failed {
+        output::complain(&format!("error: `{extension}` did not come up: {}", printable(reason)));
+    }
+    if is_empty { output::line("nothing to add, to remove or to change") } else { Ok(()) }
+}

@@ -1,0 +1,156 @@
+//! `weir top`: asks Main for the view of `weir-top`, and gives its orders.
+
+mod outside;
+
+use std::{
+    env,
+    io::{self, IsTerminal},
+    ops::RangeInclusive,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::Context;
+use bytes::Bytes;
+use hyper::Method;
+use nix::unistd::{getpgid, getppid, getsid};
+use rustix::process::{Signal, kill_current_process_group};
+use serde::Deserialize;
+use weir_host::control::ExtensionStatus;
+use weir_top::{Answers, Fault, Looks, Options, Order, Orders, SortKey, Top};
+
+use crate::{
+    args::Target,
+    client::{self, Client, Patience, Route, read, unless},
+    exit::{self, Usage},
+    output,
+};
+
+/// Of an extension's log.
+const LOG_LINES: &str = "100";
+
+/// More often than that costs Main too much, and less often shows too little.
+const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The key ? shows all keys. R, S and L restart, stop and reload the selected extension, after a question. Figures
+are of the time between two looks; LOST and RESTARTS are counted since Main started. Main is asked only while
+the view is open. On what is no terminal, `weir ps` and `weir limits` show the same figures once.
+
+Examples:
+  weir top
+  weir top --sort limit --interval 5s
+  weir top --filter backing-off --no-color")]
+pub(crate) struct Args {
+    /// Time between two looks at Main, from 100ms to 1min
+    #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = interval)]
+    interval: Duration,
+    /// Sort by this, largest first
+    #[arg(long, value_name = "WHAT", default_value = "cpu")]
+    sort: SortKey,
+    /// Show only extensions and peers with this text in their name or state
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    filter: String,
+    /// Use no colours; also NO_COLOR
+    #[arg(long)]
+    no_color: bool,
+    #[command(flatten)]
+    target: Target,
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    if INTERVALS.contains(&interval) {
+        Ok(interval)
+    } else {
+        let [least, most] =
+            [INTERVALS.start(), INTERVALS.end()].map(|time| humantime::format_duration(*time));
+        Err(format!("it is not from {least} to {most}"))
+    }
+}
+
+pub(super) fn run(Args { interval, sort, filter, no_color, target }: Args) -> anyhow::Result<()> {
+    refuse_what_is_no_screen()?;
+    let socket = target.socket()?;
+    // A Main that is not there is an error of the command. Later, the view says it and tries again.
+    client::block_on(async { Client::connect_to(&socket).await.map(drop) })?;
+    let color = !no_color && output::wants_color();
+    let top = Top::new(Options { interval, sort, filter, color });
+    outside::watch(top.outside())?;
+    // The terminal is given back before the process stops. `TSTP` is heard from outside, too, and so stops nothing.
+    let suspend = || {
+        if has_shell() {
+            let _stopped = kill_current_process_group(Signal::STOP);
+        }
+    };
+    top.run(Main { socket: socket.clone() }, Main { socket }, suspend).context("cannot use the terminal")
+}
+
+/// Whether somebody would let the process go on once it is stopped: its parent is of the same session and another group.
+///
+/// In a container, the leader of either can be outside. The kernel says 0 then, which `rustix` does not take.
+fn has_shell() -> bool {
+    let parent = Some(getppid());
+    getsid(parent) == getsid(None) && getpgid(parent) != getpgid(None)
+}
+
+fn refuse_what_is_no_screen() -> anyhow::Result<()> {
+    let why = if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
+        "stdin or stdout is no terminal"
+    } else if env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb") {
+        "TERM names no terminal that can move its cursor"
+    } else {
+        return Ok(());
+    };
+    Err(Usage(format!("{why}: use `weir ps` or `weir limits`, which print the figures once")).into())
+}
+
+/// A connection for each look and order: while none is under way, Main does nothing for the view.
+struct Main {
+    socket: PathBuf,
+}
+
+impl Looks for Main {
+    fn look(&mut self, log: Option<&str>) -> Result<Answers, Fault> {
+        client::block_on(look(&self.socket, log)).map_err(|error| Fault(exit::chain(&error)))
+    }
+}
+
+impl Orders for Main {
+    fn give(&mut self, order: Order, id: &str) -> Result<String, Fault> {
+        client::block_on(give(&self.socket, order, id)).map_err(|error| Fault(exit::chain(&error)))
+    }
+}
+
+#[derive(Deserialize)]
+struct Version {
+    pid: Option<u64>,
+}
+
+async fn look(socket: &Path, log: Option<&str>) -> anyhow::Result<Answers> {
+    let mut client = Client::connect_to(socket).await?;
+    let mut answers = Answers::of(get(&mut client, &Route::new(&["extensions"])).await?);
+    answers.pid = client.get::<Version>(&Route::new(&["version"])).await?.pid;
+    answers.operations = unless(&["no-such-route"], get(&mut client, &Route::new(&["operations"])).await)?;
+    answers.peers = unless(&["no-such-route"], get(&mut client, &Route::new(&["peers"])).await)?;
+    if let Some(id) = log {
+        let route = Route::new(&["logs"]).with("extension", Some(id)).with("lines", Some(LOG_LINES));
+        // It may have gone with a reload.
+        let lines = unless(&["unknown-extension"], get(&mut client, &route).await)?;
+        answers.log = lines.unwrap_or_default();
+    }
+    Ok(answers)
+}
+
+async fn get(client: &mut Client, route: &Route) -> anyhow::Result<Vec<u8>> {
+    Ok(client.ask(Method::GET, route, Bytes::new(), Patience::Query).await?.into())
+}
+
+async fn give(socket: &Path, order: Order, id: &str) -> anyhow::Result<String> {
+    let mut client = Client::connect_to(socket).await?;
+    let route = Route::named(&["extensions", id, order.verb()])?;
+    let body = client.ask(Method::POST, &route, Bytes::new(), Patience::WhileMainAnswers).await?;
+    let now: ExtensionStatus = read(&body)?;
+    Ok(now.state.to_string())
+}
