@@ -107,6 +107,8 @@ pub(crate) struct Client {
     requests: SendRequest<Full<Bytes>>,
     /// What its requests are part of.
     trace: Option<TraceContext>,
+    /// Main refuses calls with arguments that do not fit what the provider describes. An older Main does not.
+    pub(crate) is_strict: bool,
 }
 
 impl Client {
@@ -116,7 +118,7 @@ impl Client {
 
     pub(crate) async fn connect_to(path: &Path) -> anyhow::Result<Self> {
         let requests = handshake(path).await?;
-        Ok(Self { path: path.to_owned(), requests, trace: None })
+        Ok(Self { path: path.to_owned(), requests, trace: None, is_strict: false })
     }
 
     /// Main records what it does for the requests from now on, as this trace.
@@ -169,6 +171,9 @@ impl Client {
             if let Some(trace) = &self.trace {
                 request = request.header("traceparent", trace.to_string());
             }
+            if self.is_strict {
+                request = request.header("prefer", "handling=strict");
+            }
             let request = request.body(Full::new(body.clone())).context("cannot make the request")?;
             let response = self.requests.send_request(request).await.context("Main hung up")?;
             if response.status().is_success() {
@@ -193,6 +198,14 @@ pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> anyhow::Result<T> {
 
 pub(crate) fn understood<T: DeserializeOwned>(answer: Value) -> anyhow::Result<T> {
     serde_json::from_value(answer).context(UNREADABLE)
+}
+
+/// The code of arguments that do not fit. The call was not sent.
+const MISFIT: &str = "misfit";
+
+pub(crate) fn is_misfit<T>(answer: &anyhow::Result<T>) -> bool {
+    let refused = answer.as_ref().err().and_then(|error| error.downcast_ref::<Refused>());
+    refused.is_some_and(|refused| refused.code == MISFIT)
 }
 
 /// `None` if Main refused with one of these codes.
@@ -381,6 +394,7 @@ async fn refused(response: Response<Incoming>) -> anyhow::Error {
     match whole(response).await.map(|body| serde_json::from_slice(&body)) {
         Ok(Ok(Answer { error: Error { code, message } })) => {
             let hint = match code.as_str() {
+                MISFIT => "; `--no-check` sends them all the same",
                 "no-such-route" => "; is Main of another version?",
                 "trapped" => "; `weir ps --failures` says why",
                 "no-provider" => "; `weir ps` shows what runs",

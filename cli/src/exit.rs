@@ -82,7 +82,7 @@ fn code(error: &anyhow::Error) -> u8 {
 
 fn of_code(code: &str) -> u8 {
     match code {
-        "invalid" => 2,
+        "invalid" | "misfit" => 2,
         "unknown-contract" | "not-described" | "unknown-extension" | "unknown-session" | "unknown-queue"
         | "unknown-store" | "unknown-owner" | "no-such-key" => 4,
         "permission-denied" | "limit-exceeded" | "too-large" | "would-deadlock" => 5,

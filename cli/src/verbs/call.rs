@@ -1,7 +1,5 @@
 //! `weir call`: an operation of a contract, and its answer.
 
-mod arguments;
-
 use clap_complete::engine::ArgValueCompleter;
 use hyper::Method;
 use serde::de::IgnoredAny;
@@ -10,7 +8,7 @@ use serde_json::Value;
 use super::trace;
 use crate::{
     args::Target,
-    client::{Client, Patience, Route},
+    client::{Client, Patience, Route, is_misfit},
     complete,
     exit::{self, Usage},
     output::{self, printable},
@@ -75,12 +73,12 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     let payload = payload(args.payload.as_deref())?;
     let mut client = Client::connect(&args.target).await?;
     let patience = args.timeout.map_or(Patience::WhileMainAnswers, |time| Patience::Asked(time.into()));
-    if !args.raw && !args.no_check {
-        arguments::check(&mut client, &args, &payload, patience).await?;
-    }
+    client.is_strict = !args.raw && !args.no_check;
     let trace = args.trace.then(|| client.begin_trace()).transpose()?;
     let answer = client.ask(Method::POST, &route, payload, patience).await;
-    if let Some(trace) = trace {
+    if let Some(trace) = trace
+        && !is_misfit(&answer)
+    {
         let tree = trace::of_call(&mut client, trace).await.unwrap_or_else(|error| exit::chain(&error));
         output::complain(tree.trim_end());
     }

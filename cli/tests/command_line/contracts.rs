@@ -122,6 +122,11 @@ fn arguments_that_do_not_fit_are_found_before_they_are_sent() {
     let expected =
         "error: `puppet@1` has no operation `rnu`; it has `run`; `--no-check` sends them all the same\n";
     assert_eq!((unknown.code, unknown.stderr.as_str()), (2, expected));
+    // What may take long is checked beside the worker thread.
+    let long = format!("{{\"command\":\"{}\",\"tmies\":2}}", "echo ".repeat(2000));
+    let refused = call(&["--trace", &long]);
+    let misfit = "`$.tmies` is unknown: did you mean `times`?; `--no-check` sends them all the same";
+    assert_eq!(refused.stderr, format!("error: the arguments do not fit: {misfit}\n"));
     assert_eq!(received(), before);
 
     // The puppet itself takes a line.

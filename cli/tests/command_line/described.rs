@@ -62,6 +62,33 @@ fn the_control_interface_shows_the_contract_of_a_real_plugin_as_its_author_wrote
 }
 
 #[test]
+fn a_call_is_checked_by_the_description_if_the_caller_asks_for_that() {
+    let main = storage("");
+    let call = |operation: &str, header: &str, body: &str| {
+        let length = body.len();
+        let head = format!("POST /v1/call/local.storage@1/{operation} HTTP/1.1\r\nHost: weir\r\n{header}");
+        let request = format!("{head}Connection: close\r\nContent-Length: {length}\r\n\r\n{body}");
+        let (head, body) = main.http(&request);
+        (head.lines().next().unwrap().to_owned(), serde_json::from_str::<Value>(&body).unwrap())
+    };
+    let strict = "Prefer: respond-async, Handling=Strict\r\n";
+    let refused = |message: &str| {
+        let error = json!({ "error": { "code": "misfit", "message": message } });
+        ("HTTP/1.1 400 Bad Request".to_owned(), error)
+    };
+    let unknown = "the arguments do not fit: `$.kye` is unknown: did you mean `key`?";
+    for _ in 0..2 {
+        assert_eq!(call("get", strict, r#"{"kye":"volume"}"#), refused(unknown));
+    }
+    let none = "`local.storage@1` has no operation `gte`; it has `get`, `set`, `delete`, `list`";
+    assert_eq!(call("gte", strict, "{}"), refused(none));
+    assert_eq!(main.json(&["status", "--json", "storage"])["received"], 0);
+    assert_eq!(call("get", strict, r#"{"key":"volume"}"#).1, json!({ "value": null }));
+    // Without the header, the provider itself answers.
+    assert_eq!(call("get", "", r#"{"kye":"volume"}"#).1["error"]["code"], "handler");
+}
+
+#[test]
 fn a_request_that_does_not_fit_never_reaches_an_extension_that_has_its_requests_checked() {
     let main = storage("");
     let call = |arguments: &str| main.weir(&["call", "--raw", "local.storage@1", "get", arguments]);

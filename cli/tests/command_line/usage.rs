@@ -179,6 +179,24 @@ fn a_main_that_does_not_know_a_route_may_be_of_another_version() {
 }
 
 #[test]
+fn a_call_is_one_request_and_asks_for_a_check_unless_told_otherwise() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = UnixListener::bind(dir.path().join("main.sock")).unwrap();
+    for (flag, is_strict) in [(None, true), (Some("--no-check"), false), (Some("--raw"), false)] {
+        let args = ["call", "a@1", "b", "{}", "--socket", "main.sock"];
+        let asked = weir(dir.path()).args(args).args(flag).stdout(Stdio::piped()).spawn().unwrap();
+        let (mut client, _) = socket.accept().unwrap();
+        let lines = BufReader::new(&client).lines().map_while(Result::ok);
+        let head: Vec<_> = lines.take_while(|line| !line.is_empty()).collect();
+        assert_eq!(head[0], "POST /v1/call/a%401/b HTTP/1.1");
+        assert_eq!(head.contains(&"prefer: handling=strict".to_owned()), is_strict, "{head:?}");
+        write!(client, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{{}}").unwrap();
+        let done = asked.wait_with_output().unwrap();
+        assert_eq!((done.status.code(), &*done.stdout), (Some(0), &b"{}"[..]));
+    }
+}
+
+#[test]
 fn every_shell_gets_its_completions() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = in_no_place(&["completions", shell]).good();

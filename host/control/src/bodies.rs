@@ -41,7 +41,7 @@ impl Room {
     }
 
     /// Reads a request's whole body, up to `max` bytes. A refused body is discarded.
-    pub(super) async fn read(&self, mut body: Body, max: Result<u64, Error>) -> Result<Held, Refusal> {
+    pub(super) async fn read(&self, mut body: Body, max: Result<u64, Refusal>) -> Result<Held, Refusal> {
         let announced = body.size_hint().lower();
         if announced > MAX_BODY as u64 {
             return Err(too_large(announced, max.unwrap_or(u64::MAX)));
@@ -49,7 +49,7 @@ impl Room {
         let all = async {
             let read = match max {
                 Ok(max) => self.collect(&mut body, max).await,
-                Err(error) => Err(error.into()),
+                Err(refusal) => Err(refusal),
             };
             if read.is_err() {
                 // The sender hears the refusal only after it has sent the body.

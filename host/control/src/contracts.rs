@@ -1,18 +1,34 @@
-//! `GET /v1/contracts` and `/v1/contracts/{contract}`.
+//! `GET /v1/contracts` and `/v1/contracts/{contract}`, and the check of a call by what they say.
+
+use std::sync::Arc;
 
 use axum::{
     extract::{Path, State},
-    http::StatusCode,
+    http::{HeaderMap, HeaderValue, StatusCode},
     response::Response,
 };
 use serde::Serialize;
-use weir_host::control::DescribedContract;
+use weir_host::{
+    control::DescribedContract,
+    names::harmless,
+    openrpc::{Descriptions, Unknown},
+};
 
 use super::{
+    bodies::Held,
     error::Refusal,
-    report::{report, try_report},
+    report::{beside, report, try_report},
     routes::{PathOf, Served},
 };
+
+/// Bytes of arguments that are checked on the worker thread: small values of so many take less than a millisecond.
+const MAX_CHECKED_HERE: usize = 4 * 1024;
+
+/// Operations in a message.
+const MAX_SHOWN: usize = 12;
+
+/// Bytes of a name in a message.
+const MAX_NAME: usize = 200;
 
 /// Fields of documents keep their order, as they would not in a `Value`.
 #[derive(Serialize)]
@@ -30,11 +46,75 @@ pub(super) async fn one(State(served): State<Served>, contract: PathOf<String>) 
         let mut contracts = control.contracts();
         contracts.retain(|described| described.contract.as_str() == name);
         if contracts.is_empty() {
-            let name = weir_host::names::harmless(&name, 200);
+            let name = harmless(&name, MAX_NAME);
             let message = format!("nothing that runs describes `{name}`");
             return Err(Refusal::new(StatusCode::NOT_FOUND, "not-described", message));
         }
         Ok(Contracts { contracts })
     })
     .await
+}
+
+/// What the arguments of a call are checked by.
+pub(super) struct Check {
+    descriptions: Arc<Descriptions>,
+    contract: String,
+    operation: String,
+}
+
+/// The check that a caller wants, by `Prefer: handling=strict` of RFC 7240. An operation that is not described is refused.
+/// Metrics and reports do not delay it.
+pub(super) async fn check_of(
+    served: &Served,
+    headers: &HeaderMap,
+    (contract, operation): (&str, &str),
+    provider: Option<&str>,
+) -> Result<Option<Check>, Refusal> {
+    let is_strict = |value: &HeaderValue| {
+        let mut preferences = value.to_str().unwrap_or_default().split(',');
+        preferences.any(|one| one.trim().eq_ignore_ascii_case("handling=strict"))
+    };
+    if !headers.get_all("prefer").iter().any(is_strict) {
+        return Ok(None);
+    }
+    let Some(descriptions) = served.control.descriptions(contract, provider) else { return Ok(None) };
+    let is_parsed = descriptions.is_parsed();
+    let check = Check { descriptions, contract: contract.to_owned(), operation: operation.to_owned() };
+    let known = move || check.knows_operation().map(|()| Some(check));
+    if is_parsed { known() } else { beside(served.checks.clone(), known).await }
+}
+
+/// The arguments of a call, if they fit.
+pub(super) async fn checked(served: &Served, check: Option<Check>, arguments: Held) -> Result<Held, Refusal> {
+    let Some(check) = check else { return Ok(arguments) };
+    let is_short = arguments.bytes.len() <= MAX_CHECKED_HERE;
+    let fit = move || check.fits(&arguments.bytes).map(|()| arguments);
+    if is_short { fit() } else { beside(served.checks.clone(), fit).await }
+}
+
+impl Check {
+    fn knows_operation(&self) -> Result<(), Refusal> {
+        let Some(document) = self.descriptions.of_provider(&self.contract) else { return Ok(()) };
+        if document.method(&self.operation).is_some() {
+            return Ok(());
+        }
+        let names = document.methods.iter().map(|method| format!("`{}`", method.name));
+        let mut known: Vec<String> = names.take(MAX_SHOWN).collect();
+        if document.methods.len() > known.len() {
+            known.push("…".to_owned());
+        }
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let operation = harmless(&self.operation, MAX_NAME);
+        Err(misfit(format!("`{}` has no operation `{operation}`; it has {known}", document.contract)))
+    }
+
+    fn fits(&self, arguments: &[u8]) -> Result<(), Refusal> {
+        let Some(document) = self.descriptions.of_provider(&self.contract) else { return Ok(()) };
+        let fit = document.check_arguments(&self.operation, arguments, Unknown::Refused);
+        fit.map_err(|place| misfit(format!("the arguments do not fit: {place}")))
+    }
+}
+
+fn misfit(message: String) -> Refusal {
+    Refusal::new(StatusCode::BAD_REQUEST, "misfit", message)
 }

@@ -49,11 +49,19 @@ pub(super) async fn made(
 /// What a reload would do. It reads files, which may hang, so it delays no reports, only other plans.
 pub(super) async fn plan(served: Served, id: Option<String>) -> Result<Response, Refusal> {
     let (control, turns) = (served.control, served.plans);
-    Ok(as_json(apart(turns, Work::ReadsFiles, on_thread, move || json(&control.plan(id.as_deref())?)).await?))
+    Ok(as_json(beside(turns, move || json(&control.plan(id.as_deref())?)).await?))
 }
 
 fn json(value: &impl Serialize) -> Result<Vec<u8>, Refusal> {
     serde_json::to_vec(value).map_err(|error| refusal(error.into()))
+}
+
+/// Work that may take long. It is refused where the machine has no thread for it.
+pub(super) async fn beside<T: Send + 'static>(
+    turns: Arc<Semaphore>,
+    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    apart(turns, Work::MayBeLong, on_thread, work).await
 }
 
 /// What may be done where there is no thread for it.
@@ -62,16 +70,16 @@ enum Work {
     /// It takes milliseconds: it is done on the worker thread.
     InMemory,
     /// It may hang: it is refused.
-    ReadsFiles,
+    MayBeLong,
 }
 
 /// Runs `work` on a thread of its own, in turn.
-async fn apart(
+async fn apart<T: Send + 'static>(
     turns: Arc<Semaphore>,
     kind: Work,
     spawn: impl FnOnce(Box<dyn FnOnce() + Send>) -> io::Result<()>,
-    work: impl FnOnce() -> Result<Vec<u8>, Refusal> + Send + 'static,
-) -> Result<Vec<u8>, Refusal> {
+    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
     let turn = turns.acquire_owned().await.map_err(|error| refusal(io::Error::other(error)))?;
     let (sender, done) = oneshot::channel();
     // A thread that does not come leaves it here.
@@ -84,7 +92,7 @@ async fn apart(
     let spawned = spawn(Box::new(move || take(&there)));
     match spawned {
         Ok(()) => {}
-        Err(error) if kind == Work::ReadsFiles => return Err(refusal(error)),
+        Err(error) if kind == Work::MayBeLong => return Err(refusal(error)),
         Err(_) => take(&work),
     }
     done.await.map_err(|error| refusal(io::Error::other(error)))?
@@ -125,7 +133,7 @@ mod tests {
         for _ in 0..2 {
             let made = apart(turns.clone(), Work::InMemory, none, || Ok(b"report".to_vec())).await;
             assert_eq!(made.unwrap(), b"report");
-            let refused = apart(turns.clone(), Work::ReadsFiles, none, || Ok(Vec::new())).await;
+            let refused = apart(turns.clone(), Work::MayBeLong, none, || Ok(())).await;
             assert_eq!(refused.unwrap_err().into_response().status(), StatusCode::SERVICE_UNAVAILABLE);
         }
         let made = apart(turns, Work::InMemory, on_thread, || Ok(b"report".to_vec())).await;

@@ -9,7 +9,7 @@ use axum::{
         Path, Query, State,
         rejection::{PathRejection, QueryRejection},
     },
-    http::{Method, StatusCode, Uri, header},
+    http::{HeaderMap, Method, StatusCode, Uri, header},
     response::{IntoResponse, Response},
     routing::{get, post},
 };
@@ -57,6 +57,7 @@ pub(super) struct Served {
     pub(super) streams: Arc<Semaphore>,
     pub(super) reports: Arc<Semaphore>,
     pub(super) plans: Arc<Semaphore>,
+    pub(super) checks: Arc<Semaphore>,
     /// Payloads of requests.
     pub(super) requests: Room,
     /// Answers that clients have not read yet.
@@ -114,6 +115,7 @@ pub(super) fn router(client: Client, control: Control, peers: Peers, closed: Clo
             streams: Arc::new(Semaphore::new(MAX_STREAMS)),
             reports: Arc::new(Semaphore::new(MAX_REPORTS)),
             plans: Arc::new(Semaphore::new(1)),
+            checks: Arc::new(Semaphore::new(1)),
             requests: Room::new(),
             answers: Room::new(),
         })
@@ -199,6 +201,7 @@ async fn call(
     path: PathOf<(String, String)>,
     query: QueryOf<CallQuery>,
     Traceparent(trace): Traceparent,
+    headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Refusal> {
     let Path((contract, operation)) = path?;
@@ -209,8 +212,14 @@ async fn call(
         .map_err(|error| Refusal::invalid(format!("`timeout` must be a time, as in `2s`: {error}")))?;
     let mut options = CallOptions::default();
     (options.timeout, options.provider, options.trace) = (timeout.map(Into::into), provider, trace);
+    let provider = options.provider.as_deref();
+    let check = contracts::check_of(&served, &headers, (&contract, &operation), provider).await;
     let max = served.client.max_request(&contract, &operation, &options);
-    let payload = served.requests.read(body, max).await?;
+    let (check, max) = match check {
+        Ok(check) => (check, max.map_err(Refusal::from)),
+        Err(refusal) => (None, Err(refusal)),
+    };
+    let payload = contracts::checked(&served, check, served.requests.read(body, max).await?).await?;
     let answer = served.client.call_with(&contract, &operation, payload.bytes.clone(), options).await;
     said(&asker, &answer, || format!("call of `{contract}` `{operation}`"));
     let answer = answer?;

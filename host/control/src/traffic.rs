@@ -10,7 +10,6 @@ use axum::{
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, json};
 use weir_host::{
-    Error,
     client::{MessageId, PutOptions, Queue},
     names::QueueName,
     traffic::JobStatus,
@@ -80,7 +79,7 @@ pub(super) async fn put(
 ) -> Result<Json<Value>, Refusal> {
     let Path(queue) = queue?;
     let jobs = known(&served, &queue);
-    let max = jobs.as_ref().map(Queue::max_job).map_err(|_| Error::Invalid(String::new()));
+    let max = jobs.as_ref().map(Queue::max_job).map_err(|_| Refusal::invalid(String::new()));
     // The sender hears the refusal after it has sent the body.
     let payload = served.requests.read(body, max).await;
     let (jobs, payload) = (jobs?, payload?);

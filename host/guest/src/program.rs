@@ -42,7 +42,7 @@ use wasmtime_wasi::p2::bindings::CommandPre;
 use weir_config::{ArtifactHash, ComponentSource, ExtensionConfig, Limits, MainConfig, Traces, TrustedKey};
 use weir_logs::Logs;
 use weir_names::harmless;
-use weir_openrpc::Document;
+use weir_openrpc::Descriptions;
 
 #[cfg(not(feature = "compiler"))]
 pub(super) use self::code::Kernel;
@@ -89,22 +89,12 @@ pub struct Program<G: 'static = InstanceState> {
     pub hash: ArtifactHash,
     /// Bytes of Main's memory that its code takes.
     footprint: u64,
-    /// The contracts that it describes, one a line; none, if it describes none.
-    contracts: Option<Box<str>>,
+    /// The contracts that it describes, those that it serves and those that it calls.
+    pub descriptions: Arc<Descriptions>,
     /// Places in the pools that its instances come from, if any.
     places: Option<Arc<Semaphore>>,
     /// Whether it imports what sends requests by HTTP.
     pub(super) sends_http: bool,
-}
-
-impl<G> Program<G> {
-    /// The contracts that it describes, those that it serves and those that it calls. Parses them: for a large section
-    /// that takes about a millisecond.
-    pub fn contracts(&self) -> Vec<Document> {
-        let contracts = self.contracts.as_deref().map(|text| Document::parse_section(text.as_bytes()));
-        // Parsed when the component was compiled.
-        contracts.and_then(Result::ok).unwrap_or_default()
-    }
 }
 
 impl<G: Guest> Program<G> {
@@ -286,9 +276,9 @@ impl<G: Guest> Programs<G> {
             let (component, pre) = linked::<G>(&code, &engines, class, code_size)?;
             #[cfg(not(feature = "compiler"))]
             crate::calibration::keep(|| code.kernel());
-            let contracts = Some(code.contracts()).filter(|text| !text.is_empty()).map(Into::into);
+            let descriptions = Descriptions::new(code.contracts()).into();
             let sends_http = imports_http(&component);
-            Ok(Arc::new(Program { pre, hash, footprint, contracts, places, sends_http }))
+            Ok(Arc::new(Program { pre, hash, footprint, descriptions, places, sends_http }))
         };
         permit.blocking(load).await
     }

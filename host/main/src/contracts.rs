@@ -1,14 +1,17 @@
 //! Contracts as those that serve them describe them.
 
-use std::{collections::BTreeSet, fmt::Display};
+use std::{collections::BTreeSet, fmt::Display, sync::Arc};
 
 use serde::Serialize;
 use weir_bus::Error;
 use weir_names::{ContractName, harmless};
-use weir_openrpc::{Document, MAX_SECTION, Role};
-use weir_supervisor::Roster;
+use weir_openrpc::{Descriptions, Document, MAX_SECTION, Role};
+use weir_supervisor::{Roster, Unit};
 
-use crate::peers::{Registry, Session};
+use crate::{
+    peers::{Registry, Session},
+    stores::Stores,
+};
 
 /// A contract as its provider describes it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -22,59 +25,72 @@ pub struct DescribedContract {
     pub document: Document,
 }
 
-/// What extensions with a loaded component describe of what they serve, in the order of the configuration.
-pub(crate) fn described(roster: &Roster) -> Vec<DescribedContract> {
-    let mut described = Vec::new();
-    for unit in roster.listed() {
-        let version = unit.version();
-        // Copies run the same component.
-        if version.config.copy_of.is_some() {
-            continue;
-        }
-        let documents = version.program().map(|loaded| loaded.program.contracts()).unwrap_or_default();
-        let is_served = |document: &Document| {
-            document.role == Role::Provider && version.config.fulfills.contains(&document.contract)
-        };
-        described.extend(documents.into_iter().filter(is_served).map(|document| DescribedContract {
-            contract: document.contract.clone(),
-            provider: unit.id().to_string(),
-            document,
-        }));
-    }
-    described
-}
-
-/// What the sessions of peers describe of what they serve.
-pub(crate) fn described_by_peers(registry: &Registry) -> Vec<DescribedContract> {
-    let mut described = Vec::new();
-    for (name, serves, contracts) in registry.described() {
-        if !contracts.contracts.iter().any(|contract| serves.contains(contract)) {
-            continue;
-        }
-        let documents = Document::parse_section(contracts.text.as_bytes()).unwrap_or_default();
-        let served = documents.into_iter().filter(|document| serves.contains(&document.contract));
-        described.extend(served.map(|document| DescribedContract {
-            contract: document.contract.clone(),
-            provider: name.to_string(),
-            document,
-        }));
-    }
-    described
-}
-
-/// What a session describes.
+/// What a program serves, and what it describes of that.
 #[derive(Debug)]
-pub(crate) struct PeerContracts {
-    contracts: Vec<ContractName>,
-    /// The documents, one a line.
-    text: Box<str>,
+pub(crate) struct Provider {
+    pub(crate) name: String,
+    pub(crate) serves: Vec<ContractName>,
+    pub(crate) descriptions: Arc<Descriptions>,
+}
+
+impl Provider {
+    pub(crate) fn contracts(self) -> impl Iterator<Item = DescribedContract> {
+        let Self { name, serves, descriptions } = self;
+        let is_served =
+            move |document: &Document| document.role == Role::Provider && serves.contains(&document.contract);
+        descriptions.documents().into_iter().filter(is_served).map(move |document| DescribedContract {
+            contract: document.contract.clone(),
+            provider: name.clone(),
+            document,
+        })
+    }
+}
+
+/// What the first provider of a contract, or the named one, describes.
+pub(crate) fn of_call(
+    roster: &Roster,
+    peers: &Registry,
+    stores: &Stores,
+    contract: &str,
+    provider: Option<&str>,
+) -> Option<Arc<Descriptions>> {
+    let is_it = |name: &str, serves: &[ContractName]| {
+        provider.is_none_or(|provider| provider == name)
+            && serves.iter().any(|served| served.as_str() == contract)
+    };
+    Some(providers(roster, peers, stores, is_it).into_iter().next()?.descriptions)
+}
+
+/// What extensions with a loaded component describe, in the order of the configuration, then peers, then Main itself: of
+/// those with a name and contracts that are wanted.
+pub(crate) fn providers(
+    roster: &Roster,
+    peers: &Registry,
+    stores: &Stores,
+    is_wanted: impl Fn(&str, &[ContractName]) -> bool,
+) -> Vec<Provider> {
+    let of_extension = |unit: &Arc<Unit>| {
+        let version = unit.version();
+        let config = &version.config;
+        // Copies run the same component.
+        if config.copy_of.is_some() || !is_wanted(unit.id().as_str(), &config.fulfills) {
+            return None;
+        }
+        let descriptions = version.program()?.program.descriptions.clone();
+        let (name, serves) = (unit.id().to_string(), config.fulfills.clone());
+        (!descriptions.is_empty()).then_some(Provider { name, serves, descriptions })
+    };
+    let mut providers: Vec<Provider> = roster.listed().iter().filter_map(of_extension).collect();
+    let others = peers.described().into_iter().chain(stores.described());
+    providers.extend(others.filter(|other| is_wanted(&other.name, &other.serves)));
+    providers
 }
 
 /// The documents in the JSON of a peer, if it may serve all their contracts. Takes milliseconds.
 pub(crate) fn of_peer(
     documents: &[u8],
     may_serve: impl Fn(&ContractName) -> Result<(), Error>,
-) -> Result<PeerContracts, Error> {
+) -> Result<Arc<Descriptions>, Error> {
     let malformed = |error: &dyn Display| Error::Invalid(format!("contracts: {}", harmless(error, 512)));
     if documents.len() > MAX_SECTION {
         let (bytes, allowed) = (documents.len() as u64, MAX_SECTION as u64);
@@ -91,8 +107,7 @@ pub(crate) fn of_peer(
     let text: String = documents.iter().map(|document| document.line() + "\n").collect();
     // The bounds of all together.
     Document::parse_section(text.as_bytes()).map_err(|error| malformed(&error))?;
-    let contracts = documents.into_iter().map(|document| document.contract).collect();
-    Ok(PeerContracts { contracts, text: text.into() })
+    Ok(Descriptions::new(text).into())
 }
 
 /// The part of a document that a program may reach; none if it may reach nothing of it.

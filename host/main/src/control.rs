@@ -16,7 +16,7 @@ use weir_hooks::HookCounts;
 use weir_logs::{LogLine, Logs};
 pub use weir_metrics::DurationsSnapshot;
 use weir_names::{ExtensionId, MAIN, TraceId};
-use weir_openrpc::Document;
+use weir_openrpc::{Descriptions, Document};
 pub use weir_reports::{
     BeingCompiled, ExtensionState, ExtensionStatus, FailureRecord, HandledMessage, OperationStatus,
 };
@@ -24,8 +24,13 @@ pub use weir_supervisor::{ControlError, HistoryEntry, HistoryEvent, NotReloaded,
 use weir_supervisor::{MainEvent, MainEvents, Order, OrderReplyTo, Roster, Unit, UntilEnded};
 
 use self::audit::Audit;
+pub use crate::{
+    contracts::DescribedContract,
+    parts::{PartState, PartStatus},
+    plan::{PlannedChange, PlannedFault, ReloadPlan, TakesEffect},
+};
 use crate::{
-    contracts,
+    contracts::{self, Provider},
     limits::LimitsReport,
     load,
     logs::LogLines,
@@ -34,11 +39,6 @@ use crate::{
     plan,
     stores::Stores,
     traffic::{self, JobStatus, QueueStatus, TopicsReport},
-};
-pub use crate::{
-    contracts::DescribedContract,
-    parts::{PartState, PartStatus},
-    plan::{PlannedChange, PlannedFault, ReloadPlan, TakesEffect},
 };
 
 /// Starts, stops, reloads and inspects extensions. Cheap to clone; works on any thread.
@@ -361,10 +361,14 @@ impl Control {
     /// 64 KiB for each component and session: call it off the worker thread.
     #[must_use]
     pub fn contracts(&self) -> Vec<DescribedContract> {
-        let mut described = contracts::described(&self.roster);
-        described.extend(contracts::described_by_peers(&self.peers));
-        described.extend(self.stores.described());
-        described
+        let all = contracts::providers(&self.roster, &self.peers, &self.stores, |_, _| true);
+        all.into_iter().flat_map(Provider::contracts).collect()
+    }
+
+    /// What the first provider of a contract, or the named one, describes. `None`: nothing.
+    #[must_use]
+    pub fn descriptions(&self, contract: &str, provider: Option<&str>) -> Option<Arc<Descriptions>> {
+        contracts::of_call(&self.roster, &self.peers, &self.stores, contract, provider)
     }
 
     /// The parts of [`contracts`](Self::contracts) that a program outside Main may reach now: operations that it may

@@ -14,18 +14,18 @@ pub(crate) use self::without::Stores;
 
 #[cfg(feature = "store")]
 mod with {
-    use std::sync::Arc;
+    use std::sync::{Arc, LazyLock};
 
     use tokio::{runtime::Handle, task::JoinHandle};
     use weir_bus::Bus;
     use weir_config::{Config, STORE_CONTRACT};
     use weir_guest::KeyValue;
-    use weir_openrpc::Document;
+    use weir_openrpc::{Descriptions, Document};
     use weir_store::StoresConfig;
     use weir_supervisor::{Reconfigure, Roster};
 
     use super::{events, service};
-    use crate::{control::DescribedContract, service::Service};
+    use crate::{contracts::Provider, service::Service};
 
     /// The stores of Main. Clones share them.
     #[derive(Clone, Debug)]
@@ -57,15 +57,15 @@ mod with {
         }
 
         /// Only what is configured has a description: others do not need to see it.
-        pub(crate) fn described(&self) -> Option<DescribedContract> {
-            if self.all.all().is_empty() {
-                return None;
-            }
-            let document = Document::parse(service::DOCUMENT).ok()?;
-            Some(DescribedContract {
-                contract: document.contract.clone(),
-                provider: weir_names::MAIN.to_owned(),
-                document,
+        pub(crate) fn described(&self) -> Option<Provider> {
+            static DESCRIBED: LazyLock<Arc<Descriptions>> = LazyLock::new(|| {
+                let document = Document::parse(service::DOCUMENT).map(|document| document.line());
+                Descriptions::new(document.unwrap_or_default()).into()
+            });
+            (!self.all.all().is_empty()).then(|| Provider {
+                name: weir_names::MAIN.to_owned(),
+                serves: STORE_CONTRACT.parse().into_iter().collect(),
+                descriptions: DESCRIBED.clone(),
             })
         }
 
@@ -101,7 +101,7 @@ mod without {
     use weir_guest::KeyValue;
     use weir_supervisor::{Reconfigure, Roster};
 
-    use crate::{control::DescribedContract, service::Service};
+    use crate::{contracts::Provider, service::Service};
 
     /// No stores.
     #[derive(Clone, Debug)]
@@ -119,7 +119,7 @@ mod without {
 
         pub(crate) fn serve(&self, _roster: &Arc<Roster>, _services: &mut Vec<Service>) {}
 
-        pub(crate) fn described(&self) -> Option<DescribedContract> {
+        pub(crate) fn described(&self) -> Option<Provider> {
             None
         }
 

@@ -7,6 +7,7 @@
 mod check;
 mod combined;
 mod compare;
+mod descriptions;
 mod document;
 mod json;
 mod parse;
@@ -20,6 +21,7 @@ pub use self::{
     check::{Misfit, Unknown},
     combined::combined,
     compare::{Finding, Severity, compare, needs},
+    descriptions::Descriptions,
     document::{Arguments, Document, ErrorCode, Method, Payload, Queue, Topic},
     json::Json,
     parse::{

@@ -1,8 +1,11 @@
 //! Requests held against the extension's own description of its contracts.
 
+use std::sync::Arc;
+
 use weir_bus::{Error, Request};
 use weir_config::{ExtensionConfig, Validate};
-use weir_openrpc::{Arguments, Document, Role, Unknown};
+use weir_names::ContractName;
+use weir_openrpc::{Arguments, Descriptions, Unknown};
 
 use crate::program::Program;
 
@@ -12,32 +15,25 @@ const MAX_CHECKED: usize = 64 * 1024;
 /// What is checked of the messages for one instance.
 #[derive(Debug)]
 pub(crate) struct Checks {
-    /// What it serves.
-    contracts: Vec<Document>,
+    descriptions: Arc<Descriptions>,
 }
 
 impl Checks {
     /// What is configured. None: nothing is checked.
     pub(crate) fn of(config: &ExtensionConfig, program: &Program) -> Option<Box<Self>> {
-        if config.validate == Validate::Nothing {
-            return None;
-        }
-        let mut contracts = program.contracts();
-        contracts.retain(|document| {
-            document.role == Role::Provider && config.fulfills.contains(&document.contract)
-        });
-        Some(Box::new(Self { contracts }))
+        (config.validate != Validate::Nothing)
+            .then(|| Box::new(Self { descriptions: program.descriptions.clone() }))
     }
 
-    /// Whether it describes nothing that could be checked.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.contracts.is_empty()
+    /// Whether it describes none of these contracts.
+    pub(crate) fn has_none_of(&self, contracts: &[ContractName]) -> bool {
+        contracts.iter().all(|contract| self.descriptions.of_provider(contract.as_str()).is_none())
     }
 
     /// The answer to a request that does not fit.
     pub(super) fn misfit(&self, request: &Request) -> Option<Error> {
         let operation = request.responder.operation();
-        let document = self.contracts.iter().find(|document| document.contract == operation.contract)?;
+        let document = self.descriptions.of_provider(operation.contract.as_str())?;
         let (name, payload) = (operation.name.as_str(), &request.payload);
         if matches!(document.method(name)?.arguments, Arguments::Bytes) {
             return None;

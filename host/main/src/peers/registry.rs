@@ -9,13 +9,14 @@ use std::{
 use tokio::sync::{Notify, Semaphore, watch};
 use weir_bus::{Access, Bus, InboxLimits, Peer, PeerLimits};
 use weir_config::{Config, PeerConfig, PeerSessionLimits, TokenHash};
-use weir_names::{ContractName, PeerName, harmless};
+use weir_names::{PeerName, harmless};
+use weir_openrpc::Descriptions;
 use weir_supervisor::lane_of;
 
 use super::{
     PeerCounts, PeerError, PeerStatus, Proof, Session, SessionEnd, SessionId, SessionStatus, traced::Traced,
 };
-use crate::contracts::PeerContracts;
+use crate::contracts::Provider;
 
 /// Bytes of a stranger's name in the log.
 const NAME_SHOWN: usize = 64;
@@ -79,7 +80,7 @@ pub(crate) struct Live {
     pub(crate) may_take_anew: Notify,
     pub(crate) traced: Traced,
     /// What it describes, or why that is refused.
-    pub(super) described: OnceLock<Result<Arc<PeerContracts>, weir_bus::Error>>,
+    pub(super) described: OnceLock<Result<Arc<Descriptions>, weir_bus::Error>>,
     since: SystemTime,
     proof: Proven,
     end: watch::Sender<Option<SessionEnd>>,
@@ -269,12 +270,12 @@ impl Registry {
         &self.bus
     }
 
-    /// What each session describes, with its name and the contracts that it serves now.
-    pub(crate) fn described(&self) -> Vec<(PeerName, Vec<ContractName>, Arc<PeerContracts>)> {
+    /// What each session describes, and the contracts that it serves now.
+    pub(crate) fn described(&self) -> Vec<Provider> {
         let state = self.state();
         let described = |session: &Arc<Live>| {
-            let contracts = session.described.get()?.as_ref().ok()?;
-            Some((session.name.clone(), session.peer.serves(), contracts.clone()))
+            let descriptions = session.described.get()?.as_ref().ok()?.clone();
+            Some(Provider { name: session.name.to_string(), serves: session.peer.serves(), descriptions })
         };
         state.sessions.values().filter_map(described).collect()
     }

@@ -168,7 +168,7 @@ impl Session {
                 let described = live.described.get_or_init(|| {
                     is_first = true;
                     let may_serve = |contract: &_| live.peer.may_serve(contract);
-                    contracts::of_peer(&documents, may_serve).map(Arc::new)
+                    contracts::of_peer(&documents, may_serve)
                 });
                 match described {
                     _ if !is_first => {

@@ -59,7 +59,7 @@ async fn a_program_is_kept_for_the_next_start_until_others_take_its_place() {
             pre: pre.clone(),
             hash: *hash,
             footprint,
-            contracts: None,
+            descriptions: Arc::default(),
             places: places.clone(),
             sends_http: false,
         };
