@@ -6,15 +6,12 @@
 mod connect;
 mod presence;
 
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, fmt, sync::Arc};
 
 use async_nats::{Client, HeaderMap, Message, StatusCode, Subject, Subscriber, client::PublishErrorKind};
 use bytes::Bytes;
 use futures_util::StreamExt;
+use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
 pub(crate) use self::connect::keep;
@@ -81,7 +78,7 @@ impl Link {
                 continue;
             };
             let expected = {
-                let mut waiting = self.waiting();
+                let mut waiting = self.0.waiting.lock();
                 let is_none = answer.status == Some(StatusCode::NO_RESPONDERS);
                 // Else a late answer, whose caller waits no more, one that was never asked for, or one of somebody else.
                 let is_expected =
@@ -100,7 +97,7 @@ impl Link {
     /// Ends the connection for all that use it.
     fn end(&self) {
         self.0.has_ended.send_replace(true);
-        self.waiting().clear();
+        self.0.waiting.lock().clear();
     }
 
     /// The client of NATS.
@@ -187,19 +184,20 @@ impl Link {
         let publish = error.split_once("Publish to \"").and_then(|(_, rest)| rest.split_once('"'));
         let mut is_request = false;
         if let Some((subject, _)) = publish {
-            for (_, expected) in self.waiting().extract_if(|_, expected| *expected.subject == *subject) {
+            for (_, expected) in self.0.waiting.lock().extract_if(|_, expected| *expected.subject == *subject)
+            {
                 is_request = true;
                 drop(expected.sender.send(Err(NoAnswer::Refused)));
             }
         }
         if !is_request {
-            self.0.refused.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            self.0.refused.lock().get_or_insert(error);
         }
     }
 
     /// What the server has refused first.
     pub(crate) fn first_refused(&self) -> Option<String> {
-        self.0.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.refused.lock().clone()
     }
 
     /// A place for the answer to what is published on `subject`, else to the place itself. Its number cannot be guessed, so nobody answers that was not asked.
@@ -211,12 +209,8 @@ impl Link {
         let (sender, receiver) = oneshot::channel();
         let place = Waiting { link: self, number: rand::random() };
         let subject = subject.unwrap_or_else(|| place.subject().into());
-        self.waiting().insert(place.number, Expected { subject, sender, accepts: Box::new(accepts) });
+        self.0.waiting.lock().insert(place.number, Expected { subject, sender, accepts: Box::new(accepts) });
         (place, receiver)
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, HashMap<u128, Expected>> {
-        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -248,6 +242,6 @@ impl Waiting<'_> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.link.waiting().remove(&self.number);
+        self.link.0.waiting.lock().remove(&self.number);
     }
 }

@@ -1,10 +1,8 @@
 //! What all tasks of the bridge share.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::HashMap;
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::{
@@ -26,7 +24,7 @@ pub(crate) struct Shared {
     /// Causes with a stranger's words: they cannot use up what is kept for the bridge's own.
     pub(crate) strangers: Times,
     /// Numbers of events of other nodes: a loss while a link was away is seen after it.
-    seen: Mutex<Seen>,
+    pub(crate) seen: Mutex<Seen>,
     /// Jobs that were brought, by queue: what a server forgets is seen after it.
     brought: Mutex<HashMap<Box<str>, Brought>>,
     stage: watch::Sender<Stage>,
@@ -57,13 +55,9 @@ impl Shared {
         }
     }
 
-    pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The deliveries of a job before this one.
     pub(crate) fn deliveries_before(&self, queue: &str, number: u64, delivery: u32) -> Earlier {
-        let mut brought = self.brought.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut brought = self.brought.lock();
         brought.entry(queue.into()).or_default().before(number, delivery)
     }
 

@@ -1,9 +1,8 @@
 //! What is said again and again is said at the 1st, 2nd, 4th, 8th time and so on.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::HashMap;
+
+use parking_lot::Mutex;
 
 /// Causes that are counted apart. Those of strangers are without number, so further ones are counted together, and the
 /// bridge's own are counted elsewhere.
@@ -16,7 +15,7 @@ pub(crate) struct Times(Mutex<HashMap<String, u64>>);
 impl Times {
     /// Counts, and gives the count if it is worth a line.
     pub(crate) fn once_more(&self, cause: &str) -> Option<u64> {
-        let mut times = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut times = self.0.lock();
         let is_known = times.len() < CAUSES_MAX || times.contains_key(cause);
         let count = times.entry(if is_known { cause } else { "" }.to_owned()).or_default();
         *count += 1;

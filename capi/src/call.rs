@@ -22,7 +22,7 @@ type OnAnswer = extern "C" fn(Option<Box<weir_buffer>>, Option<Box<weir_error>>,
 
 /// A call under way. Any thread may cancel it, one may free it.
 #[derive(Debug)]
-pub struct weir_call_handle(std::sync::Mutex<Option<oneshot::Sender<()>>>);
+pub struct weir_call_handle(parking_lot::Mutex<Option<oneshot::Sender<()>>>);
 
 /// Calls an operation of a contract, and waits for the answer, for at most `timeout_ms` or as `WEIR_NO_TIMEOUT` says.
 /// Blocks: not in a callback on Main's thread.
@@ -99,7 +99,7 @@ pub extern "C" fn weir_call_async(
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_call_cancel(call: Option<&weir_call_handle>) {
     run_infallible(|| {
-        let cancel = call.and_then(|call| call.0.lock().ok()?.take());
+        let cancel = call.and_then(|call| call.0.lock().take());
         if let Some(cancel) = cancel {
             // Fails if the call is over.
             let _over = cancel.send(());

@@ -1,10 +1,8 @@
 //! A running Main.
 
-use std::sync::{
-    Mutex, PoisonError,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use parking_lot::Mutex;
 use weir_host::{Client, Control, Main, blocking::wait_for, hooks::Hooks};
 
 use crate::{
@@ -37,7 +35,7 @@ pub extern "C" fn weir_main_shutdown(main: Option<&weir_main>, error: ErrorOut) 
         let main = given(main, "main")?;
         refuse_on_mains_thread()?;
         main.has_ended.store(true, Ordering::Release);
-        let running = main.main.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let running = main.main.lock().take();
         running.ok_or_else(weir_error::ended)?.shutdown_blocking()?;
         Ok(true)
     })

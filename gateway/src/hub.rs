@@ -1,11 +1,9 @@
 //! Subscriptions that connections share: one on the bus for each pattern, and one encoding of an event for all
 //! connections that hear it in the same form.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::Mutex;
 use weir_host::{
     Error,
     client::ReceivedEvent,
@@ -129,7 +127,7 @@ impl Hub {
             return Err(Error::LimitExceeded { name: "subscriptions".into(), used, allowed });
         }
         let pattern = {
-            let state = &mut *self.state();
+            let state = &mut *self.state.lock();
             let share = SHARE.max(usize::try_from(session.limits().subscriptions).unwrap_or(usize::MAX));
             state.check_share(outbox.name(), pattern, share)?;
             let number = match state.numbers.get(pattern) {
@@ -178,7 +176,7 @@ impl Hub {
     pub(crate) fn leave(&self, outbox: &Arc<Outbox>, pattern: &str, form: &Form) -> bool {
         let Some(own) = outbox.find(pattern, form) else { return false };
         outbox.remove(own);
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.leave(outbox.name(), pattern);
         let Some(number) = state.numbers.get(pattern).copied() else { return true };
         let Some(shared) = state.shared.get_mut(&number) else { return true };
@@ -212,7 +210,7 @@ impl Hub {
         if event.retained || event.sequence == 0 {
             return;
         }
-        let state = self.state();
+        let state = self.state.lock();
         let Some(Shared { pattern, groups }) = state.shared.get(&number) else { return };
         for Group { form, members } in groups {
             let encoded = Arc::new(encode(event, pattern, form));
@@ -220,10 +218,6 @@ impl Hub {
                 outbox.push(*own, &encoded, event.lost);
             }
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
 };
 
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
+use parking_lot::Mutex;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 use weir_host::{
     client::ReceivedEvent,
@@ -127,13 +128,13 @@ impl Outbox {
 
     /// The subscription with this pattern and form, if there is one.
     pub(crate) fn find(&self, pattern: &str, form: &Form) -> Option<u32> {
-        let state = self.state();
+        let state = self.state.lock();
         let is = |own: &Subscription| &*own.pattern == pattern && own.form == *form;
         state.subscriptions.iter().find(|(_, own)| is(own)).map(|(number, _)| *number)
     }
 
     pub(crate) fn subscriptions(&self) -> Vec<(u32, Arc<str>, Form)> {
-        let state = self.state();
+        let state = self.state.lock();
         state
             .subscriptions
             .iter()
@@ -142,11 +143,11 @@ impl Outbox {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.state().subscriptions.len()
+        self.state.lock().subscriptions.len()
     }
 
     pub(crate) fn add(&self, pattern: Arc<str>, form: Form) -> u32 {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.last += 1;
         let number = state.last;
         let (retained, lost_before, lost_after) = (HashMap::new(), 0, 0);
@@ -156,7 +157,7 @@ impl Outbox {
 
     /// Ends a subscription, and drops its waiting events.
     pub(crate) fn remove(&self, number: u32) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.subscriptions.remove(&number);
         let mut bytes = 0;
         state.waiting.retain(|waiting| {
@@ -170,7 +171,7 @@ impl Outbox {
 
     /// Drops all waiting events, before all subscriptions end.
     pub(crate) fn clear(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.waiting.clear();
         state.latest.clear();
         state.bytes = 0;
@@ -178,7 +179,7 @@ impl Outbox {
 
     /// Adds a retained value that the connection got on its own.
     pub(crate) fn push_retained(&self, number: u32, event: Encoded) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if let Some(own) = state.subscriptions.get_mut(&number) {
             own.retained.insert(event.topic.clone(), event.sequence);
             // Else a connection with more retained values than room could never subscribe.
@@ -190,7 +191,7 @@ impl Outbox {
 
     /// Adds an event from the hub, before which the hub lost `lost`.
     pub(crate) fn push(&self, number: u32, event: &Arc<Encoded>, lost: u64) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let Some(own) = state.subscriptions.get_mut(&number) else { return };
         if let Some(known) = own.retained.get(&event.topic) {
             if event.sequence <= *known {
@@ -205,7 +206,7 @@ impl Outbox {
 
     /// Whether events were lost and the policy is to close.
     pub(crate) fn is_overrun(&self) -> bool {
-        self.state().is_overrun
+        self.state.lock().is_overrun
     }
 
     /// Wakes this task at the next event.
@@ -216,13 +217,13 @@ impl Outbox {
     /// Ready once an event waits, or the connection is to be closed.
     pub(crate) fn poll_ready(&self, context: &Context<'_>) -> Poll<()> {
         self.register(context);
-        let state = self.state();
+        let state = self.state.lock();
         if state.is_overrun || !state.waiting.is_empty() { Poll::Ready(()) } else { Poll::Pending }
     }
 
     /// The next event.
     pub(crate) fn next(&self) -> Option<Next> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let Waiting { subscription, lost, event, .. } = state.pop_oldest()?;
         if state.waiting.is_empty() {
             state.waiting.shrink_to(4);
@@ -234,7 +235,7 @@ impl Outbox {
 
     /// Lost events since the last call.
     pub(crate) fn take_uncounted(&self) -> u32 {
-        std::mem::take(&mut self.state().uncounted)
+        std::mem::take(&mut self.state.lock().uncounted)
     }
 
     fn add_event(
@@ -268,10 +269,6 @@ impl Outbox {
             state.latest.insert((number, event.topic.clone()), place);
         }
         state.waiting.push_back(Waiting { subscription: number, place, lost, event: event.clone() });
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

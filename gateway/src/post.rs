@@ -4,13 +4,13 @@ use std::{
     collections::{HashMap, HashSet},
     convert::Infallible,
     pin::Pin,
-    sync::{Mutex, PoisonError},
     task::{Context, Poll},
 };
 
 use bytes::Bytes;
 use futures_util::{future::join_all, task::noop_waker_ref};
 use hyper::body::{Frame, SizeHint};
+use parking_lot::Mutex;
 use weir_connection::Rate;
 use weir_host::{names::PeerName, peers::Session, traces::TraceContext};
 
@@ -145,7 +145,7 @@ async fn finish(answer: Answer) -> Option<String> {
 
 impl Rates {
     fn count(&self, session: &Session, messages: usize) -> Result<(), RateUsedUp> {
-        let mut rates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rates = self.0.lock();
         let limit = session.limits().message_rate;
         let new = || (limit, Rate::new(limit));
         let known = rates.entry(session.name().clone()).or_insert_with(new);

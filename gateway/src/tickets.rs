@@ -3,12 +3,9 @@
 //! A ticket is a session that waits for its WebSocket. So it counts in the limit on sessions, and ends when the operator
 //! takes back the token that it was asked for with.
 
-use std::{
-    fmt,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{fmt, time::Duration};
 
+use parking_lot::Mutex;
 use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::{
     sync::Notify,
@@ -42,7 +39,7 @@ struct Ticket {
 /// Without their hashes.
 impl fmt::Debug for Tickets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tickets").field("open", &self.open().len()).finish_non_exhaustive()
+        f.debug_struct("Tickets").field("open", &self.open.lock().len()).finish_non_exhaustive()
     }
 }
 
@@ -57,14 +54,14 @@ impl Tickets {
         getrandom(&mut bytes, GetRandomFlags::empty())?;
         let ticket: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let (hash, ends) = (TokenHash::of(&ticket), Instant::now() + TERM);
-        self.open().push(Ticket { hash, session, origin, ends });
+        self.open.lock().push(Ticket { hash, session, origin, ends });
         self.changed.notify_one();
         Ok(ticket)
     }
 
     /// The session of a ticket, which is then used.
     pub(crate) fn redeem(&self, name: &str, ticket: &str, origin: &str) -> Option<Session> {
-        let (mut open, now) = (self.open(), Instant::now());
+        let (mut open, now) = (self.open.lock(), Instant::now());
         // All of the name are compared, each in the same time.
         let is = |own: &Ticket| own.session.name().as_str() == name && own.hash.matches(ticket);
         let found: Vec<usize> =
@@ -77,22 +74,18 @@ impl Tickets {
     /// Ends sessions of tickets that nobody used in time, for ever.
     pub(crate) async fn expire(&self) {
         loop {
-            let oldest = self.open().first().map(|ticket| ticket.ends);
+            let oldest = self.open.lock().first().map(|ticket| ticket.ends);
             match oldest {
                 None => self.changed.notified().await,
                 Some(ends) => tokio::select! {
                     () = sleep_until(ends) => {
                         let now = Instant::now();
-                        self.open().retain(|ticket| ticket.ends > now);
+                        self.open.lock().retain(|ticket| ticket.ends > now);
                     }
                     // Nothing ticks for a ticket that was used.
                     () = self.changed.notified() => {}
                 },
             }
         }
-    }
-
-    fn open(&self) -> MutexGuard<'_, Vec<Ticket>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,13 +6,14 @@
 use std::{
     io,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel},
     },
     thread,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use ratatui::crossterm::event::{self, Event as Input, KeyEvent, KeyEventKind};
 
 use crate::{
@@ -212,7 +213,7 @@ impl Asker {
     }
 
     fn look(&self, log: Option<String>) {
-        *self.log.lock().unwrap_or_else(PoisonError::into_inner) = log;
+        *self.log.lock() = log;
         match self.bell.try_send(()) {
             Ok(()) | Err(TrySendError::Full(())) => {}
             // It has panicked, which ends the process.
@@ -230,7 +231,7 @@ fn ask(
 ) {
     loop {
         let begun = Instant::now();
-        let log = wanted.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let log = wanted.lock().clone();
         let answer = looks.look(log.as_deref()).and_then(|answers| Look::read(&answers, log));
         if events.send(Event::Looked(Box::new(answer))).is_err() {
             return;

@@ -5,11 +5,12 @@ use std::{
     io::{self, BufWriter, Stdout, Write},
     panic,
     sync::{
-        Mutex, Once, PoisonError,
+        Once,
         atomic::{AtomicBool, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use ratatui::{
     Terminal,
     backend::CrosstermBackend,
@@ -67,7 +68,7 @@ impl Screen {
     }
 
     pub(crate) fn draw(&mut self, state: &mut State) -> io::Result<()> {
-        let _drawing = DRAWING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _drawing = DRAWING.lock();
         if !IS_OPEN.load(Ordering::SeqCst) {
             // Another thread panics, and ends the program.
             return Ok(());
@@ -125,7 +126,7 @@ fn give_back_after_a_panic() {
     ONCE.call_once(|| {
         let report = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
-            let _drawn = (!IS_DRAWER.get()).then(|| DRAWING.lock().unwrap_or_else(PoisonError::into_inner));
+            let _drawn = (!IS_DRAWER.get()).then(|| DRAWING.lock());
             restore();
             report(panic);
             std::process::exit(PANICKED);

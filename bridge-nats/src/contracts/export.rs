@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -13,6 +13,7 @@ use async_nats::{
     service::{NATS_SERVICE_ERROR, NATS_SERVICE_ERROR_CODE, error::Error as Status},
 };
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     task::{AbortHandle, JoinSet},
@@ -100,7 +101,7 @@ pub(super) struct Exported {
     /// Most calls of this contract, within what there is for all.
     share: usize,
     /// Calls under way, by the subject of their answer. As many as there is room for.
-    under_way: Mutex<HashMap<String, AbortHandle>>,
+    pub(super) under_way: Mutex<HashMap<String, AbortHandle>>,
 }
 
 impl Exported {
@@ -155,13 +156,9 @@ impl Exported {
         if self.peer.ended().is_some() {
             return Err(Error::NoProvider(format!("Main of `{node}` is away")));
         }
-        let is_full = self.under_way().len() >= self.share;
+        let is_full = self.under_way.lock().len() >= self.share;
         let permit = room.clone().try_acquire_owned().ok().filter(|_| !is_full);
         permit.ok_or_else(|| Error::Overloaded(format!("the bridge of `{node}`")))
-    }
-
-    pub(super) fn under_way(&self) -> MutexGuard<'_, HashMap<String, AbortHandle>> {
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn refuse(&self, why: &str, subject: &str) {
@@ -212,7 +209,7 @@ impl Exported {
         let number = std::str::from_utf8(&cancel.payload).ok();
         // A node gives up its own calls alone.
         let own = number.filter(|number| caller.is_some_and(|node| subjects.is_inbox_of(node, number)));
-        let task = own.and_then(|number| self.under_way().remove(number));
+        let task = own.and_then(|number| self.under_way.lock().remove(number));
         if let Some(task) = task {
             // Dropped, the call tells Main.
             task.abort();
@@ -258,7 +255,7 @@ struct UnderWay<'e> {
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         if let Some(number) = self.number {
-            self.exported.under_way().remove(number);
+            self.exported.under_way.lock().remove(number);
         }
     }
 }

@@ -2,11 +2,7 @@
 //!
 //! The client of NATS can do this, too. But its endpoints lose the calls that are on their way when they stop.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use async_nats::{
     Subscriber,
@@ -14,6 +10,7 @@ use async_nats::{
     service::{Info, PingResponse, Stats, endpoint, error::Error as Status},
 };
 use futures_util::StreamExt;
+use parking_lot::Mutex;
 use weir_names::harmless;
 use weir_peer::Peer;
 
@@ -76,7 +73,7 @@ impl Service {
 
     /// Counts a call that is answered.
     pub(super) fn count(&self, endpoint: Endpoint, took: Duration, error: Option<Status>) {
-        let mut stats = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stats = self.stats.lock();
         let [any, own] = &mut *stats;
         let stats = match endpoint {
             Endpoint::Any => any,
@@ -116,7 +113,7 @@ impl Service {
                 id: id.clone(),
                 version: version.clone(),
                 started: self.started,
-                endpoints: self.stats.lock().unwrap_or_else(PoisonError::into_inner).to_vec(),
+                endpoints: self.stats.lock().to_vec(),
             }),
             _ => return None,
         })

@@ -165,7 +165,7 @@ impl Serving {
                     let number = call.message.reply.as_ref().map(ToString::to_string);
                     let task = self.in_hand.spawn(exported.clone().carry_out(call, asked, permit));
                     if let Some(number) = number {
-                        exported.under_way().insert(number, task);
+                        exported.under_way.lock().insert(number, task);
                     }
                     return;
                 }

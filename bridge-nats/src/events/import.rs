@@ -104,7 +104,7 @@ impl Importer {
                 news.insert(format!("{node}.{topic}"));
             }
         }
-        let lost = Count::read(headers).map_or(0, |count| self.shared.seen().lost(node, topic, count));
+        let lost = Count::read(headers).map_or(0, |count| self.shared.seen.lock().lost(node, topic, count));
         self.publish(node, topic, lost, message.payload).await;
     }
 

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -13,6 +13,7 @@ use async_nats::{
 };
 use bytes::Bytes;
 use futures_util::StreamExt;
+use parking_lot::Mutex;
 use tokio::{sync::Notify, time};
 use weir_peer::{Event, Peer};
 
@@ -51,7 +52,7 @@ struct Last {
 impl Kept {
     /// Keeps an event for the bucket.
     pub(super) fn keep(&self, shared: &Shared, event: &Event, headers: HeaderMap) {
-        let is_kept = self.last().keep(&event.topic, headers, &event.payload);
+        let is_kept = self.last.lock().keep(&event.topic, headers, &event.payload);
         if is_kept {
             self.changed.notify_one();
         } else if let Some(times) = shared.times.once_more("retained topics") {
@@ -65,7 +66,7 @@ impl Kept {
 
     /// The bucket is another one, and has nothing of this.
     pub(super) fn put_all(&self) {
-        let mut last = self.last();
+        let mut last = self.last.lock();
         last.waiting = last.topics.keys().cloned().collect();
         self.changed.notify_one();
     }
@@ -86,13 +87,9 @@ impl Kept {
         loop {
             // Without a link nothing is lost: the next one gets all.
             let Some(link) = links.borrow().clone() else { return };
-            let Some((topic, (headers, payload))) = self.last().next() else { return };
+            let Some((topic, (headers, payload))) = self.last.lock().next() else { return };
             put(shared, &link, &topic, &headers, &payload).await;
         }
-    }
-
-    fn last(&self) -> MutexGuard<'_, Last> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

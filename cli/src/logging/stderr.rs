@@ -4,13 +4,12 @@
 
 use std::{
     io::{self, Write},
-    mem,
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
-    thread,
+    mem, thread,
     time::Duration,
 };
 
 use indicatif::ProgressBar;
+use parking_lot::{Condvar, Mutex};
 
 use crate::progress;
 
@@ -54,7 +53,7 @@ impl Lines {
 
     /// Queues whole lines, or counts them as lost. Never waits for the reader.
     pub(super) fn push(&self, lines: &[u8]) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         // After a loss no line may pass, or the gap would show in the wrong place.
         if state.lost > 0 || state.waiting.len().saturating_add(lines.len()) > MAX_WAITING {
             state.lost += 1;
@@ -67,14 +66,14 @@ impl Lines {
 
     /// Shows a text below the lines; the next text replaces it. An empty text removes it.
     pub(super) fn show_below(&self, text: String) {
-        self.state().below = Some(text);
+        self.state.lock().below = Some(text);
         self.changed.notify_all();
     }
 
     /// Waits until all is written, or `FLUSH_TIMEOUT` is over.
     pub(super) fn flush(&self) {
         let is_pending = |state: &mut State| state.is_writing || state.is_waiting();
-        drop(self.changed.wait_timeout_while(self.state(), FLUSH_TIMEOUT, is_pending));
+        self.changed.wait_while_for(&mut self.state.lock(), is_pending, FLUSH_TIMEOUT);
     }
 
     /// Writes what waits, line by line: a pipe takes up to 4096 bytes whole or not at all.
@@ -84,8 +83,8 @@ impl Lines {
         lost: impl Fn(u64) -> String,
         below: &mut Option<ProgressBar>,
     ) {
-        let state = self.changed.wait_while(self.state(), |state| !state.is_waiting());
-        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
+        self.changed.wait_while(&mut state, |state| !state.is_waiting());
         let (mut lines, count) = (mem::take(&mut state.waiting), mem::take(&mut state.lost));
         let shown = state.below.take();
         state.is_writing = true;
@@ -108,12 +107,8 @@ impl Lines {
             Some(_) => below.take().iter().for_each(ProgressBar::finish_and_clear),
             None => {}
         }
-        self.state().is_writing = false;
+        self.state.lock().is_writing = false;
         self.changed.notify_all();
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -8,9 +8,10 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BinaryHeap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{
     sync::Notify,
     time::{Instant, sleep_until},
@@ -76,7 +77,7 @@ enum Due {
 
 impl Deadlines {
     pub(crate) fn register(&self, waiter: &Arc<Waiter>) {
-        let mut queue = self.queue();
+        let mut queue = self.queue.lock();
         if queue.closed {
             drop(queue);
             waiter.complete(Err(Error::PeerGone));
@@ -93,7 +94,7 @@ impl Deadlines {
 
     /// Expires the room at this deadline, unless that is forgotten before.
     pub(crate) fn watch(&self, key: Key, room: Arc<Room>) {
-        let mut queue = self.queue();
+        let mut queue = self.queue.lock();
         if queue.closed {
             drop(queue);
             return room.expire();
@@ -103,18 +104,18 @@ impl Deadlines {
     }
 
     pub(crate) fn forget(&self, key: Key) {
-        self.queue().rooms.remove(&key);
+        self.queue.lock().rooms.remove(&key);
     }
 
     pub(crate) fn len(&self) -> usize {
-        let queue = self.queue();
+        let queue = self.queue.lock();
         queue.waiters.iter().filter(|Reverse(Entry(waiter))| !waiter.is_done()).count() + queue.rooms.len()
     }
 
     /// Ends all waits, present and future.
     pub(crate) fn close(&self) {
         let (waiters, rooms) = {
-            let mut queue = self.queue();
+            let mut queue = self.queue.lock();
             queue.closed = true;
             (std::mem::take(&mut queue.waiters), std::mem::take(&mut queue.rooms))
         };
@@ -147,7 +148,7 @@ impl Deadlines {
     fn expire(&self, now: Instant) -> (Option<Instant>, bool) {
         for _ in 0..AT_ONCE {
             let due = {
-                let mut queue = self.queue();
+                let mut queue = self.queue.lock();
                 match queue.pop_due(now) {
                     Ok(due) => due,
                     Err(next) => {
@@ -170,10 +171,6 @@ impl Deadlines {
             queue.armed = Some(deadline);
             self.earlier.notify_one();
         }
-    }
-
-    fn queue(&self) -> MutexGuard<'_, DeadlineTable> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -26,9 +26,10 @@ mod taking;
 
 use std::{
     future::poll_fn,
-    sync::{Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
 };
+
+use parking_lot::Mutex;
 
 pub(crate) use self::event_lane::EventOrigin;
 pub use self::{
@@ -65,7 +66,7 @@ impl Inbox {
 
     /// [`take`](Self::take), with options.
     pub(crate) fn take_with(&self, reader: ReaderId, options: &TakeOptions<'_>) -> Taken {
-        let mut lanes = self.lanes();
+        let mut lanes = self.lanes.lock();
         let (taken, has_admitted) = lanes.take(reader, options);
         let waiting = has_admitted.then(|| lanes.waiting());
         let former = match (&taken, options.task) {
@@ -98,7 +99,7 @@ impl Inbox {
 
     /// From now on `take` says stop to this reader.
     pub fn stop(&self, reader: ReaderId) {
-        if let Some(own) = self.lanes().reader(reader)
+        if let Some(own) = self.lanes.lock().reader(reader)
             && own.stop == StopState::No
         {
             own.stop = StopState::Asked;
@@ -107,7 +108,7 @@ impl Inbox {
     }
 
     pub(crate) fn stop_all(&self) {
-        for own in self.lanes().readers.iter_mut().filter(|own| own.stop == StopState::No) {
+        for own in self.lanes.lock().readers.iter_mut().filter(|own| own.stop == StopState::No) {
             own.stop = StopState::Asked;
         }
         self.wake();
@@ -115,12 +116,12 @@ impl Inbox {
 
     /// Whether `take` says stop to this reader, or has said it.
     pub fn is_stopping(&self, reader: ReaderId) -> bool {
-        self.lanes().reader(reader).is_none_or(|own| own.stop != StopState::No)
+        self.lanes.lock().reader(reader).is_none_or(|own| own.stop != StopState::No)
     }
 
     /// Messages and bytes that wait in all lanes.
     pub fn depth(&self) -> (u64, u64) {
-        let lanes = self.lanes();
+        let lanes = self.lanes.lock();
         let replies: usize = lanes.readers.iter().map(|reader| reader.replies.items.len()).sum();
         let messages = replies + lanes.requests.items.len() + lanes.events.messages;
         let bytes = lanes.reply_bytes() + lanes.requests.bytes + lanes.events.bytes;
@@ -129,17 +130,17 @@ impl Inbox {
 
     /// How full it is, and its peak.
     pub fn filling(&self) -> (Filling, Filling) {
-        let lanes = self.lanes();
+        let lanes = self.lanes.lock();
         (lanes.filling(), lanes.peak)
     }
 
     /// Wakes all readers that wait.
     pub fn wake(&self) {
-        wake(self.lanes());
+        wake(self.lanes.lock());
     }
 
     fn poll_readable(&self, reader: ReaderId, context: &Context<'_>) -> Poll<()> {
-        let mut lanes = self.lanes();
+        let mut lanes = self.lanes.lock();
         if lanes.is_readable(reader) {
             return Poll::Ready(());
         }
@@ -147,9 +148,5 @@ impl Inbox {
         drop(lanes);
         drop(former);
         Poll::Pending
-    }
-
-    fn lanes(&self) -> MutexGuard<'_, Lanes> {
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,10 +1,8 @@
 //! What became of the requests to one provider, by operation.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
+use parking_lot::Mutex;
 use weir_metrics::Durations;
 use weir_names::Error;
 use weir_reports::OperationStatus;
@@ -30,7 +28,7 @@ pub struct OperationStats {
 impl Operations {
     /// The counts of an operation, from now on.
     pub(crate) fn of(&self, operation: &Arc<OperationId>) -> Arc<OperationStats> {
-        let mut all = self.all();
+        let mut all = self.0.lock();
         let found = all.iter().find(|stats| stats.operation.as_ref().is_none_or(|own| own == operation));
         if let Some(stats) = found {
             return stats.clone();
@@ -42,11 +40,7 @@ impl Operations {
     }
 
     pub(crate) fn status(&self, provider: &str) -> Vec<OperationStatus> {
-        self.all().iter().map(|stats| stats.status(provider)).collect()
-    }
-
-    fn all(&self) -> MutexGuard<'_, Vec<Arc<OperationStats>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().iter().map(|stats| stats.status(provider)).collect()
     }
 }
 
@@ -59,7 +53,7 @@ impl OperationStats {
 
     /// A request ended in this error.
     pub(crate) fn count_failed(&self, error: &Error) {
-        *self.failed().entry(error.case()).or_default() += 1;
+        *self.failed.lock().entry(error.case()).or_default() += 1;
     }
 
     fn status(&self, provider: &str) -> OperationStatus {
@@ -71,12 +65,8 @@ impl OperationStats {
             provider: provider.to_owned(),
             contract: contract.to_owned(),
             operation: operation.to_owned(),
-            failed: self.failed().iter().map(|(error, count)| ((*error).into(), *count)).collect(),
+            failed: self.failed.lock().iter().map(|(error, count)| ((*error).into(), *count)).collect(),
             durations: self.durations.snapshot(),
         }
-    }
-
-    fn failed(&self) -> MutexGuard<'_, BTreeMap<&'static str, u64>> {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

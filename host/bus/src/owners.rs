@@ -5,11 +5,12 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
 
+use parking_lot::RwLock;
 use weir_names::{ContractName, Error, ExtensionId, PeerName, harmless};
 
 use crate::{
@@ -78,7 +79,7 @@ impl Owners {
         access: Access,
         copy_of: Option<&Peer>,
     ) -> Arc<Peer> {
-        let mut table = self.write();
+        let mut table = self.table.write();
         let number = PeerId(u32::try_from(table.peers.len()).unwrap_or(u32::MAX));
         let name = id.shared();
         let peer = Arc::new(match copy_of {
@@ -93,7 +94,7 @@ impl Owners {
     }
 
     pub(crate) fn replace(&self, peer: &Arc<Peer>, claim: bool) {
-        let mut table = self.write();
+        let mut table = self.table.write();
         let place = usize::try_from(peer.id().0).ok().and_then(|place| table.peers.get_mut(place));
         let before = place.map(|place| std::mem::replace(place, peer.clone()));
         for contract in before.iter().flat_map(|before| before.fulfills()) {
@@ -110,14 +111,14 @@ impl Owners {
     }
 
     pub(crate) fn disown(&self, peer: &Peer) {
-        let mut table = self.write();
+        let mut table = self.table.write();
         table.owners.retain(|_, owner| owner.id() != peer.id());
         self.changed();
     }
 
     /// The name of programs with these grants from now on. It owns what it may serve until a program does.
     pub(crate) fn name(&self, name: &PeerName, access: Access) -> Result<Arc<Peer>, Error> {
-        let mut table = self.write();
+        let mut table = self.table.write();
         let table = &mut *table;
         let known = table.names.iter().find(|known| known.name() == name.as_str()).cloned();
         let known = match known {
@@ -149,7 +150,7 @@ impl Owners {
 
     /// A program arrives under a name.
     pub(crate) fn arrive(&self, name: &Peer, limits: PeerLimits) -> Arc<Peer> {
-        let mut table = self.write();
+        let mut table = self.table.write();
         let mut number = table.last_session;
         loop {
             // A number comes again only after two thousand million others.
@@ -172,7 +173,7 @@ impl Owners {
         contract: ContractName,
         operations: &[String],
     ) -> Result<(), Error> {
-        let mut table = self.write();
+        let mut table = self.table.write();
         session.may_serve(&contract)?;
         if session.has_left() {
             return Err(Error::PeerGone);
@@ -192,7 +193,7 @@ impl Owners {
     pub(crate) fn leave(&self, session: &Peer) -> bool {
         // It serves nothing from here on. That wakes senders, which may use the table.
         session.set_phase(Phase::Down);
-        let mut table = self.write();
+        let mut table = self.table.write();
         let Some(name) = table.get(session.sender()).cloned() else { return false };
         table.sessions.remove(&session.id());
         let mut has_owned = false;
@@ -208,7 +209,7 @@ impl Owners {
 
     /// The programs under this name.
     pub(crate) fn sessions(&self, name: &Peer) -> Vec<Arc<Peer>> {
-        self.read().sessions.values().filter(|session| session.sender() == name.id()).cloned().collect()
+        self.table.read().sessions.values().filter(|session| session.sender() == name.id()).cloned().collect()
     }
 
     /// Whether requests of this contract go to this peer.
@@ -218,11 +219,11 @@ impl Owners {
 
     /// Whether a peer that is ready owns this contract.
     pub(crate) fn is_served(&self, contract: &ContractName) -> bool {
-        self.read().owners.get(contract).is_some_and(|owner| owner.is_ready())
+        self.table.read().owners.get(contract).is_some_and(|owner| owner.is_ready())
     }
 
     pub(crate) fn serve_from_main(&self, contract: ContractName) {
-        self.write().of_main.push(contract);
+        self.table.write().of_main.push(contract);
     }
 
     #[inline]
@@ -232,7 +233,7 @@ impl Owners {
 
     /// The peer with this name, or every program under it.
     pub(crate) fn named(&self, name: &str) -> Vec<PeerId> {
-        let table = self.read();
+        let table = self.table.read();
         let is_meant = |peer: &&Arc<Peer>| peer.name() == name;
         match table.peers.iter().find(is_meant) {
             Some(peer) => vec![peer.id()],
@@ -241,12 +242,12 @@ impl Owners {
     }
 
     pub(crate) fn get(&self, id: PeerId) -> Option<Arc<Peer>> {
-        self.read().get(id).cloned()
+        self.table.read().get(id).cloned()
     }
 
     /// Main, every extension that there ever was without copies, and every name of programs.
     pub(crate) fn providers(&self) -> Vec<Arc<Peer>> {
-        let table = self.read();
+        let table = self.table.read();
         let peers = table.peers.iter().filter(|peer| peer.owner() == peer.id());
         peers.chain(&table.names).cloned().collect()
     }
@@ -263,7 +264,7 @@ impl Owners {
         contract: &ContractName,
         provider: Option<&str>,
     ) -> Result<(Arc<Peer>, u64), Error> {
-        let table = self.read();
+        let table = self.table.read();
         let version = self.version();
         let owner = table.owners.get(contract);
         let main = table.of_main.contains(contract).then_some(&self.main);
@@ -279,14 +280,6 @@ impl Owners {
         })
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, RoutingTable> {
-        self.table.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, RoutingTable> {
-        self.table.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Call it with the table locked, so that a look-up never pairs old owners with the new version.
     fn changed(&self) {
         self.version.fetch_add(1, Ordering::AcqRel);
@@ -297,13 +290,13 @@ impl Owners {
 impl Owners {
     /// How many programs are there, and the owner of each contract.
     pub(crate) fn census(&self) -> (usize, HashMap<ContractName, PeerId>) {
-        let table = self.read();
+        let table = self.table.read();
         let owners = table.owners.iter().map(|(contract, owner)| (contract.clone(), owner.id()));
         (table.sessions.len(), owners.collect())
     }
 
     /// The next program gets the number after this one.
     pub(crate) fn count_sessions_from(&self, last: PeerId) {
-        self.write().last_session = last;
+        self.table.write().last_session = last;
     }
 }

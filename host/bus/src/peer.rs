@@ -16,11 +16,12 @@ mod stats;
 mod wait;
 
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc,
     atomic::{AtomicU64, Ordering},
 };
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use weir_names::{ContractName, Error, PeerName};
 
 pub(crate) use self::wait::{Wait, WaitTarget};
@@ -121,7 +122,7 @@ impl Peer {
     ) -> Self {
         let inbox = original.inbox().clone();
         let seat = inbox.add_seat();
-        original.lasting.copies.lock().unwrap_or_else(PoisonError::into_inner).push(id);
+        original.lasting.copies.lock().push(id);
         let grants = Grants::Fixed(access);
         Self::at((id, name), limits, grants, Kind::Extension, (inbox, seat), Origin::Copied(original))
     }
@@ -322,7 +323,7 @@ impl Peer {
 
     /// The copies that serve its inbox; none for a copy.
     pub(crate) fn copies(&self) -> Vec<PeerId> {
-        self.lasting.copies.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lasting.copies.lock().clone()
     }
 
     pub(crate) fn seat(&self) -> Seat {
@@ -330,8 +331,7 @@ impl Peer {
     }
 
     pub(crate) fn shares_inbox(&self) -> bool {
-        self.lasting.original.is_some()
-            || !self.lasting.copies.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        self.lasting.original.is_some() || !self.lasting.copies.lock().is_empty()
     }
 
     /// Contracts that it owns from the start. What a copy fulfils belongs to the owner of its inbox, and a program owns
@@ -345,18 +345,18 @@ impl Peer {
 
     /// What this peer waits for with everything else stopped, as in a blocking call.
     pub(crate) fn waits(&self) -> Vec<Wait> {
-        self.waits.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.waits.lock().clone()
     }
 
     pub(crate) fn set_waits(&self, waits: impl IntoIterator<Item = Wait>) {
         // In place: most peers wait for one thing at a time, again and again.
-        let mut current = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.waits.lock();
         current.clear();
         current.extend(waits);
     }
 
     /// Whether a chain of waits ends here: it waits for nothing, and no other peer serves its inbox.
     pub(crate) fn ends_all_waits(&self) -> bool {
-        self.waits.lock().unwrap_or_else(PoisonError::into_inner).is_empty() && !self.shares_inbox()
+        self.waits.lock().is_empty() && !self.shares_inbox()
     }
 }

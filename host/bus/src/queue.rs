@@ -19,10 +19,11 @@ pub(crate) mod taken;
 use std::{
     collections::VecDeque,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use weir_names::{ContractName, Error, QueueName, QueuePolicy};
 
 pub(crate) use self::fate::Fate;
@@ -80,22 +81,30 @@ impl SharedQueue {
 
     /// Whether it takes no more jobs: it is no longer configured, or Main has ended.
     pub fn is_closed(&self) -> bool {
-        self.state().is_closed
+        self.state.lock().is_closed
     }
 
     /// Bytes of the largest payload that it takes.
     pub fn max_payload(&self) -> u64 {
-        self.state().allowed()
+        self.state.lock().allowed()
     }
 
     /// The first waiting jobs.
     pub fn jobs(&self, max: usize) -> Vec<QueuedJob> {
-        self.state().waiting.first(max).into_iter().flatten().take(max).map(|job| (**job).clone()).collect()
+        self.state
+            .lock()
+            .waiting
+            .first(max)
+            .into_iter()
+            .flatten()
+            .take(max)
+            .map(|job| (**job).clone())
+            .collect()
     }
 
     /// The queue as it is now.
     pub fn stats(&self) -> QueueStats {
-        let state = self.state();
+        let state = self.state.lock();
         QueueStats {
             name: self.name.clone(),
             settings: state.settings.clone(),
@@ -114,9 +123,9 @@ impl SharedQueue {
 
     /// Sets what the operator changed, also for jobs that wait for room.
     pub(crate) fn set(&self, settings: QueueSettings, dead_letter: Weak<Self>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.settings = settings;
-        *self.dead_letter.lock().unwrap_or_else(PoisonError::into_inner) = dead_letter;
+        *self.dead_letter.lock() = dead_letter;
         state.is_closed = false;
         let (before, allowed, blocked) = (state.lost(), state.allowed(), state.blocked.len());
         state.blocked.retain(|(_, job)| job.payload.len() as u64 <= allowed);
@@ -138,7 +147,7 @@ impl SharedQueue {
 
     /// Takes no more jobs, and turns away senders that wait for room.
     pub(crate) fn close(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.is_closed = true;
         let turned_away = std::mem::take(&mut state.blocked);
         let readers: Vec<_> = state.readers.iter().cloned().collect();
@@ -151,7 +160,7 @@ impl SharedQueue {
 
     /// Whether it is configured, or holds jobs.
     pub(crate) fn is_there(&self) -> bool {
-        let state = self.state();
+        let state = self.state.lock();
         !state.is_closed || state.in_hand > 0 || !state.waiting.is_empty()
     }
 
@@ -162,7 +171,7 @@ impl SharedQueue {
         job: QueuedJob,
         is_from: impl FnOnce(&ContractName) -> bool,
     ) -> Result<Placed, Error> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         self.check(&state, &job)?;
         if let Some(store) = state.settings.store.as_ref().filter(|store| !is_from(store)) {
             return Ok(Placed::Stored(Box::new((store.clone(), job.payload))));
@@ -187,7 +196,7 @@ impl SharedQueue {
 
     /// Removes a job that its keeper has taken back, if it waits.
     pub(crate) fn take_back(&self, fate: &Fate) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let Some(waiting) = state.waiting.first(usize::MAX) else { return };
         let is_it = |watched: &Arc<fate::Watched>| watched.is_of(fate);
         let taken_back = take_near_an_end(waiting, |job| job.fate.as_ref().is_some_and(is_it));
@@ -200,7 +209,7 @@ impl SharedQueue {
 
     /// The job's sender waits no more.
     pub(crate) fn withdraw(&self, room: &Arc<Room>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let withdrawn = take_near_an_end(&mut state.blocked, |(ticket, _)| ticket.is_of(room));
         state.counts.refused += u64::from(withdrawn.is_some());
         let woken = state.admit();
@@ -233,11 +242,7 @@ impl SharedQueue {
     }
 
     fn dead_letter(&self) -> Option<Arc<Self>> {
-        self.dead_letter.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
-    }
-
-    fn state(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.dead_letter.lock().upgrade()
     }
 }
 

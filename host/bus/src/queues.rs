@@ -4,9 +4,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, Weak},
+    sync::{Arc, Weak},
 };
 
+use parking_lot::RwLock;
 use weir_names::{Error, QueueName};
 
 use crate::{
@@ -25,7 +26,7 @@ impl Queues {
         queues: &[(QueueName, QueueSettings, Option<QueueName>)],
         on_loss: &Arc<OnLoss>,
     ) {
-        let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.0.write();
         for (name, settings, _) in queues {
             let new = || SharedQueue::new(name.clone(), settings.clone(), on_loss.clone());
             table.entry(name.clone()).or_insert_with(new);
@@ -51,27 +52,23 @@ impl Queues {
 
     /// A queue that is configured or holds jobs, by name.
     pub(crate) fn find(&self, name: &str) -> Result<Arc<SharedQueue>, Error> {
-        let found = self.read().get(name).filter(|queue| queue.is_there()).cloned();
+        let found = self.0.read().get(name).filter(|queue| queue.is_there()).cloned();
         found.ok_or_else(|| Error::Invalid(format!("no queue `{name}` is configured")))
     }
 
     /// A queue by name, even one no longer configured.
     pub(crate) fn get(&self, name: &QueueName) -> Option<Arc<SharedQueue>> {
-        self.read().get(name).cloned()
+        self.0.read().get(name).cloned()
     }
 
     pub(crate) fn stats(&self) -> Vec<QueueStats> {
-        let all: Vec<_> = self.read().values().filter(|queue| queue.is_there()).cloned().collect();
+        let all: Vec<_> = self.0.read().values().filter(|queue| queue.is_there()).cloned().collect();
         all.iter().map(|queue| queue.stats()).collect()
     }
 
     pub(crate) fn close(&self) {
-        for queue in self.read().values() {
+        for queue in self.0.read().values() {
             queue.close();
         }
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<QueueName, Arc<SharedQueue>>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 }

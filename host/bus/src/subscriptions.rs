@@ -5,11 +5,9 @@
 mod index;
 mod subscription;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
-};
+use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use weir_names::Topic;
 
 use self::index::Index;
@@ -31,11 +29,11 @@ pub(crate) struct SubscriptionTable {
 
 impl Subscriptions {
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, SubscriptionTable> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+        self.0.read()
     }
 
     pub(crate) fn write(&self) -> RwLockWriteGuard<'_, SubscriptionTable> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
+        self.0.write()
     }
 }
 

@@ -4,12 +4,10 @@
 //! many pushes out its own. Which were used is a mark on each, so that a use costs one look: a topic that is next to go
 //! and was used goes to the end of its line instead.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use lru::LruCache;
+use parking_lot::Mutex;
 use weir_metrics::PerSecond;
 use weir_names::Topic;
 
@@ -89,17 +87,17 @@ impl Default for Topics {
 
 impl Topics {
     pub(crate) fn retain(&self, topics: impl IntoIterator<Item = Topic>) {
-        let mut table = self.table();
+        let mut table = self.0.lock();
         let mut before = std::mem::take(&mut table.retained);
         for topic in topics {
             let state = before.remove(&topic).unwrap_or_else(|| table.state(&topic, PeerId::MAIN));
             table.forget(&topic);
-            locked(&state).is_retained = true;
+            state.lock().is_retained = true;
             table.retained.insert(topic, state);
         }
         for (topic, state) in before {
             {
-                let mut state = locked(&state);
+                let mut state = state.lock();
                 (state.is_retained, state.value) = (false, None);
             }
             table.keep(topic, state, PeerId::MAIN);
@@ -108,7 +106,7 @@ impl Topics {
 
     /// A topic for a publisher. One that nobody hears becomes known only if it is retained.
     pub(crate) fn get(&self, topic: &Topic, is_heard: bool, publisher: PeerId) -> Option<SharedTopic> {
-        let mut table = self.table();
+        let mut table = self.0.lock();
         if let Some(state) = table.retained.get(topic) {
             return Some(state.clone());
         }
@@ -119,23 +117,19 @@ impl Topics {
     }
 
     pub(crate) fn values(&self) -> Vec<Arc<Published>> {
-        self.table().retained.values().filter_map(|state| locked(state).value.clone()).collect()
+        self.0.lock().retained.values().filter_map(|state| state.lock().value.clone()).collect()
     }
 
     pub(crate) fn stats(&self) -> Vec<TopicStats> {
         let all: Vec<(Topic, SharedTopic)> = {
-            let table = self.table();
+            let table = self.0.lock();
             let known = table.known.iter().map(|(topic, known)| (topic, &known.state));
             let all = table.retained.iter().chain(known);
             all.map(|(topic, state)| (topic.clone(), state.clone())).collect()
         };
-        let mut stats: Vec<_> = all.iter().map(|(topic, state)| locked(state).stats(topic)).collect();
+        let mut stats: Vec<_> = all.iter().map(|(topic, state)| state.lock().stats(topic)).collect();
         stats.sort_by(|a, b| a.topic.cmp(&b.topic));
         stats
-    }
-
-    fn table(&self) -> MutexGuard<'_, TopicTable> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -165,7 +159,7 @@ impl TopicTable {
             && let Some(longest_unused) = self.gives_way(first)
             && let Some(forgotten) = self.forget(&longest_unused)
         {
-            self.forgotten = self.forgotten.max(locked(&forgotten).sequence);
+            self.forgotten = self.forgotten.max(forgotten.lock().sequence);
         }
         self.shares.entry(first).or_insert_with(LruCache::unbounded).put(topic.clone(), ());
         self.known.insert(topic, Known { state, first, is_used: false });
@@ -231,8 +225,4 @@ impl TopicState {
             retained: self.is_retained.then(|| self.value.as_ref().map(|value| value.payload.len() as u64)),
         }
     }
-}
-
-pub(crate) fn locked(topic: &SharedTopic) -> MutexGuard<'_, TopicState> {
-    topic.lock().unwrap_or_else(PoisonError::into_inner)
 }

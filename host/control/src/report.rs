@@ -4,17 +4,14 @@
 //! may hang on files. Where the machine has no thread left, what Main knows by itself is made on the worker thread: it
 //! tells the operator of the shortage.
 
-use std::{
-    io,
-    sync::{Arc, Mutex, PoisonError},
-    thread,
-};
+use std::{io, sync::Arc, thread};
 
 use axum::{
     body::Body,
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
+use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::{Semaphore, oneshot};
 use weir_host::Control;
@@ -103,7 +100,7 @@ fn on_thread(work: Box<dyn FnOnce() + Send>) -> io::Result<()> {
 }
 
 fn take(work: &Mutex<Option<impl FnOnce()>>) {
-    let work = work.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let work = work.lock().take();
     if let Some(work) = work {
         work();
     }

@@ -1,13 +1,8 @@
 //! Locks on directories that extensions of this Main write to: no other Main may.
 
-use std::{
-    collections::HashMap,
-    fs::File,
-    io,
-    path::Path,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, fs::File, io, path::Path, sync::Arc};
 
+use parking_lot::Mutex;
 use rustix::fs::{Mode, OFlags};
 use weir_config::{DirGrant, DirMode, FileLock};
 
@@ -41,7 +36,7 @@ impl DirLocks {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         let Ok(dir) = rustix::fs::open(path, flags, Mode::empty()).map(File::from) else { return Ok(None) };
         let inode = inode(&dir.metadata()?);
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.0.lock();
         match held.get_mut(&inode) {
             Some((_, users)) => *users += 1,
             None => drop(held.insert(inode, (FileLock::take(dir)?, 1))),
@@ -52,7 +47,7 @@ impl DirLocks {
 
 impl Drop for DirLock {
     fn drop(&mut self) {
-        let mut held = self.locks.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.locks.0.lock();
         if let Some((_, users)) = held.get_mut(&self.inode) {
             *users -= 1;
             if *users == 0 {

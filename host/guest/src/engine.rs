@@ -4,11 +4,9 @@ mod config;
 mod pools;
 mod target;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::Mutex;
 use wasmtime::{Config, Engine};
 use weir_config::{INTERPRETED, Limits, Traces};
 
@@ -105,7 +103,7 @@ impl Runtime {
     /// The engines of a kind. One with pools instantiates in half the time. One without is for guests too large for the
     /// pools, and for processes that may not reserve the address space.
     pub(super) fn engines(&self, kind: EngineKind) -> wasmtime::Result<Engines> {
-        let mut by_kind = self.by_kind.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_kind = self.by_kind.lock();
         if let Some(engines) = by_kind.get(&kind) {
             return Ok(engines.clone());
         }

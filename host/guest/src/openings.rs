@@ -7,9 +7,10 @@ use std::{
     collections::HashMap,
     io,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
+use parking_lot::Mutex;
 use rustix::io::Errno;
 use tokio::{sync::Semaphore, task::JoinError};
 
@@ -64,7 +65,7 @@ impl Openings {
     }
 
     fn turn(&self, paths: Vec<PathBuf>) -> Arc<Semaphore> {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turns = self.turns.lock();
         turns.retain(|_, turn| turn.strong_count() > 0);
         if let Some(turn) = turns.get(&paths).and_then(Weak::upgrade) {
             return turn;

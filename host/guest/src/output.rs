@@ -3,11 +3,12 @@
 mod rate;
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    sync::{Arc, atomic::Ordering},
     time::Instant,
 };
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::io::AsyncWrite;
 use wasmtime_wasi::{
     cli::{IsTerminal, StdoutStream},
@@ -52,14 +53,14 @@ impl Output {
     }
 
     pub(super) fn report_dropped(&self) {
-        let dropped = self.rate().take_dropped(Instant::now());
+        let dropped = self.0.rate.lock().take_dropped(Instant::now());
         self.say_dropped(dropped);
     }
 
     /// Whether another line is within the rate. Counts it, and reports dropped ones.
     fn may_write(&self) -> bool {
         let now = Instant::now();
-        let mut rate = self.rate();
+        let mut rate = self.0.rate.lock();
         let is_within = rate.take(now);
         let dropped = if rate.is_report_due(now) { rate.take_dropped(now) } else { 0 };
         drop(rate);
@@ -74,8 +75,10 @@ impl Output {
 
     fn say_dropped(&self, lines: u64) {
         if lines > 0 {
-            let text =
-                format!("over `log-rate` of {} lines a second: {lines} dropped", self.rate().allowed());
+            let text = format!(
+                "over `log-rate` of {} lines a second: {lines} dropped",
+                self.0.rate.lock().allowed()
+            );
             self.say(Level::Warn, &text);
         }
     }
@@ -87,10 +90,6 @@ impl Output {
 
     pub(super) fn say_with(&self, level: Level, text: &str, fields: impl Iterator<Item = (String, String)>) {
         self.0.logs.write(&self.0.extension, level, Source::Main, text, fields);
-    }
-
-    fn rate(&self) -> MutexGuard<'_, Rate> {
-        self.0.rate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn stream(&self, source: Source) -> LineStream {
@@ -147,7 +146,7 @@ struct Written {
 impl Line {
     /// Appends if the permit allows. Skips empty lines and cuts long ones.
     fn append(&self, bytes: &[u8]) -> bool {
-        let mut written = self.written();
+        let mut written = self.written.lock();
         let Some(permit) = written.permit.checked_sub(bytes.len()) else { return false };
         written.permit = permit;
         for &byte in bytes {
@@ -164,17 +163,13 @@ impl Line {
         }
         true
     }
-
-    fn written(&self) -> MutexGuard<'_, Written> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Logs an unfinished line when the guest ends. Not during a panic: a second one, say in a `tracing` subscriber, would
 /// end Main.
 impl Drop for Line {
     fn drop(&mut self) {
-        let written = self.written.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let written = self.written.get_mut();
         if !written.text.is_empty() && !std::thread::panicking() {
             self.output.line(self.source, &written.text);
         }
@@ -184,9 +179,9 @@ impl Drop for Line {
 #[wasmtime_wasi::async_trait]
 impl Pollable for LineStream {
     async fn ready(&mut self) {
-        if self.0.written().permit == 0 {
+        if self.0.written.lock().permit == 0 {
             end_slice().await;
-            self.0.written().permit = PERMIT;
+            self.0.written.lock().permit = PERMIT;
         }
     }
 }
@@ -201,7 +196,7 @@ impl OutputStream for LineStream {
     }
 
     fn check_write(&mut self) -> StreamResult<usize> {
-        Ok(self.0.written().permit)
+        Ok(self.0.written.lock().permit)
     }
 }
 

@@ -12,9 +12,10 @@ use std::{
     fs::File,
     io,
     os::unix::fs::{FileExt, MetadataExt},
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
+use parking_lot::Mutex;
 use rustix::{
     fs::{Mode, OFlags},
     io::Errno,
@@ -75,7 +76,7 @@ impl Quotas {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         let root = File::from(rustix::fs::open(&grant.host, flags, Mode::empty())?);
         let inode = inode(&root.metadata()?);
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         known.retain(|_, counted| counted.strong_count() > 0);
         let counted = known.get(&inode).and_then(Weak::upgrade).unwrap_or_else(|| {
             // The count from before a restart goes on.

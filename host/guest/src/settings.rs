@@ -3,9 +3,10 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
+use parking_lot::Mutex;
 use weir_config::ExtensionConfig;
 
 use super::{Exit, Openings, chain};
@@ -20,23 +21,19 @@ pub struct Settings(Mutex<Option<Arc<Values>>>);
 impl Settings {
     /// The values as they are now.
     pub(super) fn values(&self) -> Arc<Values> {
-        self.lock().clone().unwrap_or_default()
+        self.0.lock().clone().unwrap_or_default()
     }
 
     /// Sets all values.
     pub fn set(&self, values: Arc<Values>) {
-        *self.lock() = Some(values);
+        *self.0.lock() = Some(values);
     }
 
     /// The names of the values that these would add, change or remove. `None`: no instance has read any.
     pub fn changes(&self, values: &Values) -> Option<Vec<String>> {
-        let now = self.lock().clone()?;
+        let now = self.0.lock().clone()?;
         let names: BTreeSet<_> = now.keys().chain(values.keys()).collect();
         Some(names.into_iter().filter(|name| now.get(*name) != values.get(*name)).cloned().collect())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Arc<Values>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,14 +3,9 @@
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::BTreeMap,
-    convert::Infallible,
-    path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, convert::Infallible, path::PathBuf, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::{runtime::Handle, sync::Semaphore, task::JoinHandle, time::timeout};
 use weir_config::{ConfigErrors, NetGrant};
 use weir_guest::{AT_ONCE, Http, HttpOutlet, KeyValue, Programs, Quotas, RunsOn, Sandbox};
@@ -94,7 +89,7 @@ pub(crate) struct Shared {
     configured: Mutex<BTreeMap<HookDirName, HookDir>>,
     pub(crate) counts: HookCounts,
     /// `None` once Main has ended.
-    gate: Mutex<Option<Gate>>,
+    pub(crate) gate: Mutex<Option<Gate>>,
 }
 
 /// Held by every run.
@@ -177,13 +172,13 @@ impl Hooks {
     ///
     /// [`HookError::Unknown`] if it is not configured.
     pub fn get(&self, name: &str) -> Result<HookDir, HookError> {
-        self.configured().get(name).cloned().ok_or_else(|| HookError::Unknown(name.to_owned()))
+        self.0.configured.lock().get(name).cloned().ok_or_else(|| HookError::Unknown(name.to_owned()))
     }
 
     /// The names of the configured directories.
     #[must_use]
     pub fn names(&self) -> Vec<HookDirName> {
-        self.configured().keys().cloned().collect()
+        self.0.configured.lock().keys().cloned().collect()
     }
 
     /// Opens a directory of the embedding program. Keep it for further runs: it holds the compiled code. All such
@@ -202,7 +197,7 @@ impl Hooks {
     /// values.
     #[doc(hidden)]
     pub fn configure(&self, dirs: BTreeMap<HookDirName, HookDirConfig>) {
-        let mut configured = self.configured();
+        let mut configured = self.0.configured.lock();
         let mut before = std::mem::take(&mut *configured);
         for (name, config) in dirs {
             let dir = match before.remove(&name) {
@@ -236,14 +231,6 @@ impl Hooks {
             config,
         }))
     }
-
-    fn configured(&self) -> MutexGuard<'_, BTreeMap<HookDirName, HookDir>> {
-        self.0.configured.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn gate(&self) -> MutexGuard<'_, Option<Gate>> {
-        self.0.gate.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 fn places(number: u32) -> Semaphore {
@@ -254,9 +241,9 @@ impl Closing {
     /// Interrupts running hooks and allows no new ones. Ends after them, except for those that hang in the kernel.
     pub async fn close(self) {
         let Self { hooks, _open, under_way } = self;
-        hooks.gate().take();
+        hooks.0.gate.lock().take();
         // Each of them holds all of this.
-        hooks.configured().clear();
+        hooks.0.configured.lock().clear();
         drop(_open);
         // Fails when all runs have ended.
         let _ended = timeout(GRACE, under_way.recv()).await;

@@ -1,7 +1,7 @@
 //! Loads hooks: those that a run wants, and afterwards those for which its time was too short.
 
 use std::{
-    sync::{Arc, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Instant, SystemTime},
 };
 
@@ -10,16 +10,12 @@ use weir_guest::{Cut, FileStamp, LoadError, LoadRequest, Loaded, RunsOn, Sandbox
 use weir_names::harmless;
 
 use crate::{
-    files::{HookFile, KnownHooks},
+    files::HookFile,
     hooks::{Dir, Gate},
     told,
 };
 
 impl Dir {
-    pub(crate) fn known(&self) -> MutexGuard<'_, KnownHooks> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) async fn load(&self, runs_on: &RunsOn, file: &HookFile) -> Result<Loaded<Sandbox>, LoadError> {
         let Self { config, hooks, .. } = self;
         let path = || config.dir.join(&file.name);
@@ -40,7 +36,7 @@ impl Dir {
             runs_on.blocking(move || FileStamp::of(&path)).await
         };
         if let Ok(Ok(stamp)) = stamp {
-            self.known().keep(file, loaded.clone(), stamp, now);
+            self.known.lock().keep(file, loaded.clone(), stamp, now);
         }
         Ok(loaded)
     }
@@ -54,7 +50,7 @@ impl Dir {
             let _turn = turn;
             for file in files {
                 let Some(dir) = configured.upgrade() else { return };
-                let is_known = dir.known().get(&file).is_some();
+                let is_known = dir.known.lock().get(&file).is_some();
                 if is_known {
                     continue;
                 }

@@ -42,7 +42,7 @@ pub(super) struct Run {
 impl Run {
     pub(super) fn new(dir: Arc<Dir>, call: HookCall) -> Result<Self, HookError> {
         let began = Instant::now();
-        let gate = dir.hooks.gate().clone().ok_or(HookError::Ended)?;
+        let gate = dir.hooks.0.gate.lock().clone().ok_or(HookError::Ended)?;
         let HookCall { params, env, args, stdin, timeout } = call;
         check(&params, &env, &args)?;
         let total = dir.config.total_timeout;
@@ -79,7 +79,7 @@ impl Run {
         if files.len() > MAX_HOOKS {
             return Err(HookError::TooMany { dir: directory(), allowed: MAX_HOOKS });
         }
-        dir.known().retain(&files);
+        dir.known.lock().retain(&files);
         let hooks = self.load_all(&runs_on, files).await;
         let mut runs: Vec<HookRun> = Vec::with_capacity(hooks.len());
         let mut written = (0, 0);
@@ -144,7 +144,7 @@ impl Run {
         if self.deadline <= Instant::now() {
             return Err(End::Cut(Cut::TimedOut));
         }
-        let known = self.dir.known().get(file);
+        let known = self.dir.known.lock().get(file);
         match known {
             Some(loaded) => Ok(loaded),
             None => {

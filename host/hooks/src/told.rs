@@ -2,10 +2,11 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use weir_config::LimitHit;
 use weir_guest::chain;
 use weir_names::{HookDirName, harmless};
@@ -50,7 +51,7 @@ impl HookCounts {
     #[must_use]
     pub fn all(&self) -> Vec<HookCount> {
         let mut all = Vec::new();
-        for (hooks, counts) in &*self.lock() {
+        for (hooks, counts) in &*self.0.lock() {
             for (hook, outcomes) in counts {
                 all.extend(outcomes.iter().map(|(outcome, runs)| HookCount {
                     hooks: hooks.clone(),
@@ -64,7 +65,7 @@ impl HookCounts {
     }
 
     fn add(&self, hooks: &HookDirName, run: &HookRun) {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         // None: it is configured no more, and this run was under way.
         let Some(counts) = all.get_mut(hooks) else { return };
         let name = harmless(&run.hook, TEXT_MAX);
@@ -76,13 +77,9 @@ impl HookCounts {
 
     /// Counts in these directories, which are configured now, and forgets others.
     pub(crate) fn keep<'a>(&self, configured: impl Iterator<Item = &'a HookDirName>) {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         let mut before = std::mem::take(&mut *all);
         all.extend(configured.map(|name| (name.clone(), before.remove(name).unwrap_or_default())));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<HookDirName, Counts>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -110,7 +107,7 @@ impl Lines {
 
     /// How many lines were left out before this one. None: this one is left out, too.
     fn next(&self, now: Instant) -> Option<u32> {
-        let mut spoken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spoken = self.0.lock();
         match &mut *spoken {
             Some(period) if now.saturating_duration_since(period.since) < PERIOD => {
                 if period.lines >= LINES_MAX {

@@ -3,7 +3,7 @@
 use std::{
     error::Error,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
+    sync::{Arc, OnceLock, Weak},
     task::{Context, Poll, ready},
     time::Instant,
 };
@@ -11,6 +11,7 @@ use std::{
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
+use parking_lot::Mutex;
 use tokio::{
     sync::{mpsc, watch},
     time::{Sleep, sleep},
@@ -60,11 +61,7 @@ struct Waiting {
     in_flight: Option<InFlight>,
 }
 
-impl Shared {
-    fn waiting(&self) -> MutexGuard<'_, Option<Waiting>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl Shared {}
 
 pub(crate) fn response_body() -> (ResponseFrames, BareBody) {
     let (sender, frames) = mpsc::channel(FRAMES);
@@ -87,14 +84,14 @@ impl ResponseFrames {
         // Wakes a reader, which needs the reason.
         self.end(Err(why));
         if let Some(body) = body.upgrade() {
-            let _waiting = body.waiting().take();
+            let _waiting = body.waiting.lock().take();
         }
     }
 }
 
 impl ResponseBody {
     pub(crate) fn new(body: BareBody, in_flight: InFlight) -> Self {
-        if let Some(waiting) = &mut *body.0.waiting() {
+        if let Some(waiting) = &mut *body.0.waiting.lock() {
             waiting.in_flight = Some(in_flight);
         }
         Self(body)
@@ -109,7 +106,7 @@ impl Body for ResponseBody {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
-        let mut waiting = self.0.0.waiting();
+        let mut waiting = self.0.0.waiting.lock();
         if let Some(held) = &mut *waiting {
             if let Some(frame) = ready!(held.frames.poll_recv(context)) {
                 return Poll::Ready(Some(Ok(frame)));
@@ -146,11 +143,11 @@ impl Progress {
     }
 
     pub(crate) fn last(&self) -> Instant {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.lock()
     }
 
     pub(crate) fn set(&self, now: Instant) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        *self.0.lock() = now;
     }
 }
 

@@ -1,9 +1,8 @@
 //! Amounts per second: further ones wait.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// The amount of this time may come at once.
 const BURST: Duration = Duration::from_secs(1);
@@ -27,7 +26,7 @@ impl Pace {
     pub(crate) fn take(&self, amount: u64, now: Instant) -> Option<Duration> {
         #[expect(clippy::cast_precision_loss, reason = "a rate need not be exact")]
         let takes = Duration::from_secs_f64(amount as f64 / self.per_second);
-        let mut even = self.even.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut even = self.even.lock();
         *even = (*even).max(now) + takes;
         even.checked_duration_since(now + BURST).filter(|wait| !wait.is_zero())
     }

@@ -7,13 +7,14 @@ use std::{
     net::IpAddr,
     pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use hyper::client::conn::http1::SendRequest;
+use parking_lot::Mutex;
 use tokio::{
     sync::OwnedSemaphorePermit,
     task::AbortHandle,
@@ -75,13 +76,9 @@ impl Pool {
         })
     }
 
-    fn idle(&self) -> MutexGuard<'_, VecDeque<Idle>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// An idle connection of this guest, of an address that the request may go to.
     pub(crate) fn take(&self, guest: u64, route: &Route) -> Option<Connection> {
-        let mut idle = self.idle();
+        let mut idle = self.idle.lock();
         let fits = |idle: &Idle| {
             idle.guest == guest
                 && idle.place == route.place
@@ -98,8 +95,8 @@ impl Pool {
         if connection.requests.is_closed() {
             return;
         }
-        self.idle().push_back(Idle { guest, place, since: Instant::now(), connection });
-        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        self.idle.lock().push_back(Idle { guest, place, since: Instant::now(), connection });
+        let mut watcher = self.watcher.lock();
         if watcher.as_ref().is_none_or(AbortHandle::is_finished) {
             *watcher = Some(tokio::spawn(self.clone().watch()).abort_handle());
         }
@@ -109,8 +106,8 @@ impl Pool {
     async fn watch(self: Arc<Self>) {
         loop {
             let next = {
-                let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
-                let mut idle = self.idle();
+                let mut watcher = self.watcher.lock();
+                let mut idle = self.idle.lock();
                 let now = Instant::now();
                 while idle.front().is_some_and(|first| now >= first.since + self.idle_timeout) {
                     idle.pop_front();
@@ -129,7 +126,7 @@ impl Pool {
 
     /// Forgets connections that have ended.
     fn tidy(&self) {
-        self.idle().retain(|idle| !idle.connection.requests.is_closed());
+        self.idle.lock().retain(|idle| !idle.connection.requests.is_closed());
     }
 
     /// Connections that one guest may have: half of all, so that it never has them alone.
@@ -158,14 +155,14 @@ impl Pool {
 
     /// Closes the longest idle connection of a kind.
     fn close_idle(&self, is_one: impl Fn(&Idle) -> bool) -> bool {
-        let mut idle = self.idle();
+        let mut idle = self.idle.lock();
         let place = idle.iter().position(is_one);
         place.and_then(|place| idle.remove(place)).is_some()
     }
 
     /// Open ones, and idle ones among them.
     pub(crate) fn counts(&self) -> (usize, usize) {
-        (self.open.load(Ordering::Relaxed), self.idle().len())
+        (self.open.load(Ordering::Relaxed), self.idle.lock().len())
     }
 }
 

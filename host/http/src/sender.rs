@@ -3,13 +3,14 @@
 use std::{
     fmt, io,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tokio::{
     runtime,
     sync::{Semaphore, mpsc},
@@ -134,7 +135,7 @@ impl HttpSender {
 
     /// The same, with the thread before it if this one has just begun in its place.
     fn begun(&self) -> Result<(Orders, Option<Running>), HttpError> {
-        let mut thread = self.0.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut thread = self.0.thread.lock();
         match &mut *thread {
             Some(running) if !running.orders.is_closed() => Ok((running.orders.clone(), None)),
             Some(over) if over.began.elapsed() < PAUSE => {
@@ -197,7 +198,7 @@ fn start(dialer: Arc<Dialer>) -> io::Result<Running> {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let running = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let running = self.thread.get_mut().take();
         if let Some(Running { orders, thread, .. }) = running {
             drop(orders);
             if thread.join().is_err() {
@@ -215,7 +216,7 @@ mod tests {
     fn a_thread_that_has_ended_begins_again_after_a_second_and_its_end_is_told() {
         let told = Arc::<Mutex<Vec<String>>>::default();
         let heard = told.clone();
-        let on_end: OnEnd = Arc::new(move |why| heard.lock().unwrap().push(why.to_owned()));
+        let on_end: OnEnd = Arc::new(move |why| heard.lock().push(why.to_owned()));
         let sender = HttpSender::new(&HttpConfig::default(), on_end).unwrap();
         let set = |began| {
             let (orders, _gone) = mpsc::channel(1);
@@ -223,14 +224,14 @@ mod tests {
             while !thread.is_finished() {
                 thread::yield_now();
             }
-            *sender.0.thread.lock().unwrap() = Some(Running { orders, thread, began });
+            *sender.0.thread.lock() = Some(Running { orders, thread, began });
         };
         set(Instant::now());
         assert!(matches!(sender.orders(), Err(HttpError::Configuration(_))));
-        assert!(told.lock().unwrap().is_empty());
+        assert!(told.lock().is_empty());
         set(Instant::now().checked_sub(PAUSE).unwrap());
         assert!(!sender.orders().unwrap().is_closed());
         assert!(!sender.orders().unwrap().is_closed());
-        assert_eq!(*told.lock().unwrap(), ["it has panicked: on purpose"]);
+        assert_eq!(*told.lock(), ["it has panicked: on purpose"]);
     }
 }

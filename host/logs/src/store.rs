@@ -4,11 +4,9 @@
 
 mod kept;
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::SystemTime,
-};
+use std::{sync::Arc, time::SystemTime};
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::broadcast;
 use weir_names::harmless;
@@ -112,7 +110,7 @@ impl Logs {
             fields: harmless_fields(fields),
         });
         trace(&line);
-        let mut kept = self.kept();
+        let mut kept = self.kept.lock();
         kept.add(line.clone());
         // Fails only without followers.
         let _nobody = self.followers.send(line);
@@ -120,12 +118,8 @@ impl Logs {
 
     /// The kept lines and a stream of all later ones.
     pub fn follow(&self) -> (Vec<Arc<LogLine>>, broadcast::Receiver<Arc<LogLine>>) {
-        let kept = self.kept();
+        let kept = self.kept.lock();
         (kept.in_order(), self.followers.subscribe())
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -8,12 +8,13 @@ use std::{
     collections::BTreeMap,
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     thread,
     time::Duration,
 };
 
 use futures_util::FutureExt;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::{
     runtime,
@@ -135,7 +136,7 @@ enum Say {
 
 impl Parts {
     pub(crate) fn part(&self, name: &'static str) -> Part {
-        self.known().entry(name).or_default();
+        self.0.lock().entry(name).or_default();
         Part { name, parts: self.clone() }
     }
 
@@ -151,11 +152,7 @@ impl Parts {
                 .map(|(reason, refused)| ((*reason).into(), refused.count))
                 .collect(),
         };
-        self.known().iter().map(of).collect()
-    }
-
-    fn known(&self) -> MutexGuard<'_, BTreeMap<&'static str, Known>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().iter().map(of).collect()
     }
 }
 
@@ -258,7 +255,7 @@ impl Part {
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Known) -> T) -> T {
-        act(self.parts.known().entry(self.name).or_default())
+        act(self.parts.0.lock().entry(self.name).or_default())
     }
 }
 

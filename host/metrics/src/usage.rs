@@ -4,11 +4,13 @@ use std::{
     collections::HashMap,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
+
+use parking_lot::Mutex;
 
 use crate::{dir_usage::DirUsage, gauge::Gauge, per_second::PerSecond};
 
@@ -83,11 +85,11 @@ impl Usage {
 
     /// The usage of a directory with bounds, if it is measured.
     pub fn dir(&self, host: &Path) -> Option<Arc<DirUsage>> {
-        self.dirs.lock().unwrap_or_else(PoisonError::into_inner).get(host).cloned()
+        self.dirs.lock().get(host).cloned()
     }
 
     /// Sets the usage of a directory.
     pub fn set_dir(&self, host: &Path, usage: Arc<DirUsage>) {
-        self.dirs.lock().unwrap_or_else(PoisonError::into_inner).insert(host.to_owned(), usage);
+        self.dirs.lock().insert(host.to_owned(), usage);
     }
 }

@@ -4,13 +4,15 @@ use std::{
     future::poll_fn,
     pin::pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU8, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
     thread::{self, Thread},
     time::{Duration, Instant},
 };
+
+use parking_lot::Mutex;
 
 /// Polls `work` until it is done. In between it parks the thread, at most until `alarm`.
 pub fn drive<T>(work: impl Future<Output = T>, alarm: &Alarm) -> T {
@@ -55,20 +57,16 @@ impl Alarm {
     }
 
     fn set(&self, deadline: Option<Instant>) {
-        let mut set = self.lock();
+        let mut set = self.0.lock();
         *set = set.into_iter().chain(deadline).min();
     }
 
     fn clear(&self) {
-        *self.lock() = None;
+        *self.0.lock() = None;
     }
 
     fn time_left(&self) -> Option<Duration> {
-        self.lock().map(|at| at.saturating_duration_since(Instant::now()))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().map(|at| at.saturating_duration_since(Instant::now()))
     }
 }
 

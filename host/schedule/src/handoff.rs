@@ -10,11 +10,12 @@ use std::{
     fmt, mem,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
     task::{Context, Poll, Waker},
 };
 
 use futures_util::task::{ArcWake, waker_ref};
+use parking_lot::Mutex;
 
 use crate::chain::{self, HandedTask, run_next};
 
@@ -60,10 +61,10 @@ where
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let node = &self.0;
         node.task.get_or_init(|| (context.waker().clone(), chain::home()));
-        if !chain::first(|| node.poll(&mut node.work())) {
+        if !chain::first(|| node.poll(&mut node.work.lock())) {
             return Poll::Pending;
         }
-        let ended = mem::replace(&mut *node.work(), Work::Over);
+        let ended = mem::replace(&mut *node.work.lock(), Work::Over);
         match ended {
             Work::Ended(Ok(output)) => Poll::Ready(output),
             Work::Ended(Err(panic)) => resume_unwind(panic),
@@ -75,14 +76,8 @@ where
 impl<F: Future> Drop for Handoff<F> {
     fn drop(&mut self) {
         // A waker may keep the node for longer.
-        let work = mem::replace(&mut *self.0.work(), Work::Over);
+        let work = mem::replace(&mut *self.0.work.lock(), Work::Over);
         drop(work);
-    }
-}
-
-impl<F: Future> Node<F> {
-    fn work(&self) -> MutexGuard<'_, Work<F>> {
-        self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -114,7 +109,7 @@ where
 {
     fn run(self: Arc<Self>) {
         // A task that waits in its own call for the one that woke it is being polled: poll it again later.
-        if self.work.try_lock().map_or(true, |mut work| self.poll(&mut work)) {
+        if self.work.try_lock().is_none_or(|mut work| self.poll(&mut work)) {
             self.schedule();
         }
     }

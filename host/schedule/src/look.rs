@@ -4,13 +4,14 @@ use std::{
     collections::VecDeque,
     pin::pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::{Context, Wake, Waker},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use weir_metrics::nanoseconds;
 
 use crate::{processor_time::processor_time, ticket::Ticket};
@@ -63,25 +64,25 @@ impl Look {
     }
 
     pub(crate) fn wait(self: &Arc<Self>, ticket: Arc<Ticket>) {
-        self.waiting().tickets.push_back(ticket);
+        self.waiting.lock().tickets.push_back(ticket);
         self.ask();
     }
 
     /// The ticket's holder waits no longer, or does not run though it was called.
     pub(crate) fn leave(self: &Arc<Self>, ticket: &Arc<Ticket>) {
-        self.waiting().tickets.retain(|other| !Arc::ptr_eq(other, ticket));
+        self.waiting.lock().tickets.retain(|other| !Arc::ptr_eq(other, ticket));
         self.answered(ticket);
     }
 
     /// The ticket's holder has run, perhaps without waiting for a look.
     pub(crate) fn answered(self: &Arc<Self>, ticket: &Arc<Ticket>) {
-        self.waiting().called.take_if(|called| Arc::ptr_eq(called, ticket));
+        self.waiting.lock().called.take_if(|called| Arc::ptr_eq(called, ticket));
         self.ask();
     }
 
     /// Has the next look call a ticket, if any waits.
     fn ask(self: &Arc<Self>) {
-        if !self.waiting().tickets.is_empty() && !self.is_asked_for.swap(true, Ordering::AcqRel) {
+        if !self.waiting.lock().tickets.is_empty() && !self.is_asked_for.swap(true, Ordering::AcqRel) {
             // As for a task that yields: pending, with its waker left for after the look.
             let _pending =
                 pin!(tokio::task::yield_now()).poll(&mut Context::from_waker(&Waker::from(self.clone())));
@@ -97,7 +98,7 @@ impl Look {
     }
 
     fn call(&self) {
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         if waiting.called.is_none() {
             waiting.called = waiting.tickets.pop_front();
             let called = waiting.called.clone();
@@ -106,10 +107,6 @@ impl Look {
                 ticket.call();
             }
         }
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use weir_metrics::moment;
 use weir_names::CpuShare;
 
@@ -54,7 +55,7 @@ impl SharedShare {
 
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, Share> {
-        self.share.lock().unwrap_or_else(PoisonError::into_inner)
+        self.share.lock()
     }
 }
 

@@ -4,16 +4,18 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    sync::{Arc, atomic::Ordering},
     task::Waker,
 };
+
+use parking_lot::Mutex;
 
 use crate::{look::Look, ticket::Ticket};
 
 /// The busy extensions of one Main, in the order of their turns.
 #[derive(Debug, Default)]
 pub struct Turns {
-    queue: Mutex<WaitingTurns>,
+    pub(crate) queue: Mutex<WaitingTurns>,
     /// The looks at timers and sockets, which all guests wait for.
     pub(crate) look: Arc<Look>,
 }
@@ -28,7 +30,7 @@ impl Turns {
     pub(crate) fn join(&self, task: &Waker) -> Arc<Ticket> {
         let ticket = Arc::<Ticket>::default();
         ticket.register(task);
-        let mut queue = self.queue();
+        let mut queue = self.queue.lock();
         queue.waiting.push_back(ticket.clone());
         if !queue.is_taken {
             queue.call_next(&self.look);
@@ -38,16 +40,12 @@ impl Turns {
 
     /// Gives up a place, or the turn.
     pub(crate) fn leave(&self, ticket: &Arc<Ticket>) {
-        let mut queue = self.queue();
+        let mut queue = self.queue.lock();
         if ticket.has_turn.load(Ordering::Relaxed) {
             queue.call_next(&self.look);
         } else {
             queue.waiting.retain(|other| !Arc::ptr_eq(other, ticket));
         }
-    }
-
-    pub(crate) fn queue(&self) -> MutexGuard<'_, WaitingTurns> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

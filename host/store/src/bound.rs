@@ -5,11 +5,12 @@ use std::{
     io,
     ops::Bound as RangeBound,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use redb::{BackendError, StorageBackend};
 use rustix::{fs::FallocateFlags, io::Errno};
 
@@ -80,7 +81,7 @@ impl<B: StorageBackend> Bounded<B> {
 
     /// Makes the file at least so long.
     fn reach(&self, end: u64) -> io::Result<()> {
-        let _alone = self.resizing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.resizing.lock();
         if end > self.inner.len()? { self.resize(end) } else { Ok(()) }
     }
 
@@ -118,7 +119,7 @@ impl<B: StorageBackend> StorageBackend for Bounded<B> {
             self.bound.wanted.store(len, Ordering::Relaxed);
             return Ok(());
         }
-        let _alone = self.resizing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.resizing.lock();
         self.resize(len)?;
         self.bound.wanted.store(0, Ordering::Relaxed);
         self.bound.length.store(len, Ordering::Relaxed);

@@ -1,9 +1,8 @@
 //! Work that waits for a thread, of bounded number and size.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::{HashMap, VecDeque};
+
+use parking_lot::Mutex;
 
 use crate::work::Owner;
 
@@ -54,7 +53,7 @@ pub(crate) enum Pushed {
 
 impl<W> Line<W> {
     pub(crate) fn push(&self, user: &Owner, bytes: usize, work: W) -> Pushed {
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         if waiting.number >= MAX_WAITING || waiting.bytes >= MAX_WAITING_BYTES {
             return Pushed::Full;
         }
@@ -78,7 +77,7 @@ impl<W> Line<W> {
 
     /// Work that must be done, whatever waits: next, or once nothing else waits. The caller sees that it is little.
     pub(crate) fn push_due(&self, is_last: bool, work: W) -> Pushed {
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         if is_last {
             waiting.last.push(work)
         } else {
@@ -89,7 +88,7 @@ impl<W> Line<W> {
 
     /// Up to `max` pieces of work and `max_bytes`, at least one. Empty if there is none: the thread then leaves.
     pub(crate) fn take(&self, max: usize, max_bytes: usize) -> Vec<W> {
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         let (mut taken, mut bytes) = (Vec::new(), 0_usize);
         while taken.len() < max && (taken.is_empty() || bytes < max_bytes) {
             let Some((size, work)) = waiting.next() else { break };
@@ -106,14 +105,10 @@ impl<W> Line<W> {
 
     /// The thread has failed. What waits is returned, to be dropped.
     pub(crate) fn abandon(&self) -> Vec<W> {
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         let left = std::mem::take(&mut *waiting);
         let of_users = left.by_user.into_values().flat_map(|its| its.work).map(|(_, work)| work);
         of_users.chain(left.due).chain(left.last).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting<W>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

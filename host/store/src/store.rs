@@ -8,12 +8,13 @@ use std::{
     fmt,
     path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use redb::Database;
 use tokio::{
     runtime::Handle,
@@ -172,7 +173,7 @@ impl Store {
     /// Its configuration now.
     #[must_use]
     pub fn config(&self) -> StoreConfig {
-        lock(&self.config).clone()
+        self.config.lock().clone()
     }
 
     /// Opens the file, unless it is open, or the store is closed. Says so in the log if it was repaired.
@@ -263,7 +264,7 @@ impl Store {
 
     /// Takes a new configuration. Another `cache` holds once the file is opened anew.
     pub(crate) fn configure(&self, config: StoreConfig) {
-        *lock(&self.config) = config;
+        *self.config.lock() = config;
         self.packed_at.store(u64::MAX, Ordering::Relaxed);
         self.is_closed.store(false, Ordering::Release);
     }
@@ -292,7 +293,7 @@ impl Store {
             return Err(StoreError::Closed);
         }
         // What can never be stored takes no room of others.
-        let (bytes, allowed) = (write.largest(), lock(&self.config).value_size);
+        let (bytes, allowed) = (write.largest(), self.config.lock().value_size);
         if bytes > allowed {
             return Err(StoreError::ValueTooLarge { bytes, allowed });
         }
@@ -365,14 +366,14 @@ impl Store {
         }
         let is_first = self.may_open()?;
         let opened = {
-            let cache = lock(&self.config).cache;
+            let cache = self.config.lock().cache;
             (self.open)(cache, &self.bound)
         };
         let failed = opened.as_ref().err().cloned();
         if let Some(error) = &failed {
             self.tell(error.to_string());
         }
-        lock(&self.failures).last = failed;
+        self.failures.lock().last = failed;
         let (opened, how) = opened?;
         // Later ones are after failures, which were told.
         if how == Opened::Repaired && is_first {
@@ -388,7 +389,7 @@ impl Store {
 
     /// Whether the file is opened for the first time. Fails if it was opened too often of late.
     fn may_open(&self) -> Result<bool, OpenError> {
-        let mut failures = lock(&self.failures);
+        let mut failures = self.failures.lock();
         let is_first = failures.since.is_none();
         let now = Instant::now();
         let since = *failures.since.get_or_insert(now);
@@ -407,7 +408,7 @@ impl Store {
 
     /// Logs an error: the same one once in [`TOLD`].
     fn tell(&self, error: String) {
-        let mut failures = lock(&self.failures);
+        let mut failures = self.failures.lock();
         let is_known = |(told, at): &(String, Instant)| *told == error && at.elapsed() < TOLD;
         if !failures.told.as_ref().is_some_and(is_known) {
             tracing::error!("store `{}`: {error}", self.name);
@@ -419,7 +420,7 @@ impl Store {
     fn close_now(&self) {
         let mut database = self.database.blocking_write();
         // A file that failed may have lost it: the next write makes it again before anything else is done.
-        let mut pending = lock(&self.pending);
+        let mut pending = self.pending.lock();
         pending.is_missing |= !pending.made.is_empty();
         drop(pending);
         drop(database.take());
@@ -455,8 +456,4 @@ impl<'s, F: FnMut(&'s Store)> Drop for Abandon<'s, F> {
             (self.1)(self.0);
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,12 +1,8 @@
 //! The stores of one Main.
 
-use std::{
-    collections::BTreeMap,
-    path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::{runtime::Handle, task::JoinSet};
 use weir_config::{DirMode, StoreGrant};
 use weir_names::StoreName;
@@ -50,7 +46,7 @@ impl Stores {
 
     /// Takes a new configuration, with files in `dir`. Opens no file. Stores that it lacks are closed.
     pub fn configure(&self, dir: Option<&PathBuf>, config: &StoresConfig) {
-        let mut known = self.known();
+        let mut known = self.known.lock();
         let Some(dir) = dir else { return };
         for (name, config) in &config.0 {
             match known.by_name.get(name) {
@@ -75,14 +71,14 @@ impl Stores {
     /// The stores, in the order of their names.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<Store>> {
-        let known = self.known();
+        let known = self.known.lock();
         known.config.0.keys().filter_map(|name| known.by_name.get(name)).cloned().collect()
     }
 
     /// A store by its name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Arc<Store>> {
-        let known = self.known();
+        let known = self.known.lock();
         known.config.0.get(name)?;
         known.by_name.get(name).cloned()
     }
@@ -116,7 +112,7 @@ impl Stores {
 
     /// Writes and closes all files.
     pub async fn close(&self) {
-        let stores: Vec<_> = self.known().by_name.values().cloned().collect();
+        let stores: Vec<_> = self.known.lock().by_name.values().cloned().collect();
         stores.iter().for_each(|store| store.refuse());
         // All at once: a large one that is compacted or checked does not keep the others from being written.
         let mut closings = JoinSet::new();
@@ -128,14 +124,10 @@ impl Stores {
             tracing::error!("the stores' files were not closed within {CLOSING:?}");
         }
     }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl std::fmt::Debug for Stores {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Stores").field("known", &self.known()).finish_non_exhaustive()
+        f.debug_struct("Stores").field("known", &self.known.lock()).finish_non_exhaustive()
     }
 }

@@ -5,8 +5,9 @@
 mod history;
 mod unit;
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use parking_lot::RwLock;
 use weir_config::{Config, ConfigFile, MainConfig};
 
 pub use self::{
@@ -51,17 +52,17 @@ impl Roster {
 
     /// Whether the configuration is being reloaded.
     pub fn is_reloading(&self) -> bool {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).is_reloading
+        self.0.read().is_reloading
     }
 
     /// Sets whether the configuration is being reloaded.
     pub fn set_reloading(&self, is_reloading: bool) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).is_reloading = is_reloading;
+        self.0.write().is_reloading = is_reloading;
     }
 
     /// The configuration of Main.
     pub fn main(&self) -> Arc<MainConfig> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).main.clone()
+        self.0.read().main.clone()
     }
 
     /// Bytes of the queues and sections that count against the memory budget.
@@ -71,28 +72,28 @@ impl Roster {
 
     /// The file that Main was started with.
     pub fn file(&self) -> Option<ConfigFile> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).file.clone()
+        self.0.read().file.clone()
     }
 
     /// The configuration beside Main and its extensions.
     pub fn rest(&self) -> Arc<Config> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).rest.clone()
+        self.0.read().rest.clone()
     }
 
     /// The configured extensions, in the order of the configuration.
     pub fn listed(&self) -> Vec<Arc<Unit>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).listed.clone()
+        self.0.read().listed.clone()
     }
 
     /// A configured extension.
     pub fn find(&self, id: &str) -> Option<Arc<Unit>> {
-        let table = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let table = self.0.read();
         table.listed.iter().find(|unit| unit.id().as_str() == id).cloned()
     }
 
     /// An extension and its copies. Each copy also has an id of its own.
     pub fn instances(&self, id: &str) -> Vec<Arc<Unit>> {
-        let table = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let table = self.0.read();
         let is_one = |unit: &&Arc<Unit>| {
             let config = &unit.version().config;
             config.id.as_str() == id || config.copy_of.as_ref().is_some_and(|of| of.as_str() == id)
@@ -102,7 +103,7 @@ impl Roster {
 
     /// Every extension since Main started, by peer number, from 1.
     pub fn all(&self) -> Vec<Arc<Unit>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).units.clone()
+        self.0.read().units.clone()
     }
 
     /// Replaces the configuration; `new` are the extensions that never were.
@@ -113,7 +114,7 @@ impl Roster {
         new: Vec<Arc<Unit>>,
         rest: Config,
     ) {
-        let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.0.write();
         table.main = main;
         table.rest = rest.into();
         table.listed = listed;

@@ -20,7 +20,7 @@ use crate::{
     peer::{Peer, Wait, WaitTarget},
     room::Room,
     subscriptions::Subscription,
-    topics::{self, SharedTopic},
+    topics::{SharedTopic, TopicStats},
     trace::{Parent, What},
 };
 
@@ -88,7 +88,7 @@ impl Publishing {
         self.receipt.delivered += settled.delivered;
         self.receipt.refused += settled.refused;
         if let Some(topic) = &self.topic {
-            topics::locked(topic).count(settled);
+            topic.lock().count(settled);
         }
     }
 }
@@ -141,7 +141,7 @@ impl Bus {
         }
         let is_heard = !subscriptions.is_empty();
         let known = if to.is_none() { self.topics.get(&topic, is_heard, sender.sender()) } else { None };
-        let mut state = known.as_ref().map(topics::locked);
+        let mut state = known.as_ref().map(|topic| topic.lock());
         let sequence = state.as_deref_mut().map_or(0, |state| {
             state.sequence += 1;
             state.sequence
@@ -198,7 +198,7 @@ impl Bus {
     }
 
     /// Every known topic, by name.
-    pub fn topic_stats(&self) -> Vec<topics::TopicStats> {
+    pub fn topic_stats(&self) -> Vec<TopicStats> {
         self.topics.stats()
     }
 

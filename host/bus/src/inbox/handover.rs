@@ -13,14 +13,14 @@ use crate::{id::ReaderId, message::Incoming};
 
 impl Inbox {
     pub(crate) fn add_seat(&self) -> Seat {
-        let mut lanes = self.lanes();
+        let mut lanes = self.lanes.lock();
         lanes.seats.push(SeatState { current: ReaderId::NOBODY, refuses: true });
         Seat(lanes.seats.len() - 1)
     }
 
     /// A new instance begins to read, beside the others.
     pub(crate) fn open(&self) -> ReaderId {
-        let mut lanes = self.lanes();
+        let mut lanes = self.lanes.lock();
         lanes.last_reader = ReaderId(lanes.last_reader.0 + 1);
         let id = lanes.last_reader;
         lanes.readers.push(InboxReader::new(id));
@@ -29,7 +29,7 @@ impl Inbox {
 
     /// From now on requests and events go to this reader. The former one is told to stop.
     pub(crate) fn hand_over(&self, seat: Seat, reader: ReaderId, limits: InboxLimits) {
-        let mut lanes = self.lanes();
+        let mut lanes = self.lanes.lock();
         lanes.limits = limits;
         lanes.admit_events();
         lanes.admit_requests();
@@ -46,7 +46,7 @@ impl Inbox {
 
     /// An instance has ended: replies to it are dropped, all else waits for another.
     pub(crate) fn close(&self, reader: ReaderId) {
-        let mut lanes = self.lanes();
+        let mut lanes = self.lanes.lock();
         // Woken with the others, it finds that it has ended.
         let waiting = lanes.waiting();
         let closed: Vec<_> = lanes.readers.extract_if(.., |own| own.id == reader).collect();
@@ -56,27 +56,27 @@ impl Inbox {
     }
 
     pub(crate) fn is_current(&self, reader: ReaderId) -> bool {
-        self.lanes().is_current(reader)
+        self.lanes.lock().is_current(reader)
     }
 
     pub(crate) fn is_serving(&self, reader: ReaderId) -> bool {
-        let mut lanes = self.lanes();
+        let mut lanes = self.lanes.lock();
         lanes.is_current(reader) && lanes.reader(reader).is_some_and(|own| own.stop == StopState::No)
     }
 
     pub(crate) fn current(&self, seat: Seat) -> ReaderId {
-        self.lanes().seats.get(seat.0).map_or(ReaderId::NOBODY, |sitting| sitting.current)
+        self.lanes.lock().seats.get(seat.0).map_or(ReaderId::NOBODY, |sitting| sitting.current)
     }
 
     /// Whether some peer takes requests, or will.
     pub(crate) fn is_served(&self) -> bool {
-        self.lanes().is_served()
+        self.lanes.lock().is_served()
     }
 
     /// Whether the peer at this seat refuses requests, being down or about to be. When all do, senders do not wait for
     /// room either.
     pub(crate) fn refuse_requests(&self, seat: Seat, refuse: bool) {
-        let mut lanes = self.lanes();
+        let mut lanes = self.lanes.lock();
         if let Some(sitting) = lanes.seats.get_mut(seat.0) {
             sitting.refuses = refuse;
         }
@@ -91,7 +91,7 @@ impl Inbox {
     /// Drops all that waits, except replies to other instances than this seat's current one. Callers that wait for an
     /// answer get `peer-gone`.
     pub fn clear(&self, seat: Seat) {
-        let mut lanes = self.lanes();
+        let mut lanes = self.lanes.lock();
         let current = lanes.seats.get(seat.0).map_or(ReaderId::NOBODY, |sitting| sitting.current);
         let replies = lanes.reader(current).map(|reader| reader.replies.retain(|_| false));
         let requests = (lanes.requests.retain(|_| false), std::mem::take(&mut lanes.parked));
@@ -108,7 +108,7 @@ impl Inbox {
     /// If another instance has taken over, it may have read later messages: then these are lost too, rather than out of
     /// order.
     pub(crate) fn give_back(&self, reader: ReaderId, messages: Vec<Incoming>, lost: &[(u32, u64)]) {
-        let mut lanes = self.lanes();
+        let mut lanes = self.lanes.lock();
         let (messages, unreached) = match lanes.is_current(reader) {
             true => (messages, Vec::new()),
             false => (Vec::new(), messages),

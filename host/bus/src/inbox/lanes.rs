@@ -2,7 +2,9 @@
 //!
 //! Decides a reader's next message, and what gets in when there is room again.
 
-use std::{collections::VecDeque, sync::MutexGuard, task::Waker};
+use std::{collections::VecDeque, task::Waker};
+
+use parking_lot::MutexGuard;
 
 use super::{
     event_lanes::EventLanes,

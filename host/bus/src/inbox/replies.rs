@@ -6,13 +6,13 @@ use weir_names::Error;
 
 impl Inbox {
     pub(crate) fn expect_reply(&self, reader: ReaderId) {
-        if let Some(own) = self.lanes().reader(reader) {
+        if let Some(own) = self.lanes.lock().reader(reader) {
             own.expected += 1;
         }
     }
 
     pub(crate) fn expect_no_reply(&self, reader: ReaderId) {
-        if let Some(own) = self.lanes().reader(reader) {
+        if let Some(own) = self.lanes.lock().reader(reader) {
             own.expected = own.expected.saturating_sub(1);
         }
         self.wake();
@@ -21,7 +21,7 @@ impl Inbox {
     /// Appends the reply that `reader` expects; an ended reader gets none. Returns how many of the oldest events made
     /// room for it.
     pub(crate) fn push_reply(&self, mut reply: Reply, reader: ReaderId) -> u32 {
-        let mut lanes = self.lanes();
+        let mut lanes = self.lanes.lock();
         let (allowed, waiting) = (lanes.limits.bytes, lanes.reply_bytes());
         let Some(own) = lanes.reader(reader) else { return 0 };
         // An empty lane takes any reply: a larger one was refused as too large.

@@ -21,7 +21,7 @@ pub(crate) enum Refusal {
 impl Inbox {
     /// Appends a request, or gives it back.
     pub(crate) fn push_request(&self, request: Request) -> Result<(), Refused> {
-        let mut lanes = self.lanes();
+        let mut lanes = self.lanes.lock();
         if !lanes.is_served() {
             return Err(Refused { request, because: Refusal::Down });
         }
@@ -44,7 +44,7 @@ impl Inbox {
 
     /// Appends a request, or lets it wait for room: then its sender can wait, too.
     pub(crate) fn park_request(&self, request: Request) -> Result<Option<Arc<Room>>, Refused> {
-        let mut lanes = self.lanes();
+        let mut lanes = self.lanes.lock();
         if !lanes.is_served() {
             return Err(Refused { request, because: Refusal::Down });
         }
@@ -61,7 +61,7 @@ impl Inbox {
 
     /// Whether requests stay in the inbox for now, because this reader has enough in hand.
     pub fn hold_requests(&self, reader: ReaderId, hold: bool) {
-        let mut lanes = self.lanes();
+        let mut lanes = self.lanes.lock();
         let Some(own) = lanes.reader(reader) else { return };
         let released = std::mem::replace(&mut own.holds_requests, hold) && !hold;
         if released {
@@ -71,7 +71,7 @@ impl Inbox {
 
     /// The sender of some request in the inbox or in hand waits no more.
     pub(crate) fn note_abandoned(&self) {
-        let mut lanes = self.lanes();
+        let mut lanes = self.lanes.lock();
         lanes.has_abandoned = true;
         lanes.parked.retain(|(_, request)| !request.responder.is_done());
         let mut released = false;
@@ -93,12 +93,12 @@ impl Inbox {
 
     /// Whether a sender may have given up on a request in this reader's hand since the last call.
     pub fn take_abandoned_in_hand(&self, reader: ReaderId) -> bool {
-        self.lanes().reader(reader).is_some_and(|own| std::mem::take(&mut own.has_abandoned_in_hand))
+        self.lanes.lock().reader(reader).is_some_and(|own| std::mem::take(&mut own.has_abandoned_in_hand))
     }
 
     /// Drops the requests for which `is_hopeless`, if no peer serves the inbox. Their senders get `peer-gone`.
     pub fn drop_requests(&self, is_hopeless: impl Fn(&Request) -> bool) {
-        let mut lanes = self.lanes();
+        let mut lanes = self.lanes.lock();
         if lanes.is_served() {
             return;
         }

@@ -1,10 +1,8 @@
 //! What a peer was granted, and the error that names the missing key.
 
-use std::{
-    fmt,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::{fmt, sync::Arc};
 
+use parking_lot::RwLock;
 use weir_names::{CallGrant, ContractName, Error, OperationName, QueueName, TopicPattern};
 
 use super::{Access, Peer};
@@ -32,7 +30,7 @@ impl Grants {
         match self {
             Self::All => look(None),
             Self::Fixed(access) => look(Some(access)),
-            Self::Renewable(access) => look(Some(&access.read().unwrap_or_else(PoisonError::into_inner))),
+            Self::Renewable(access) => look(Some(&access.read())),
         }
     }
 }
@@ -55,7 +53,7 @@ impl Peer {
     /// What programs under this name may reach from now on.
     pub(crate) fn grant(&self, new: Access) {
         if let Grants::Renewable(access) = &self.grants {
-            *access.write().unwrap_or_else(PoisonError::into_inner) = new;
+            *access.write() = new;
         }
     }
 

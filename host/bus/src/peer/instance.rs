@@ -21,7 +21,7 @@ impl Peer {
     /// A new instance begins while another serves. That one gets requests and events until
     /// [`become_current`](Self::become_current).
     pub fn begin_beside(&self) {
-        self.served().clear();
+        self.served.lock().clear();
         self.reader.store(self.inbox().open().0, Ordering::Release);
     }
 

@@ -1,10 +1,8 @@
 //! Whether a peer takes requests, in a cell that threads read without a lock.
 
-use std::sync::{
-    Mutex, PoisonError,
-    atomic::{AtomicU8, Ordering},
-};
+use std::sync::atomic::{AtomicU8, Ordering};
 
+use parking_lot::Mutex;
 use weir_names::truncated;
 
 /// Whether a peer takes requests.
@@ -41,9 +39,7 @@ impl PhaseCell {
         match self.code.load(Ordering::Acquire) {
             STARTING => Phase::Starting,
             READY => Phase::Ready,
-            INTERRUPTED => {
-                Phase::Interrupted(self.interruption.lock().unwrap_or_else(PoisonError::into_inner).clone())
-            }
+            INTERRUPTED => Phase::Interrupted(self.interruption.lock().clone()),
             DRAINING => Phase::Draining,
             REPLACING => Phase::Replacing,
             _ => Phase::Down,
@@ -57,7 +53,7 @@ impl PhaseCell {
             Phase::Starting => STARTING,
             Phase::Ready => READY,
             Phase::Interrupted(reason) => {
-                *self.interruption.lock().unwrap_or_else(PoisonError::into_inner) = truncated(reason, 1024);
+                *self.interruption.lock() = truncated(reason, 1024);
                 INTERRUPTED
             }
             Phase::Draining => DRAINING,

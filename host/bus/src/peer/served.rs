@@ -1,9 +1,6 @@
 //! The operations that a peer's current instance serves, by number.
 
-use std::{
-    collections::HashSet,
-    sync::{Arc, MutexGuard, PoisonError},
-};
+use std::{collections::HashSet, sync::Arc};
 
 use weir_names::{ContractName, Error, OperationName};
 
@@ -41,7 +38,7 @@ impl Peer {
         if let Some(twice) = names.iter().find(|name| !distinct.insert(*name)) {
             return Err(Error::Invalid(format!("operation `{twice}` is named twice")));
         }
-        let mut served = self.served();
+        let mut served = self.served.lock();
         if served.iter().any(|operation| operation.contract == contract) {
             return Err(Error::Invalid(format!("`{contract}` is served already")));
         }
@@ -53,21 +50,21 @@ impl Peer {
 
     /// The contracts that its present instance serves.
     pub fn serves(&self) -> Vec<ContractName> {
-        let mut contracts: Vec<_> = self.served().iter().map(|own| own.contract.clone()).collect();
+        let mut contracts: Vec<_> = self.served.lock().iter().map(|own| own.contract.clone()).collect();
         contracts.dedup();
         contracts
     }
 
     /// The operations of a contract that its present instance serves.
     pub(crate) fn operations_of(&self, contract: &ContractName) -> Vec<OperationName> {
-        let served = self.served();
+        let served = self.served.lock();
         let own = served.iter().filter(|operation| operation.contract == *contract);
         own.map(|operation| operation.name.clone()).collect()
     }
 
     /// The number of an operation and the instance for which it holds, if this instance serves it.
     pub(crate) fn find(&self, operation: &OperationId) -> Option<(ReaderId, u32)> {
-        let served = self.served();
+        let served = self.served.lock();
         let number = served.iter().position(|served| **served == *operation)?;
         Some((self.reader(), u32::try_from(number).ok()?))
     }
@@ -75,7 +72,7 @@ impl Peer {
     /// The error for an operation that it does not serve, with those that it does.
     pub(crate) fn no_operation(&self, operation: &OperationId) -> Error {
         let OperationId { contract, name } = operation;
-        let served = self.served();
+        let served = self.served.lock();
         let mut known = served
             .iter()
             .filter(|served| served.contract == *contract)
@@ -87,9 +84,5 @@ impl Peer {
         }
         let hint = if listed.is_empty() { listed } else { format!("; it has {listed}") };
         Error::Invalid(format!("`{contract}` has no operation `{name}` in `{}`{hint}", self.name))
-    }
-
-    pub(super) fn served(&self) -> MutexGuard<'_, Vec<Arc<OperationId>>> {
-        self.served.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

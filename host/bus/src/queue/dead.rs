@@ -1,6 +1,8 @@
 //! Jobs that come back, and jobs that nobody finishes: where they go, and how they return.
 
-use std::{sync::MutexGuard, time::Instant};
+use std::time::Instant;
+
+use parking_lot::MutexGuard;
 
 use weir_metrics::moment;
 use weir_names::Error;
@@ -10,7 +12,7 @@ use super::{SharedQueue, job::QueuedJob, reader::wake, state::QueueState};
 impl SharedQueue {
     /// Puts a job at the end, if there is room without dropping others.
     pub(crate) fn put_back(&self, job: QueuedJob) -> Result<(), Error> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         self.check(&state, &job)?;
         if !state.has_room(&job) {
             return Err(Error::Overloaded(self.name.to_string()));
@@ -24,7 +26,7 @@ impl SharedQueue {
 
     /// Puts extracted jobs back to the front, and lets in jobs that wait for room.
     pub(crate) fn restore(&self, jobs: Vec<QueuedJob>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let mut woken = Vec::new();
         for job in jobs.into_iter().rev() {
             state.bytes += job.bytes();
@@ -36,12 +38,12 @@ impl SharedQueue {
     }
 
     pub(crate) fn extract(&self, is_wanted: impl Fn(&QueuedJob) -> bool) -> Vec<QueuedJob> {
-        self.state().extract(is_wanted)
+        self.state.lock().extract(is_wanted)
     }
 
     /// Buries waiting jobs that no reader takes any more.
     pub(crate) fn bury_unfit(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let max_payload = state.settings.max_payload;
         let unfit = state.extract(|job| job.is_unfit(max_payload));
         let woken = state.admit();
@@ -73,7 +75,7 @@ impl SharedQueue {
         if let Some(fate) = job.fate.take() {
             fate.die();
         }
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let before = state.lost();
         state.counts.dead += 1;
         let dead_letter = self.dead_letter();
@@ -90,7 +92,7 @@ impl SharedQueue {
 
     /// Takes in a dead letter: the oldest give way to it, whatever the queue's own policy.
     fn bury(&self, job: QueuedJob) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let before = state.lost();
         let mut woken = None;
         if state.is_closed || !state.has_room_beside_hands(&job) {

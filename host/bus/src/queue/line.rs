@@ -11,12 +11,12 @@ use crate::id::PeerId;
 impl SharedQueue {
     /// Counts one more reader of a peer.
     pub fn join(&self, peer: PeerId) {
-        *self.state().takers.entry(peer).or_default() += 1;
+        *self.state.lock().takers.entry(peer).or_default() += 1;
     }
 
     /// Counts one reader fewer.
     pub fn part(&self, peer: PeerId) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if let Some(readers) = state.takers.get_mut(&peer) {
             *readers -= 1;
             if *readers == 0 {
@@ -26,19 +26,19 @@ impl SharedQueue {
     }
 
     pub(crate) fn takers(&self) -> Vec<PeerId> {
-        self.state().takers.keys().copied().collect()
+        self.state.lock().takers.keys().copied().collect()
     }
 
     /// The reader waits for a job, unless there is one.
     pub fn enlist(&self, reader: &Arc<JobReader>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if reader.has_job() {
             return;
         }
         let is_listed = state.readers.iter().any(|waiting| Arc::ptr_eq(waiting, reader));
         match state.take_for(reader) {
             Some(handed) => {
-                *reader.handed() = Some(handed);
+                *reader.handed.lock() = Some(handed);
                 state.readers.retain(|waiting| !Arc::ptr_eq(waiting, reader));
             }
             None if is_listed => {}
@@ -52,15 +52,15 @@ impl SharedQueue {
 
     /// The reader waits no more; whether it holds a job, which it keeps.
     pub fn delist(&self, reader: &Arc<JobReader>) -> bool {
-        self.state().readers.retain(|waiting| !Arc::ptr_eq(waiting, reader));
+        self.state.lock().readers.retain(|waiting| !Arc::ptr_eq(waiting, reader));
         reader.has_job()
     }
 
     /// The reader takes no more: a job handed to it and not taken goes to another.
     pub fn leave(&self, reader: &Arc<JobReader>) {
         self.delist(reader);
-        let mut state = self.state();
-        let handed = reader.handed().take();
+        let mut state = self.state.lock();
+        let handed = reader.handed.lock().take();
         if let Some(HandedJob(job, permit)) = handed {
             drop(permit);
             // It has not had the job.

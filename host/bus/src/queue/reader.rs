@@ -3,10 +3,12 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
 };
+
+use parking_lot::Mutex;
 
 use super::job::QueuedJob;
 
@@ -27,7 +29,7 @@ pub struct JobReader {
     counts: AtomicBool,
     /// Jobs that it has had, as far as they count. Guarded by the queue's lock.
     had: AtomicU64,
-    handed: Mutex<Option<HandedJob>>,
+    pub(super) handed: Mutex<Option<HandedJob>>,
     wake: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -62,13 +64,13 @@ impl JobReader {
     /// Whether it holds a job that it was handed and has not taken.
     #[inline]
     pub fn has_job(&self) -> bool {
-        self.handed().is_some()
+        self.handed.lock().is_some()
     }
 
     /// The job that it holds.
     #[cfg(test)]
     pub(crate) fn handed_job(&self) -> Option<QueuedJob> {
-        self.handed().as_ref().map(|HandedJob(job, _)| job.clone())
+        self.handed.lock().as_ref().map(|HandedJob(job, _)| job.clone())
     }
 
     /// A permit for one more job; none if it may have no more.
@@ -106,11 +108,6 @@ impl JobReader {
 
     pub(super) fn fits(&self, job: &QueuedJob) -> bool {
         job.payload.len() as u64 <= self.max_payload
-    }
-
-    #[inline]
-    pub(super) fn handed(&self) -> MutexGuard<'_, Option<HandedJob>> {
-        self.handed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

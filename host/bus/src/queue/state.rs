@@ -187,7 +187,7 @@ impl QueueState {
         let Some(reader) = self.readers.remove(at) else { return Err(job) };
         self.most = self.most.max(reader.count_one(self.most));
         self.hold(&job);
-        *reader.handed() = Some(HandedJob(job, permit));
+        *reader.handed.lock() = Some(HandedJob(job, permit));
         Ok(reader)
     }
 }

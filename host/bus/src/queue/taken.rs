@@ -94,8 +94,8 @@ impl Drop for TakenJob {
 impl SharedQueue {
     /// A job for this reader, without waiting: the one it was handed, else the first that it takes.
     pub fn take(self: &Arc<Self>, reader: &JobReader) -> Option<TakenJob> {
-        let mut state = self.state();
-        let handed = reader.handed().take();
+        let mut state = self.state.lock();
+        let handed = reader.handed.lock().take();
         let HandedJob(mut job, permit) = match handed {
             Some(handed) => handed,
             None => state.take_for(reader)?,
@@ -108,7 +108,7 @@ impl SharedQueue {
     }
 
     fn finish<'j>(&self, jobs: impl Iterator<Item = &'j QueuedJob>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let before = state.counts.done;
         for job in jobs {
             state.release(job);
@@ -122,7 +122,7 @@ impl SharedQueue {
     }
 
     fn give_back(&self, job: QueuedJob) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.release(&job);
         state.counts.returned += 1;
         let is_dead = job.deliveries >= state.settings.max_deliveries;

@@ -2,10 +2,11 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
+use parking_lot::Mutex;
 use weir_names::{QueueName, SpanId, Topic, TraceContext, TraceId};
 use weir_reports::{Span, SpanKind};
 
@@ -78,14 +79,14 @@ impl Default for Recorded {
 impl Recorded {
     /// From now on keeps so many.
     pub(super) fn keep(&self, max: usize) {
-        let mut ring = self.ring();
+        let mut ring = self.ring.lock();
         ring.max = max;
         ring.make_room(0);
         ring.records.shrink_to(max);
     }
 
     pub(super) fn push(&self, record: Record) {
-        let mut ring = self.ring();
+        let mut ring = self.ring.lock();
         ring.make_room(1);
         ring.records.push_back(record);
         ring.count += 1;
@@ -100,7 +101,7 @@ impl Recorded {
         name: impl Fn(PeerId) -> String,
     ) -> RecordedSpans {
         let (records, recorded, lost) = {
-            let ring = self.ring();
+            let ring = self.ring.lock();
             let first = ring.count - ring.records.len() as u64 + 1;
             let skipped =
                 usize::try_from(after.saturating_add(1).saturating_sub(first)).unwrap_or(usize::MAX);
@@ -117,12 +118,8 @@ impl Recorded {
 
     /// How many were recorded, and how many of these are lost.
     pub(crate) fn counts(&self) -> (u64, u64) {
-        let ring = self.ring();
+        let ring = self.ring.lock();
         (ring.count, ring.lost)
-    }
-
-    fn ring(&self) -> MutexGuard<'_, Ring> {
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::{
     future::poll_fn,
-    sync::{Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
 };
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 
 use weir_names::Error;
 
@@ -28,13 +28,13 @@ impl Slot {
     /// The caller waits no more: an answer that is there or on its way is forgotten.
     pub(crate) fn close(&self) {
         let closed = SlotState { outcome: None, task: None, is_over: true };
-        let forgotten = std::mem::replace(&mut *self.waiting(), closed);
+        let forgotten = std::mem::replace(&mut *self.0.lock(), closed);
         drop(forgotten);
     }
 
     pub(super) fn fill(&self, outcome: Result<Bytes, Error>) {
         let task = {
-            let mut waiting = self.waiting();
+            let mut waiting = self.0.lock();
             if waiting.is_over {
                 return;
             }
@@ -48,7 +48,7 @@ impl Slot {
 
     /// Takes the outcome out, for its one caller.
     fn poll(&self, context: &Context<'_>) -> Poll<Result<Bytes, Error>> {
-        let mut waiting = self.waiting();
+        let mut waiting = self.0.lock();
         match waiting.outcome.take() {
             Some(outcome) => Poll::Ready(outcome),
             None => {
@@ -58,9 +58,5 @@ impl Slot {
                 Poll::Pending
             }
         }
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, SlotState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

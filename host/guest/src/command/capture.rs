@@ -1,8 +1,9 @@
 //! A command's output, kept for its caller.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use parking_lot::Mutex;
 use tokio::io::AsyncWrite;
 use wasmtime_wasi::{
     cli::{IsTerminal, StdoutStream},
@@ -32,11 +33,7 @@ impl Capture {
     }
 
     pub(super) fn take(&self) -> Bytes {
-        self.written().split().freeze()
-    }
-
-    fn written(&self) -> MutexGuard<'_, BytesMut> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+        self.written.lock().split().freeze()
     }
 }
 
@@ -47,7 +44,7 @@ impl Pollable for Capture {
 
 impl OutputStream for Capture {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
-        let mut written = self.written();
+        let mut written = self.written.lock();
         let before = self.before + written.len();
         let (used, left) = (before + bytes.len(), self.allowed.saturating_sub(before));
         written.extend_from_slice(bytes.get(..left).unwrap_or(&bytes));

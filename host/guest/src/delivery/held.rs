@@ -6,11 +6,12 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use weir_bus::{MessageId, Published, QueuedJob, TakenJob};
 
 use super::handling::Handling;
@@ -75,12 +76,12 @@ impl Held {
     }
 
     pub(super) fn has_jobs(&self) -> bool {
-        !self.list().jobs.is_empty()
+        !self.list.lock().jobs.is_empty()
     }
 
     /// What `look` sees of the job in hand with this id, or else of the first one.
     pub(super) fn job<T>(&self, id: Option<MessageId>, look: impl FnOnce(&TakenJob) -> T) -> Option<T> {
-        let list = self.list();
+        let list = self.list.lock();
         let (_, job) = match id {
             Some(id) => list.jobs.get(&id)?,
             None => list.jobs.values().next()?,
@@ -90,7 +91,7 @@ impl Held {
 
     /// What has been in hand the longest; with `after`, of what came later.
     pub(super) fn oldest(&self, after: Option<u64>) -> Option<Handling> {
-        let list = self.list();
+        let list = self.list.lock();
         let is_asked = |since: u64| after.is_none_or(|after| since > after);
         let event = list.event.as_ref().filter(|(since, _)| is_asked(*since));
         let jobs = list.jobs.values().filter(|(since, _)| is_asked(*since));
@@ -102,14 +103,14 @@ impl Held {
     }
 
     pub(super) fn since(&self, after: Option<u64>) -> Option<Since> {
-        let list = self.list();
+        let list = self.list.lock();
         let oldest_after = list.times().filter(|since| after.is_none_or(|after| *since > after)).min();
         list.times().min().map(|oldest| Since { oldest, oldest_after })
     }
 
     /// Main stood still for so long, until this moment. Nothing is in hand since a time to come.
     pub(super) fn pause(&self, nanoseconds: u64, moment: u64) {
-        let mut list = self.list();
+        let mut list = self.list.lock();
         self.paused.fetch_add(nanoseconds, Ordering::Relaxed);
         let now = self.time(moment);
         let List { event, jobs } = &mut *list;
@@ -119,14 +120,10 @@ impl Held {
 
     /// What is taken out must be dropped later: jobs go back to their queues then.
     fn change<T>(&self, change: impl FnOnce(&mut List) -> T) -> T {
-        let mut list = self.list();
+        let mut list = self.list.lock();
         let changed = change(&mut list);
         self.is_any.store(list.event.is_some() || !list.jobs.is_empty(), Ordering::Relaxed);
         changed
-    }
-
-    fn list(&self) -> MutexGuard<'_, List> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,10 +1,11 @@
 //! The queues that an instance has opened, those it takes from, and its jobs in hand.
 
 use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
+    Arc,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
+use parking_lot::Mutex;
 use weir_bus::{Error, JobReader, MessageId, Parent, Peer, PeerId, SharedQueue, SpanOrigin, TakenJob};
 
 use super::{clock::Clock, handling::Handling, held::Held};
@@ -96,7 +97,7 @@ impl Jobs {
             return Err(Error::LimitExceeded { name: "in-flight".into(), used: jobs.into(), allowed: max });
         }
         let is_counted = how != abi::Taking::OneByOne;
-        let mut list = self.queues.list();
+        let mut list = self.queues.list.lock();
         match list.iter_mut().find(|taking| taking.number == number) {
             Some(taking) => {
                 taking.how = how;
@@ -128,7 +129,7 @@ impl Jobs {
             return;
         }
         for (place, id) in self.one_by_one.drain(..) {
-            if let Some(taking) = self.queues.list().get_mut(place) {
+            if let Some(taking) = self.queues.list.lock().get_mut(place) {
                 taking.has_one = false;
             }
             if let Some(job) = self.held.remove_job(id) {
@@ -141,7 +142,7 @@ impl Jobs {
     pub(crate) fn end_receive(&self) {
         if self.queues.has_handed.load(Ordering::Relaxed) {
             self.queues.has_handed.store(false, Ordering::Relaxed);
-            for taking in self.queues.list().iter().filter(|taking| taking.reader.has_job()) {
+            for taking in self.queues.list.lock().iter().filter(|taking| taking.reader.has_job()) {
                 taking.queue.leave(&taking.reader);
             }
         }
@@ -217,7 +218,7 @@ impl Jobs {
 
     /// The instance has ended: its jobs go to others.
     pub(crate) fn end(&mut self) {
-        for taking in self.queues.list().drain(..) {
+        for taking in self.queues.list.lock().drain(..) {
             taking.queue.leave(&taking.reader);
             taking.queue.part(self.queues.peer.id());
         }
@@ -242,7 +243,7 @@ impl Drop for Jobs {
 impl TakenQueues {
     /// Waits until a receive would find something.
     pub(crate) async fn readable(&self) {
-        if self.list().is_empty() {
+        if self.list.lock().is_empty() {
             return self.peer.readable().await;
         }
         let _listed = Listed(self);
@@ -258,7 +259,7 @@ impl TakenQueues {
     /// finishes one that came one by one.
     fn enlist(&self) -> bool {
         let mut has_job = false;
-        for taking in self.list().iter().filter(|taking| taking.how != abi::Taking::Next(0)) {
+        for taking in self.list.lock().iter().filter(|taking| taking.how != abi::Taking::Next(0)) {
             taking.queue.enlist(&taking.reader);
             has_job |= taking.reader.has_job();
         }
@@ -267,7 +268,7 @@ impl TakenQueues {
 
     /// A job, with the place and number of its queue, and whether it came one by one.
     fn take(&self) -> Option<(usize, u32, TakenJob, bool)> {
-        let mut list = self.list();
+        let mut list = self.list.lock();
         let (turn, all) = (self.turn.load(Ordering::Relaxed), list.len());
         for place in (0..all).map(|next| (turn + next) % all) {
             let Some(taking) = list.get_mut(place).filter(|taking| taking.wants_one()) else { continue };
@@ -287,10 +288,6 @@ impl TakenQueues {
         }
         None
     }
-
-    fn list(&self) -> MutexGuard<'_, Vec<TakenQueue>> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl TakenQueue {
@@ -307,7 +304,7 @@ struct Listed<'t>(&'t TakenQueues);
 
 impl Drop for Listed<'_> {
     fn drop(&mut self) {
-        for taking in self.0.list().iter() {
+        for taking in self.0.list.lock().iter() {
             if taking.queue.delist(&taking.reader) {
                 self.0.has_handed.store(true, Ordering::Relaxed);
             }

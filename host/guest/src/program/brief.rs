@@ -6,11 +6,9 @@
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::VecDeque, sync::Arc};
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use weir_config::ComponentSource;
 
@@ -51,7 +49,7 @@ impl Brief {
         if !loaded.program.can_be_kept() {
             return;
         }
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         kept.retain(|other| !Arc::ptr_eq(&other.program, &loaded.program));
         kept.push_back(loaded.clone());
         let mut bytes: u64 = kept.iter().map(|loaded| loaded.program.footprint).sum();

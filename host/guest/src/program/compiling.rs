@@ -1,10 +1,8 @@
 //! The compilations under way, and what asked for them.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::HashMap;
 
+use parking_lot::Mutex;
 use weir_reports::BeingCompiled;
 
 /// The compilations under way, by the name of what asked for each.
@@ -21,23 +19,19 @@ pub(super) struct UnderWay {
 impl Compilations {
     /// The compilation for an extension or a hook.
     pub fn of(&self, name: &str) -> Option<BeingCompiled> {
-        self.all().get(name).copied()
+        self.0.lock().get(name).copied()
     }
 
     #[cfg(feature = "compiler")]
     pub(super) fn begin(self: &std::sync::Arc<Self>, name: &str, bytes: u64) -> UnderWay {
-        self.all().insert(name.to_owned(), BeingCompiled { bytes, since: std::time::SystemTime::now() });
+        self.0.lock().insert(name.to_owned(), BeingCompiled { bytes, since: std::time::SystemTime::now() });
         UnderWay { compilations: self.clone(), name: name.to_owned() }
-    }
-
-    fn all(&self) -> MutexGuard<'_, HashMap<String, BeingCompiled>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(feature = "compiler")]
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.compilations.all().remove(&self.name);
+        self.compilations.0.lock().remove(&self.name);
     }
 }

@@ -8,9 +8,10 @@ mod tests;
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
+use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 use weir_config::ArtifactHash;
 
@@ -68,7 +69,7 @@ impl<G> Default for HeldPrograms<G> {
 impl<G> HeldPrograms<G> {
     /// The slot for these bytes: with the program, or for the load under way.
     pub(super) fn slot(&self, hash: ArtifactHash, engine: EngineKind) -> Arc<ProgramSlot<G>> {
-        let by_bytes = &mut self.index().by_bytes;
+        let by_bytes = &mut self.0.lock().by_bytes;
         by_bytes.retain(|_, slot| slot.strong_count() > 0);
         if let Some(slot) = by_bytes.get(&(hash, engine)).and_then(Weak::upgrade) {
             return slot;
@@ -84,7 +85,7 @@ impl<G> HeldPrograms<G> {
         let LoadRequest { component, plugin_dir, limits, sha256, .. } = wanted;
         let path = component.path()?;
         let (stamp, slot) = {
-            let index = self.index();
+            let index = self.0.lock();
             let known = index.by_path.get(path)?;
             let was = (known.plugin_dir.as_deref(), known.file_size, known.engine);
             let is_as_wanted = was == (plugin_dir, limits.file_size, wanted.engine());
@@ -100,7 +101,7 @@ impl<G> HeldPrograms<G> {
     /// Remembers the program of a file, if the file cannot change without a trace.
     pub(super) fn remember(&self, wanted: LoadRequest<'_>, stamp: Option<FileStamp>, loaded: &Loaded<G>) {
         let (Some(stamp), Some(path)) = (stamp, wanted.component.path()) else { return };
-        let by_path = &mut self.index().by_path;
+        let by_path = &mut self.0.lock().by_path;
         by_path.retain(|_, known| known.slot.strong_count() > 0);
         if by_path.len() < FILES || by_path.contains_key(path) {
             let known = KnownFile {
@@ -115,10 +116,6 @@ impl<G> HeldPrograms<G> {
     }
 
     pub(super) fn forget(&self, path: &Path) {
-        self.index().by_path.remove(path);
-    }
-
-    fn index(&self) -> MutexGuard<'_, Index<G>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().by_path.remove(path);
     }
 }

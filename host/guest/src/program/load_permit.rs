@@ -7,10 +7,11 @@
 use std::{
     path::{Path, PathBuf},
     pin::pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, timeout},
@@ -83,7 +84,7 @@ impl LoadPermits {
 
     /// Reads with a busy thread.
     fn reads(&self) -> MutexGuard<'_, Vec<Reading>> {
-        let mut reads = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reads = self.reads.lock();
         reads.retain(|reading| reading.thread.strong_count() > 0);
         reads
     }

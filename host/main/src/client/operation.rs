@@ -1,11 +1,9 @@
 //! Requests of the embedding program.
 
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::task::coop::cooperative;
 use weir_bus::{Error, SentCall, Target};
 use weir_schedule::{note_wait, switch};
@@ -22,7 +20,7 @@ pub struct ClientOperation {
 
 impl Clone for ClientOperation {
     fn clone(&self) -> Self {
-        Self::new(self.client.clone(), self.target().clone())
+        Self::new(self.client.clone(), self.target.lock().clone())
     }
 }
 
@@ -57,11 +55,8 @@ impl ClientOperation {
     pub async fn call_with(&self, payload: impl Into<Bytes>, options: CallOptions) -> Result<Bytes, Error> {
         let _room = self.client.room()?;
         let payload = payload.into();
-        answer(&self.client, &options, || send(&self.client, &mut self.target(), payload, &options)).await
-    }
-
-    fn target(&self) -> MutexGuard<'_, Target> {
-        self.target.lock().unwrap_or_else(PoisonError::into_inner)
+        answer(&self.client, &options, || send(&self.client, &mut self.target.lock(), payload, &options))
+            .await
     }
 }
 

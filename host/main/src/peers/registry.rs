@@ -2,10 +2,11 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, atomic::Ordering},
+    sync::{Arc, OnceLock, atomic::Ordering},
     time::{Duration, SystemTime},
 };
 
+use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, watch};
 use weir_bus::{Access, Bus, InboxLimits, Peer, PeerLimits};
 use weir_config::{Config, PeerConfig, PeerSessionLimits, TokenHash};
@@ -102,7 +103,7 @@ impl Registry {
     /// The names of the operator's file are these from now on. Sessions have the new grants at once; those whose
     /// proof or contract was taken back end.
     pub(crate) fn configure(&self, config: &Config) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let is_gone = |name: &PeerName| !config.peers.iter().any(|peer| peer.name == *name);
         for (name, known) in &mut state.names {
             if known.source == Source::Operator && is_gone(name) {
@@ -141,7 +142,7 @@ impl Registry {
     }
 
     pub(super) fn admit(self: Arc<Self>, name: &str, proof: Option<Proof<'_>>) -> Result<Session, PeerError> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.is_closed {
             return Err(PeerError::Stopping);
         }
@@ -212,7 +213,7 @@ impl Registry {
     fn open_from(self: Arc<Self>, source: Source, config: PeerConfig) -> Result<Session, PeerError> {
         config.check()?;
         let name = config.name.clone();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.is_closed {
             return Err(PeerError::Stopping);
         }
@@ -245,7 +246,7 @@ impl Registry {
     }
 
     pub(super) fn list(&self) -> Vec<PeerStatus> {
-        let state = self.state();
+        let state = self.state.lock();
         let mut all: Vec<PeerStatus> = Vec::new();
         for (name, known) in &state.names {
             let own = state.sessions.values().filter(|session| session.name == *name);
@@ -272,7 +273,7 @@ impl Registry {
 
     /// What each session describes, and the contracts that it serves now.
     pub(crate) fn described(&self) -> Vec<Provider> {
-        let state = self.state();
+        let state = self.state.lock();
         let described = |session: &Arc<Live>| {
             let descriptions = session.described.get()?.as_ref().ok()?.clone();
             Some(Provider { name: session.name.to_string(), serves: session.peer.serves(), descriptions })
@@ -282,19 +283,19 @@ impl Registry {
 
     /// The holder of a session has left.
     pub(super) fn leave(&self, id: SessionId) {
-        self.finish(&mut self.state(), id, SessionEnd::Left);
+        self.finish(&mut self.state.lock(), id, SessionEnd::Left);
     }
 
     /// Ends a session, of a part of Main only if `any`; false if it has ended, or is not ended.
     pub(super) fn end(&self, id: SessionId, any: bool) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let is_of_main = state.sessions.get(&id).is_some_and(|session| session.proof == Proven::ByMain);
         (any || !is_of_main) && self.finish(&mut state, id, SessionEnd::Ended)
     }
 
     /// Ends all sessions, and begins no more.
     pub(crate) fn close(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.is_closed = true;
         for id in state.sessions.keys().copied().collect::<Vec<_>>() {
             self.finish(&mut state, id, SessionEnd::Stopping);
@@ -358,10 +359,6 @@ impl Registry {
             serves: session.peer.serves(),
             counts: counts(&session.peer),
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

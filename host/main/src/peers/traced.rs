@@ -1,10 +1,8 @@
 //! The recorded messages that a session has in hand.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::Mutex;
 use weir_bus::OpenSpan;
 use weir_names::TraceId;
 
@@ -24,11 +22,7 @@ pub(crate) struct TracedGuard {
 
 impl Traced {
     pub(crate) fn has(&self, trace: TraceId) -> bool {
-        self.in_hand().contains_key(&trace)
-    }
-
-    fn in_hand(&self) -> MutexGuard<'_, HashMap<TraceId, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().contains_key(&trace)
     }
 }
 
@@ -36,14 +30,14 @@ impl TracedGuard {
     #[cold]
     pub(crate) fn new(live: &Arc<Live>, span: &OpenSpan) -> Box<Self> {
         let trace = span.context().trace;
-        *live.traced.in_hand().entry(trace).or_default() += 1;
+        *live.traced.0.lock().entry(trace).or_default() += 1;
         Box::new(Self { live: live.clone(), trace })
     }
 }
 
 impl Drop for TracedGuard {
     fn drop(&mut self) {
-        let mut in_hand = self.live.traced.in_hand();
+        let mut in_hand = self.live.traced.0.lock();
         if let Some(messages) = in_hand.get_mut(&self.trace) {
             *messages -= 1;
             if *messages == 0 {

@@ -2,10 +2,11 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
 use async_channel::{Receiver, Sender, TrySendError};
+use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::runtime::Handle;
 use weir_bus::Bus;
@@ -41,7 +42,7 @@ pub(super) fn publisher(bus: &Arc<Bus>, worker: Handle) -> OnChange {
     let bus = Arc::downgrade(bus);
     let stores = Mutex::new(HashMap::new());
     Arc::new(move |changed| {
-        let mut stores = stores.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stores = stores.lock();
         let events = stores.entry(changed.store.clone()).or_insert_with(|| Events::new(&bus, &worker));
         events.tell(changed);
     })

@@ -2,11 +2,12 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -151,7 +152,7 @@ impl Served {
     }
 
     fn room(&self, sender: &str) -> Result<OwnedSemaphorePermit, HandlerError> {
-        let mut senders = self.senders.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut senders = self.senders.lock();
         let room = senders.get(sender).and_then(Weak::upgrade).unwrap_or_else(|| {
             senders.retain(|_, room| room.strong_count() > 0);
             let room = Arc::new(Semaphore::new(AT_ONCE));

@@ -26,7 +26,7 @@ struct Shared {
 
 impl Shared {
     fn note(&self, what: &'static str) {
-        self.order.lock().unwrap().push(what);
+        self.order.lock().push(what);
     }
 }
 
@@ -41,14 +41,14 @@ async fn wait(shared: &Shared) {
         if mem::replace(&mut has_waited, true) {
             return Poll::Ready(());
         }
-        shared.wakers.lock().unwrap().push(context.waker().clone());
+        shared.wakers.lock().push(context.waker().clone());
         Poll::Pending
     })
     .await;
 }
 
 fn hand_to_the_last(shared: &Shared) {
-    let waker = shared.wakers.lock().unwrap().pop().unwrap();
+    let waker = shared.wakers.lock().pop().unwrap();
     hand(|| waker.wake());
 }
 
@@ -69,7 +69,7 @@ async fn who_was_handed_the_thread_runs_before_those_that_were_ready_before() {
     for task in [callee, caller, other] {
         task.await.unwrap();
     }
-    assert_eq!(*shared.order.lock().unwrap(), ["caller", "callee", "other"]);
+    assert_eq!(*shared.order.lock(), ["caller", "callee", "other"]);
 }
 
 #[tokio::test]
@@ -105,7 +105,7 @@ async fn who_was_handed_the_thread_runs_before_those_that_wait_for_a_look() {
     });
     let other = in_turn(&turns, async move { of_other.note("other") });
     other.await.unwrap();
-    assert_eq!(*shared.order.lock().unwrap(), ["caller", "callee", "other"]);
+    assert_eq!(*shared.order.lock(), ["caller", "callee", "other"]);
 }
 
 #[tokio::test]
@@ -129,7 +129,7 @@ async fn those_that_wait_for_one_look_run_one_after_the_other_after_it() {
     });
     other.await.unwrap();
     assert!(tasks.iter().all(|task| !task.is_finished()));
-    let order = shared.order.lock().unwrap();
+    let order = shared.order.lock();
     let after = order.iter().skip_while(|name| **name == "other").take(3);
     assert!(after.eq(&["first", "second", "third"]), "{order:?}");
 }
@@ -157,12 +157,12 @@ async fn two_that_hand_each_other_the_thread_for_ever_let_others_run() {
         spawn(async move {
             while !is_over.load(Ordering::Relaxed) {
                 turns.fetch_add(1, Ordering::Relaxed);
-                if !shared.wakers.lock().unwrap().is_empty() {
+                if !shared.wakers.lock().is_empty() {
                     hand_to_the_last(&shared);
                 }
                 wait(&shared).await;
             }
-            for waker in mem::take(&mut *shared.wakers.lock().unwrap()) {
+            for waker in mem::take(&mut *shared.wakers.lock()) {
                 waker.wake();
             }
         })
@@ -226,7 +226,7 @@ async fn whom_a_guest_calls_runs_before_the_call_returns_and_not_at_its_cost() {
     yield_now().await;
     let (caller, caller_used) = caller(&shared);
     caller.await.unwrap();
-    assert_eq!(*shared.order.lock().unwrap(), ["caller", "callee", "caller again"]);
+    assert_eq!(*shared.order.lock(), ["caller", "callee", "caller again"]);
     assert!(callee_used.cpu() >= WORK, "{callee_used:?}");
     // The rest of its work is over in a moment; the callee's time is not in it.
     assert!(caller_used.cpu() < WORK, "{caller_used:?}");
@@ -251,7 +251,7 @@ async fn whom_a_task_of_mains_calls_runs_before_the_call_returns_if_that_is_on_t
         switch(|| hand_to_the_last(&shared));
         shared.note("task again");
         callee.await.unwrap();
-        assert_eq!(*shared.order.lock().unwrap(), order);
+        assert_eq!(*shared.order.lock(), order);
     }
 }
 
@@ -264,7 +264,7 @@ async fn whom_one_calls_that_runs_within_a_call_runs_after_it() {
         of_last.note("last");
     });
     yield_now().await;
-    let last_waker = shared.wakers.lock().unwrap().pop().unwrap();
+    let last_waker = shared.wakers.lock().pop().unwrap();
     let middle = spawn(async move {
         wait(&of_middle).await;
         of_middle.note("middle");
@@ -277,7 +277,7 @@ async fn whom_one_calls_that_runs_within_a_call_runs_after_it() {
         task.await.unwrap();
     }
     let order = ["caller", "middle", "middle again", "last", "caller again"];
-    assert_eq!(*shared.order.lock().unwrap(), order);
+    assert_eq!(*shared.order.lock(), order);
 }
 
 #[tokio::test]
@@ -292,7 +292,7 @@ async fn one_that_is_woken_by_whom_it_calls_is_polled_once_more() {
     let caller = spawn(async move {
         // Leaves the waker of the task itself, not of a guest.
         poll_fn(|context| {
-            of_caller.wakers.lock().unwrap().push(context.waker().clone());
+            of_caller.wakers.lock().push(context.waker().clone());
             Poll::Ready(())
         })
         .await;
@@ -325,7 +325,7 @@ async fn on_the_thread_of_another_main_nobody_is_run() {
     });
     other.join().unwrap();
     callee.await.unwrap();
-    assert_eq!(*shared.order.lock().unwrap(), ["other", "callee"]);
+    assert_eq!(*shared.order.lock(), ["other", "callee"]);
 }
 
 #[test]

@@ -38,7 +38,7 @@ async fn busy_guests_take_turns() {
     let guests = ["a", "b", "c"].map(|name| in_turn(&turns, busy(name, 4, log.clone())));
     LocalSet::new().run_until(all(guests.into())).await;
     assert_eq!(log.borrow().concat(), "abcabcabcabc");
-    assert!(!turns.queue().is_taken);
+    assert!(!turns.queue.lock().is_taken);
 }
 
 #[tokio::test]
@@ -95,7 +95,7 @@ async fn a_guest_that_ends_or_is_killed_passes_its_turn_on() {
     assert!(Pin::new(&mut b).poll(&mut context).is_pending());
     assert_eq!(log.borrow().concat(), "abcb");
     assert!(Pin::new(&mut b).poll(&mut context).is_ready());
-    assert!(turns.queue().waiting.is_empty() && !turns.queue().is_taken);
+    assert!(turns.queue.lock().waiting.is_empty() && !turns.queue.lock().is_taken);
 }
 
 #[tokio::test]
@@ -112,10 +112,10 @@ async fn whoever_is_over_its_share_keeps_no_turn_from_others() {
     let mut greedy = Box::pin(greedy);
     let mut context = Context::from_waker(Waker::noop());
     assert!(greedy.as_mut().poll(&mut context).is_pending());
-    assert!(turns.queue().is_taken);
+    assert!(turns.queue.lock().is_taken);
     greedy.share.spend(1_000_000_000);
     assert!(greedy.as_mut().poll(&mut context).is_pending());
-    assert!(!turns.queue().is_taken);
+    assert!(!turns.queue.lock().is_taken);
     LocalSet::new().run_until(all(vec![in_turn(&turns, busy("other ", 3, log.clone()))])).await;
     assert_eq!(log.borrow().concat(), "greedy other other other ");
     assert!(greedy.delay.is_some());

@@ -11,7 +11,7 @@ use redb::Database;
 use tokio::sync::oneshot;
 
 use super::{
-    Abandon, Changed, Job, Store, lock,
+    Abandon, Changed, Job, Store,
     transaction::{Attempt, How, in_transaction, make_again},
 };
 use crate::{
@@ -102,14 +102,14 @@ impl Store {
         };
         let is_full = matches!(error, StoreError::File { .. });
         // What may be in the file is not done twice.
-        if (kept.len() == 1 && !is_full) || lock(&self.pending).doubt.is_some() {
+        if (kept.len() == 1 && !is_full) || self.pending.lock().doubt.is_some() {
             return answer(answers.into_iter().map(|answer| (answer, Err(error.clone()))));
         }
         // A lone one that found the file full has had its turn.
         let tried = (kept.len() == 1).then(|| error.clone());
         let (mut failures, mut last) = (0, error);
         for (answer_to, work) in answers.into_iter().zip(kept) {
-            if failures < TRIED_AGAIN && lock(&self.pending).doubt.is_none() {
+            if failures < TRIED_AGAIN && self.pending.lock().doubt.is_none() {
                 match self.transact_in_room(work, tried.clone()) {
                     Ok(outcomes) => {
                         answer([answer_to].into_iter().zip(outcomes));
@@ -138,7 +138,7 @@ impl Store {
         let mut outcome = tried.map_or_else(|| self.transact(vec![work.clone()], true), Err);
         if is_full(&outcome)
             && (self.may_pack() || work.1.is_delete())
-            && lock(&self.pending).bytes > 0
+            && self.pending.lock().bytes > 0
             && self.transact(vec![(Owner::from(""), Write::Flush)], false).is_ok()
         {
             // The file has kept what was replaced until now.
@@ -180,20 +180,20 @@ impl Store {
         works: Vec<(Owner, Write)>,
         is_bounded: bool,
     ) -> Result<Vec<WriteOutcome>, StoreError> {
-        if lock(&self.pending).is_missing {
+        if self.pending.lock().is_missing {
             self.recover();
             self.check_missing()?;
         }
         let config = self.config();
         let flushes = works.iter().any(|(_, work)| matches!(work, Write::Flush));
         let mut made = Vec::new();
-        let pending = lock(&self.pending).bytes;
+        let pending = self.pending.lock().bytes;
         let sizes =
             works.iter().map(|(_, work)| work.bytes().saturating_add(work.keys().saturating_mul(MADE)));
         let changed = sizes.fold(pending, usize::saturating_add);
         let is_large = changed > config.part(MAX_PENDING);
         let keys = works.iter().map(|(_, work)| work.keys()).sum::<usize>();
-        let keys = keys.saturating_add(lock(&self.pending).made.len());
+        let keys = keys.saturating_add(self.pending.lock().made.len());
         let how = How {
             is_durable: config.durable_within.is_none() || is_large || flushes,
             must_commit: flushes && pending > 0,
@@ -205,7 +205,7 @@ impl Store {
         let act = |database: &Database| {
             // A reader may have closed the file since.
             self.check_missing()?;
-            lock(&self.pending).doubt = None;
+            self.pending.lock().doubt = None;
             let done = in_transaction(database, &self.bound, &config, &how, works, &mut made, &mut attempt);
             // Noted before the file can be closed: then it is not lost.
             if done.is_ok() && attempt.number.is_some() {
@@ -227,7 +227,7 @@ impl Store {
         }
         if let Err(error) = done {
             self.tell(format!("{} cannot be written: {error}", self.path.display()));
-            lock(&self.pending).doubt = attempt.number;
+            self.pending.lock().doubt = attempt.number;
             self.close_now();
             if self.settle() != Some(true) {
                 self.recover();
@@ -246,13 +246,13 @@ impl Store {
     /// Whether the transaction whose commit failed is in the file: all of it was written, and then the disk failed.
     /// `None`: nobody knows yet, as the file cannot be opened.
     fn settle(&self) -> Option<bool> {
-        let Some(number) = lock(&self.pending).doubt else { return Some(false) };
+        let Some(number) = self.pending.lock().doubt else { return Some(false) };
         let Ok(Ok(last)) = self.with_database(file::number) else { return None };
         if last == number {
             // It came after all that was pending, so that is there, too.
             self.note_durable();
         }
-        lock(&self.pending).doubt = None;
+        self.pending.lock().doubt = None;
         Some(last == number)
     }
 
@@ -261,7 +261,7 @@ impl Store {
         if is_durable {
             return self.note_durable();
         }
-        let mut pending = lock(&self.pending);
+        let mut pending = self.pending.lock();
         pending.bytes = made.iter().map(Made::bytes).fold(pending.bytes, usize::saturating_add);
         pending.made.extend_from_slice(made);
         drop(pending);
@@ -270,7 +270,7 @@ impl Store {
 
     /// Sees that what is pending is written after this time, unless that is to be sooner.
     pub(super) fn flush_in(self: &Arc<Self>, within: Duration) {
-        let mut pending = lock(&self.pending);
+        let mut pending = self.pending.lock();
         if pending.flush.is_none() || (pending.is_missing && !mem::replace(&mut pending.is_retried, true)) {
             if let Some(flush) = pending.flush.take() {
                 flush.abort();
@@ -290,12 +290,12 @@ impl Store {
     }
 
     fn forget_flush(&self) {
-        let mut pending = lock(&self.pending);
+        let mut pending = self.pending.lock();
         (pending.flush, pending.is_retried) = (None, false);
     }
 
     fn note_durable(&self) {
-        if let Some(flush) = mem::take(&mut *lock(&self.pending)).flush {
+        if let Some(flush) = mem::take(&mut *self.pending.lock()).flush {
             flush.abort();
         }
     }
@@ -305,7 +305,7 @@ impl Store {
         if self.settle().is_none() {
             return self.flush_in(AGAIN);
         }
-        let made = lock(&self.pending).made.clone();
+        let made = self.pending.lock().made.clone();
         if made.is_empty() {
             return;
         }
@@ -328,7 +328,7 @@ impl Store {
             Err(error) => error.to_string(),
         };
         let (name, path, number) = (&self.name, self.path.display(), left.len());
-        let mut pending = lock(&self.pending);
+        let mut pending = self.pending.lock();
         pending.made = left.to_vec();
         pending.is_missing = true;
         if !mem::replace(&mut pending.is_told, true) {
@@ -343,14 +343,14 @@ impl Store {
 
     /// Fails while the file lacks what was answered.
     pub(super) fn check_missing(&self) -> Result<(), StoreError> {
-        if !lock(&self.pending).is_missing {
+        if !self.pending.lock().is_missing {
             return Ok(());
         }
         Err(StoreError::Io("what was answered could not be written: see Main's log".to_owned()))
     }
 
     fn do_alone(self: &Arc<Self>, job: Job<Write, WriteOutcome>) {
-        let pending = lock(&self.pending).bytes;
+        let pending = self.pending.lock().bytes;
         let flushed = match pending {
             // Closing a file that was never opened does not open it.
             0 => Ok(Vec::new()),

@@ -1,11 +1,9 @@
 //! A disk in memory: it keeps what was synced apart from what was only written, fails where it is told to, and has
 //! room for so much.
 
-use std::{
-    io,
-    sync::{Arc, Mutex, MutexGuard},
-};
+use std::{io, sync::Arc};
 
+use parking_lot::{Mutex, MutexGuard};
 use redb::StorageBackend;
 
 #[derive(Clone, Debug)]
@@ -130,7 +128,7 @@ impl Disk {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.0.lock()
     }
 
     fn step(&self) -> io::Result<MutexGuard<'_, State>> {

@@ -2,10 +2,11 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    sync::{Arc, atomic::Ordering},
     time::{Duration, SystemTime},
 };
 
+use parking_lot::Mutex;
 use weir_bus::{Access, Bus, InboxLimits, LaneSettings, Peer, PeerLimits, QueueSettings};
 use weir_config::{
     Config, ExtensionConfig, HOOKS_CONTRACT, MainConfig, QueueConfig, STORE_CONTRACT, SubscribeGrant,
@@ -62,44 +63,40 @@ struct Program {
 impl Version {
     /// The program of its instances, once loaded.
     pub fn program(&self) -> Option<Loaded> {
-        self.slot().loaded.clone()
+        self.program.lock().loaded.clone()
     }
 
     /// Keeps the program for the next instance.
     pub fn keep(&self, program: Loaded) {
-        self.slot().loaded = Some(program);
+        self.program.lock().loaded = Some(program);
     }
 
     /// Notes that an instance became ready.
     pub fn note_served(&self) {
-        self.slot().has_served = true;
+        self.program.lock().has_served = true;
     }
 
     /// Whether it can restart as it was when it served.
     pub fn is_proven(&self) -> bool {
-        let program = self.slot();
+        let program = self.program.lock();
         program.has_served && program.loaded.is_some()
     }
 
     /// Notes how its last instance ended; the next most likely ends the same way.
     pub fn note_end(&self, was_brief: bool) {
-        let mut program = self.slot();
+        let mut program = self.program.lock();
         program.is_brief = was_brief && program.loaded.as_ref().is_some_and(|it| it.program.can_be_kept());
     }
 
     /// Whether its next instance will most likely end, as it should, before it is ready.
     pub fn is_brief(&self) -> bool {
-        self.slot().is_brief
+        self.program.lock().is_brief
     }
 
     /// Makes the next instance load anew.
     pub fn forget_program(&self) {
-        let mut program = self.slot();
+        let mut program = self.program.lock();
         *program = Program { is_brief: program.is_brief, ..Program::default() };
-    }
-
-    fn slot(&self) -> MutexGuard<'_, Program> {
-        self.program.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -153,12 +150,12 @@ impl Unit {
 
     /// What its next instance is made from.
     pub fn version(&self) -> Arc<Version> {
-        self.version.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.version.lock().clone()
     }
 
     /// Sets what its next instance is made from.
     pub fn set_version(&self, version: Arc<Version>) {
-        *self.version.lock().unwrap_or_else(PoisonError::into_inner) = version;
+        *self.version.lock() = version;
     }
 
     /// Another version, not in use yet. Its CPU share and log rate are not refilled by a reload.
@@ -200,7 +197,7 @@ impl Unit {
     pub fn set_state(&self, state: ExtensionState, reason: Option<String>) -> ExtensionState {
         let serves = matches!(state, ExtensionState::Ready | ExtensionState::Interrupted);
         let hash = self.version().program().filter(|_| serves).map(|loaded| loaded.program.hash.to_string());
-        let mut record = self.record();
+        let mut record = self.record.lock();
         if record.state != state || record.served != hash {
             record.history.add(HistoryEvent::State { state, hash: hash.clone(), reason: reason.clone() });
         }
@@ -212,22 +209,22 @@ impl Unit {
 
     /// Notes a requested change.
     pub fn asked(&self, order: &'static str, by: &Arc<str>) {
-        self.record().history.add(HistoryEvent::Asked { order: order.into(), by: by.clone() });
+        self.record.lock().history.add(HistoryEvent::Asked { order: order.into(), by: by.clone() });
     }
 
     /// The last 100 events, oldest first.
     pub fn history(&self) -> Vec<HistoryEntry> {
-        self.record().history.entries()
+        self.record.lock().history.entries()
     }
 
     /// Counts a start.
     pub fn count_start(&self) {
-        self.record().starts += 1;
+        self.record.lock().starts += 1;
     }
 
     /// Keeps a failure; of more than 16 the oldest goes.
     pub fn add_failure(&self, failure: FailureRecord) {
-        let mut record = self.record();
+        let mut record = self.record.lock();
         let (cause, hash) = (failure.cause.clone(), failure.hash.clone());
         record.history.add(HistoryEvent::Failed { cause, hash });
         let limit = failure.limit.as_ref().map(|limit| limit.name.to_string()).unwrap_or_default();
@@ -245,7 +242,7 @@ impl Unit {
         let (inbox_messages, inbox_bytes) = peer.inbox().depth();
         let stats = peer.stats();
         let is_checked = config.validate != Validate::Nothing;
-        let record = self.record();
+        let record = self.record.lock();
         ExtensionStatus {
             id: self.id.clone(),
             state: record.state,
@@ -270,10 +267,6 @@ impl Unit {
             failures: record.failures.iter().cloned().collect(),
             failed: record.failed.clone(),
         }
-    }
-
-    fn record(&self) -> MutexGuard<'_, Record> {
-        self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -67,12 +67,12 @@ async fn a_program_is_kept_for_the_next_start_until_others_take_its_place() {
     };
     brief.keep(&of_bytes(KEPT - again.program.footprint));
     brief.keep(&again);
-    assert_eq!(brief.kept.lock().unwrap().len(), 2);
+    assert_eq!(brief.kept.lock().len(), 2);
     // The least recently used one goes.
     brief.keep(&of_bytes(1));
-    let kept: Vec<_> = brief.kept.lock().unwrap().iter().map(|it| it.program.footprint).collect();
+    let kept: Vec<_> = brief.kept.lock().iter().map(|it| it.program.footprint).collect();
     assert_eq!(kept, [again.program.footprint, 1]);
     brief.keep(&of_bytes(KEPT));
-    assert_eq!(brief.kept.lock().unwrap().len(), 1);
+    assert_eq!(brief.kept.lock().len(), 1);
     assert!(of_bytes(KEPT).program.can_be_kept() && !of_bytes(KEPT + 1).program.can_be_kept());
 }
