@@ -46,20 +46,27 @@ pub struct Instance {
     pub settings: Arc<Settings>,
     /// Where its log lines go.
     pub output: Output,
-    /// The turns that it takes while busy.
-    pub turns: Arc<Turns>,
+    /// What it shares with all guests.
+    pub shared: SharedResources,
     /// Opens its directories.
     pub openings: Arc<Openings>,
     /// Its share of the worker thread. A restart does not renew it.
     pub share: Arc<SharedShare>,
     /// Passes between it and its supervisor.
     pub signals: Arc<Signals>,
-    /// Sends its requests by HTTP.
-    pub http: Http,
-    /// The stores that it may be granted.
-    pub key_value: KeyValue,
     /// Counts its use.
     pub usage: Arc<Usage>,
+}
+
+/// What all guests of one Main share. Clones share it, too.
+#[derive(Clone, Debug, Default)]
+pub struct SharedResources {
+    /// The turns that they take while busy.
+    pub turns: Arc<Turns>,
+    /// Sends their requests by HTTP.
+    pub http: Http,
+    /// The stores that they may be granted.
+    pub key_value: KeyValue,
 }
 
 impl Instance {
@@ -121,7 +128,7 @@ impl Instance {
         let mut handlers = HandlerLimit::new(store.data().delivery.held().clone(), limits.handler_timeout);
         let guest = program.run(store);
         let mut guest =
-            InTurn::new(guest, self.turns.clone(), self.share.clone(), activity, self.usage.clone());
+            InTurn::new(guest, self.shared.turns.clone(), self.share.clone(), activity, self.usage.clone());
         loop {
             tokio::select! {
                 biased;
@@ -178,7 +185,7 @@ impl Instance {
     /// would block it.
     async fn surroundings(&self) -> Result<(Machine, Arc<[NetGrant]>, Vec<DirLock>), Exit> {
         self.settings.set(self.openings.values(&self.config).await?);
-        self.key_value.open(&self.config.grants.stores).await?;
+        self.shared.key_value.open(&self.config.grants.stores).await?;
         self.machine().await.map_err(|error| Exit::not_opened(&error))
     }
 
@@ -225,12 +232,12 @@ impl Instance {
             if grants.is_empty() {
                 self.output.say(Level::Info, "it imports `wasi:http`, and `grants.http` allows nothing");
             }
-            let access = self.http.access(grants, limits, &self.usage, self.share.elsewhere(), say);
+            let access = self.shared.http.access(grants, limits, &self.usage, self.share.elsewhere(), say);
             machine.http = Some(Box::new(access));
         }
         // Copies have the entries of their original.
         let owner = self.config.copy_of.as_ref().unwrap_or(&self.config.id);
-        machine.stores = self.key_value.access(owner.as_str(), &self.config.grants.stores, limits);
+        machine.stores = self.shared.key_value.access(owner.as_str(), &self.config.grants.stores, limits);
         let sandbox = Sandbox::new(limits, net, machine, &self.usage, activity);
         let mut state = InstanceState::new(self, sandbox);
         if let Some(checks) = Checks::of(&self.config, program) {

@@ -38,7 +38,7 @@ pub use self::{
     engine::{AddressClass, CompileTarget, CompileTargetError, Runtime},
     exit::Exit,
     http::{Http, HttpOutlet},
-    instance::Instance,
+    instance::{Instance, SharedResources},
     keyvalue::KeyValue,
     openings::Openings,
     output::Output,

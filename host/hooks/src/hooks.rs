@@ -8,9 +8,9 @@ use std::{collections::BTreeMap, convert::Infallible, path::PathBuf, sync::Arc, 
 use parking_lot::Mutex;
 use tokio::{runtime::Handle, sync::Semaphore, task::JoinHandle, time::timeout};
 use weir_config::{ConfigErrors, NetGrant};
-use weir_guest::{AT_ONCE, Http, HttpOutlet, KeyValue, Programs, Quotas, RunsOn, Sandbox};
+use weir_guest::{AT_ONCE, HttpOutlet, Programs, Quotas, RunsOn, Sandbox, SharedResources};
 use weir_names::HookDirName;
-use weir_schedule::{Alarm, BlockingError, SharedShare, Turns, drive, refuse_in_async};
+use weir_schedule::{Alarm, BlockingError, SharedShare, drive, refuse_in_async};
 
 use crate::{HookCall, HookCounts, HookDirConfig, HookReport, files::KnownHooks, run::Run, told::Lines};
 
@@ -80,9 +80,7 @@ pub(crate) struct Shared {
     /// Directories with bounds.
     pub(crate) quotas: Quotas,
     pub(crate) worker: Handle,
-    turns: Arc<Turns>,
-    http: Http,
-    pub(crate) key_value: KeyValue,
+    pub(crate) resources: SharedResources,
     threads: Arc<Semaphore>,
     /// One permit for each running command: the size of the pools.
     pub(crate) places: Semaphore,
@@ -133,8 +131,8 @@ pub(crate) struct Dir {
 
 impl Dir {
     pub(crate) fn on_worker(&self) -> RunsOn {
-        let Shared { turns, threads, .. } = &*self.hooks.0;
-        RunsOn::Worker { turns: turns.clone(), share: self.share.clone(), threads: threads.clone() }
+        let Shared { resources, threads, .. } = &*self.hooks.0;
+        RunsOn::Worker { turns: resources.turns.clone(), share: self.share.clone(), threads: threads.clone() }
     }
 }
 
@@ -143,9 +141,7 @@ impl Hooks {
     pub fn new(
         programs: Programs<Sandbox>,
         worker: Handle,
-        turns: Arc<Turns>,
-        http: Http,
-        key_value: KeyValue,
+        resources: SharedResources,
         threads: usize,
     ) -> (Self, Closing) {
         let (under_way, all_done) = async_channel::bounded(1);
@@ -153,9 +149,7 @@ impl Hooks {
         let hooks = Self(Arc::new(Shared {
             programs,
             worker,
-            turns,
-            http,
-            key_value,
+            resources,
             quotas: Quotas::default(),
             threads: Arc::new(Semaphore::new(threads)),
             places: places(AT_ONCE),
@@ -223,7 +217,7 @@ impl Hooks {
             lines: Lines::default(),
             owner,
             net: config.grants.net.clone().into(),
-            outlet: HttpOutlet::new(self.0.http.clone(), &config.grants.http, &share),
+            outlet: HttpOutlet::new(self.0.resources.http.clone(), &config.grants.http, &share),
             share,
             at_once: places(config.at_once),
             known: Mutex::default(),

@@ -214,7 +214,7 @@ impl Run {
         };
         let (net, outlet) = (self.dir.net.clone(), self.dir.outlet.clone());
         let command = WasiCommand::new(limits, dirs, net, outlet, self.surroundings(file, written));
-        let (key_value, grants) = (&self.dir.hooks.0.key_value, &self.dir.config.grants.stores);
+        let (key_value, grants) = (&self.dir.hooks.0.resources.key_value, &self.dir.config.grants.stores);
         let command = command.with_stores(key_value, &self.dir.owner, grants, limits);
         Ok(command.run(&loaded.program, limits, runs_on, by, closing).await)
     }

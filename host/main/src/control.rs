@@ -44,52 +44,23 @@ use crate::{
 /// Starts, stops, reloads and inspects extensions. Cheap to clone; works on any thread.
 #[derive(Clone, Debug)]
 pub struct Control {
-    bus: Arc<Bus>,
-    roster: Arc<Roster>,
-    peers: Arc<Registry>,
-    commands: async_channel::Sender<Order>,
-    events: broadcast::Sender<Arc<MainEvent>>,
-    logs: Arc<Logs>,
-    compilations: Arc<Compilations>,
-    stores: Stores,
-    hooks: HookCounts,
-    parts: Parts,
+    pub(crate) bus: Arc<Bus>,
+    pub(crate) roster: Arc<Roster>,
+    pub(crate) peers: Arc<Registry>,
+    pub(crate) commands: async_channel::Sender<Order>,
+    pub(crate) events: broadcast::Sender<Arc<MainEvent>>,
+    pub(crate) logs: Arc<Logs>,
+    pub(crate) compilations: Arc<Compilations>,
+    pub(crate) stores: Stores,
+    pub(crate) hooks: HookCounts,
+    pub(crate) parts: Parts,
     /// The asker that the log and the history name.
-    by: Arc<str>,
+    pub(crate) by: Arc<str>,
     /// Closes when the worker thread has ended. Nothing is ever sent.
-    ended: async_channel::Receiver<()>,
+    pub(crate) ended: async_channel::Receiver<()>,
 }
 
 impl Control {
-    #[expect(clippy::too_many_arguments, reason = "each is a part of Main")]
-    pub(crate) fn new(
-        peers: Arc<Registry>,
-        roster: Arc<Roster>,
-        commands: async_channel::Sender<Order>,
-        events: broadcast::Sender<Arc<MainEvent>>,
-        logs: Arc<Logs>,
-        compilations: Arc<Compilations>,
-        stores: Stores,
-        hooks: HookCounts,
-        parts: Parts,
-        ended: async_channel::Receiver<()>,
-    ) -> Self {
-        Self {
-            bus: peers.bus().clone(),
-            roster,
-            peers,
-            commands,
-            events,
-            logs,
-            compilations,
-            stores,
-            hooks,
-            parts,
-            by: "main".into(),
-            ended,
-        }
-    }
-
     /// The same control, for another asker: the log and [`history`](Self::history) name `asker` instead of `main`.
     #[must_use]
     pub fn by(&self, asker: impl Into<Arc<str>>) -> Self {
@@ -478,19 +449,21 @@ mod tests {
             subscriptions: 1,
         };
         let bus = Arc::new(Bus::new(limits, Box::new(|_, _| {})));
-        let stores = Stores::new(&Config::default(), tokio::runtime::Handle::current(), &bus);
-        let control = Control::new(
-            Registry::new(bus, Duration::MAX),
-            Arc::new(Roster::new(Arc::default(), Vec::new(), Config::default(), None)),
+        let stores = Stores::new(&Config::default(), None, tokio::runtime::Handle::current(), &bus);
+        let control = Control {
+            peers: Registry::new(bus.clone(), Duration::MAX),
+            bus,
+            roster: Arc::new(Roster::new(Arc::default(), Vec::new(), Config::default(), None)),
             commands,
             events,
-            Arc::default(),
-            Arc::default(),
+            logs: Arc::default(),
+            compilations: Arc::default(),
             stores,
-            HookCounts::default(),
-            Parts::default(),
+            hooks: HookCounts::default(),
+            parts: Parts::default(),
+            by: "main".into(),
             ended,
-        );
+        };
         let reload = tokio::spawn(async move { control.reload().await });
         tokio::task::yield_now().await;
         drop(ending);

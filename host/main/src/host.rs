@@ -1,45 +1,26 @@
 //! Main: the worker thread, and the handles of the embedding program.
 
+mod launch;
 mod worker;
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
-
-use tokio::sync::{broadcast, oneshot, watch};
-use weir_bus::{Bus, InboxLimits, OnLoss, Peer, PeerLimits};
-use weir_config::{Config, ConfigErrors, HOOKS_CONTRACT, MainConfig, STORE_CONTRACT};
-use weir_guest::{AT_ONCE, AddressClass, Compilation, Http, Openings, Programs, Runtime, Sources};
-use weir_hooks::{HookDirConfig, Hooks, HooksConfig};
-use weir_logs::Logs;
-use weir_names::{ContractName, HookDirName};
-use weir_schedule::{BlockingError, Turns, refuse_in_async};
-use weir_supervisor::{
-    KEPT_EVENTS, MainEvent, Reconfigure, Roster, Supervisor, SupervisorParts, Unit, configure_traces,
-    configure_traffic, on_the_bus, queues_on_the_bus,
-};
+use tokio::sync::oneshot;
+use weir_config::{Config, ConfigErrors};
+use weir_guest::Compilation;
+use weir_hooks::Hooks;
+use weir_names::ContractName;
+use weir_schedule::{BlockingError, refuse_in_async};
+use weir_supervisor::Reconfigure;
 pub use weir_supervisor::{TooFewMappings, check_mappings};
 
+use self::worker::Worker;
 pub use self::worker::WorkerPanicked;
-use self::worker::{OpenBus, Worker, WorkerRuntime};
 use crate::{
-    attached::{Attached, Attachment, Attachments, Closed},
+    attached::{Attached, Attachment},
     client::Client,
     control::Control,
-    hooks_service, load,
-    parts::Parts,
-    peers::{PeerConfig, PeerError, Peers, Registry, Session},
-    service::{Service, Services},
-    stores::Stores,
+    peers::{PeerConfig, PeerError, Peers, Session},
+    service::Service,
 };
-
-const MAIN_INBOX: InboxLimits = InboxLimits { messages: 1024, bytes: 16 * 1024 * 1024 };
-
-const MAIN_SUBSCRIPTIONS: u64 = 256;
-
-/// Orders that may wait for the supervisor. Further senders wait for room.
-const COMMANDS: usize = 64;
 
 /// Why Main did not start.
 #[derive(Debug, thiserror::Error)]
@@ -235,218 +216,4 @@ impl Builder {
         started.wait().await;
         Ok(main)
     }
-
-    /// Starts Main, and returns while its extensions still start.
-    ///
-    /// # Errors
-    ///
-    /// As [`start`](Self::start).
-    pub fn launch(mut self) -> Result<(Main, Started), StartError> {
-        load::complete(&mut self.config);
-        self.config.check()?;
-        check_mappings(&self.config)?;
-        let file = self.config.file().cloned();
-        let (queues, retained) = (queues_on_the_bus(&self.config), self.config.retained());
-        let (configured, rest) = (hook_dirs(&self.config), self.config.beside_extensions());
-        let own = self.config.contracts_of_sections();
-        let parts = Parts::default();
-        let http = http(&self.config, &parts)?;
-        let peers_configured = self.config.clone();
-        let configured_stores = self.config.clone();
-        let (config, extensions) = self.config.into_parts();
-        let config = Arc::new(config);
-        let served = |contract: &ContractName| self.services.iter().any(|s| s.contract() == contract);
-        let of_sections = own.iter().filter(|contract| !is_built_in(contract));
-        if let Some(missing) = config.serves.iter().chain(of_sections).find(|contract| !served(contract)) {
-            return Err(StartError::NotServed(missing.clone()));
-        }
-
-        let (events, _) = broadcast::channel(KEPT_EVENTS);
-        let bus = Arc::new(Bus::new(main_limits(&config), losses(events.clone())));
-        configure_traces(&bus, &config);
-        configure_traffic(&bus, queues, retained);
-        let logs = Arc::new(Logs::default());
-        let mut peers = HashMap::new();
-        let units = extensions.into_iter().map(|extension| {
-            let (limits, access) = on_the_bus(&extension, &config);
-            let original: Option<&Arc<Peer>> = extension.copy_of.as_ref().and_then(|id| peers.get(id));
-            let peer = bus.add_peer(&extension.id, limits, access, original.map(|peer| &**peer));
-            peers.insert(extension.id.clone(), peer.clone());
-            Arc::new(Unit::new(Arc::new(extension), peer, logs.clone()))
-        });
-        let roster = Arc::new(Roster::new(config.clone(), units.collect(), rest, file.clone()));
-        let (class, reason) = AddressClass::of(config.address_space);
-        if let Some(reason) = reason {
-            tracing::info!("memories reserve little address space: {reason}");
-        }
-        let runtime = Runtime::new(class).map_err(|error| StartError::Engine(format!("{error:#}")))?;
-        let at_once = (config.blocking_threads / 2).max(1);
-        let sources = Sources::new(&config, self.compilation, logs.clone());
-        let programs = Arc::new(Programs::new(runtime, sources, at_once));
-        let turns = Arc::<Turns>::default();
-        let (service_threads, more) = threads_of_services(config.blocking_threads, &self.services);
-        let worker =
-            WorkerRuntime::new(usize::from(config.blocking_threads) + more).map_err(StartError::Thread)?;
-        let stores = Stores::new(&configured_stores, worker.handle.clone(), &bus);
-        let (hooks, hooks_closing) = Hooks::new(
-            programs.in_pools(AT_ONCE),
-            worker.handle.clone(),
-            turns.clone(),
-            http.clone(),
-            stores.key_value(),
-            part_of(config.blocking_threads / 2),
-        );
-        hooks.configure(configured);
-        self.on_reload.push(Reconfigure(Box::new({
-            let hooks = hooks.clone();
-            move |config| hooks.configure(hook_dirs(config))
-        })));
-        let mut services = self.services;
-        if !services.iter().any(|service| service.contract().as_str() == HOOKS_CONTRACT) {
-            services.extend(hooks_service::service(&hooks, &roster));
-        }
-        stores.serve(&roster, &mut services);
-        self.on_reload.extend(stores.on_reload());
-        let services = Services::new(bus.clone(), services, service_threads).map_err(StartError::Service)?;
-        let registry = Registry::new(bus.clone(), config.request_timeout);
-        registry.configure(&peers_configured);
-        self.on_reload.push(Reconfigure(Box::new({
-            let registry = registry.clone();
-            move |config| registry.configure(config)
-        })));
-        let (commands, orders) = async_channel::bounded(COMMANDS);
-        let supervisor = Supervisor::new(SupervisorParts {
-            bus: bus.clone(),
-            roster: roster.clone(),
-            programs: programs.clone(),
-            turns,
-            key_value: stores.key_value(),
-            openings: Arc::new(Openings::new(part_of(config.blocking_threads))),
-            http,
-            sections: self.on_reload,
-            logs: logs.clone(),
-            events: events.clone(),
-            commands: orders,
-            file,
-            serves: config.serves.clone(),
-            own,
-        });
-
-        let (ending, ended) = async_channel::bounded(1);
-        let control = Control::new(
-            registry.clone(),
-            roster,
-            commands,
-            events,
-            logs,
-            programs.compilations(),
-            stores.clone(),
-            hooks.counts(),
-            parts.clone(),
-            ended,
-        );
-        let (started_sender, started) = oneshot::channel();
-        let client = Client::new(bus.clone());
-        let peers = Peers::new(registry.clone());
-        let (closing, closed) = watch::channel(false);
-        let attached = Attached {
-            client: client.clone(),
-            control: control.clone(),
-            peers: peers.clone(),
-            closed: Closed(closed),
-            parts: parts.clone(),
-        };
-        let attachments = self.attachments;
-        let open = OpenBus(bus.clone(), registry);
-        let work = async move {
-            let attachments = Attachments::begin(attachments, attached, closing);
-            let opening = stores.open();
-            // Apart from that of attachments, which wait for the answers of services.
-            let (_open, closed) = watch::channel(false);
-            let (deadlines, served) = (parts.part("deadlines"), parts.part("services"));
-            let deadlines = tokio::spawn({
-                let closed = Closed(closed.clone());
-                async move { deadlines.keep(closed, || without_end(bus.clone().run_deadlines())).await }
-            });
-            let served = tokio::spawn(async move {
-                served.keep(Closed(closed), || without_end(services.run())).await;
-            });
-            // A task, because the runtime polls timers and sockets before its own future whenever that is woken.
-            if let Err(error) = tokio::spawn(supervisor.run(started_sender)).await
-                && error.is_panic()
-            {
-                std::panic::resume_unwind(error.into_panic());
-            }
-            hooks_closing.close().await;
-            programs.settle().await;
-            opening.abort();
-            stores.close().await;
-            drop(open);
-            attachments.close().await;
-            served.abort();
-            deadlines.abort();
-        };
-        let worker = Worker::start(worker, work, ending).map_err(StartError::Thread)?;
-        Ok((Main { client, control, hooks, peers, worker }, Started(started)))
-    }
-}
-
-/// Whether Main serves it by itself.
-fn is_built_in(contract: &ContractName) -> bool {
-    [HOOKS_CONTRACT, STORE_CONTRACT].contains(&contract.as_str())
-}
-
-/// Starts nothing until a guest sends a request.
-#[cfg(feature = "http")]
-fn http(config: &Config, parts: &Parts) -> Result<Http, StartError> {
-    let config = config.section::<weir_http::HttpConfig>().cloned().unwrap_or_default();
-    let part = parts.part("http");
-    let sender = weir_http::HttpSender::new(&config, Arc::new(move |why| part.began_again(why)));
-    Ok(sender.map_err(|error| StartError::Http(error.to_string()))?.into())
-}
-
-#[cfg(not(feature = "http"))]
-#[expect(clippy::unnecessary_wraps, reason = "as with the feature")]
-fn http(_config: &Config, _parts: &Parts) -> Result<Http, StartError> {
-    Ok(Http::default())
-}
-
-/// Work that ends only by a fault.
-async fn without_end(work: impl Future<Output = ()>) -> Result<(), String> {
-    work.await;
-    Ok(())
-}
-
-fn hook_dirs(config: &Config) -> BTreeMap<HookDirName, HookDirConfig> {
-    config.section::<HooksConfig>().cloned().unwrap_or_default().0
-}
-
-/// Threads of the blocking pool for one kind of work, so that others find some left.
-fn part_of(blocking_threads: u16) -> usize {
-    usize::from(blocking_threads / 2).max(1)
-}
-
-/// Threads for the blocking handlers of each contract, at least one, and how many the pool needs beyond its size.
-/// Handlers that never return leave the other half of the pool.
-fn threads_of_services(blocking_threads: u16, services: &[Service]) -> (usize, usize) {
-    let all = part_of(blocking_threads);
-    let contracts = services.iter().filter(|service| service.blocks()).count();
-    ((all / contracts.max(1)).max(1), contracts.saturating_sub(all))
-}
-
-fn main_limits(config: &MainConfig) -> PeerLimits {
-    PeerLimits {
-        message_size: u64::MAX,
-        inbox: MAIN_INBOX,
-        when_full: weir_names::RequestPolicy::Reject,
-        request_timeout: config.request_timeout,
-        subscriptions: MAIN_SUBSCRIPTIONS,
-    }
-}
-
-fn losses(events: broadcast::Sender<Arc<MainEvent>>) -> OnLoss {
-    Box::new(move |receiver, total| {
-        // Fails only if nobody listens.
-        let _nobody = events.send(MainEvent::Shed { receiver: receiver.to_owned(), total }.into());
-    })
 }

@@ -22,13 +22,9 @@ pub use weir_reports::{PeerCounts, PeerStatus, SessionId, SessionStatus};
 
 /// Begins, lists and ends the sessions of programs outside Main. Cheap to clone; works on any thread.
 #[derive(Clone, Debug)]
-pub struct Peers(Arc<Registry>);
+pub struct Peers(pub(crate) Arc<Registry>);
 
 impl Peers {
-    pub(crate) fn new(registry: Arc<Registry>) -> Self {
-        Self(registry)
-    }
-
     /// Begins a session for a program that proves its name.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use weir_config::{ArtifactHash, Config, Difference, Effect, ExtensionConfig, Rel
 use weir_guest::{chain, component_hash, component_is_whole};
 use weir_names::ExtensionId;
 use weir_reports::ExtensionState;
-use weir_supervisor::{ControlError, Roster, Unit, check_mappings, needs_restart};
+use weir_supervisor::{ControlError, Roster, Unit, needs_restart, refusal};
 
 /// What a reload of the configuration would do now. All other extensions would stay as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -100,13 +100,8 @@ pub(crate) fn plan(roster: &Roster, only: Option<&str>) -> Result<ReloadPlan, Co
         Ok(config) => config,
         Err(errors) => return Ok(refused(errors.to_string())),
     };
-    if let Some(contract) = config.main.serves.iter().find(|contract| !running.serves.contains(contract)) {
-        return Ok(refused(format!(
-            "`[main] serves` names `{contract}`, and this program does not serve it"
-        )));
-    }
-    if let Err(error) = check_mappings(&config) {
-        return Ok(refused(error.to_string()));
+    if let Some(reason) = refusal(&running, &config) {
+        return Ok(refused(reason));
     }
     let known = |id: &str| {
         roster.find(id).is_some() || config.extensions.iter().any(|extension| extension.id.as_str() == id)

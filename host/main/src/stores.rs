@@ -14,7 +14,10 @@ pub(crate) use self::without::Stores;
 
 #[cfg(feature = "store")]
 mod with {
-    use std::sync::{Arc, LazyLock};
+    use std::{
+        path::PathBuf,
+        sync::{Arc, LazyLock},
+    };
 
     use tokio::{runtime::Handle, task::JoinHandle};
     use weir_bus::Bus;
@@ -31,16 +34,13 @@ mod with {
     #[derive(Clone, Debug)]
     pub(crate) struct Stores {
         pub(crate) all: Arc<weir_store::Stores>,
-        dir: Option<std::path::PathBuf>,
+        dir: Option<PathBuf>,
     }
 
     impl Stores {
-        pub(crate) fn new(config: &Config, worker: Handle, bus: &Arc<Bus>) -> Self {
+        pub(crate) fn new(config: &Config, dir: Option<PathBuf>, worker: Handle, bus: &Arc<Bus>) -> Self {
             let on_change = events::publisher(bus, worker.clone());
-            let stores = Self {
-                all: weir_store::Stores::new(worker, on_change).into(),
-                dir: config.main.data_dir.clone(),
-            };
+            let stores = Self { all: weir_store::Stores::new(worker, on_change).into(), dir };
             stores.configure(config);
             stores
         }
@@ -93,7 +93,7 @@ mod with {
 
 #[cfg(not(feature = "store"))]
 mod without {
-    use std::sync::Arc;
+    use std::{path::PathBuf, sync::Arc};
 
     use tokio::{runtime::Handle, task::JoinHandle};
     use weir_bus::Bus;
@@ -109,7 +109,7 @@ mod without {
 
     #[expect(clippy::unused_self, reason = "as with the feature")]
     impl Stores {
-        pub(crate) fn new(_config: &Config, _worker: Handle, _bus: &Arc<Bus>) -> Self {
+        pub(crate) fn new(_config: &Config, _dir: Option<PathBuf>, _worker: Handle, _bus: &Arc<Bus>) -> Self {
             Self
         }
 

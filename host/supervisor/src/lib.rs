@@ -13,10 +13,9 @@ pub use self::{
     mappings::{TooFewMappings, check_mappings},
     roster::{
         HistoryEntry, HistoryEvent, Roster, Unit, Version, configure_traces, configure_traffic, lane_of,
-        on_the_bus, queues_on_the_bus,
     },
     supervisor::{
         ControlError, NotReloaded, Order, OrderReplyTo, Reconfigure, ReloadReport, Supervisor,
-        SupervisorParts, needs_restart,
+        SupervisorParts, needs_restart, refusal,
     },
 };

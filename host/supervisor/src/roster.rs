@@ -10,9 +10,10 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use weir_config::{Config, ConfigFile, MainConfig};
 
+pub(crate) use self::unit::on_the_bus;
 pub use self::{
     history::{HistoryEntry, HistoryEvent},
-    unit::{Unit, Version, configure_traces, configure_traffic, lane_of, on_the_bus, queues_on_the_bus},
+    unit::{Unit, Version, configure_traces, configure_traffic, lane_of},
 };
 
 /// Every extension since Main started, and the configuration.

@@ -23,14 +23,14 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 use weir_bus::{Bus, Phase};
-use weir_config::{Config, ConfigErrors, ConfigFile};
-use weir_guest::{Http, Instance, KeyValue, Noted, Notice, Openings, Programs, Signals};
+use weir_config::{Config, ConfigErrors};
+use weir_guest::{Instance, Noted, Notice, Openings, Programs, SharedResources, Signals};
 use weir_logs::Logs;
-use weir_names::{ContractName, ExtensionId};
+use weir_names::ExtensionId;
 use weir_reports::ExtensionState;
-use weir_schedule::{Handoff, Turns};
+use weir_schedule::Handoff;
 
-pub use self::apply::{NotReloaded, ReloadReport, needs_restart};
+pub use self::apply::{NotReloaded, ReloadReport, needs_restart, refusal};
 use self::{
     apply::Applying,
     lifecycle::{LifecycleEvent, Step},
@@ -131,14 +131,10 @@ pub struct SupervisorParts {
     pub roster: Arc<Roster>,
     /// Loads and keeps programs.
     pub programs: Arc<Programs>,
-    /// Turns on the worker thread.
-    pub turns: Arc<Turns>,
+    /// What all extensions share.
+    pub shared: SharedResources,
     /// Opens granted directories.
     pub openings: Arc<Openings>,
-    /// Sends requests by HTTP.
-    pub http: Http,
-    /// The stores that extensions may be granted.
-    pub key_value: KeyValue,
     /// Apply the sections of other crates after a reload.
     pub sections: Vec<Reconfigure>,
     /// The log lines.
@@ -147,12 +143,6 @@ pub struct SupervisorParts {
     pub events: broadcast::Sender<Arc<MainEvent>>,
     /// Orders; the supervisor shuts down once this is closed.
     pub commands: async_channel::Receiver<Order>,
-    /// The file that the configuration was read from.
-    pub file: Option<ConfigFile>,
-    /// Contracts that the embedding program serves.
-    pub serves: Vec<ContractName>,
-    /// Contracts that Main serves itself.
-    pub own: Vec<ContractName>,
 }
 
 /// Hands a new configuration to the crates that own sections of it.
@@ -167,22 +157,10 @@ impl fmt::Debug for Reconfigure {
 /// The supervisor of one Main.
 #[derive(Debug)]
 pub struct Supervisor {
-    bus: Arc<Bus>,
-    roster: Arc<Roster>,
+    parts: SupervisorParts,
     slots: Slots,
-    programs: Arc<Programs>,
-    logs: Arc<Logs>,
-    turns: Arc<Turns>,
-    openings: Arc<Openings>,
-    http: Http,
-    key_value: KeyValue,
-    sections: Vec<Reconfigure>,
-    events: broadcast::Sender<Arc<MainEvent>>,
-    commands: async_channel::Receiver<Order>,
     notices: (async_channel::Sender<Noted>, async_channel::Receiver<Noted>),
     tasks: JoinSet<Done>,
-    file: Option<ConfigFile>,
-    serves: Vec<ContractName>,
     applying: Option<Applying>,
     shutting_down: bool,
     /// Main was dropped, so no more orders come.
@@ -198,40 +176,13 @@ const NOTICES: usize = 64;
 impl Supervisor {
     /// A supervisor that has started nothing.
     pub fn new(parts: SupervisorParts) -> Self {
-        let SupervisorParts {
-            bus,
-            roster,
-            programs,
-            turns,
-            openings,
-            http,
-            key_value,
-            sections,
-            logs,
-            events,
-            commands,
-            file,
-            serves,
-            own,
-        } = parts;
-        let of_main = serves.iter().cloned().chain(own).collect();
+        let roster = &parts.roster;
+        let serves = [roster.main().serves.clone(), roster.rest().contracts_of_sections()].concat();
         Self {
-            slots: Slots::new(roster.all(), of_main, bus.clone()),
-            bus,
-            roster,
-            programs,
-            logs,
-            turns,
-            openings,
-            http,
-            key_value,
-            sections,
-            events,
-            commands,
+            slots: Slots::new(roster.all(), serves, parts.bus.clone()),
+            parts,
             notices: async_channel::bounded(NOTICES),
             tasks: JoinSet::new(),
-            file,
-            serves,
             applying: None,
             shutting_down: false,
             abandoned: false,
@@ -282,13 +233,13 @@ impl Supervisor {
                     // Tasks catch their panics, and nothing aborts them.
                     Err(error) => tracing::error!("a task of the supervisor was lost: {error}"),
                 },
-                command = self.commands.recv(), if !self.abandoned => {
+                command = self.parts.commands.recv(), if !self.abandoned => {
                     return SupervisorEvent::Order(command.unwrap_or_else(|_| {
                         self.abandoned = true;
                         Order::Shutdown
                     }));
                 }
-                () = self.bus.providers_changed() => return SupervisorEvent::Providers,
+                () = self.parts.bus.providers_changed() => return SupervisorEvent::Providers,
                 () = sleep_until(due.unwrap_or(self.began)), if due.is_some() => return SupervisorEvent::Due,
             }
         }
@@ -400,21 +351,19 @@ impl Supervisor {
         let signals = Signals::new(version.peer.id(), self.runs, self.notices.0.clone(), is_on_trial);
         let signals = Arc::new(signals);
         let instance = Box::new(Instance {
-            bus: self.bus.clone(),
+            bus: self.parts.bus.clone(),
             peer: version.peer.clone(),
             config: version.config.clone(),
             settings: version.settings.clone(),
             output: version.output.clone(),
-            turns: self.turns.clone(),
-            openings: self.openings.clone(),
-            http: self.http.clone(),
-            key_value: self.key_value.clone(),
+            shared: self.parts.shared.clone(),
+            openings: self.parts.openings.clone(),
             share: version.share.clone(),
             signals: signals.clone(),
             usage: self.slots.get(index)?.unit.usage.clone(),
         });
         let run = Run { version, signals };
-        let (task, programs) = (run.clone(), self.programs.clone());
+        let (task, programs) = (run.clone(), self.parts.programs.clone());
         let run_it = async move { Done::Ran(Box::new(run::run(task, programs, instance).await)) };
         self.tasks.spawn(Handoff::new(run_it));
         Some(run)
@@ -455,7 +404,7 @@ impl Supervisor {
             tracing::debug!(target: "weir", extension = %id, %from, to = %state, "state");
             let event = MainEvent::State { extension: id.clone(), from, to: state, reason };
             // Fails only if nobody listens.
-            let _nobody = self.events.send(event.into());
+            let _nobody = self.parts.events.send(event.into());
         }
     }
 }

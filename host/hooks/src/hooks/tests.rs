@@ -11,8 +11,7 @@ async fn nothing_is_left_of_configured_hooks_once_main_has_ended_and_nobody_has_
     let sources = Sources::new(&MainConfig::default(), Compilation::default(), Arc::default());
     let programs =
         Programs::new(Runtime::new(weir_guest::AddressClass::Large).unwrap(), sources, 1).in_pools(AT_ONCE);
-    let (hooks, closing) =
-        Hooks::new(programs, Handle::current(), Arc::default(), Http::default(), KeyValue::default(), 1);
+    let (hooks, closing) = Hooks::new(programs, Handle::current(), SharedResources::default(), 1);
     hooks.configure([("a".parse().unwrap(), HookDirConfig::new("/nowhere"))].into());
     let shared = Arc::downgrade(&hooks.0);
     closing.close().await;

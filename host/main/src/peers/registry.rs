@@ -267,10 +267,6 @@ impl Registry {
         all
     }
 
-    pub(crate) fn bus(&self) -> &Arc<Bus> {
-        &self.bus
-    }
-
     /// What each session describes, and the contracts that it serves now.
     pub(crate) fn described(&self) -> Vec<Provider> {
         let state = self.state.lock();

@@ -15,7 +15,7 @@ use weir_config::{
 use weir_guest::{Loaded, Output, Settings};
 use weir_logs::Logs;
 use weir_metrics::Usage;
-use weir_names::{ExtensionId, QueueName, Topic, TopicPattern};
+use weir_names::{ExtensionId, QueueName, TopicPattern};
 use weir_reports::{ExtensionState, ExtensionStatus, FailureRecord};
 use weir_schedule::SharedShare;
 
@@ -114,6 +114,19 @@ struct Record {
 }
 
 impl Unit {
+    /// An extension in its first version, not started, as a new peer on the bus. A copy shares the inbox of `original`.
+    pub fn on_the_bus(
+        config: Arc<ExtensionConfig>,
+        main: &MainConfig,
+        bus: &Bus,
+        original: Option<&Peer>,
+        logs: Arc<Logs>,
+    ) -> Self {
+        let (limits, access) = on_the_bus(&config, main);
+        let peer = bus.add_peer(&config.id, limits, access, original);
+        Self::new(config, peer, logs)
+    }
+
     /// An extension in its first version, not started.
     pub fn new(config: Arc<ExtensionConfig>, peer: Arc<Peer>, logs: Arc<Logs>) -> Self {
         let usage = Arc::<Usage>::default();
@@ -271,7 +284,7 @@ impl Unit {
 }
 
 /// The limits and grants of an extension, as the bus takes them.
-pub fn on_the_bus(extension: &ExtensionConfig, main: &MainConfig) -> (PeerLimits, Access) {
+pub(crate) fn on_the_bus(extension: &ExtensionConfig, main: &MainConfig) -> (PeerLimits, Access) {
     let limits = &extension.limits;
     let inbox = InboxLimits { messages: limits.inbox_messages, bytes: limits.inbox_bytes };
     let limits = PeerLimits {
@@ -304,8 +317,8 @@ pub fn on_the_bus(extension: &ExtensionConfig, main: &MainConfig) -> (PeerLimits
     (limits, access)
 }
 
-/// The shared queues, as the bus takes them.
-pub fn queues_on_the_bus(config: &Config) -> Vec<QueueOnTheBus> {
+/// Configures the queues and retained topics of the bus.
+pub fn configure_traffic(bus: &Bus, config: &Config) {
     let queue = |(name, queue): (QueueName, QueueConfig)| {
         let takers = config.extensions.iter().filter(|extension| extension.takes.contains(&name));
         // If no peer takes jobs, the embedding program does.
@@ -316,16 +329,8 @@ pub fn queues_on_the_bus(config: &Config) -> Vec<QueueOnTheBus> {
         let QueueConfig { messages, bytes, when_full, max_deliveries, dead_letter, store, .. } = queue;
         (name, QueueSettings { messages, bytes, when_full, max_deliveries, max_payload, store }, dead_letter)
     };
-    config.all_queues().into_iter().map(queue).collect()
-}
-
-/// A queue, its settings and its dead-letter queue.
-type QueueOnTheBus = (QueueName, QueueSettings, Option<QueueName>);
-
-/// Configures the queues and retained topics of the bus.
-pub fn configure_traffic(bus: &Bus, queues: Vec<QueueOnTheBus>, retained: Vec<Topic>) {
-    bus.configure_queues(queues);
-    bus.retain(retained);
+    bus.configure_queues(config.all_queues().into_iter().map(queue).collect());
+    bus.retain(config.retained());
 }
 
 /// Configures what the bus records of traces.

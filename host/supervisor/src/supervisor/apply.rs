@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use serde::{Deserialize, Serialize};
 use weir_bus::Phase;
 use weir_config::{Config, ConfigErrors, Effect, ExtensionConfig, MainConfig, TableDifference};
-use weir_names::ExtensionId;
+use weir_names::{ContractName, ExtensionId};
 use weir_reports::ExtensionState;
 
 use super::{
@@ -19,7 +19,7 @@ use super::{
 use crate::{
     check_mappings,
     events::MainEvent,
-    roster::{Unit, configure_traces, configure_traffic, on_the_bus, queues_on_the_bus},
+    roster::{Unit, configure_traces, configure_traffic, on_the_bus},
 };
 
 /// The outcome of a configuration reload. All other extensions are as they were.
@@ -105,7 +105,7 @@ impl Supervisor {
         if self.applying.is_some() {
             return answer([reply], || Err(ControlError::Reloading("the configuration".to_owned())));
         }
-        let (file, serves) = (self.file.clone(), self.serves.clone());
+        let (file, serves) = (self.parts.roster.file(), self.parts.roster.main().serves.clone());
         if config.is_none() && file.is_none() {
             return answer([reply], || Err(ControlError::NoFile));
         }
@@ -122,8 +122,8 @@ impl Supervisor {
             report: ReloadReport::default(),
         });
         // Before the event, so that a listener that missed the event can ask.
-        self.roster.set_reloading(true);
-        let _nobody = self.events.send(MainEvent::Reloading.into());
+        self.parts.roster.set_reloading(true);
+        let _nobody = self.parts.events.send(MainEvent::Reloading.into());
         // Files may be slow, and checks take time.
         self.tasks.spawn_blocking(move || {
             let read = match (config, file) {
@@ -145,14 +145,8 @@ impl Supervisor {
             Ok(config) => config,
             Err(errors) => return self.end_applying(Some(errors.to_string())),
         };
-        let mut main = config.main.clone();
-        main.serves.retain(|contract| !self.serves.contains(contract));
-        if let Some(contract) = main.serves.first() {
-            let text = format!("`[main] serves` names `{contract}`, and this program does not serve it");
-            return self.end_applying(Some(text));
-        }
-        if let Err(error) = check_mappings(&config) {
-            return self.end_applying(Some(error.to_string()));
+        if let Some(reason) = refusal(&self.parts.roster.main(), &config) {
+            return self.end_applying(Some(reason));
         }
         if self.shutting_down {
             return self.end_applying(Some("main is shutting down".to_owned()));
@@ -163,8 +157,8 @@ impl Supervisor {
     /// From here on the new configuration holds.
     fn plan(&mut self, config: Config) {
         let Some(mut applying) = self.applying.take() else { return };
-        let before = self.roster.main();
-        let running = self.roster.rest();
+        let before = self.parts.roster.main();
+        let running = self.parts.roster.rest();
         applying.report.warnings = config.warnings();
         applying.report.needs_restart = needs_restart(&before, &config.main);
         let tables = running.table_differences(&config);
@@ -175,8 +169,8 @@ impl Supervisor {
         applying.report.tables_for_restart = of(Effect::Restart).collect();
         applying.report.differences = before.table_differences(&config.main);
         applying.report.differences.extend(tables);
-        configure_traffic(&self.bus, queues_on_the_bus(&config), config.retained());
-        for Reconfigure(hand_over) in &self.sections {
+        configure_traffic(&self.parts.bus, &config);
+        for Reconfigure(hand_over) in &self.parts.sections {
             hand_over(&config);
         }
         let mut rest = config.beside_extensions();
@@ -184,7 +178,7 @@ impl Supervisor {
         let (main, extensions) = config.into_parts();
         let mut kept = (*before).clone();
         kept.apply(&main);
-        configure_traces(&self.bus, &kept);
+        configure_traces(&self.parts.bus, &kept);
         let main = Arc::new(kept);
         let (mut listed, mut new) = (Vec::new(), Vec::new());
         for extension in extensions {
@@ -205,12 +199,11 @@ impl Supervisor {
                     index
                 }
                 None => {
-                    let (limits, access) = on_the_bus(&extension, &main);
                     let original = extension.copy_of.as_ref().and_then(|id| self.slots.find_ever(id));
                     let original = original.and_then(|index| self.slots.get(index));
                     let original = original.map(|slot| slot.unit.version().peer.clone());
-                    let peer = self.bus.add_peer(&extension.id, limits, access, original.as_deref());
-                    let unit = Arc::new(Unit::new(extension, peer, self.logs.clone()));
+                    let (bus, logs) = (&self.parts.bus, self.parts.logs.clone());
+                    let unit = Arc::new(Unit::on_the_bus(extension, &main, bus, original.as_deref(), logs));
                     new.push(unit.clone());
                     let index = self.slots.push(unit);
                     applying.added.push(index);
@@ -223,7 +216,7 @@ impl Supervisor {
         let gone = |(index, slot): &(usize, &Slot)| slot.is_listed && !all.contains(index);
         applying.removed = self.slots.iter().filter(gone).map(|(index, _)| index).collect();
         let unit = |index: &usize| self.slots.get(*index).map(|slot| slot.unit.clone());
-        self.roster.configure(main, listed.iter().filter_map(unit).collect(), new, rest);
+        self.parts.roster.configure(main, listed.iter().filter_map(unit).collect(), new, rest);
         for index in listed {
             self.slots.get_mut(index).into_iter().for_each(|slot| slot.is_listed = true);
         }
@@ -328,7 +321,7 @@ impl Supervisor {
         let Some(mut applying) = self.applying.take() else { return };
         for index in &applying.removed {
             if let Some(slot) = self.slots.get(*index) {
-                self.bus.retire(&slot.unit.version().peer);
+                self.parts.bus.retire(&slot.unit.version().peer);
                 self.forget(*index);
                 applying.report.removed.push(slot.unit.id().clone());
             }
@@ -355,7 +348,7 @@ impl Supervisor {
         if self.shutting_down {
             return;
         }
-        let main = self.roster.main();
+        let main = self.parts.roster.main();
         for (index, config) in kept {
             self.change_one(index, config, &main);
         }
@@ -426,12 +419,24 @@ impl Supervisor {
             extensions.sort_unstable();
         }
         report.failed.sort_unstable_by(|one, other| one.extension.cmp(&other.extension));
-        self.roster.set_reloading(false);
-        let _nobody = self.events.send(MainEvent::Reloaded.into());
+        self.parts.roster.set_reloading(false);
+        let _nobody = self.parts.events.send(MainEvent::Reloaded.into());
         answer([reply], || match &refused {
             Some(reason) => Err(ControlError::NotConfigured(reason.clone())),
             None => Ok(report.clone()),
         });
+    }
+}
+
+/// Why a running Main cannot take this configuration, though it contradicts nothing in itself.
+#[must_use]
+pub fn refusal(running: &MainConfig, config: &Config) -> Option<String> {
+    let is_served = |contract: &&ContractName| running.serves.contains(contract);
+    match config.main.serves.iter().find(|contract| !is_served(contract)) {
+        Some(contract) => {
+            Some(format!("`[main] serves` names `{contract}`, and this program does not serve it"))
+        }
+        None => check_mappings(config).err().map(|error| error.to_string()),
     }
 }
 

@@ -83,7 +83,7 @@ impl Supervisor {
         let version = slot.unit.version_anew();
         match loaded {
             Some(loaded) => version.keep(loaded),
-            None => self.programs.read_again(&slot.config.component),
+            None => self.parts.programs.read_again(&slot.config.component),
         }
         slot.unit.set_version(version);
         let step = slot.apply(LifecycleEvent::Restart);
@@ -126,7 +126,7 @@ impl Supervisor {
 
     pub(super) fn shut_down(&mut self) {
         if !std::mem::replace(&mut self.shutting_down, true) {
-            let _nobody = self.events.send(MainEvent::Stopping.into());
+            let _nobody = self.parts.events.send(MainEvent::Stopping.into());
         }
         let reloading: Vec<usize> =
             self.slots.iter().filter(|(_, slot)| slot.reload.is_some()).map(|(index, _)| index).collect();

@@ -110,7 +110,7 @@ impl Supervisor {
         };
         match self.slots.sharing(index).into_iter().any(comes) {
             true => self.turn_away(index),
-            false => self.bus.forget(&slot.unit.version().peer),
+            false => self.parts.bus.forget(&slot.unit.version().peer),
         }
     }
 

@@ -22,7 +22,12 @@ impl Supervisor {
         let handling = handling.as_ref().map(|handling| HandledMessage {
             message: handling.message,
             sequence: handling.sequence,
-            sender: self.bus.peer(handling.sender).map(|peer| peer.name().to_owned()).unwrap_or_default(),
+            sender: self
+                .parts
+                .bus
+                .peer(handling.sender)
+                .map(|peer| peer.name().to_owned())
+                .unwrap_or_default(),
             operation: handling.operation.clone(),
         });
         let trace = match exit {
@@ -44,9 +49,9 @@ impl Supervisor {
         let cause = failure.cause.strip_prefix("failed: ").unwrap_or(&failure.cause);
         let text = format!("failed: {cause}");
         let name = unit.id().as_str().into();
-        self.logs.write(&name, Level::Error, Source::Main, &text, fields(&failure).into_iter());
+        self.parts.logs.write(&name, Level::Error, Source::Main, &text, fields(&failure).into_iter());
         unit.add_failure(failure.clone());
-        let _nobody = self.events.send(MainEvent::Failed(Box::new(failure)).into());
+        let _nobody = self.parts.events.send(MainEvent::Failed(Box::new(failure)).into());
     }
 }
 

@@ -98,7 +98,7 @@ impl Supervisor {
         let Some(slot) = self.slots.get_mut(index) else { return };
         let (mut unwanted, wanted) = oneshot::channel();
         slot.reload = Some(Reload { number, stage: Stage::Loading, asker, _wanted: wanted });
-        let (programs, openings) = (self.programs.clone(), self.openings.clone());
+        let (programs, openings) = (self.parts.programs.clone(), self.parts.openings.clone());
         programs.read_again(&config.component);
         self.tasks.spawn(async move {
             let wanted = LoadRequest::from(&*config);
@@ -165,7 +165,7 @@ impl Supervisor {
             let _told = self.retune(index, config);
             return self.finish(index, Ok(true));
         }
-        let (limits, access) = on_the_bus(&config, &self.roster.main());
+        let (limits, access) = on_the_bus(&config, &self.parts.roster.main());
         let (mode, missing) = (config.reload, self.missing(&config));
         let next = unit.next_version(config, now.peer.renewed(limits, access), Some(loaded));
         let is_to_run = matches!(state, ExtensionState::BackingOff | ExtensionState::Failed)
@@ -213,7 +213,13 @@ impl Supervisor {
         }
         let (id, term) = (slot.unit.id(), (None, Parent::default()));
         let Ok(payload) = serde_json::to_vec(changes) else { return false };
-        let told = self.bus.publish(self.bus.main(), Some(id.as_str()), CONFIG_CHANGED, payload.into(), term);
+        let told = self.parts.bus.publish(
+            self.parts.bus.main(),
+            Some(id.as_str()),
+            CONFIG_CHANGED,
+            payload.into(),
+            term,
+        );
         // Before the instance runs again: it shares this thread.
         told.map(|_| slot.unit.version().settings.set(values.clone())).is_ok()
     }
@@ -265,9 +271,9 @@ impl Supervisor {
         let before = std::mem::replace(&mut slot.config, version.config.clone());
         slot.unit.set_version(version.clone());
         match place {
-            Place::ForGood => self.bus.hand_over(&version.peer, true),
-            Place::OnTrial => self.bus.hand_over_on_trial(&version.peer),
-            Place::Back => self.bus.hand_over(&version.peer, false),
+            Place::ForGood => self.parts.bus.hand_over(&version.peer, true),
+            Place::OnTrial => self.parts.bus.hand_over_on_trial(&version.peer),
+            Place::Back => self.parts.bus.hand_over(&version.peer, false),
         }
         let contracts = |config: &ExtensionConfig| {
             [config.fulfills.clone(), config.requires.clone(), config.wants.clone()]
@@ -295,7 +301,7 @@ impl Supervisor {
         if let Some(Reload { stage: stage @ Stage::Trial(Some(_)), .. }) = &mut slot.reload
             && let Stage::Trial(Some(before)) = std::mem::replace(stage, Stage::Back(reason.to_owned()))
         {
-            self.bus.discard(&slot.unit.version().peer);
+            self.parts.bus.discard(&slot.unit.version().peer);
             self.install(index, &before, Place::Back);
         }
     }
@@ -380,7 +386,7 @@ impl Supervisor {
     }
 
     pub(super) fn successor_ended(&mut self, index: usize, ended: &Ended) {
-        self.bus.discard(&ended.run.version.peer);
+        self.parts.bus.discard(&ended.run.version.peer);
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.successor = None;
         let (unit, state) = (slot.unit.clone(), slot.life.state());
@@ -418,10 +424,16 @@ impl Supervisor {
         let id = slot.unit.id().clone();
         if matches!(stage, Stage::Trial(Some(_))) {
             // The version before no longer comes back.
-            self.bus.renew_subscriptions(&slot.unit.version().peer);
+            self.parts.bus.renew_subscriptions(&slot.unit.version().peer);
         }
         if result == Ok(true) {
-            self.logs.write(&id.as_str().into(), Level::Info, Source::Main, "reloaded", std::iter::empty());
+            self.parts.logs.write(
+                &id.as_str().into(),
+                Level::Info,
+                Source::Main,
+                "reloaded",
+                std::iter::empty(),
+            );
         }
         match asker {
             Asker::Configuration => self.reloaded(index, result),

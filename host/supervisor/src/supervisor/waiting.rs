@@ -73,7 +73,7 @@ impl Supervisor {
     pub(super) fn why_blocked(&self, owner: Option<usize>, contract: &ContractName) -> String {
         match owner.and_then(|owner| self.slots.get(owner)) {
             Some(owner) => format!("it requires `{contract}`, and `{}` does not run", owner.unit.id()),
-            None => match self.bus.owner_of(contract) {
+            None => match self.parts.bus.owner_of(contract) {
                 Some(outside) => {
                     format!("it requires `{contract}`, and `{}` is not connected", outside.name())
                 }

@@ -1,0 +1,335 @@
+//! The start of Main in stages: what is checked, the bus and its peers, what runs guests, the services, and at last the
+//! worker thread. Each stage needs what the one before made, and nothing runs before the last: a failure leaves nothing.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use tokio::{
+    runtime::Handle,
+    sync::{broadcast, oneshot, watch},
+};
+use weir_bus::{Bus, InboxLimits, OnLoss, Peer, PeerLimits};
+use weir_config::{Config, HOOKS_CONTRACT, MainConfig, STORE_CONTRACT};
+use weir_guest::{
+    AT_ONCE, AddressClass, Compilation, Http, Openings, Programs, Runtime, SharedResources, Sources,
+};
+use weir_hooks::{HookDirConfig, Hooks, HooksConfig};
+use weir_logs::Logs;
+use weir_names::{ContractName, HookDirName};
+use weir_supervisor::{
+    KEPT_EVENTS, MainEvent, Reconfigure, Roster, Supervisor, SupervisorParts, Unit, check_mappings,
+    configure_traces, configure_traffic,
+};
+
+use super::{
+    Builder, Main, StartError, Started,
+    worker::{OpenBus, Worker, WorkerRuntime},
+};
+use crate::{
+    attached::{Attached, Attachment, Attachments, Closed},
+    client::Client,
+    control::Control,
+    hooks_service, load,
+    parts::Parts,
+    peers::{Peers, Registry},
+    service::{Service, Services},
+    stores::Stores,
+};
+
+const MAIN_INBOX: InboxLimits = InboxLimits { messages: 1024, bytes: 16 * 1024 * 1024 };
+
+const MAIN_SUBSCRIPTIONS: u64 = 256;
+
+/// Orders that may wait for the supervisor. Further senders wait for room.
+const COMMANDS: usize = 64;
+
+impl Builder {
+    /// Starts Main, and returns while its extensions still start.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub fn launch(mut self) -> Result<(Main, Started), StartError> {
+        load::complete(&mut self.config);
+        self.check()?;
+        let Self { config, compilation, services, attachments, on_reload } = self;
+        let core = Core::new(config);
+        let programs = core.programs(compilation)?;
+        let (threads, more) = threads_of_services(core.blocking_threads(), &services);
+        let runtime = WorkerRuntime::new(usize::from(core.blocking_threads()) + more);
+        let runtime = runtime.map_err(StartError::Thread)?;
+        let (stores, shared) = core.resources(&runtime.handle)?;
+        let (hooks, hooks_closing) = core.hooks(&programs, &runtime.handle, &shared);
+        let services = core.services(services, &hooks, &stores, threads)?;
+        let sections = core.reconfigured(on_reload, &hooks, &stores);
+
+        let (commands, orders) = async_channel::bounded(COMMANDS);
+        let (ending, ended) = async_channel::bounded(1);
+        let (closing, closed) = watch::channel(false);
+        let (started_sender, started) = oneshot::channel();
+        let Core { bus, roster, registry, logs, events, parts } = core;
+        let supervisor = Supervisor::new(SupervisorParts {
+            bus: bus.clone(),
+            roster: roster.clone(),
+            programs: programs.clone(),
+            shared,
+            openings: Arc::new(Openings::new(part_of(roster.main().blocking_threads))),
+            sections,
+            logs: logs.clone(),
+            events: events.clone(),
+            commands: orders,
+        });
+        let control = Control {
+            bus: bus.clone(),
+            roster,
+            peers: registry.clone(),
+            commands,
+            events,
+            logs,
+            compilations: programs.compilations(),
+            stores: stores.clone(),
+            hooks: hooks.counts(),
+            parts: parts.clone(),
+            by: "main".into(),
+            ended,
+        };
+        let (client, peers) = (Client::new(bus.clone()), Peers(registry.clone()));
+        let attached = Attached {
+            client: client.clone(),
+            control: control.clone(),
+            peers: peers.clone(),
+            closed: Closed(closed),
+            parts,
+        };
+        let open = OpenBus(bus, registry);
+        let work = Work {
+            attachments,
+            attached,
+            closing,
+            services,
+            supervisor,
+            started: started_sender,
+            hooks: hooks_closing,
+            programs,
+            stores,
+            open,
+        };
+        let worker = Worker::start(runtime, work.run(), ending).map_err(StartError::Thread)?;
+        Ok((Main { client, control, hooks, peers, worker }, Started(started)))
+    }
+
+    /// Nothing is made before this has passed.
+    fn check(&self) -> Result<(), StartError> {
+        self.config.check()?;
+        check_mappings(&self.config)?;
+        let is_served = |contract: &ContractName| self.services.iter().any(|own| own.contract() == contract);
+        let is_built_in =
+            |contract: &ContractName| [HOOKS_CONTRACT, STORE_CONTRACT].contains(&contract.as_str());
+        let of_sections =
+            self.config.contracts_of_sections().into_iter().filter(|contract| !is_built_in(contract));
+        let mut all = self.config.main.serves.iter().cloned().chain(of_sections);
+        all.find(|contract| !is_served(contract))
+            .map_or(Ok(()), |missing| Err(StartError::NotServed(missing)))
+    }
+}
+
+/// The bus with all its peers, and what is told of them. All later stages send through it.
+struct Core {
+    bus: Arc<Bus>,
+    roster: Arc<Roster>,
+    registry: Arc<Registry>,
+    logs: Arc<Logs>,
+    events: broadcast::Sender<Arc<MainEvent>>,
+    parts: Parts,
+}
+
+impl Core {
+    fn new(config: Config) -> Self {
+        let (events, _) = broadcast::channel(KEPT_EVENTS);
+        let (logs, parts) = (Arc::<Logs>::default(), Parts::default());
+        let bus = Arc::new(Bus::new(main_limits(&config.main), losses(events.clone())));
+        configure_traces(&bus, &config.main);
+        configure_traffic(&bus, &config);
+        let (rest, file) = (config.beside_extensions(), config.file().cloned());
+        let (main, extensions) = config.into_parts();
+        let mut peers = HashMap::new();
+        let units = extensions.into_iter().map(|extension| {
+            let original: Option<&Arc<Peer>> = extension.copy_of.as_ref().and_then(|id| peers.get(id));
+            let unit =
+                Unit::on_the_bus(extension.into(), &main, &bus, original.map(|peer| &**peer), logs.clone());
+            peers.insert(unit.id().clone(), unit.version().peer.clone());
+            Arc::new(unit)
+        });
+        let units = units.collect();
+        let registry = Registry::new(bus.clone(), main.request_timeout);
+        registry.configure(&rest);
+        let roster = Arc::new(Roster::new(Arc::new(main), units, rest, file));
+        Self { bus, roster, registry, logs, events, parts }
+    }
+
+    fn blocking_threads(&self) -> u16 {
+        self.roster.main().blocking_threads
+    }
+
+    /// Loads and compiles components, and runs none.
+    fn programs(&self, compilation: Compilation) -> Result<Arc<Programs>, StartError> {
+        let config = self.roster.main();
+        let (class, reason) = AddressClass::of(config.address_space);
+        if let Some(reason) = reason {
+            tracing::info!("memories reserve little address space: {reason}");
+        }
+        let runtime = Runtime::new(class).map_err(|error| StartError::Engine(format!("{error:#}")))?;
+        let at_once = (config.blocking_threads / 2).max(1);
+        let sources = Sources::new(&config, compilation, self.logs.clone());
+        Ok(Arc::new(Programs::new(runtime, sources, at_once)))
+    }
+
+    /// The stores, and what else guests share. Opens no file and sends nothing: guests or the worker thread do.
+    fn resources(&self, worker: &Handle) -> Result<(Stores, SharedResources), StartError> {
+        let rest = self.roster.rest();
+        let stores = Stores::new(&rest, self.roster.main().data_dir.clone(), worker.clone(), &self.bus);
+        let http = http(&rest, &self.parts)?;
+        let shared = SharedResources { http, key_value: stores.key_value(), ..SharedResources::default() };
+        Ok((stores, shared))
+    }
+
+    fn hooks(
+        &self,
+        programs: &Programs,
+        worker: &Handle,
+        shared: &SharedResources,
+    ) -> (Hooks, weir_hooks::Closing) {
+        let threads = part_of(self.blocking_threads() / 2);
+        let (hooks, closing) =
+            Hooks::new(programs.in_pools(AT_ONCE), worker.clone(), shared.clone(), threads);
+        hooks.configure(hook_dirs(&self.roster.rest()));
+        (hooks, closing)
+    }
+
+    /// Adds the contracts of hooks and stores, unless the program serves its own. The bus refuses faulty ones.
+    fn services(
+        &self,
+        mut services: Vec<Service>,
+        hooks: &Hooks,
+        stores: &Stores,
+        threads: usize,
+    ) -> Result<Services, StartError> {
+        if !services.iter().any(|service| service.contract().as_str() == HOOKS_CONTRACT) {
+            services.extend(hooks_service::service(hooks, &self.roster));
+        }
+        stores.serve(&self.roster, &mut services);
+        Services::new(self.bus.clone(), services, threads).map_err(StartError::Service)
+    }
+
+    /// What each reload of the configuration hands its sections to, the embedding program first.
+    fn reconfigured(&self, mut own: Vec<Reconfigure>, hooks: &Hooks, stores: &Stores) -> Vec<Reconfigure> {
+        let (hooks, registry) = (hooks.clone(), self.registry.clone());
+        own.push(Reconfigure(Box::new(move |config| hooks.configure(hook_dirs(config)))));
+        own.extend(stores.on_reload());
+        own.push(Reconfigure(Box::new(move |config| registry.configure(config))));
+        own
+    }
+}
+
+/// What runs on the worker thread, and ends there in this order: extensions, hooks, stores, sessions, attachments.
+struct Work {
+    attachments: Vec<Attachment>,
+    attached: Attached,
+    closing: watch::Sender<bool>,
+    services: Services,
+    supervisor: Supervisor,
+    started: oneshot::Sender<()>,
+    hooks: weir_hooks::Closing,
+    programs: Arc<Programs>,
+    stores: Stores,
+    open: OpenBus,
+}
+
+impl Work {
+    async fn run(self) {
+        let (deadlines, served) = (self.attached.part("deadlines"), self.attached.part("services"));
+        let attachments = Attachments::begin(self.attachments, self.attached, self.closing);
+        let opening = self.stores.open();
+        // Apart from that of attachments, which wait for the answers of services.
+        let (_open, closed) = watch::channel(false);
+        let (bus, services, closed) = (self.open.0.clone(), self.services, Closed(closed));
+        let served = tokio::spawn({
+            let closed = closed.clone();
+            async move { served.keep(closed, || without_end(services.run())).await }
+        });
+        let deadlines = tokio::spawn(async move {
+            deadlines.keep(closed, || without_end(bus.clone().run_deadlines())).await;
+        });
+        // A task, because the runtime polls timers and sockets before its own future whenever that is woken.
+        if let Err(error) = tokio::spawn(self.supervisor.run(self.started)).await
+            && error.is_panic()
+        {
+            std::panic::resume_unwind(error.into_panic());
+        }
+        self.hooks.close().await;
+        self.programs.settle().await;
+        opening.abort();
+        self.stores.close().await;
+        drop(self.open);
+        attachments.close().await;
+        served.abort();
+        deadlines.abort();
+    }
+}
+
+/// Starts nothing until a guest sends a request.
+#[cfg(feature = "http")]
+fn http(config: &Config, parts: &Parts) -> Result<Http, StartError> {
+    let config = config.section::<weir_http::HttpConfig>().cloned().unwrap_or_default();
+    let part = parts.part("http");
+    let sender = weir_http::HttpSender::new(&config, Arc::new(move |why| part.began_again(why)));
+    Ok(sender.map_err(|error| StartError::Http(error.to_string()))?.into())
+}
+
+#[cfg(not(feature = "http"))]
+#[expect(clippy::unnecessary_wraps, reason = "as with the feature")]
+fn http(_config: &Config, _parts: &Parts) -> Result<Http, StartError> {
+    Ok(Http::default())
+}
+
+/// Work that ends only by a fault.
+async fn without_end(work: impl Future<Output = ()>) -> Result<(), String> {
+    work.await;
+    Ok(())
+}
+
+fn hook_dirs(config: &Config) -> BTreeMap<HookDirName, HookDirConfig> {
+    config.section::<HooksConfig>().cloned().unwrap_or_default().0
+}
+
+/// Threads of the blocking pool for one kind of work, so that others find some left.
+fn part_of(blocking_threads: u16) -> usize {
+    usize::from(blocking_threads / 2).max(1)
+}
+
+/// Threads for the blocking handlers of each contract, at least one, and how many the pool needs beyond its size.
+/// Handlers that never return leave the other half of the pool.
+fn threads_of_services(blocking_threads: u16, services: &[Service]) -> (usize, usize) {
+    let all = part_of(blocking_threads);
+    let contracts = services.iter().filter(|service| service.blocks()).count();
+    ((all / contracts.max(1)).max(1), contracts.saturating_sub(all))
+}
+
+fn main_limits(config: &MainConfig) -> PeerLimits {
+    PeerLimits {
+        message_size: u64::MAX,
+        inbox: MAIN_INBOX,
+        when_full: weir_names::RequestPolicy::Reject,
+        request_timeout: config.request_timeout,
+        subscriptions: MAIN_SUBSCRIPTIONS,
+    }
+}
+
+fn losses(events: broadcast::Sender<Arc<MainEvent>>) -> OnLoss {
+    Box::new(move |receiver, total| {
+        // Fails only if nobody listens.
+        let _nobody = events.send(MainEvent::Shed { receiver: receiver.to_owned(), total }.into());
+    })
+}
