@@ -6,7 +6,6 @@
 //! Knows nothing of other peers, or of routes to them.
 
 mod access;
-mod endpoint;
 mod grants;
 mod instance;
 mod limits;

@@ -1,16 +1,11 @@
 //! The wait for one answer, from the send to the first of these: the answer, the deadline, the caller gives up, the
 //! receiver dies.
-//!
-//! Knows nothing of peers but [`Endpoint`]: peers hold inboxes, inboxes hold requests, and a request holds its waiter.
 
 mod slot;
 
-use std::{
-    fmt,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicBool, Ordering},
 };
 
 use bytes::Bytes;
@@ -22,39 +17,24 @@ use weir_metrics::nanoseconds;
 pub(crate) use self::slot::Slot;
 use crate::{
     id::{MessageId, OperationId, PeerId, ReaderId},
+    message::Reply,
     operations::{OperationStats, Operations},
+    peer::Peer,
     trace::{OpenSpan, What},
 };
 use weir_names::Error;
 
-/// A peer at one end of a request.
-pub(crate) trait Endpoint: fmt::Debug + Send + Sync {
-    fn id(&self) -> PeerId;
-
-    fn name(&self) -> &str;
-
-    fn is_starting(&self) -> bool;
-
-    /// The sender of some request that it has in hand or in its inbox waits no more.
-    fn note_abandoned(&self);
-
-    fn reply(&self, id: MessageId, outcome: Result<Bytes, Error>, reader: ReaderId);
-
-    /// This instance of it gets one reply fewer.
-    fn expect_no_reply(&self, reader: ReaderId);
-}
-
 /// An operation and the peer that answers it: shared by all requests for it.
 #[derive(Debug)]
-pub(crate) struct Route<P: ?Sized = dyn Endpoint> {
+pub(crate) struct Route {
     pub(crate) operation: Arc<OperationId>,
     /// Its counts, once an instance of the receiver is known to serve it.
     pub(crate) stats: OnceLock<Arc<OperationStats>>,
-    pub(crate) receiver: P,
+    pub(crate) receiver: Arc<Peer>,
 }
 
-impl<P> Route<P> {
-    pub(crate) fn new(operation: Arc<OperationId>, receiver: P) -> Self {
+impl Route {
+    pub(crate) fn new(operation: Arc<OperationId>, receiver: Arc<Peer>) -> Self {
         Self { operation, stats: OnceLock::new(), receiver }
     }
 }
@@ -102,7 +82,7 @@ pub(crate) enum ReplyTo {
     Slot(Slot),
     /// The sender's replies lane.
     Lane {
-        sender: Arc<dyn Endpoint>,
+        sender: Arc<Peer>,
         /// The instance that sent the request.
         reader: ReaderId,
     },
@@ -156,9 +136,9 @@ impl Waiter {
         let first = self.end();
         if first {
             self.end_span("cancelled");
-            self.route.receiver.note_abandoned();
+            self.route.receiver.inbox().note_abandoned();
             if let ReplyTo::Lane { sender, reader } = &self.to {
-                sender.expect_no_reply(*reader);
+                sender.inbox().expect_no_reply(*reader);
             }
         }
         first
@@ -226,7 +206,10 @@ impl Waiter {
         self.end_span(outcome.as_ref().map_or_else(Error::case, |_| "ok"));
         match &self.to {
             ReplyTo::Slot(slot) => slot.fill(outcome),
-            ReplyTo::Lane { sender, reader } => sender.reply(self.id, outcome, *reader),
+            ReplyTo::Lane { sender, reader } => {
+                let lost = sender.inbox().push_reply(Reply { id: self.id, outcome }, *reader);
+                sender.count_lost(lost);
+            }
         }
         true
     }
@@ -254,7 +237,7 @@ impl Waiter {
             Error::Timeout
         };
         if self.complete(Err(error)) {
-            self.route.receiver.note_abandoned();
+            self.route.receiver.inbox().note_abandoned();
         }
     }
 

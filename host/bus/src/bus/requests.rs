@@ -25,7 +25,7 @@ use crate::{
 /// An operation that a caller has looked up, and its receiver.
 #[derive(Clone, Debug)]
 pub struct Target {
-    route: Arc<Route<Arc<Peer>>>,
+    route: Arc<Route>,
     /// Whether the caller named the receiver, which need not be the owner.
     is_named: bool,
     /// Whether a grant to call opened it, which may be taken back.
@@ -382,12 +382,7 @@ fn not_running(peer: &Peer) -> Error {
 }
 
 /// Finds the operation's number again if it is not for this instance.
-fn refresh(
-    route: &Route<Arc<Peer>>,
-    server: &Peer,
-    reader: &mut ReaderId,
-    number: &mut u32,
-) -> Result<(), Error> {
+fn refresh(route: &Route, server: &Peer, reader: &mut ReaderId, number: &mut u32) -> Result<(), Error> {
     if *reader != server.reader() {
         let operation = &route.operation;
         (*reader, *number) = server.find(operation).ok_or_else(|| server.no_operation(operation))?;
