@@ -28,8 +28,6 @@ pub(crate) struct Sentence {
     pub(crate) place: Place,
     /// A span of code is one.
     pub(crate) words: usize,
-    /// Without spans of code.
-    pub(crate) prose: String,
     /// As it is written, in one line.
     pub(crate) shown: String,
 }
@@ -189,7 +187,6 @@ impl Reader<'_> {
                     line,
                     place: piece.place,
                     words,
-                    prose: prose.replace(CODE, " "),
                     shown: with_codes(prose.trim(), &mut piece.codes, "`"),
                 });
             }

@@ -2,17 +2,12 @@
 
 use std::{fs, path::Path};
 
-use unicode_segmentation::UnicodeSegmentation;
-
 use crate::page::{Block, Link, Page, Place};
 
 /// Words of a sentence.
 const WORDS_MAX: usize = 35;
 /// Words of a sentence of text, on average over a page.
 const MEAN_MAX: f64 = 15.0;
-
-/// They make a reader look for the thing that is meant.
-const VAGUE: [&str; 5] = ["who", "whom", "whoever", "whomever", "whosever"];
 
 /// Sentences that are too long, and a page whose sentences are too long on average.
 pub(crate) fn sentence_lengths(page: &Page) -> Vec<String> {
@@ -45,23 +40,6 @@ pub(crate) fn sentence_lengths(page: &Page) -> Vec<String> {
         ));
     }
     faults
-}
-
-/// Vague words, but for those in code and in output that is quoted as code.
-pub(crate) fn vague_words(page: &Page) -> Vec<String> {
-    let faults = page.sentences.iter().flat_map(|sentence| {
-        vague(&sentence.prose).map(move |word| {
-            let (path, line) = (page.path.display(), sentence.line);
-            format!("{path}:{line}: “{word}”: name the thing that is meant in “{}”", sentence.shown)
-        })
-    });
-    faults.collect()
-}
-
-/// The vague words of a text.
-pub(crate) fn vague(text: &str) -> impl Iterator<Item = &str> {
-    let words = text.unicode_words().map(|word| word.split(['\'', '’']).next().unwrap_or_default());
-    words.filter(|word| VAGUE.contains(&word.to_lowercase().as_str()))
 }
 
 /// Links into this repository that lead nowhere.
@@ -154,19 +132,6 @@ mod tests {
         assert_eq!(faults.len(), 1, "{faults:?}");
         let expected = "docs/page.md: 15.5 words a sentence on average, at most 15: split the longest:\n    line 3: 16 words: “Word";
         assert!(faults[0].starts_with(expected), "{faults:?}");
-    }
-
-    #[test]
-    fn vague_words_may_stand_in_code_only() {
-        let faults = vague_words(&page(
-            "Ask `who`.\n\n```text\nwho\n```\n\n# Whoever\n\n| whom |\n| --- |\n| Who’s |\n",
-        ));
-        let words = ["Whoever", "whom", "Who"];
-        assert_eq!(faults.len(), words.len(), "{faults:?}");
-        for (word, fault) in words.iter().zip(&faults) {
-            assert!(fault.contains(&format!(": “{word}”: name the thing")), "{faults:?}");
-        }
-        assert!(vague_words(&page("The whole of it, whose parts are many.")).is_empty());
     }
 
     #[test]
