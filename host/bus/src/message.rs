@@ -132,10 +132,10 @@ impl Responder {
         self.0.complete(outcome)
     }
 
-    /// As [`give`](Self::give), without measuring how long it took: for whatever knows the time soon.
+    /// [`give`](Self::give), without measuring how long it took: its caller counts that with the time that it reads next.
     #[inline]
     pub fn give_unmeasured(&self, outcome: Result<Bytes, Error>) -> bool {
-        self.0.hand_over(outcome)
+        self.0.complete_unmeasured(outcome)
     }
 
     /// Its span, if it is sampled.

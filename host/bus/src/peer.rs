@@ -170,7 +170,7 @@ impl Peer {
     }
 
     /// The same peer with other limits and grants, without an instance. Others find it only after
-    /// [`Bus::hand_over`](super::Bus::hand_over).
+    /// [`Bus::replace`](super::Bus::replace).
     pub fn renewed(&self, limits: PeerLimits, access: Access) -> Arc<Self> {
         let (own, lasting) = ((self.id, self.name.clone()), self.lasting.clone());
         Arc::new(Self::with(own, limits, Grants::Fixed(access), self.kind, lasting))

@@ -27,7 +27,7 @@ use crate::id::PeerId;
 pub struct Parent {
     /// Its deadline, if any, caps the message's own.
     pub deadline: Option<Instant>,
-    /// None: a message may begin a trace.
+    /// The span that it is part of. None if it may begin a trace.
     pub trace: Option<Box<SpanOrigin>>,
     /// What was counted of the message before it came here: deliveries of a job, or events lost before an event.
     pub counted: u64,

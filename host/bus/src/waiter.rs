@@ -171,9 +171,9 @@ impl Waiter {
         self.done.load(Ordering::SeqCst)
     }
 
-    /// Hands over the outcome; false if the wait had ended before.
+    /// Gives the outcome to the sender; false if the wait had ended before.
     pub(crate) fn complete(&self, outcome: Result<Bytes, Error>) -> bool {
-        let is_first = self.hand_over(outcome);
+        let is_first = self.complete_unmeasured(outcome);
         if is_first && let Some(stats) = self.stats() {
             let now = moment(Instant::now().into_std());
             stats.durations().add(now.saturating_sub(self.term.sent));
@@ -190,8 +190,8 @@ impl Waiter {
         self.route.stats.get()
     }
 
-    /// As [`complete`](Self::complete), without measuring how long it took.
-    pub(crate) fn hand_over(&self, outcome: Result<Bytes, Error>) -> bool {
+    /// [`complete`](Self::complete), without measuring how long it took.
+    pub(crate) fn complete_unmeasured(&self, outcome: Result<Bytes, Error>) -> bool {
         if !self.end() {
             return false;
         }

@@ -24,9 +24,9 @@ const OWN: usize = 64 * 1024;
 
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Room for one of the largest bodies, or for smaller ones of the same sum.
+/// Memory for one of the largest bodies, or for smaller ones of the same sum.
 #[derive(Clone, Debug)]
-pub(super) struct Room(Arc<Semaphore>);
+pub(super) struct BodyMemory(Arc<Semaphore>);
 
 /// A body in memory, with its room.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(super) struct Held {
     _room: Option<OwnedSemaphorePermit>,
 }
 
-impl Room {
+impl BodyMemory {
     pub(super) fn new() -> Self {
         Self(Arc::new(Semaphore::new(MAX_BODY)))
     }

@@ -26,7 +26,7 @@ pub(super) async fn report<T: Serialize>(
     try_report(served, |control| Ok(make(control))).await
 }
 
-/// The same, where there may be nothing to report.
+/// [`report`], where there may be nothing to report.
 pub(super) async fn try_report<T: Serialize>(
     served: Served,
     make: impl FnOnce(&Control) -> Result<T, Refusal> + Send + 'static,

@@ -28,7 +28,7 @@ use weir_host::{
 use super::stores;
 use super::{
     asker::{AskedControl, Asker},
-    bodies::Room,
+    bodies::BodyMemory,
     contracts,
     error::Refusal,
     limits, openmetrics, operations, peers, report,
@@ -59,9 +59,9 @@ pub(super) struct Served {
     pub(super) plans: Arc<Semaphore>,
     pub(super) checks: Arc<Semaphore>,
     /// Payloads of requests.
-    pub(super) requests: Room,
+    pub(super) requests: BodyMemory,
     /// Answers that clients have not read yet.
-    answers: Room,
+    answers: BodyMemory,
 }
 
 pub(super) fn router(client: Client, control: Control, peers: Peers, closed: Closed) -> Router {
@@ -116,8 +116,8 @@ pub(super) fn router(client: Client, control: Control, peers: Peers, closed: Clo
             reports: Arc::new(Semaphore::new(MAX_REPORTS)),
             plans: Arc::new(Semaphore::new(1)),
             checks: Arc::new(Semaphore::new(1)),
-            requests: Room::new(),
-            answers: Room::new(),
+            requests: BodyMemory::new(),
+            answers: BodyMemory::new(),
         })
 }
 

@@ -1,6 +1,6 @@
 //! The delivery of messages to one guest: everything between its inbox and its `receive`.
 //!
-//! Owns how messages are taken (single, in batches, jobs and events in turns), what the guest has in hand, which of its
+//! Owns how messages are received (single, in batches, jobs and events in turns), what the guest has in hand, which of its
 //! requests may still get a reply, and whether it is ready. Knows nothing of the Store and sets no fuel: the imports
 //! charge, and call this. It asks the meter only for the time.
 
@@ -55,7 +55,7 @@ pub(super) struct Delivery {
     /// Peers that sent it messages: it may know their names.
     met: BTreeSet<PeerId>,
     pub(super) readiness: Readiness,
-    /// None: its requests are not checked.
+    /// None if its requests are not checked.
     checks: Option<Box<Checks>>,
     /// Whether the last look ended with a request that was not delivered.
     has_refused: bool,
@@ -98,14 +98,14 @@ impl Delivery {
     }
 
     /// Puts the next message into `next`, without waiting; returns how many messages it was: 0 is stop.
-    pub(super) fn take(
+    pub(super) fn receive(
         &mut self,
         task: Option<&Waker>,
         meter: &Meter,
         next: &mut Option<abi::Message>,
     ) -> Option<usize> {
         self.begin_receive(false);
-        let found = self.take_one(task, &Clock::new(meter), next);
+        let found = self.next_message(task, &Clock::new(meter), next);
         self.jobs.end_receive();
         match found {
             Found::Stop => Some(0),
@@ -115,7 +115,7 @@ impl Delivery {
     }
 
     /// Whether the last look ended with a request that was not delivered, so that more may wait.
-    pub(super) fn take_refused(&mut self) -> bool {
+    pub(super) fn reset_refused(&mut self) -> bool {
         std::mem::take(&mut self.has_refused)
     }
 
@@ -145,7 +145,7 @@ impl Delivery {
     }
 
     /// Up to `max` messages without waiting; empty is stop.
-    pub(super) fn take_batch(
+    pub(super) fn receive_batch(
         &mut self,
         task: Option<&Waker>,
         meter: &Meter,
@@ -157,7 +157,7 @@ impl Delivery {
         let (clock, mut next, mut is_stop) = (Clock::new(meter), None, false);
         // A stop ends a batch; the next receive says it.
         while batch.len() < max && (batch.is_empty() || !self.peer.is_stopping()) {
-            match self.take_one(task.filter(|_| batch.is_empty()), &clock, &mut next) {
+            match self.next_message(task.filter(|_| batch.is_empty()), &clock, &mut next) {
                 Found::Message => batch.extend(next.take().map(abi::OnePiece)),
                 end => {
                     is_stop = matches!(end, Found::Stop);
@@ -174,7 +174,7 @@ impl Delivery {
         if let Ok(payload) = &answer {
             self.peer.check_size(payload)?;
         }
-        let (duty, was_full) = self.in_hand.take(MessageId(id)).ok_or_else(|| not_in_hand(id))?;
+        let (duty, was_full) = self.in_hand.remove(MessageId(id)).ok_or_else(|| not_in_hand(id))?;
         self.show_in_hand();
         self.has_spans &= self.in_hand.len() > 0;
         if !duty.give_unmeasured(answer) {
@@ -188,8 +188,8 @@ impl Delivery {
         Ok(())
     }
 
-    pub(super) fn take_from(&mut self, queue: u32, how: abi::Taking) -> Result<(), Error> {
-        self.jobs.take_from(queue, how, self.in_flight)
+    pub(super) fn set_taking(&mut self, queue: u32, how: abi::Taking) -> Result<(), Error> {
+        self.jobs.set_taking(queue, how, self.in_flight)
     }
 
     /// What a message is part of that is sent for the request or job with this id.
@@ -297,7 +297,12 @@ impl Delivery {
         self.jobs.begin_receive();
     }
 
-    fn take_one(&mut self, task: Option<&Waker>, clock: &Clock<'_>, to: &mut Option<abi::Message>) -> Found {
+    fn next_message(
+        &mut self,
+        task: Option<&Waker>,
+        clock: &Clock<'_>,
+        to: &mut Option<abi::Message>,
+    ) -> Found {
         if self.in_hand.is_full() && self.peer.take_abandoned_in_hand() {
             self.in_hand.forget_abandoned();
             self.show_in_hand();
@@ -305,25 +310,25 @@ impl Delivery {
         // Said each time: the inbox forgets it when a caller gives up.
         let look = TakeOptions { events: true, hold: Some(self.in_hand.is_full()), task };
         match self.jobs.takes {
-            true => self.take_one_or_job(look, clock, to),
-            false => self.take_from_inbox(&look, clock, to),
+            true => self.next_from_inbox_or_queue(look, clock, to),
+            false => self.next_from_inbox(&look, clock, to),
         }
     }
 
     // Out of line: an extension that finds nothing uses mostly the stack reserved for these.
     #[inline(never)]
-    fn take_from_inbox(
+    fn next_from_inbox(
         &mut self,
         look: &TakeOptions<'_>,
         clock: &Clock<'_>,
         to: &mut Option<abi::Message>,
     ) -> Found {
         let taken = self.peer.take_with(look);
-        self.next(taken, clock, to)
+        self.deliver(taken, clock, to)
     }
 
     #[inline(never)]
-    fn take_one_or_job(
+    fn next_from_inbox_or_queue(
         &mut self,
         look: TakeOptions<'_>,
         clock: &Clock<'_>,
@@ -334,9 +339,9 @@ impl Delivery {
             Taken::Empty => {}
             Taken::Message(event @ Incoming::Event(_)) => {
                 self.is_turn_of_jobs = true;
-                return self.next(Taken::Message(event), clock, to);
+                return self.deliver(Taken::Message(event), clock, to);
             }
-            taken => return self.next(taken, clock, to),
+            taken => return self.deliver(taken, clock, to),
         }
         if let Some((job, sender)) = self.jobs.next(clock) {
             self.in_hand.pass_job(MessageId(job.id));
@@ -349,10 +354,10 @@ impl Delivery {
             return Found::Empty;
         }
         let taken = self.peer.take_with(&look);
-        self.next(taken, clock, to)
+        self.deliver(taken, clock, to)
     }
 
-    fn next(&mut self, taken: Taken, clock: &Clock<'_>, to: &mut Option<abi::Message>) -> Found {
+    fn deliver(&mut self, taken: Taken, clock: &Clock<'_>, to: &mut Option<abi::Message>) -> Found {
         match taken {
             Taken::Stop => Found::Stop,
             Taken::Empty => Found::Empty,
@@ -413,7 +418,7 @@ impl Delivery {
         self.has_traced_event |= event.published.trace.is_some();
         let now = clock.now();
         if !std::mem::replace(&mut self.has_event, true) {
-            self.held.take_event(now, &event.published);
+            self.held.hold_event(now, &event.published);
         }
         self.in_hand.pass(event.clone());
         let Event { subscription, names_one_topic, lost, retained, published } = event;

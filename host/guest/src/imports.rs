@@ -144,7 +144,7 @@ fn outcome<T>(result: Result<T, Error>) -> wasmtime::Result<(Fallible<T>,)> {
     Ok((result.map_err(Into::into),))
 }
 
-/// The same, written into the guest's memory in one piece.
+/// A result that is written into the guest's memory in one piece.
 fn in_one_piece<T>(result: Result<T, Error>) -> wasmtime::Result<(abi::OnePiece<Fallible<T>>,)> {
     Ok((abi::OnePiece(result.map_err(Into::into)),))
 }

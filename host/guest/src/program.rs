@@ -177,7 +177,7 @@ pub struct Programs<G: 'static = InstanceState> {
 #[derive(Debug)]
 pub struct Sources {
     trusted_keys: Vec<TrustedKey>,
-    /// None: only artifacts run.
+    /// None if only artifacts run.
     compiler: Option<Compiler>,
     compilations: Arc<Compilations>,
 }

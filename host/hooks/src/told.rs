@@ -40,7 +40,7 @@ pub struct HookCount {
     pub hooks: HookDirName,
     /// The hook's file, or `other` for all after the first 64 of a directory.
     pub hook: Arc<str>,
-    /// As [`HookOutcome::word`].
+    /// How they ended: see [`HookOutcome::word`].
     pub outcome: &'static str,
     /// How often.
     pub runs: u64,
@@ -66,7 +66,7 @@ impl HookCounts {
 
     fn add(&self, hooks: &HookDirName, run: &HookRun) {
         let mut all = self.0.lock();
-        // None: it is configured no more, and this run was under way.
+        // A directory that is configured no more has no count, though a run of it was under way.
         let Some(counts) = all.get_mut(hooks) else { return };
         let name = harmless(&run.hook, TEXT_MAX);
         let is_counted = counts.contains_key(&*name) || counts.len() < COUNTED_MAX;

@@ -61,8 +61,6 @@ struct Waiting {
     in_flight: Option<InFlight>,
 }
 
-impl Shared {}
-
 pub(crate) fn response_body() -> (ResponseFrames, BareBody) {
     let (sender, frames) = mpsc::channel(FRAMES);
     let waiting = Mutex::new(Some(Waiting { frames, in_flight: None }));
@@ -78,7 +76,7 @@ impl ResponseFrames {
         }
     }
 
-    /// The same, and what has come is dropped: its guest may never read it.
+    /// The body fails here, and what has come is dropped: its guest may never read it.
     pub(crate) fn cut(self, why: HttpError) {
         let body = self.body.clone();
         // Wakes a reader, which needs the reason.

@@ -78,7 +78,7 @@ impl HttpSender {
         Self::with_resolver(config, Arc::new(OfSystem), on_end)
     }
 
-    /// The same, with another way to resolve names.
+    /// [`new`](Self::new), with another way to resolve names.
     ///
     /// # Errors
     ///
@@ -133,7 +133,7 @@ impl HttpSender {
         Ok(orders)
     }
 
-    /// The same, with the thread before it if this one has just begun in its place.
+    /// The way to the thread. If that has just begun, also the thread before it.
     fn begun(&self) -> Result<(Orders, Option<Running>), HttpError> {
         let mut thread = self.0.thread.lock();
         match &mut *thread {

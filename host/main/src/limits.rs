@@ -77,7 +77,7 @@ pub struct EffectiveLimit {
     pub unit: LimitUnit,
     /// The allowed value.
     pub allowed: LimitValue,
-    /// The same as a file writes it.
+    /// The allowed value as a file writes it.
     pub text: String,
     /// The present use; for `ready-timeout` and `stop-timeout`, the duration of the last start and stop. None: not
     /// measured, as before the first start and stop.

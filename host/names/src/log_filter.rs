@@ -3,7 +3,7 @@
 /// What `RUST_LOG` and the like say, as `tracing_subscriber::filter::Targets` reads it: levels, and targets with their
 /// levels, separated by commas. Empty parts are left out, which it would take for the level `error`.
 ///
-/// None: the text says nothing, or names spans or fields, which it cannot filter by.
+/// None if the text says nothing, or names spans or fields, which it cannot filter by.
 #[must_use]
 pub fn log_filter(text: &str) -> Option<String> {
     let parts: Vec<_> = text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();

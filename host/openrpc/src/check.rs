@@ -83,7 +83,7 @@ impl Document {
         }
     }
 
-    /// As [`weir_names::codec::Json`] reads it.
+    /// Reads the payload as [`weir_names::codec::Json`] does: an empty one is `null` or `{}`.
     fn check(&self, payload: &[u8], view: View<'_>, unknown: Unknown) -> Result<(), Misfit> {
         let judge = |payload| Judge::new(self, unknown).payload(payload, view);
         if is_empty(payload) {

@@ -95,7 +95,7 @@ impl Connection {
         let over = self.session.ended().map(Close::of);
         let close = weir_connection::run(&mut self, over, stream::empty()).await;
         let (mut stream, output) = self.into_rest();
-        // None: the program has gone.
+        // A program that has gone is told nothing.
         if let Some(close) = close {
             output.finish(&mut stream, close).await;
         }

@@ -143,7 +143,7 @@ fn open_file(path: &Path, cache: u64, bound: &Arc<Bound>, file: File) -> Result<
     open_backend(path, cache, bound, backend, Some(other))
 }
 
-/// The same with any storage. `file`: what it is on disk.
+/// Opens a store on any storage. `file` is what it is on disk.
 pub(crate) fn open_backend(
     path: &Path,
     cache: u64,

@@ -347,7 +347,7 @@ impl Store {
         }
     }
 
-    /// The same while nothing is read: a snapshot keeps the pages that were replaced since.
+    /// Uses the file while nothing is read: a snapshot would keep the pages that were replaced since.
     fn with_database_alone<T>(&self, act: impl FnOnce(&mut Database) -> T) -> Result<T, OpenError> {
         loop {
             let mut database = self.database.blocking_write();

@@ -70,7 +70,7 @@ pub(crate) enum Write {
     Increment { key: String, delta: i128, range: RangeInclusive<i128> },
     /// Replaces one value by another, if it is still there.
     Swap { key: String, expected: Option<Bytes>, value: Option<Bytes> },
-    /// The same, if the value has still this hash.
+    /// Replaces one value by another, if it has still this hash.
     SwapSeen { key: String, seen: Option<Hash>, value: Option<Bytes> },
     /// Entries of any owner, all or none.
     Import(Vec<(Owner, String, Bytes)>),

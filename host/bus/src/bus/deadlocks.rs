@@ -78,7 +78,7 @@ impl Bus {
         way
     }
 
-    /// The same for peers of which any one could end the wait.
+    /// The path to `caller` from peers of which any one could end the wait.
     fn way_back_of(
         &self,
         servers: &[Arc<Peer>],

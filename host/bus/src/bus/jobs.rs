@@ -32,14 +32,14 @@ pub struct Putting {
 enum Way {
     /// The job is in, or was shed by the queue's policy.
     Over,
-    Room(Box<RoomWait>),
+    Room(Box<BlockedPut>),
     /// The request to the provider that keeps the queue's jobs.
     Store(Box<PendingCall>),
 }
 
 /// A job's wait for room. Dropping it withdraws the job.
 #[derive(Debug)]
-struct RoomWait {
+struct BlockedPut {
     bus: Arc<Bus>,
     queue: Arc<SharedQueue>,
     id: MessageId,
@@ -95,7 +95,7 @@ impl Putting {
     }
 }
 
-impl RoomWait {
+impl BlockedPut {
     async fn admitted(self: Box<Self>) -> Result<(), Error> {
         let (room, queue) = (self.room.clone(), self.queue.clone());
         room.settled().await;
@@ -111,7 +111,7 @@ impl RoomWait {
     }
 }
 
-impl Drop for RoomWait {
+impl Drop for BlockedPut {
     fn drop(&mut self) {
         self.bus.deadlines.forget((self.deadline, self.id));
         self.queue.withdraw(&self.room);
@@ -188,7 +188,7 @@ impl Bus {
                 let deadline = self.deadline_within(timeout, until);
                 self.deadlines.watch((deadline, id), room.clone());
                 let (bus, queue) = (self.clone(), queue.clone());
-                self.room_wait(sender, RoomWait { bus, queue, id, room, deadline, _waits: None })?
+                self.block(sender, BlockedPut { bus, queue, id, room, deadline, _waits: None })?
             }
             Placed::Stored(stored) if waits_until_done => {
                 return Err(Error::Invalid(format!(
@@ -210,7 +210,7 @@ impl Bus {
     }
 
     /// Fails if the sender stands still and all readers of the queue wait for it.
-    fn room_wait(&self, sender: &Arc<Peer>, mut wait: RoomWait) -> Result<Way, Error> {
+    fn block(&self, sender: &Arc<Peer>, mut wait: BlockedPut) -> Result<Way, Error> {
         if sender.stands_still() {
             let room = wait.room.clone();
             let on = WaitTarget::Queue(wait.queue.clone());

@@ -26,14 +26,14 @@ impl Bus {
 
     /// A renewed peer replaces the one with its number. Subscriptions that it may not have end. It owns what it fulfils
     /// from now on; with `claim` even what another peer has come to own.
-    pub fn hand_over(&self, peer: &Arc<Peer>, claim: bool) {
+    pub fn replace(&self, peer: &Arc<Peer>, claim: bool) {
         self.owners.replace(peer, claim);
         self.renew_subscriptions(peer);
     }
 
-    /// As [`hand_over`](Self::hand_over), for a peer that may have to give its place back. Subscriptions that it may
-    /// not have are held, and end with [`renew_subscriptions`](Self::renew_subscriptions).
-    pub fn hand_over_on_trial(&self, peer: &Arc<Peer>) {
+    /// [`replace`](Self::replace), by a peer that may have to give the place back. Subscriptions that it may not have
+    /// are held, and end with [`renew_subscriptions`](Self::renew_subscriptions).
+    pub fn replace_on_trial(&self, peer: &Arc<Peer>) {
         self.owners.replace(peer, true);
         if peer.shares_inbox() {
             // Peers that share an inbox cannot be held apart.

@@ -32,7 +32,7 @@ pub struct Publishing {
     receipt: Receipt,
     /// Subscriptions compared, for which fuel is charged.
     pub compared: u32,
-    waiting: Vec<RoomWait>,
+    waiting: Vec<BlockedEvent>,
     _waits: Option<WaitGuard>,
     topic: Option<SharedTopic>,
     /// The one peer that it is for.
@@ -41,7 +41,7 @@ pub struct Publishing {
 
 /// The wait for room in one subscriber's inbox.
 #[derive(Debug)]
-struct RoomWait {
+struct BlockedEvent {
     subscription: Arc<Subscription>,
     room: Arc<Room>,
     id: (Instant, MessageId),
@@ -75,7 +75,7 @@ impl Publishing {
 
     fn settle(&mut self) {
         let mut settled = Receipt::default();
-        for RoomWait { subscription, room, id } in self.waiting.drain(..) {
+        for BlockedEvent { subscription, room, id } in self.waiting.drain(..) {
             self.bus.deadlines.forget(id);
             subscription.inbox.withdraw(subscription.number(), &room);
             if room.is_admitted() {
@@ -180,7 +180,7 @@ impl Bus {
                 self.deadlines.watch(id, room.clone());
                 waits.push(Wait { on, room: Some(room.clone()) });
             }
-            waiting.push(RoomWait { subscription, room, id });
+            waiting.push(BlockedEvent { subscription, room, id });
         }
         let to = to.map(ToOwned::to_owned);
         let bus = self.clone();

@@ -28,7 +28,7 @@ impl Inbox {
     }
 
     /// From now on requests and events go to this reader. The former one is told to stop.
-    pub(crate) fn hand_over(&self, seat: Seat, reader: ReaderId, limits: InboxLimits) {
+    pub(crate) fn set_current(&self, seat: Seat, reader: ReaderId, limits: InboxLimits) {
         let mut lanes = self.lanes.lock();
         lanes.limits = limits;
         lanes.admit_events();

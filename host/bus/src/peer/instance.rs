@@ -27,7 +27,7 @@ impl Peer {
 
     /// Requests and events go to this instance from now on. The former one is told to stop.
     pub fn become_current(&self) {
-        self.inbox().hand_over(self.seat(), self.reader(), self.limits.inbox);
+        self.inbox().set_current(self.seat(), self.reader(), self.limits.inbox);
     }
 
     /// The instance has ended: replies to it are dropped.

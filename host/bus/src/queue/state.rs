@@ -92,7 +92,7 @@ impl QueueState {
     /// Hands a new job to the first waiting reader that takes it, and returns that one to wake. Else the job waits.
     pub(super) fn add(&mut self, job: QueuedJob) -> Option<Arc<JobReader>> {
         self.bytes += job.bytes();
-        match self.hand_over(job) {
+        match self.assign(job) {
             Ok(reader) => Some(reader),
             Err(job) => {
                 self.waiting.push_back(job);
@@ -101,9 +101,9 @@ impl QueueState {
         }
     }
 
-    /// As `add`, for a job that was in hand: it waits in front.
+    /// Hands a job that was in hand to the first waiting reader that takes it. Else the job waits in front.
     pub(super) fn add_first(&mut self, job: QueuedJob) -> Option<Arc<JobReader>> {
-        match self.hand_over(job) {
+        match self.assign(job) {
             Ok(reader) => Some(reader),
             Err(job) => {
                 self.waiting.push_front(job);
@@ -178,7 +178,7 @@ impl QueueState {
         self.in_hand_bytes += job.bytes();
     }
 
-    fn hand_over(&mut self, job: QueuedJob) -> Result<Arc<JobReader>, QueuedJob> {
+    fn assign(&mut self, job: QueuedJob) -> Result<Arc<JobReader>, QueuedJob> {
         let takes = |(at, reader): (usize, &Arc<JobReader>)| {
             // Not the other way round: other queues would miss the permit meanwhile.
             Some((at, reader.fits(&job).then(|| reader.permit()).flatten()?))

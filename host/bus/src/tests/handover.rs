@@ -21,7 +21,7 @@ fn beside(peer: &Peer, fulfills: &[&str]) -> Arc<Peer> {
 }
 
 fn hand_over(bus: &TestBus, successor: &Arc<Peer>) {
-    bus.hand_over(successor, true);
+    bus.replace(successor, true);
     successor.become_current();
     successor.set_phase(Phase::Ready);
 }
@@ -130,7 +130,7 @@ async fn what_one_that_failed_had_subscribed_to_stays_for_those_beside_it_and_en
     let old = bus.ready("a", &[], &[]);
     let copy = bus.add_peer(&"a-2".parse().unwrap(), LIMITS, access(&[], ">"), Some(&old));
     let failed = old.renewed(LIMITS, access(&[], ">"));
-    bus.hand_over_on_trial(&failed);
+    bus.replace_on_trial(&failed);
     failed.begin_instance();
     start(&copy, &[]);
     bus.subscribe(&failed, failed.inbox(), "its.own").unwrap();
@@ -157,7 +157,7 @@ async fn a_renewed_peer_keeps_the_subscriptions_that_it_may_have_under_its_own_l
     }
     let inbox = InboxLimits { messages: 1, bytes: 1024 };
     let new = old.renewed(PeerLimits { message_size: 3, inbox, ..LIMITS }, access(&[], "kept.>"));
-    bus.hand_over(&new, true);
+    bus.replace(&new, true);
     new.begin_instance();
     assert_eq!((publish(&bus, "kept.1", "123"), publish(&bus, "ended.1", "123")), (1, 0));
     assert_eq!(publish(&bus, "kept.1", "1234"), 0);
@@ -176,21 +176,21 @@ async fn what_one_on_trial_may_not_subscribe_to_is_kept_from_it_and_waits_for_th
     }
     publish(&bus, "old.1", "0");
     let new = old.renewed(PeerLimits { message_size: 3, ..LIMITS }, access(&[], "both.>"));
-    bus.hand_over_on_trial(&new);
+    bus.replace_on_trial(&new);
     new.begin_instance();
     bus.subscribe(&new, new.inbox(), "both.2").unwrap();
     assert_eq!((publish(&bus, "old.1", "1"), publish(&bus, "both.1", "2 is large")), (1, 1));
     assert_eq!(take_event(new.inbox()).published.payload, "2 is large");
     assert!(matches!(new.take(), Taken::Empty));
     bus.discard(&new);
-    bus.hand_over(&old, false);
+    bus.replace(&old, false);
     old.begin_instance();
     assert_eq!(publish(&bus, "both.2", "nobody's"), 0);
     for payload in ["0", "1"] {
         assert_eq!(take_event(old.inbox()).published.payload, payload);
     }
 
-    bus.hand_over_on_trial(&new);
+    bus.replace_on_trial(&new);
     new.begin_instance();
     publish(&bus, "old.1", "ends with it");
     bus.renew_subscriptions(&new);
@@ -207,7 +207,7 @@ async fn an_operation_that_was_looked_up_follows_its_contract_to_another_owner()
     let mut named = bus.open(&client, "a@1", "do", Some("first")).unwrap();
     let deadline = bus.term(&target, None, Parent::default());
     let swapped = second.renewed(LIMITS, access(&["a@1"], ">"));
-    bus.hand_over(&swapped, true);
+    bus.replace(&swapped, true);
     start(&swapped, &["a@1"]);
     let call = |target: &mut Target| bus.call_to(&client, target, "".into(), deadline.clone(), false);
     let pending = call(&mut target).unwrap();
@@ -219,13 +219,13 @@ async fn an_operation_that_was_looked_up_follows_its_contract_to_another_owner()
 
     // One that comes back takes contracts from their new owner only if it claims them.
     let back = first.renewed(LIMITS, access(&["a@1", "d@1"], ">"));
-    bus.hand_over(&back, false);
+    bus.replace(&back, false);
     start(&back, &["a@1"]);
     drop(call(&mut target).unwrap());
     assert!(matches!(back.take(), Taken::Empty));
     bus.retire(&swapped);
     assert_eq!(call(&mut target).unwrap_err(), Error::UnknownContract("a@1".to_owned()));
-    bus.hand_over(&back, true);
+    bus.replace(&back, true);
     drop(call(&mut target).unwrap());
     assert_eq!(back.inbox().depth().0, 1);
 }

@@ -148,7 +148,7 @@ async fn a_contract_moves_between_an_extension_and_a_name_in_either_order_of_a_r
         let to_name = || drop(bus.name("sidecar:x", &["x@1"], &[]));
         let from_extension = || {
             let renewed = extension.renewed(LIMITS, any_topic(&[], &[]));
-            bus.hand_over(&renewed, true);
+            bus.replace(&renewed, true);
             renewed
         };
         let renewed = if name_first {
@@ -169,7 +169,7 @@ async fn a_contract_moves_between_an_extension_and_a_name_in_either_order_of_a_r
         let from_name = || drop(bus.name("sidecar:x", &[], &[]));
         let to_extension = || {
             let back = renewed.renewed(LIMITS, any_topic(&["x@1"], &[]));
-            bus.hand_over(&back, true);
+            bus.replace(&back, true);
             start(&back, &["x@1"]);
             back
         };

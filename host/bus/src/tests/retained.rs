@@ -21,7 +21,7 @@ async fn an_instance_that_is_to_take_over_gets_the_last_value_itself() {
     new.begin_beside();
     bus.subscribe(&new, new.inbox(), "context").unwrap();
     let of_the_old = old.take();
-    bus.hand_over(&new, true);
+    bus.replace(&new, true);
     new.become_current();
     let of_the_new = new.take();
     let got = (matches!(of_the_old, Taken::Message(_)), matches!(of_the_new, Taken::Message(_)));

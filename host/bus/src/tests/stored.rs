@@ -131,7 +131,7 @@ async fn an_extension_that_puts_stands_still_until_the_provider_answers() {
     let extension = world.bus.ready("a", &["a@1"], &[]);
     let access = Access { puts: vec!["q".parse().unwrap()], ..any_topic(&["a@1"], &["a@1"]) };
     let extension = extension.renewed(LIMITS, access);
-    world.bus.hand_over(&extension, true);
+    world.bus.replace(&extension, true);
     start(&extension, &["a@1"]);
     let keeper = world.keeper();
     let put = || world.bus.bus.put(&extension, &world.queue, Bytes::new(), (None, Parent::default()));

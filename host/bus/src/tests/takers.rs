@@ -26,7 +26,7 @@ fn anybody() -> Arc<JobReader> {
 fn feeding_itself(bus: &TestBus, queue: &SharedQueue) -> Arc<Peer> {
     let grants = Access { puts: vec![queue.name().clone()], ..Access::default() };
     let peer = bus.ready("a", &[], &[]).renewed(LIMITS, grants);
-    bus.hand_over(&peer, true);
+    bus.replace(&peer, true);
     queue.join(peer.id());
     peer
 }

@@ -53,7 +53,7 @@ async fn a_predecessor_gets_the_replies_that_came_when_its_successor_is_forgotte
     bus.send(&old, "s@1", "of the old").unwrap();
     let new = old.renewed(LIMITS, any_topic(&[], &["s@1"]));
     new.begin_beside();
-    bus.hand_over(&new, true);
+    bus.replace(&new, true);
     new.become_current();
     assert!(matches!(old.take(), Taken::Stop));
     take_request(&server).responder.give(ok("late"));
@@ -72,7 +72,7 @@ async fn a_predecessor_is_told_that_no_reply_comes_when_those_that_came_were_dro
     bus.send(&old, "s@1", "of the old").unwrap();
     let new = old.renewed(LIMITS, any_topic(&[], &["s@1"]));
     new.begin_beside();
-    bus.hand_over(&new, true);
+    bus.replace(&new, true);
     new.become_current();
     assert!(matches!(old.take(), Taken::Stop));
     take_request(&server).responder.give(ok("late"));
@@ -122,7 +122,7 @@ async fn what_a_predecessor_subscribes_to_is_what_the_version_that_serves_may() 
     narrower.subscribes = vec![("only".parse().unwrap(), LaneSettings::default())];
     let new = old.renewed(LIMITS, narrower);
     new.begin_beside();
-    bus.hand_over(&new, true);
+    bus.replace(&new, true);
     new.become_current();
     new.set_phase(Phase::Ready);
     let _refused_or_not = bus.subscribe(&old, old.inbox(), "secret");
@@ -140,7 +140,7 @@ async fn an_event_that_a_predecessor_dies_with_counts_as_one_for_its_successor()
     let in_hand = take_event(old.inbox());
     let new = old.renewed(LIMITS, any_topic(&[], &[]));
     new.begin_beside();
-    bus.hand_over(&new, true);
+    bus.replace(&new, true);
     new.become_current();
     for _ in 0..3 {
         publish();
@@ -169,7 +169,7 @@ async fn what_a_predecessor_dies_without_having_reached_goes_to_nobody_out_of_or
     let new = old.renewed(LIMITS, any_topic(&["a@1"], &[]));
     new.begin_beside();
     new.serve("a@1", &["do".to_owned()]).unwrap();
-    bus.hand_over(&new, true);
+    bus.replace(&new, true);
     new.become_current();
     new.set_phase(Phase::Ready);
     old.give_back(unreached, &[]);

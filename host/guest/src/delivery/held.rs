@@ -51,7 +51,7 @@ impl Held {
         moment.saturating_sub(self.paused.load(Ordering::Relaxed))
     }
 
-    pub(super) fn take_event(&self, moment: u64, published: &Arc<Published>) {
+    pub(super) fn hold_event(&self, moment: u64, published: &Arc<Published>) {
         self.change(|list| list.event = Some((self.time(moment), published.clone())));
     }
 
@@ -62,7 +62,7 @@ impl Held {
         }
     }
 
-    pub(super) fn take_job(&self, moment: u64, id: MessageId, job: TakenJob) {
+    pub(super) fn hold_job(&self, moment: u64, id: MessageId, job: TakenJob) {
         // Each job has a number of its own, so none is replaced.
         self.change(|list| _ = list.jobs.insert(id, (self.time(moment), job)));
     }

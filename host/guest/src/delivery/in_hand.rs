@@ -111,7 +111,7 @@ impl InHand {
     }
 
     /// Takes a request out to answer it; also whether there was no room for another until now.
-    pub(super) fn take(&mut self, id: MessageId) -> Option<(Responder, bool)> {
+    pub(super) fn remove(&mut self, id: MessageId) -> Option<(Responder, bool)> {
         let was_full = self.requests.len() >= self.max;
         let held = match place(&self.requests, id).ok()? {
             0 => self.requests.pop_front(),

@@ -87,7 +87,7 @@ impl Jobs {
             .ok_or_else(|| Error::Invalid(format!("queue {number} was never opened")))
     }
 
-    pub(crate) fn take_from(&mut self, number: u32, how: abi::Taking, max: u64) -> Result<(), Error> {
+    pub(crate) fn set_taking(&mut self, number: u32, how: abi::Taking, max: u64) -> Result<(), Error> {
         let queue = self.queue(number)?.clone();
         let peer = &self.queues.peer;
         peer.may_take(queue.name())?;
@@ -153,7 +153,7 @@ impl Jobs {
         if !self.queues.is_open() {
             return None;
         }
-        let (place, number, job, is_one) = self.queues.take()?;
+        let (place, number, job, is_one) = self.queues.next()?;
         let (one, now) = (job.get(), clock.now());
         let delivered = abi::Job {
             id: one.id.0,
@@ -168,7 +168,7 @@ impl Jobs {
         if is_one {
             self.one_by_one.push((place, id));
         }
-        self.held.take_job(now, id, job);
+        self.held.hold_job(now, id, job);
         Some((delivered, sender))
     }
 
@@ -267,7 +267,7 @@ impl TakenQueues {
     }
 
     /// A job, with the place and number of its queue, and whether it came one by one.
-    fn take(&self) -> Option<(usize, u32, TakenJob, bool)> {
+    fn next(&self) -> Option<(usize, u32, TakenJob, bool)> {
         let mut list = self.list.lock();
         let (turn, all) = (self.turn.load(Ordering::Relaxed), list.len());
         for place in (0..all).map(|next| (turn + next) % all) {

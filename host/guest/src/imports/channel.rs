@@ -102,7 +102,7 @@ async fn wait_for(
             }
             return Ok(true);
         }
-        let has_refused = store.data_mut().delivery.take_refused();
+        let has_refused = store.data_mut().delivery.reset_refused();
         if has_refused {
             // Else requests that do not fit would use up the guest's fuel.
             meter::deliver(store, 1)?;
@@ -134,7 +134,7 @@ fn receive<'a, T: 'static>(
     Box::new(async move {
         let mut next = None;
         let take = |state: &mut InstanceState, task: Option<&Waker>| {
-            state.delivery.take(task, &state.sandbox.meter, &mut next)
+            state.delivery.receive(task, &state.sandbox.meter, &mut next)
         };
         wait_for(&mut store, None, take).await?;
         returned(next)
@@ -145,7 +145,7 @@ fn receive_within(mut store: Store<'_>, timeout_ms: u32) -> Async<'_, OnePiece<F
     Box::new(async move {
         let mut next = None;
         let take = |state: &mut InstanceState, task: Option<&Waker>| {
-            state.delivery.take(task, &state.sandbox.meter, &mut next)
+            state.delivery.receive(task, &state.sandbox.meter, &mut next)
         };
         let is_in_time = wait_for(&mut store, Some(timeout_ms), take).await?;
         in_one_piece(if is_in_time { Ok(next) } else { Err(Error::Timeout) })
@@ -168,7 +168,7 @@ fn receive_batch(
         let max = usize::try_from(max)?;
         let mut batch = Vec::new();
         let take = |state: &mut InstanceState, task: Option<&Waker>| {
-            batch = state.delivery.take_batch(task, &state.sandbox.meter, max, order)?;
+            batch = state.delivery.receive_batch(task, &state.sandbox.meter, max, order)?;
             Some(batch.len())
         };
         let is_in_time = wait_for(&mut store, timeout_ms, take).await?;

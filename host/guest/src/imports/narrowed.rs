@@ -134,7 +134,7 @@ async fn is_special(
     })
 }
 
-/// The same by one system call, for a plain name in the directory; none where that cannot tell.
+/// Whether a plain name in the directory is something else, by one system call. None where that cannot tell.
 fn is_special_here(
     files: &WasiFilesystemCtxView<'_>,
     dir: &Resource<Descriptor>,

@@ -29,7 +29,7 @@ type Outcome<T> = Result<T, ErrorCode>;
 
 /// A directory whose entries a guest reads.
 struct Listing {
-    /// None: all has been read.
+    /// None once all has been read.
     dir: Option<Dir>,
     entries: VecDeque<Outcome<DirectoryEntry>>,
 }
@@ -146,7 +146,7 @@ pub(super) async fn check_new(
     Ok(kind(files, dir, name).await?.and(Err(ErrorCode::Exist)))
 }
 
-/// The same for a new name of a file, which must be there.
+/// Fails for such a path as a new name of a file, and if that file is not there.
 pub(super) async fn check_linked(
     files: &mut WasiFilesystemCtxView<'_>,
     (dir, path): (&Resource<Descriptor>, &str),

@@ -17,7 +17,7 @@ pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, InstanceState>) -> w
     linker.func_wrap_async("put", |store, (queue, payload, options)| put(store, queue, payload, options))?;
     linker.func_wrap("take", |mut store: Store<'_>, (queue, how): (u32, abi::Taking)| {
         meter::charge(&mut store, 0)?;
-        outcome(store.data_mut().delivery.take_from(queue, how))
+        outcome(store.data_mut().delivery.set_taking(queue, how))
     })?;
     linker.func_wrap("done", |mut store: Store<'_>, (job,): (u64,)| {
         meter::charge(&mut store, 0)?;

@@ -40,7 +40,7 @@ impl ContractSections {
         Document::parse_section(&self.lines).map_err(|error| harmless(&error, MAX_MESSAGE))
     }
 
-    /// The same, one a line, as Main keeps it.
+    /// The documents, one a line, as Main keeps them.
     #[cfg(feature = "compiler")]
     pub(crate) fn text(&self) -> Result<String, String> {
         let text: String = self.documents()?.iter().map(|document| document.line() + "\n").collect();

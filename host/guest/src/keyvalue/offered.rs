@@ -299,7 +299,7 @@ fn enter<G: Guest>(
     Ok(store.data_mut().sandbox_mut().table.get(bucket)?.bucket.clone())
 }
 
-/// The same for a call with so many keys: each is as much work as a call.
+/// Charges for a call with so many keys, each of which is as much work as a call, and finds the store.
 fn enter_many<G: Guest>(
     store: &mut Store<'_, G>,
     bucket: &Resource<OpenBucket>,
@@ -311,7 +311,7 @@ fn enter_many<G: Guest>(
     Ok(store.data_mut().sandbox_mut().table.get(bucket)?.bucket.clone())
 }
 
-/// The same for a call with a list of keys.
+/// Charges for a call with a list of keys, and finds the store.
 fn enter_keys<G: Guest>(
     store: &mut Store<'_, G>,
     bucket: &Resource<OpenBucket>,

@@ -11,7 +11,7 @@ pub(super) const TIME: Duration = Duration::from_micros(250);
 /// made without any gets here.
 const MAX_OVERDUE: u32 = 400;
 
-/// The same for calls that take long.
+/// [`MAX_OVERDUE`] for calls that take longer than [`LONG`].
 const MAX_OVERDUE_FOR_LONG: u32 = 64;
 const LONG: Duration = Duration::from_millis(10);
 

@@ -92,7 +92,7 @@ impl Compilation {
 #[cfg(feature = "compiler")]
 #[derive(Clone, Debug)]
 pub(super) struct CompileTask {
-    /// None: this machine.
+    /// The machine that runs the code. None for this one.
     pub(super) target: Option<String>,
     pub(super) class: AddressClass,
     pub(super) traces: Traces,

@@ -39,7 +39,7 @@ mod with {
     }
 
     impl Compiler {
-        /// None: only artifacts run.
+        /// The compiler that `[main]` asks for. None if only artifacts run.
         pub(in super::super) fn new(
             config: &MainConfig,
             compilation: Compilation,

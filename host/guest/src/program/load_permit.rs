@@ -40,7 +40,7 @@ pub(super) struct LoadPermits {
 
 #[derive(Debug)]
 struct Reading {
-    /// None: the component is in memory, and only its cache entry is a file.
+    /// None if the component is in memory, and only its cache entry is a file.
     path: Option<PathBuf>,
     late: Instant,
     /// Gone when the thread is back.
@@ -93,7 +93,7 @@ impl LoadPermits {
 /// The right to work on a file. The work itself holds it, so a thread or process that goes on unawaited does, too.
 #[derive(Clone, Debug)]
 pub(super) struct LoadPermit {
-    /// None: alone, or waiting for a compilation.
+    /// The turn to load. None for a permit that shares with nobody, and while it waits to compile.
     _turn: Option<Arc<OwnedSemaphorePermit>>,
     /// The right to compile, too.
     _compiling: Option<Arc<OwnedSemaphorePermit>>,
@@ -151,7 +151,7 @@ impl LoadPermit {
         Ok(self)
     }
 
-    /// The same without the turn to load, which goes to others meanwhile.
+    /// This permit without its turn to load, which goes to others meanwhile.
     #[cfg(feature = "compiler")]
     pub(super) fn meanwhile(&self) -> Self {
         Self { _turn: None, ..self.clone() }
@@ -166,14 +166,14 @@ impl LoadPermit {
         self.again().await
     }
 
-    /// The same for long work: on a thread of its own, not of the pool.
+    /// This permit for long work, which gets a thread of its own and none of the pool.
     #[cfg(feature = "compiler")]
     pub(super) fn for_long(self) -> Self {
         let threads = if self.threads == Threads::Pool { Threads::Own } else { self.threads };
         Self { threads, ..self }
     }
 
-    /// The same for a task of the runtime's, which must not block.
+    /// This permit for a task of the runtime, which must not block.
     #[cfg(feature = "compiler")]
     pub(super) fn for_task(self) -> Self {
         let threads = if self.threads == Threads::Waiting { Threads::Own } else { self.threads };

@@ -25,7 +25,7 @@ pub(super) fn pack(bytes: &[u8]) -> Vec<u8> {
     packed
 }
 
-/// None: these bytes were not packed.
+/// The bytes before they were packed. None if these were not packed.
 #[cfg(any(not(feature = "compiler"), test))]
 pub(super) fn unpack(mut packed: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();

@@ -294,9 +294,8 @@ pub(crate) fn on_the_bus(extension: &ExtensionConfig, main: &MainConfig) -> (Pee
         request_timeout: limits.request_timeout.unwrap_or(main.request_timeout),
         subscriptions: limits.fixed().subscriptions,
     };
-    // Hooks to run imply the contract to ask for them.
+    // Hooks to run and stores imply the contracts to ask for them.
     let hooks = (!extension.runs.is_empty()).then(|| HOOKS_CONTRACT.parse().ok()).flatten();
-    // So do stores.
     let stores = (!extension.grants.stores.is_empty()).then(|| STORE_CONTRACT.parse().ok()).flatten();
     let access = Access {
         fulfills: extension.fulfills.clone(),

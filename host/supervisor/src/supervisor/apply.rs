@@ -128,7 +128,7 @@ impl Supervisor {
         self.tasks.spawn_blocking(move || {
             let read = match (config, file) {
                 (Some(mut config), _) => {
-                    // As `Builder::serve` does.
+                    // The program serves these whatever the configuration says, as at the start.
                     config.main.serves.retain(|contract| !serves.contains(contract));
                     config.main.serves.extend(serves);
                     config.check().map(|()| *config)
@@ -170,8 +170,8 @@ impl Supervisor {
         applying.report.differences = before.table_differences(&config.main);
         applying.report.differences.extend(tables);
         configure_traffic(&self.parts.bus, &config);
-        for Reconfigure(hand_over) in &self.parts.sections {
-            hand_over(&config);
+        for Reconfigure(configure) in &self.parts.sections {
+            configure(&config);
         }
         let mut rest = config.beside_extensions();
         rest.keep_until_restart(&running);

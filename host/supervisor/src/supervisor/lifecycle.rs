@@ -227,7 +227,7 @@ impl Lifecycle {
         Step::FallBack
     }
 
-    /// None: restart it.
+    /// The step of an instance that was told to end, was on trial, or comes no more. None if it comes after a delay.
     fn end(&mut self, clean: bool, hopeless: bool, restart: &RestartConfig) -> Option<Step> {
         if self.state == ExtensionState::Draining {
             let again = std::mem::take(&mut self.is_replaced);

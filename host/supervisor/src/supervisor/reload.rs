@@ -271,9 +271,9 @@ impl Supervisor {
         let before = std::mem::replace(&mut slot.config, version.config.clone());
         slot.unit.set_version(version.clone());
         match place {
-            Place::ForGood => self.parts.bus.hand_over(&version.peer, true),
-            Place::OnTrial => self.parts.bus.hand_over_on_trial(&version.peer),
-            Place::Back => self.parts.bus.hand_over(&version.peer, false),
+            Place::ForGood => self.parts.bus.replace(&version.peer, true),
+            Place::OnTrial => self.parts.bus.replace_on_trial(&version.peer),
+            Place::Back => self.parts.bus.replace(&version.peer, false),
         }
         let contracts = |config: &ExtensionConfig| {
             [config.fulfills.clone(), config.requires.clone(), config.wants.clone()]

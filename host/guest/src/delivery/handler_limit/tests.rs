@@ -31,7 +31,7 @@ impl Stage {
             payload: Bytes::new(),
             trace: None,
         };
-        self.held.take_event(moment(Instant::now().into_std()), &Arc::new(published));
+        self.held.hold_event(moment(Instant::now().into_std()), &Arc::new(published));
     }
 
     async fn wait(&mut self) -> Duration {
