@@ -116,7 +116,7 @@ impl Bus {
         &self.owners
     }
 
-    pub(crate) fn subscriptions(&self) -> &Subscriptions {
+    pub(crate) fn subscription_table(&self) -> &Subscriptions {
         &self.subscriptions
     }
 }

@@ -40,9 +40,8 @@ pub use self::{
     message::{Event, Incoming, Published, Receipt, Reply, Request, Responder},
     operations::OperationStats,
     peer::{Access, Peer, PeerLimits, PeerStats, Phase},
-    queue::{JobCounts, JobReader, QueueSettings, QueueStats, QueuedJob, SharedQueue, taken::TakenJob},
-    subscriptions::{Subscription, SubscriptionStats},
-    topics::TopicStats,
+    queue::{JobReader, QueueSettings, QueuedJob, SharedQueue, taken::TakenJob},
+    subscriptions::Subscription,
     trace::{OpenSpan, Parent, RecordedSpans, SpanOrigin},
     waiter::{Term, Waiter},
 };

@@ -13,7 +13,6 @@ mod line;
 mod reader;
 mod settings;
 mod state;
-mod stats;
 pub(crate) mod taken;
 
 use std::{
@@ -25,14 +24,12 @@ use std::{
 use bytes::Bytes;
 use parking_lot::Mutex;
 use weir_names::{ContractName, Error, QueueName, QueuePolicy};
+use weir_reports::QueueStatus;
 
 pub(crate) use self::fate::Fate;
-pub use self::{
-    job::QueuedJob,
-    reader::JobReader,
-    settings::QueueSettings,
-    stats::{JobCounts, QueueStats},
-};
+#[cfg(test)]
+pub(crate) use self::state::JobCounts;
+pub use self::{job::QueuedJob, reader::JobReader, settings::QueueSettings};
 use self::{reader::wake, state::QueueState};
 use crate::{
     loss::{OnLoss, is_to_be_told},
@@ -103,22 +100,37 @@ impl SharedQueue {
     }
 
     /// The queue as it is now.
-    pub fn stats(&self) -> QueueStats {
+    pub fn status(&self) -> QueueStatus {
         let state = self.state.lock();
-        QueueStats {
-            name: self.name.clone(),
-            settings: state.settings.clone(),
-            dead_letter: self.dead_letter().map(|queue| queue.name.clone()),
-            is_configured: !state.is_closed,
+        let QueueState { settings, counts, .. } = &*state;
+        QueueStatus {
+            queue: self.name.clone(),
+            configured: !state.is_closed,
             waiting: state.waiting.len() as u64,
             in_hand: state.in_hand as u64,
+            messages_limit: settings.messages,
             bytes: state.bytes,
+            bytes_limit: settings.bytes,
+            when_full: settings.when_full.name().into(),
+            max_deliveries: settings.max_deliveries,
+            dead_letter: self.dead_letter().map(|queue| queue.name.clone()),
+            idle_readers: state.readers.len() as u64,
             blocked: state.blocked.len() as u64,
-            readers: state.readers.len() as u64,
-            counts: state.counts,
             put_rate: state.put_rate.now(),
             done_rate: state.done_rate.now(),
+            put: counts.put,
+            delivered: counts.delivered,
+            done: counts.done,
+            returned: counts.returned,
+            dead: counts.dead,
+            shed: counts.shed,
+            refused: counts.refused,
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn counts(&self) -> JobCounts {
+        self.state.lock().counts
     }
 
     /// Sets what the operator changed, also for jobs that wait for room.

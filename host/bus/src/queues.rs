@@ -9,10 +9,11 @@ use std::{
 
 use parking_lot::RwLock;
 use weir_names::{Error, QueueName};
+use weir_reports::QueueStatus;
 
 use crate::{
     loss::OnLoss,
-    queue::{QueueSettings, QueueStats, SharedQueue},
+    queue::{QueueSettings, SharedQueue},
 };
 
 /// Every queue that is or was configured.
@@ -61,9 +62,9 @@ impl Queues {
         self.0.read().get(name).cloned()
     }
 
-    pub(crate) fn stats(&self) -> Vec<QueueStats> {
+    pub(crate) fn status(&self) -> Vec<QueueStatus> {
         let all: Vec<_> = self.0.read().values().filter(|queue| queue.is_there()).cloned().collect();
-        all.iter().map(|queue| queue.stats()).collect()
+        all.iter().map(|queue| queue.status()).collect()
     }
 
     pub(crate) fn close(&self) {

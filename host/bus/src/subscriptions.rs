@@ -11,7 +11,7 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use weir_names::Topic;
 
 use self::index::Index;
-pub use self::subscription::{Subscription, SubscriptionStats};
+pub use self::subscription::Subscription;
 use crate::id::PeerId;
 
 #[derive(Debug, Default)]

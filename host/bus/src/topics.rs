@@ -10,6 +10,7 @@ use lru::LruCache;
 use parking_lot::Mutex;
 use weir_metrics::PerSecond;
 use weir_names::Topic;
+use weir_reports::TopicStatus;
 
 use crate::{
     id::PeerId,
@@ -33,25 +34,6 @@ pub(crate) struct TopicState {
     shed: u64,
     refused: u64,
     rate: PerSecond,
-}
-
-/// The figures of a topic.
-#[derive(Clone, Debug)]
-pub struct TopicStats {
-    /// Its name.
-    pub topic: Topic,
-    /// Events so far.
-    pub sequence: u64,
-    /// Events in a second.
-    pub rate: u64,
-    /// Copies of its events that reached an inbox.
-    pub delivered: u64,
-    /// Copies of its events lost for want of room.
-    pub shed: u64,
-    /// Copies of its events turned away for want of room.
-    pub refused: u64,
-    /// Bytes of the last value, if retained; inner none before the first.
-    pub retained: Option<Option<u64>>,
 }
 
 pub(crate) type SharedTopic = Arc<Mutex<TopicState>>;
@@ -120,14 +102,21 @@ impl Topics {
         self.0.lock().retained.values().filter_map(|state| state.lock().value.clone()).collect()
     }
 
-    pub(crate) fn stats(&self) -> Vec<TopicStats> {
+    /// The known topics by name, each with the number of subscriptions that match it.
+    pub(crate) fn status(&self, subscriptions: impl Fn(&Topic) -> usize) -> Vec<TopicStatus> {
         let all: Vec<(Topic, SharedTopic)> = {
             let table = self.0.lock();
             let known = table.known.iter().map(|(topic, known)| (topic, &known.state));
             let all = table.retained.iter().chain(known);
             all.map(|(topic, state)| (topic.clone(), state.clone())).collect()
         };
-        let mut stats: Vec<_> = all.iter().map(|(topic, state)| state.lock().stats(topic)).collect();
+        let mut stats: Vec<_> = all
+            .into_iter()
+            .map(|(topic, state)| {
+                let subscriptions = subscriptions(&topic);
+                state.lock().status(topic, subscriptions)
+            })
+            .collect();
         stats.sort_by(|a, b| a.topic.cmp(&b.topic));
         stats
     }
@@ -214,15 +203,17 @@ impl TopicState {
         self.refused += u64::from(receipt.refused);
     }
 
-    fn stats(&self, topic: &Topic) -> TopicStats {
-        TopicStats {
-            topic: topic.clone(),
+    fn status(&self, topic: Topic, subscriptions: usize) -> TopicStatus {
+        TopicStatus {
+            topic,
             sequence: self.sequence,
             rate: self.rate.now(),
+            subscriptions,
             delivered: self.delivered,
             shed: self.shed,
             refused: self.refused,
-            retained: self.is_retained.then(|| self.value.as_ref().map(|value| value.payload.len() as u64)),
+            retain: self.is_retained,
+            retained_bytes: self.value.as_ref().map(|value| value.payload.len() as u64),
         }
     }
 }

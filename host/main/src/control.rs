@@ -278,7 +278,7 @@ impl Control {
     /// Every shared queue, with rates, depths and losses, by name.
     #[must_use]
     pub fn queues(&self) -> Vec<QueueStatus> {
-        traffic::queues(&self.bus)
+        self.bus.queues()
     }
 
     /// The first `max` jobs waiting in a queue.

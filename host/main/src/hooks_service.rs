@@ -2,8 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tokio::sync::Semaphore;
 use weir_bus::HandlerError;
 use weir_config::HOOKS_CONTRACT;
@@ -12,7 +11,7 @@ use weir_hooks::{HookCall, HookError, HookReport, HookRun, Hooks};
 use weir_names::{HookDirName, MAIN, NameError};
 use weir_supervisor::Roster;
 
-use crate::service::{Answer, ServedRequest, Service};
+use crate::service::{Answer, ServedRequest, Service, asked, json};
 
 /// Requests served at once, more than can run, so that `list` finds room beside `run`.
 const REQUESTS: usize = 128;
@@ -64,8 +63,7 @@ pub(crate) fn service(hooks: &Hooks, roster: &Arc<Roster>) -> Result<Service, Na
 async fn run(hooks: &Hooks, roster: &Roster, request: ServedRequest) -> Answer {
     // The margin leaves time for the report to reach the caller.
     let remaining = request.remaining().saturating_sub(MARGIN);
-    let asked: RunRequest = serde_json::from_slice(&request.payload)
-        .map_err(|error| HandlerError::new("invalid", format!("`run` takes a JSON object: {error}")))?;
+    let asked: RunRequest = asked("run", &request)?;
     if !may_run(roster, &request.sender, &asked.hooks) {
         let message = format!(
             "`{}` may not run the hooks `{}`: its `runs` does not list them",
@@ -121,8 +119,4 @@ fn may_run(roster: &Roster, sender: &str, hooks: &str) -> bool {
 
 fn refused(error: HookError) -> HandlerError {
     HandlerError::new(error.code(), chain(&error))
-}
-
-fn json<T: Serialize>(value: &T) -> Answer {
-    serde_json::to_vec(value).map(Bytes::from).map_err(|error| HandlerError::new("failed", error.to_string()))
 }

@@ -12,6 +12,7 @@ use weir_bus::Error;
 use weir_config::ConfigErrors;
 use weir_names::{ContractName, PeerName};
 
+use self::registry::Source;
 pub use self::session::{PeerMessage, PeerRequest, Session, Wanted};
 pub(crate) use self::{
     registry::{Live, Registry},
@@ -51,7 +52,7 @@ impl Peers {
     /// [`PeerError::Config`], [`PeerError::Configured`], [`PeerError::OfMain`], [`PeerError::Owned`], [`PeerError::Bus`]
     /// for more than 4096 names, and as [`open`](Self::open).
     pub fn open_with(&self, config: PeerConfig) -> Result<Session, PeerError> {
-        self.0.clone().open_with(config)
+        self.0.clone().open_from(Source::Program, config)
     }
 
     /// Every name that is configured or has sessions, in alphabetical order.
@@ -80,7 +81,7 @@ impl Peers {
     ///
     /// As [`open_with`](Self::open_with).
     pub fn open_of_main(&self, config: PeerConfig) -> Result<Session, PeerError> {
-        self.0.clone().open_of_main(config)
+        self.0.clone().open_from(Source::Main, config)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::{collections::HashMap, fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use serde::{Serialize, de::DeserializeOwned};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinSet,
@@ -141,6 +142,20 @@ impl Service {
     pub(crate) fn blocks(&self) -> bool {
         self.handlers.values().any(|handler| matches!(handler, Handler::Blocking(_)))
     }
+}
+
+/// The arguments of a request to one of Main's own contracts.
+pub(crate) fn asked<T: DeserializeOwned>(
+    operation: &str,
+    request: &ServedRequest,
+) -> Result<T, HandlerError> {
+    serde_json::from_slice(&request.payload)
+        .map_err(|error| HandlerError::new("invalid", format!("`{operation}` takes a JSON object: {error}")))
+}
+
+/// The answer of one of Main's own contracts.
+pub(crate) fn json<T: Serialize>(value: &T) -> Answer {
+    serde_json::to_vec(value).map(Bytes::from).map_err(|error| HandlerError::new("failed", error.to_string()))
 }
 
 /// Serves Main's contracts. Dropping it drops its handlers.

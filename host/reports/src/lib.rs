@@ -18,6 +18,7 @@ mod span;
 #[cfg(test)]
 mod tests;
 mod time;
+mod traffic;
 
 pub use self::{
     extension::{BeingCompiled, ExtensionState, ExtensionStatus},
@@ -28,4 +29,5 @@ pub use self::{
     peer::{PeerCounts, PeerStatus, SessionId, SessionStatus},
     span::{Span, SpanKind},
     time::{rfc3339, rfc3339_if_any, rfc3339_nanos, seconds, seconds_if_any},
+    traffic::{QueueStatus, SubscriptionStatus, TopicStatus},
 };

@@ -9,13 +9,14 @@ use bytes::Bytes;
 use tokio::time::Instant;
 use weir_metrics::moment;
 use weir_names::{Error, QueueName};
+use weir_reports::QueueStatus;
 
 use super::{Bus, deadlocks::WaitGuard, requests::PendingCall};
 use crate::{
     error::parsed,
     id::MessageId,
     peer::{Peer, Wait, WaitTarget},
-    queue::{Fate, Placed, QueueSettings, QueueStats, QueuedJob, SharedQueue, fate},
+    queue::{Fate, Placed, QueueSettings, QueuedJob, SharedQueue, fate},
     room::Room,
     trace::{JobTrace, Parent},
 };
@@ -259,7 +260,7 @@ impl Bus {
     }
 
     /// Every queue, by name.
-    pub fn queue_stats(&self) -> Vec<QueueStats> {
-        self.queues.stats()
+    pub fn queues(&self) -> Vec<QueueStatus> {
+        self.queues.status()
     }
 }

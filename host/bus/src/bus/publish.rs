@@ -9,6 +9,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 use weir_metrics::moment;
 use weir_names::{Error, Topic, harmless};
+use weir_reports::TopicStatus;
 
 use super::{Bus, deadlocks::WaitGuard};
 use crate::{
@@ -20,7 +21,7 @@ use crate::{
     peer::{Peer, Wait, WaitTarget},
     room::Room,
     subscriptions::Subscription,
-    topics::{SharedTopic, TopicStats},
+    topics::SharedTopic,
     trace::{Parent, What},
 };
 
@@ -198,8 +199,8 @@ impl Bus {
     }
 
     /// Every known topic, by name.
-    pub fn topic_stats(&self) -> Vec<TopicStats> {
-        self.topics.stats()
+    pub fn topics(&self) -> Vec<TopicStatus> {
+        self.topics.status(|topic| self.subscribers(topic))
     }
 
     /// Delivers to one subscription; returns the room to wait for, if any.

@@ -6,6 +6,7 @@ use std::sync::{
 };
 
 use weir_names::{Error, Policy, Topic, TopicPattern};
+use weir_reports::SubscriptionStatus;
 
 use super::Bus;
 use crate::{
@@ -13,7 +14,7 @@ use crate::{
     inbox::{Inbox, LaneSettings},
     message::Event,
     peer::Peer,
-    subscriptions::{Subscription, SubscriptionStats},
+    subscriptions::Subscription,
 };
 
 impl Bus {
@@ -141,10 +142,10 @@ impl Bus {
     }
 
     /// Every subscription, by peer.
-    pub fn subscription_stats(&self) -> Vec<SubscriptionStats> {
+    pub fn subscriptions(&self) -> Vec<SubscriptionStatus> {
         let all: Vec<_> = self.subscriptions.read().all().cloned().collect();
-        let mut stats: Vec<_> = all.iter().map(|own| own.stats()).collect();
-        stats.sort_by(|a, b| (&a.peer, &a.pattern).cmp(&(&b.peer, &b.pattern)));
+        let mut stats: Vec<_> = all.iter().map(|own| own.status()).collect();
+        stats.sort_by(|a, b| (&a.subscriber, &a.pattern).cmp(&(&b.subscriber, &b.pattern)));
         stats
     }
 

@@ -15,7 +15,6 @@ use super::{
     job::QueuedJob,
     reader::{HandedJob, JobReader},
     settings::QueueSettings,
-    stats::JobCounts,
 };
 use crate::{channel::Channel, id::PeerId, message::ENVELOPE_BYTES, room::Ticket};
 
@@ -39,6 +38,25 @@ pub(super) struct QueueState {
     pub(super) unburied: u64,
     pub(super) put_rate: PerSecond,
     pub(super) done_rate: PerSecond,
+}
+
+/// What happened to the jobs of a queue so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct JobCounts {
+    /// Put, and not refused.
+    pub(crate) put: u64,
+    /// Given to a reader, each time.
+    pub(crate) delivered: u64,
+    /// Finished.
+    pub(crate) done: u64,
+    /// Given back unfinished, each time.
+    pub(crate) returned: u64,
+    /// Delivered too often.
+    pub(crate) dead: u64,
+    /// Lost for want of room.
+    pub(crate) shed: u64,
+    /// Turned away for want of room.
+    pub(crate) refused: u64,
 }
 
 impl QueueState {

@@ -6,12 +6,9 @@ use std::sync::{
 };
 
 use weir_names::TopicPattern;
+use weir_reports::SubscriptionStatus;
 
-use crate::{
-    id::ReaderId,
-    inbox::{Inbox, LaneSettings, LaneStats},
-    peer::Peer,
-};
+use crate::{id::ReaderId, inbox::Inbox, peer::Peer};
 
 /// One peer's subscription to one pattern.
 #[derive(Debug)]
@@ -28,19 +25,6 @@ pub struct Subscription {
     pub(crate) message_size: AtomicU64,
 }
 
-/// A subscription with its figures.
-#[derive(Clone, Debug)]
-pub struct SubscriptionStats {
-    /// The peer that subscribed.
-    pub peer: Arc<str>,
-    /// The topics subscribed to.
-    pub pattern: TopicPattern,
-    /// How its events wait.
-    pub delivery: LaneSettings,
-    /// How many events wait, and what happened to the others.
-    pub lane: LaneStats,
-}
-
 impl Subscription {
     /// Its number, which its events carry.
     #[inline]
@@ -52,9 +36,21 @@ impl Subscription {
         payload_bytes as u64 <= self.message_size.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn stats(&self) -> SubscriptionStats {
-        let (delivery, lane) = self.inbox.lane_stats(self.number);
-        SubscriptionStats { peer: self.peer.name().into(), pattern: self.pattern.clone(), delivery, lane }
+    pub(crate) fn status(&self) -> SubscriptionStatus {
+        let (settings, lane) = self.inbox.lane_stats(self.number);
+        SubscriptionStatus {
+            subscriber: self.peer.name().to_owned(),
+            pattern: self.pattern.clone(),
+            policy: settings.policy.name().into(),
+            waiting: lane.waiting,
+            bytes: lane.bytes,
+            messages_limit: (settings.messages != u32::MAX).then_some(settings.messages),
+            bytes_limit: (settings.bytes != u64::MAX).then_some(settings.bytes),
+            blocked: lane.blocked,
+            received: lane.taken,
+            shed: lane.shed,
+            refused: lane.refused,
+        }
     }
 
     pub(crate) fn last_asker(&self) -> ReaderId {

@@ -238,7 +238,7 @@ impl World {
             assert!(self.accepted.iter().all(is_safe), "a job that was accepted is lost");
             assert!(safe.all(|number| *number <= self.last));
         }
-        let stats = self.queue.stats();
+        let stats = self.queue.status();
         if self.is_stored {
             assert!(stats.waiting + stats.blocked <= self.offered.len() as u64, "a job taken back waits");
         }
@@ -255,7 +255,7 @@ impl World {
             self.apply(&Op::Take(0));
         }
         self.apply(&Op::Done(0));
-        let stats = self.queue.stats();
+        let stats = self.queue.status();
         assert_eq!((stats.waiting, stats.in_hand, stats.bytes, stats.blocked), (0, 0, 0, 0));
         assert_eq!((self.putting.len(), self.offered.len(), self.kept.len()), (0, 0, 0));
         let dead: BTreeSet<_> = self.dead_letters.jobs(1000).iter().map(number).collect();

@@ -132,7 +132,7 @@ async fn a_program_that_has_left_begins_nothing_more() {
     bus.leave(&session);
     assert_eq!(serve(&bus, &session, "x@1"), Err(Error::PeerGone));
     assert_eq!(bus.subscribe(&session, session.inbox(), "u").map(drop), Err(Error::PeerGone));
-    assert_eq!((bus.subscribers(&"t".parse().unwrap()), bus.subscription_stats().len()), (0, 0));
+    assert_eq!((bus.subscribers(&"t".parse().unwrap()), bus.subscriptions().len()), (0, 0));
     // To leave twice is to leave once.
     let next = bus.arrive_with(&name, LIMITS, &["x@1"]);
     bus.leave(&session);

@@ -140,8 +140,8 @@ async fn a_caller_that_hears_of_the_end_of_a_program_can_use_the_bus_at_once() {
 async fn a_job_that_is_taken_back_while_it_gets_room_is_delivered_to_nobody() {
     let bus = TestBus::new();
     let queue = super::outside::queue(&bus, &["q"]);
-    let settings =
-        QueueSettings { messages: 1, when_full: weir_names::QueuePolicy::Block, ..queue.stats().settings };
+    let when_full = weir_names::QueuePolicy::Block;
+    let settings = QueueSettings { messages: 1, bytes: 1 << 20, when_full, ..super::queues::SETTINGS };
     bus.configure_queues(vec![(queue.name().clone(), settings, None)]);
     let offer = || bus.bus.offer(bus.main(), &queue, Bytes::new(), Parent::default()).unwrap();
     let reader = JobReader::new("reader".into(), u64::MAX, None, || {});
@@ -149,7 +149,7 @@ async fn a_job_that_is_taken_back_while_it_gets_room_is_delivered_to_nobody() {
         let (first, second) = (offer(), offer());
         let in_hand = queue.take(&reader).unwrap();
         meet(|| drop(second), || in_hand.done());
-        let stats = queue.stats();
+        let stats = queue.status();
         assert_eq!((stats.waiting, stats.in_hand, stats.bytes, stats.blocked), (0, 0, 0, 0));
         first.done().now_or_never().unwrap().unwrap();
     }

@@ -46,7 +46,7 @@ async fn a_queue_that_no_longer_blocks_loses_one_job_for_one_and_lets_in_who_wai
     configure(QueuePolicy::DropOldest);
     put("new").put().await.unwrap();
     tokio::task::yield_now().await;
-    let (left, still_waits) = (queue.stats().waiting, !waiting.is_finished());
+    let (left, still_waits) = (queue.status().waiting, !waiting.is_finished());
     waiting.abort();
     drop(waiting.await);
     assert_eq!((left, still_waits), (4, false));

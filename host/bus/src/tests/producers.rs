@@ -59,10 +59,10 @@ async fn each_job_that_eight_threads_put_is_done_once_while_readers_die_and_the_
         put.extend(producer.await.unwrap());
     }
     assert!(closings > 0 && !put.is_empty());
-    let stats = queue.stats();
+    let stats = queue.status();
     assert_eq!((stats.waiting, stats.in_hand, stats.bytes, stats.blocked), (0, 0, 0, 0));
     let done = done.lock().unwrap();
-    assert_eq!((stats.counts.put, stats.counts.done), (done.len() as u64, done.len() as u64));
+    assert_eq!((stats.put, stats.done), (done.len() as u64, done.len() as u64));
     // Perhaps with jobs that got in just as their senders gave up.
     assert!(put.is_subset(&done));
 }
@@ -113,7 +113,7 @@ fn take_jobs(queue: &Arc<SharedQueue>, is_over: &AtomicBool, done: &Mutex<BTreeS
 }
 
 fn is_busy(queue: &SharedQueue) -> bool {
-    let stats = queue.stats();
+    let stats = queue.status();
     stats.waiting + stats.in_hand > 0
 }
 

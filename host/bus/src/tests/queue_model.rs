@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use weir_names::QueuePolicy;
 
 use super::{queues::SETTINGS, *};
+use crate::queue::JobCounts;
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -262,10 +263,10 @@ impl World {
         let held: Vec<_> = self.handed.iter().flatten().chain(&self.in_hand).collect();
         let has_job: Vec<_> = self.readers.iter().map(|reader| reader.has_job()).collect();
         assert_eq!(has_job, self.handed.map(|handed| handed.is_some()));
-        let stats = self.queue.stats();
-        assert_eq!(stats.counts, self.counts);
+        let stats = self.queue.status();
+        assert_eq!(self.queue.counts(), self.counts);
         let (blocked, line) = (self.blocked.len() as u64, self.line.len() as u64);
-        assert_eq!((stats.in_hand, stats.blocked, stats.readers), (held.len() as u64, blocked, line));
+        assert_eq!((stats.in_hand, stats.blocked, stats.idle_readers), (held.len() as u64, blocked, line));
         let bytes: u64 = held.into_iter().chain(&self.waiting).map(|job| job.bytes()).sum();
         assert_eq!(stats.bytes, bytes);
     }

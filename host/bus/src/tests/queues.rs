@@ -80,15 +80,15 @@ async fn a_job_goes_to_another_until_it_was_delivered_too_often_and_then_to_the_
     let dead = bus.queue("dead").unwrap();
     let letters = dead.jobs(10);
     assert_eq!(letters[0].died_in.as_deref(), Some(&("q".parse().unwrap(), 3)));
-    let counts = queue.stats().counts;
+    let counts = queue.counts();
     assert_eq!((counts.put, counts.delivered, counts.done, counts.returned, counts.dead), (2, 4, 1, 3, 1));
-    assert_eq!((queue.stats().bytes, queue.stats().in_hand), (0, 0));
+    assert_eq!((queue.status().bytes, queue.status().in_hand), (0, 0));
 
     assert!(bus.requeue(&dead, Some(MessageId(99_999))).is_err());
     assert_eq!(bus.requeue(&dead, Some(id)), Ok(1));
     let again = queue.take(&reader).unwrap();
     assert_eq!((again.get().id, again.get().deliveries), (id, 1));
-    assert_eq!(dead.stats().waiting, 0);
+    assert_eq!(dead.status().waiting, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -100,7 +100,7 @@ async fn without_room_where_it_died_a_dead_letter_stays_where_it_is() {
     put(&bus, &queue, "fills it").unwrap();
     let dead = bus.queue("dead").unwrap();
     assert_eq!(bus.requeue(&dead, None), Err(Error::Overloaded("q".to_owned())));
-    assert_eq!(dead.stats().waiting, 1);
+    assert_eq!(dead.status().waiting, 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -138,7 +138,7 @@ async fn each_policy_of_a_full_queue_sheds_what_it_says() {
             assert_eq!(put(&bus, &queue, job).err(), refused, "{policy}");
         }
         assert_eq!(waiting(&queue), left, "{policy}");
-        let counts = queue.stats().counts;
+        let counts = queue.counts();
         assert_eq!(
             (counts.shed, counts.refused),
             if refused.is_none() { (2, 0) } else { (0, 2) },
@@ -168,7 +168,7 @@ async fn a_put_into_a_full_block_queue_waits_in_turn_and_to_its_deadline() {
     assert!(matches!(fourth.await.unwrap(), Err(Error::NoProvider(_))));
     assert!(put(&bus, &queue, "5").is_err());
     let kept = bus.queue("q").expect("it holds a job");
-    assert_eq!(kept.stats().waiting, 1);
+    assert_eq!(kept.status().waiting, 1);
     let again = configure(&bus, SETTINGS);
     assert_eq!(payload(&again.take(&reader).unwrap()), "2");
 }
@@ -214,12 +214,12 @@ async fn jobs_of_several_queues_are_done_together_and_their_senders_hear_it() {
     };
     let waits: Vec<_> = [&queue, &other, &queue, &queue].map(offer).into_iter().collect();
     tokio::task::yield_now().await;
-    assert_eq!(queue.stats().blocked, 1);
+    assert_eq!(queue.status().blocked, 1);
     let (reader, _) = reader();
     let jobs = [&queue, &other, &queue].map(|queue| queue.take(&reader).unwrap());
     TakenJob::all_done(jobs.into_iter().collect());
-    assert_eq!((queue.stats().counts.done, other.stats().counts.done), (2, 1));
-    assert_eq!((queue.stats().in_hand, queue.stats().blocked, queue.stats().waiting), (0, 0, 1));
+    assert_eq!((queue.counts().done, other.counts().done), (2, 1));
+    assert_eq!((queue.status().in_hand, queue.status().blocked, queue.status().waiting), (0, 0, 1));
     queue.take(&reader).unwrap().done();
     for wait in waits {
         assert_eq!(wait.await.unwrap(), Ok(()));
@@ -237,8 +237,8 @@ async fn a_finished_job_stays_finished_if_the_reader_of_the_next_one_panics() {
     let panicking = JobReader::new("reader".into(), u64::MAX, None, || panic!("its waker panics"));
     queue.enlist(&panicking);
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job.done())).unwrap_err();
-    assert_eq!((queue.stats().counts.done, queue.stats().counts.returned), (1, 0));
+    assert_eq!((queue.counts().done, queue.counts().returned), (1, 0));
     next.put().await.unwrap();
     queue.take(&panicking).unwrap().done();
-    assert_eq!((queue.stats().counts.done, queue.stats().in_hand), (2, 0));
+    assert_eq!((queue.counts().done, queue.status().in_hand), (2, 0));
 }

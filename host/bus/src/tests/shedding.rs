@@ -23,7 +23,7 @@ async fn a_dead_letter_that_can_never_fit_drives_out_no_others() {
         put(&bus, &queue, bytes).await;
         drop(queue.take(&reader));
     }
-    assert_eq!(dead.stats().waiting, 3);
+    assert_eq!(dead.status().waiting, 3);
 }
 
 #[tokio::test(start_paused = true)]
@@ -38,7 +38,7 @@ async fn dead_letters_for_a_queue_that_is_no_longer_configured_drive_out_no_othe
     let in_hand = queue.take(&reader);
     bus.configure_queues(Vec::new());
     drop(in_hand);
-    assert_eq!(dead.stats().waiting, 1);
+    assert_eq!(dead.status().waiting, 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -53,7 +53,7 @@ async fn a_job_that_finds_no_room_beside_those_in_hand_drives_out_none_that_wait
         put(&bus, &queue, 1).await;
     }
     put(&bus, &queue, 500).await;
-    assert_eq!((queue.stats().waiting, queue.stats().counts.shed), (3, 1));
+    assert_eq!((queue.status().waiting, queue.counts().shed), (3, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -97,6 +97,6 @@ async fn one_dead_letter_that_cannot_go_back_keeps_no_others() {
     }
     with(&["q"]);
     let outcome = bus.requeue(&bus.queue("dead").unwrap(), None);
-    assert_eq!(bus.queue("q").unwrap().stats().waiting, 1, "{outcome:?}");
+    assert_eq!(bus.queue("q").unwrap().status().waiting, 1, "{outcome:?}");
     assert!(matches!(outcome, Err(Error::NoProvider(_))), "as `Control::requeue` says: {outcome:?}");
 }

@@ -3,6 +3,7 @@
 use weir_names::QueuePolicy;
 
 use super::*;
+use crate::queue::JobCounts;
 
 const SETTINGS: QueueSettings = QueueSettings {
     messages: 4,
@@ -56,7 +57,7 @@ impl World {
     /// Nothing waits, is in hand, or counts in the bytes.
     #[track_caller]
     fn assert_empty(&self) {
-        let stats = self.queue.stats();
+        let stats = self.queue.status();
         assert_eq!((stats.waiting, stats.in_hand, stats.bytes, stats.blocked), (0, 0, 0, 0));
     }
 }
@@ -80,7 +81,7 @@ async fn a_put_is_a_request_to_the_provider_and_returns_once_that_has_answered()
     putting.await.unwrap();
     // Only the provider gives it to the readers.
     world.assert_empty();
-    assert_eq!(world.queue.stats().counts, JobCounts::default());
+    assert_eq!(world.queue.counts(), JobCounts::default());
 }
 
 #[tokio::test(start_paused = true)]
@@ -173,7 +174,7 @@ async fn an_offered_job_that_comes_back_is_delivered_again_and_its_death_is_told
 
     // Put back, it is a job of the queue alone.
     assert_eq!(world.bus.requeue(&world.dead, None), Ok(1));
-    assert_eq!(world.dead.stats().bytes, 0);
+    assert_eq!(world.dead.status().bytes, 0);
     world.take().done();
     world.assert_empty();
 }
@@ -197,7 +198,7 @@ async fn an_offered_job_that_is_shed_or_whose_queue_closes_is_told_to_be_lost() 
     drop(in_hand);
     assert!(matches!(held.now_or_never(), Some(Err(Error::NoProvider(_)))));
     world.assert_empty();
-    assert_eq!(world.dead.stats().counts.put, 0);
+    assert_eq!(world.dead.counts().put, 0);
     let closed = world.bus.bus.offer(&keeper, &world.queue, Bytes::new(), Parent::default()).map(drop);
     assert!(matches!(closed, Err(Error::NoProvider(_))));
 }
@@ -224,12 +225,12 @@ async fn an_offer_that_is_dropped_takes_back_a_waiting_job_and_one_in_hand_when_
     let (comes_back, is_done) = (world.offer(&keeper, "comes back"), world.offer(&keeper, "is done"));
     let in_hand = [world.take(), world.take()];
     drop((comes_back, is_done));
-    assert_eq!(world.queue.stats().in_hand, 2);
+    assert_eq!(world.queue.status().in_hand, 2);
     let [comes_back, is_done] = in_hand;
     drop(comes_back);
     is_done.done();
     world.assert_empty();
-    assert_eq!((world.dead.stats().counts.put, world.queue.stats().counts.dead), (0, 0));
+    assert_eq!((world.dead.counts().put, world.queue.counts().dead), (0, 0));
 
     // Handed to a reader that has not taken it, it comes back when the reader leaves.
     let reader = JobReader::new("reader".into(), u64::MAX, None, || {});
@@ -246,11 +247,11 @@ async fn an_offer_waits_for_room_and_gives_it_to_the_next_when_it_is_dropped() {
     let keeper = world.keeper();
     let first: Vec<_> = (0..SETTINGS.messages).map(|_| world.offer(&keeper, "1")).collect();
     let [second, third, fourth] = ["2", "3", "4"].map(|payload| world.offer(&keeper, payload));
-    assert_eq!(world.queue.stats().blocked, 3);
+    assert_eq!(world.queue.status().blocked, 3);
     drop(second);
     let mut first = first.into_iter();
     drop(first.next());
-    assert_eq!((world.queue.stats().blocked, world.queue.stats().waiting), (1, 4));
+    assert_eq!((world.queue.status().blocked, world.queue.status().waiting), (1, 4));
     let mut fourth = Box::pin(fourth.done());
     assert!((&mut fourth).now_or_never().is_none());
     // No deadline ends its wait for room.

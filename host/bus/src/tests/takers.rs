@@ -42,7 +42,7 @@ async fn whoever_waits_for_room_in_a_queue_from_which_main_takes_too_waits_for_m
     let again = || bus.bus.put(&peer, &queue, "more".into(), (None, Parent::default()));
     let circle = vec!["a".to_owned(), "a".to_owned()];
     assert_eq!(again().map(drop), Err(Error::WouldDeadlock(circle.clone())));
-    assert_eq!(queue.stats().blocked, 0);
+    assert_eq!(queue.status().blocked, 0);
 
     queue.join(PeerId::MAIN);
     let waits = again().unwrap();
@@ -75,7 +75,7 @@ async fn jobs_that_became_too_large_for_all_who_take_are_dead_and_block_nobody()
     assert_eq!(too_large.put().now_or_never().unwrap(), Err(Error::Overloaded("q".to_owned())));
     let lengths = |queue: &SharedQueue| queue.jobs(9).iter().map(|job| job.payload.len()).collect::<Vec<_>>();
     assert_eq!((lengths(&queue), lengths(&dead)), (vec![100, 4], vec![101]));
-    assert_eq!((queue.stats().counts.dead, queue.stats().counts.refused), (1, 1));
+    assert_eq!((queue.counts().dead, queue.counts().refused), (1, 1));
 
     // It goes back once a reader takes it again.
     assert_eq!(bus.requeue(&dead, None), Err(Error::TooLarge { bytes: 101, allowed: 100 }));
@@ -92,7 +92,7 @@ async fn dead_jobs_that_nobody_keeps_are_told_as_losses() {
         put(&bus, &queue, 1).unwrap();
         drop(queue.take(&anybody()));
     }
-    assert_eq!((dead.stats().waiting, dead.stats().counts.shed), (1, 2));
+    assert_eq!((dead.status().waiting, dead.counts().shed), (1, 2));
     for _ in 0..2 {
         drop(dead.take(&anybody()));
         put(&bus, &queue, 1).unwrap();
@@ -128,9 +128,9 @@ async fn what_comes_back_from_a_reader_and_is_too_large_by_then_is_dead() {
     with_dead_letters(&bus, QueueSettings { max_payload: 100, ..settings }, SETTINGS);
     drop(in_hand);
     queue.leave(&handed);
-    let stats = queue.stats();
-    assert_eq!((stats.waiting, stats.in_hand, stats.bytes, stats.counts.dead), (0, 0, 0, 2));
-    assert_eq!(dead.stats().waiting, 2);
+    let stats = queue.status();
+    assert_eq!((stats.waiting, stats.in_hand, stats.bytes, stats.dead), (0, 0, 0, 2));
+    assert_eq!(dead.status().waiting, 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -141,7 +141,7 @@ async fn dead_letters_stay_though_they_are_too_large_for_whoever_takes_those() {
     put(&bus, &queue, 100).unwrap();
     drop(queue.take(&anybody()));
     with_dead_letters(&bus, SETTINGS, small);
-    assert_eq!(dead.stats().waiting, 1);
+    assert_eq!(dead.status().waiting, 1);
     assert_eq!(bus.requeue(&dead, None), Ok(1));
 }
 

@@ -312,7 +312,7 @@ mod tests {
                 }
             };
             futures_util::future::join_all((0..8).map(|_| write(queue.clone()))).await;
-            while bus.queue("q").unwrap().stats().counts.done < 8 * 1500 {
+            while bus.queue("q").unwrap().status().done < 8 * 1500 {
                 tokio::task::yield_now().await;
             }
             bus.configure_queues(Vec::new());

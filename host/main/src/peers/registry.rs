@@ -55,7 +55,7 @@ struct Name {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
+pub(super) enum Source {
     /// The operator's file.
     Operator,
     /// The embedding program.
@@ -202,15 +202,11 @@ impl Registry {
         Ok(Session::new(self.bus.clone(), live, self))
     }
 
-    pub(super) fn open_with(self: Arc<Self>, config: PeerConfig) -> Result<Session, PeerError> {
-        self.open_from(Source::Program, config)
-    }
-
-    pub(super) fn open_of_main(self: Arc<Self>, config: PeerConfig) -> Result<Session, PeerError> {
-        self.open_from(Source::Main, config)
-    }
-
-    fn open_from(self: Arc<Self>, source: Source, config: PeerConfig) -> Result<Session, PeerError> {
+    pub(super) fn open_from(
+        self: Arc<Self>,
+        source: Source,
+        config: PeerConfig,
+    ) -> Result<Session, PeerError> {
         config.check()?;
         let name = config.name.clone();
         let mut state = self.state.lock();

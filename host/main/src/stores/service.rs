@@ -8,8 +8,7 @@ use std::{
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use weir_bus::HandlerError;
 use weir_config::STORE_CONTRACT;
@@ -17,7 +16,7 @@ use weir_names::{MAIN, NameError, OperationName};
 use weir_store::{Bucket, MAX_PAGE, StoreError, Stores, Unavailable};
 use weir_supervisor::Roster;
 
-use crate::service::{Answer, ServedRequest, Service};
+use crate::service::{Answer, ServedRequest, Service, asked, json};
 
 /// The contract as it describes itself.
 pub(super) const DOCUMENT: &str = include_str!("store@1.json");
@@ -212,20 +211,20 @@ async fn set(served: Arc<Served>, request: ServedRequest) -> Answer {
     })?;
     let bucket = served.bucket(&request.sender, Of { store, owner })?;
     let existed = bucket.change(vec![(key, Some(value))]).await.map_err(failed)?;
-    json(&json!({ "existed": existed > 0 }))
+    json(&serde_json::json!({ "existed": existed > 0 }))
 }
 
 async fn delete(served: Arc<Served>, request: ServedRequest) -> Answer {
     let KeyRequest { store, owner, key } = asked("delete", &request)?;
     let bucket = served.bucket(&request.sender, Of { store, owner })?;
     let existed = bucket.change(vec![(key, None)]).await.map_err(failed)?;
-    json(&json!({ "existed": existed > 0 }))
+    json(&serde_json::json!({ "existed": existed > 0 }))
 }
 
 async fn exists(served: Arc<Served>, request: ServedRequest) -> Answer {
     let KeyRequest { store, owner, key } = asked("exists", &request)?;
     let bucket = served.bucket(&request.sender, Of { store, owner })?;
-    json(&json!({ "exists": bucket.exists(key).await.map_err(failed)? }))
+    json(&serde_json::json!({ "exists": bucket.exists(key).await.map_err(failed)? }))
 }
 
 async fn list(served: Arc<Served>, request: ServedRequest) -> Answer {
@@ -239,7 +238,7 @@ async fn increment(served: Arc<Served>, request: ServedRequest) -> Answer {
     let IncrementRequest { store, owner, key, by } = asked("increment", &request)?;
     let bucket = served.bucket(&request.sender, Of { store, owner })?;
     let sum = bucket.increment(key, by.into(), i64::MIN.into()..=i64::MAX.into()).await.map_err(failed)?;
-    json(&json!({ "value": i64::try_from(sum).unwrap_or_default() }))
+    json(&serde_json::json!({ "value": i64::try_from(sum).unwrap_or_default() }))
 }
 
 async fn swap(served: Arc<Served>, request: ServedRequest) -> Answer {
@@ -287,17 +286,8 @@ fn given(key: &str, text: Option<String>, base64: Option<String>) -> Result<Opti
     }
 }
 
-fn asked<T: DeserializeOwned>(operation: &str, request: &ServedRequest) -> Result<T, HandlerError> {
-    serde_json::from_slice(&request.payload)
-        .map_err(|error| HandlerError::new("invalid", format!("`{operation}` takes a JSON object: {error}")))
-}
-
 fn failed(error: StoreError) -> HandlerError {
     HandlerError::new(error.code(), error.to_string())
-}
-
-fn json<T: Serialize>(value: &T) -> Answer {
-    serde_json::to_vec(value).map(Bytes::from).map_err(|error| HandlerError::new("failed", error.to_string()))
 }
 
 fn one() -> i64 {
