@@ -13,7 +13,7 @@ use tokio::{
 
 use crate::{
     app::App,
-    support::{Response, Stage, bearer, becomes, request, soon, upgrade},
+    support::{Response, Stage, bearer, becomes, free_port, request, soon, upgrade},
 };
 
 const FILE: &str = "
@@ -67,8 +67,7 @@ async fn from(address: &str, to: SocketAddr) -> std::io::Result<TcpStream> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_from_one_address_pushes_out_none_from_another() {
-    // The system chose the port, and gives it to nobody else so soon.
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let _stage = Stage::new(&format!("# listen 127.0.0.1:{port}"), FILE).await;
     let to = SocketAddr::from(([127, 0, 0, 1], port));
     let mut honest = from("127.0.0.2", to).await.unwrap();

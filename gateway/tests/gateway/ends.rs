@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     app::{App, code},
-    support::{Response, Stage, bearer, becomes, request, soon, token_of},
+    support::{Response, Stage, bearer, becomes, free_port, request, soon, token_of},
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt},
@@ -275,7 +275,7 @@ async fn an_app_that_read_nothing_for_too_long_finds_the_reason_where_it_reads_a
         stalls(stage, app).await;
     };
     let on_tcp = async {
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let stage = Stage::new(&format!("# listen 127.0.0.1:{port}"), STALLS).await;
         let stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
         let app = App::open(stream, "app:polite", &[bearer("app:polite")]).await.unwrap();

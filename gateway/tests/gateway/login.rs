@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 
 use crate::{
     app::App,
-    support::{Response, Stage, bearer, becomes, request, token_of, upgrade},
+    support::{Response, Stage, bearer, becomes, free_port, request, token_of, upgrade},
 };
 use tokio::io::AsyncWriteExt;
 
@@ -218,7 +218,7 @@ async fn a_page_of_another_origin_is_refused_whatever_it_knows() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_that_resolves_to_this_machine_is_not_the_gateways() {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let stage = Stage::new(&format!("# listen 127.0.0.1:{port}\n{GATEWAY}"), FILE).await;
     let open = async |hosts: &[&str]| {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();

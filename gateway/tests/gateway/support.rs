@@ -2,6 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU16, Ordering},
     time::{Duration, Instant},
 };
 
@@ -24,6 +25,15 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// The token of this name.
 pub(crate) fn token_of(name: &str) -> String {
     format!("weir_0123456789abcdef_{name}")
+}
+
+/// A port that nothing listens on. It is below those that the system gives to connections, so that none takes it first.
+pub(crate) fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = u16::try_from(std::process::id() % 10_000).unwrap();
+    let ports = std::iter::repeat_with(|| 20_000 + (first + NEXT.fetch_add(1, Ordering::Relaxed)) % 12_000);
+    let mut free = ports.take(1000).filter(|port| std::net::TcpListener::bind(("0.0.0.0", *port)).is_ok());
+    free.next().unwrap()
 }
 
 pub(crate) struct Stage {

@@ -23,7 +23,7 @@ use weir_gateway::{Gateway, GatewayConfig};
 
 use crate::{
     app::App,
-    support::{Response, Stage, bearer, request, soon, token_of},
+    support::{Response, Stage, bearer, free_port, request, soon, token_of},
 };
 
 const FILE: &str = "
@@ -35,10 +35,6 @@ publishes = ['news.>']
 
 fn data(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
-}
-
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// A gateway that other machines reach, and its ports for HTTP and for streams.
