@@ -124,20 +124,20 @@ impl Table for GatewayConfig {
         /// topic waits, or the connection is closed.
         "when-slow" when_slow = word();
         /// The time between two pings of a WebSocket. One that has not answered by the next ping is closed.
-        "ping-interval" ping_interval = number(Shape::Time(PING_INTERVAL)).default("no pings");
+        "ping-interval" ping_interval = number(Shape::Time(PING_INTERVAL)), default("no pings");
         /// The certificate for addresses that are not of the loopback interface: both keys below.
-        "tls" tls = optional_table().default("no TLS");
+        "tls" tls = optional_table(), default("no TLS");
         /// For names of peers, the web pages that may log in under the name: 1 to 32 origins for each. The name has a
         /// `[peer."NAME"]`. Browsers send the origin of a page; a request with another origin is refused.
-        "origins" origins = origins().default("none");
+        "origins" origins = origins();
         /// Your own names of methods: 1 to 128 printable ASCII characters without space or `/`. A string is a call, and
         /// a table with the key below is a subscription. A name cannot begin with `rpc.`, or be that of a method that
         /// is built in, such as `events.publish`.
-        "alias" aliases = aliases().default("none");
+        "alias" aliases = aliases();
         /// Plain streams, for clients that speak no JSON-RPC: the key below.
-        "streams" = Key::group().default("no streams");
+        "streams" = Key::group(), default("no streams");
         /// Where it listens for them: 1 to 8 addresses, as for `gateway.listen`. No address can be listed twice.
-        "streams.listen" streams = addresses().required("a list of addresses");
+        "streams.listen" streams = addresses(), required("a list of addresses");
     }
 }
 
@@ -145,9 +145,9 @@ impl Table for TlsConfig {
     keys! {
         TlsConfig;
         /// The chain of certificates, that of the gateway first.
-        "certificate" certificate = path(FILE).not_empty().required(FILE);
+        "certificate" certificate = path(FILE).not_empty(), required(FILE);
         /// The private key of the certificate.
-        "key" key = path(FILE).not_empty().required(FILE);
+        "key" key = path(FILE).not_empty(), required(FILE);
     }
 }
 

@@ -75,6 +75,13 @@ const fn step(name: &'static str, run: fn() -> Result<()>) -> Step {
 pub(crate) fn test(only: Option<&str>) -> Result<()> {
     let steps: Vec<_> =
         STEPS.iter().filter(|step| only.is_none_or(|only| step.name.contains(only))).collect();
+    let names = || STEPS.iter().map(|step| step.name).collect::<Vec<_>>().join(", ");
+    ensure!(
+        !steps.is_empty(),
+        "no step has `{}` in its name: there are {}",
+        only.unwrap_or_default(),
+        names()
+    );
     let mut needs: Vec<_> = steps.iter().filter_map(|step| step.needs).collect();
     needs.dedup();
     let missing = setup::install(&needs)?;

@@ -199,12 +199,12 @@ impl Table for ExtensionConfig {
     keys! {
         ExtensionConfig without component, config, secrets, plugin_dir, copy_of;
         /// Its name: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter. Not `main`, and unique.
-        "id" id = text(EXTENSION_ID, str::parse).required(EXTENSION_ID).hidden();
+        "id" id = text(EXTENSION_ID, str::parse).hidden(), required(EXTENSION_ID);
         /// The component's file, relative to `main.plugin-dir` and inside it: without `..`. Two paths cannot differ
         /// only in upper and lower case.
-        "path" = Key::new(Shape::Text(PLUGIN), component, told_component).required(PLUGIN);
+        "path" = Key::new(Shape::Text(PLUGIN), component, told_component), required(PLUGIN);
         /// The SHA-256 that the file must have, as `sha256sum` and `weir inspect` show it.
-        "sha256" sha256 = text(SHA256, artifact_text).optional().default("any file");
+        "sha256" sha256 = text(SHA256, artifact_text).optional(), default("any file");
         /// Its limits: `min`, `medium`, `max` or a `[limits.NAME]`.
         "class" = class(|it: &ExtensionConfig| &it.limits, |it| &mut it.limits);
         /// Limits that differ from the class: every key of `[limits.NAME]` but `inherits`, as in `limits.memory = "8
@@ -237,12 +237,12 @@ impl Table for ExtensionConfig {
         // Each instance has its own configuration.
         /// So many instances run at once and compete for the inbox: each message goes to one of them. Limits hold for
         /// each instance, and each counts against `main.memory-budget`.
-        "instances" instances = number(Shape::counts(INSTANCES)).default("1").hidden();
+        "instances" instances = number(Shape::counts(INSTANCES)).hidden(), default("1");
         /// What it may reach beside channels: [below](#grants). Everything else is absent.
         "grants" grants = table();
         /// What it reads through `wasi:config/store`, as strings: `interval = 1_000` is read as `1000`. Quote a name
         /// with dots. A table is [a secret](#secrets).
-        "config" = Key::new(Shape::ValuesAndTables, values, told_values).default("empty");
+        "config" = Key::new(Shape::ValuesAndTables, values, told_values), default("empty");
         /// Whether it starts with Main, or waits for `weir start`.
         "autostart" autostart = flag();
         /// When it is started again after an end: [below](#restarts).

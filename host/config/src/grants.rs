@@ -56,15 +56,15 @@ impl Table for Grants {
     keys! {
         Grants;
         /// Directories: the keys below, as in `{ host = "/var/lib/weir", guest = "/data", mode = "rw" }`.
-        "dirs" dirs = tables(|| Some(DirGrant::read_only("", GuestPath("/".to_owned())))).default("none");
+        "dirs" dirs = tables(|| Some(DirGrant::read_only("", GuestPath("/".to_owned())))), default("none");
         /// All environment variables that it finds. It sees none of Main's own.
-        "env" env = variables().default("empty");
+        "env" env = variables(), default("empty");
         /// Addresses that it may connect to: a name, an IPv4 address or an IPv6 address in brackets, and a port from 1
         /// to 65535.
         "net" net = texts("an address with a port, as in `example.com:443`", str::parse);
         /// Requests that it may send by HTTP: the keys below, as in `{ to = "https://api.example.com/v1", methods =
         /// ["GET"] }`. [How they are judged](http.md#what-a-grant-allows).
-        "http" http = tables(HttpGrant::blank).default("none");
+        "http" http = tables(HttpGrant::blank), default("none");
         /// [Stores](#storename) that it may use, by `wasi:keyvalue` or by [`store@1`](store.md#the-contract-store1):
         /// names to read and write, or tables with the keys below.
         "stores" stores = texts_and_tables(
@@ -81,16 +81,16 @@ impl Table for DirGrant {
         /// The directory of this machine. With `rw` it cannot overlap with `main.cache-dir`, because files there run
         /// outside the sandbox, nor with the `dir` of a `[hooks.NAME]`, because files there run as hooks, nor with
         /// `main.data-dir`.
-        "host" host = path(HOST_DIR).required(HOST_DIR);
+        "host" host = path(HOST_DIR), required(HOST_DIR);
         /// Where the extension finds it: at most 255 bytes, without `.` and `..`, and unique.
-        "guest" guest = text(GUEST_DIR, str::parse).required(GUEST_DIR);
+        "guest" guest = text(GUEST_DIR, str::parse), required(GUEST_DIR);
         /// Whether the extension can only read there, or also write, create and remove.
         "mode" mode = word();
         /// Bytes in the directory, with all directories in it. Each file, directory and symlink counts as its bytes
         /// rounded up to 4 KiB. Only with `mode = "rw"`.
-        "max-bytes" max_bytes = number(Shape::Size(MAX_BYTES)).default("no bound");
+        "max-bytes" max_bytes = number(Shape::Size(MAX_BYTES)), default("no bound");
         /// Files, directories and symlinks in it. Only with `mode = "rw"`.
-        "max-files" max_files = number(Shape::Count(MAX_FILES)).default("no bound");
+        "max-files" max_files = number(Shape::Count(MAX_FILES)), default("no bound");
     }
 
     fn contradictions(&self) -> Vec<Contradiction> {
@@ -108,7 +108,7 @@ impl Table for StoreGrant {
     keys! {
         StoreGrant;
         /// The store, as in `{ name = "settings", mode = "ro" }`.
-        "name" name = text(STORE, str::parse).required(STORE);
+        "name" name = text(STORE, str::parse), required(STORE);
         /// Whether the extension can only read the store, or also change it.
         "mode" mode = word();
     }

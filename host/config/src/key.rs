@@ -37,6 +37,14 @@ pub struct Contradiction {
     pub message: String,
 }
 
+impl Contradiction {
+    /// The error for a table made in Rust.
+    pub(super) fn in_rust(self, path: &str) -> ConfigError {
+        let Self { keys: [key, _], message } = self;
+        ConfigError::new(format!("{path}.{key}"), format!("in `{path}`: {message}"), None)
+    }
+}
+
 type Read<T> = Box<dyn Fn(&mut Section<'_, '_>, &'static str, &mut T) -> Option<Places> + Send + Sync>;
 type Copy<T> = Box<dyn Fn(&T, &mut T) + Send + Sync>;
 pub(super) type Tell<T> = Box<dyn Fn(&T, &str, &mut Facts) + Send + Sync>;
@@ -97,16 +105,13 @@ impl<T> Key<T> {
         get: fn(&T) -> &V,
         get_mut: fn(&mut T) -> &mut V,
     ) -> Self {
-        let Kind { shape, default, required, at_once, read, tell, judge } = kind;
+        let Kind { shape, read, tell, judge } = kind;
         let read_into = move |section: &mut Section<'_, '_>, key, table: &mut T| {
             let (value, places) = read(section, key, Some(get(table)))?;
             *get_mut(table) = value;
             Some(places)
         };
         Self {
-            default,
-            required,
-            at_once,
             judge: Box::new(move |table, path, errors| judge(get(table), path, errors)),
             copy: Box::new(move |from, to| get_mut(to).clone_from(get(from))),
             ..Self::new(shape, read_into, move |table, key, facts| tell(get(table), key, facts))
@@ -120,16 +125,22 @@ impl<T> Key<T> {
         Self { name, split, meaning: meaning.trim_start(), ..self }
     }
 
-    /// As [`Kind::default`].
+    /// The default in words, for the manual. Without it, the manual shows the default value.
     #[must_use]
     pub fn default(self, default: &'static str) -> Self {
         Self { default: Some(default), ..self }
     }
 
-    /// As [`Kind::required`].
+    /// The table must have the key. `what` completes "it must be".
     #[must_use]
     pub fn required(self, what: &'static str) -> Self {
         Self { required: Some(what), ..self }
+    }
+
+    /// A reload of Main applies a change.
+    #[must_use]
+    pub fn at_once(self) -> Self {
+        Self { at_once: true, ..self }
     }
 
     /// The default as the manual shows it: that of `table`, if the entry does not say it.
@@ -154,29 +165,32 @@ impl<T> fmt::Debug for Key<T> {
 }
 
 /// Declares the entries of a table: for each key the meaning, as documentation, its name, the field and the
-/// [kind](crate::extend::kind) of its value. A key that sets no field or several has none there; each field that has
-/// no key stands behind `without`. A field that is left out is an error of the compiler.
+/// [kind](crate::extend::kind) of its value, and what else is said of it, as in `default("no bound")`. A key that sets
+/// no field or several has none there; each field that has no key stands behind `without`. A field that is left out is an
+/// error of the compiler.
 #[macro_export]
 macro_rules! keys {
     (
         $table:ident $(without $($rest:ident),+)?;
-        $($(#[doc = $meaning:literal])+ $name:literal $($field:ident)? = $kind:expr;)*
+        $($(#[doc = $meaning:literal])+ $name:literal $($field:ident)? = $kind:expr $(, $set:ident($($value:expr)?))*;)*
     ) => {
         fn keys() -> &'static [$crate::extend::Key<Self>] {
             static _ENTRIES: ::std::sync::LazyLock<Vec<$crate::extend::Key<$table>>> =
                 ::std::sync::LazyLock::new(|| vec![$(
-                    $crate::keys!(@key $table, $name, concat!($($meaning),+), $kind, $($field)?)
+                    $crate::keys!(@key $table, $kind, $($field)?)
+                        .named($name, concat!($($meaning),+))
+                        $(.$set($($value)?))*
                 ),*]);
             // A pattern with every field.
             let _all = |$table { $($($field: _,)?)* $($($rest: _),+)? }: &$table| ();
             &_ENTRIES
         }
     };
-    (@key $table:ident, $name:literal, $meaning:expr, $kind:expr, $field:ident) => {
-        $crate::extend::Key::of_field($kind, |it: &$table| &it.$field, |it| &mut it.$field).named($name, $meaning)
+    (@key $table:ident, $kind:expr, $field:ident) => {
+        $crate::extend::Key::of_field($kind, |it: &$table| &it.$field, |it| &mut it.$field)
     };
-    (@key $table:ident, $name:literal, $meaning:expr, $kind:expr,) => {
-        $kind.named($name, $meaning)
+    (@key $table:ident, $kind:expr,) => {
+        $kind
     };
 }
 
@@ -188,7 +202,7 @@ pub struct Places {
     /// Few: a search is faster than a tree, which has room for eleven.
     keys: Vec<(&'static str, Self)>,
     /// Whether faulty values are left out, or a key is missing.
-    pub is_faulty: bool,
+    pub(super) is_faulty: bool,
     /// Whether a key is missing or faulty that must be there.
     pub is_incomplete: bool,
 }
@@ -334,10 +348,7 @@ pub fn faults<T: Table>(table: &T, path: &str) -> Vec<ConfigError> {
         (key.judge)(table, &format!("{path}.{}", key.name), &mut errors);
     }
     if errors.is_empty() {
-        let contradictions = table.contradictions().into_iter();
-        errors.extend(contradictions.map(|Contradiction { keys: [key, _], message }| {
-            ConfigError::new(format!("{path}.{key}"), format!("in `{path}`: {message}"), None)
-        }));
+        errors.extend(table.contradictions().into_iter().map(|found| found.in_rust(path)));
     }
     errors
 }

@@ -21,9 +21,6 @@ type Read<V> =
 /// A kind of value.
 pub struct Kind<V> {
     pub(super) shape: Shape,
-    pub(super) default: Option<&'static str>,
-    pub(super) required: Option<&'static str>,
-    pub(super) at_once: bool,
     /// Has the value so far.
     pub(super) read: Read<V>,
     pub(super) tell: Tell<V>,
@@ -47,34 +44,7 @@ impl<V: 'static> Kind<V> {
         + 'static,
         tell: impl Fn(&V, &str, &mut Facts) + Send + Sync + 'static,
     ) -> Self {
-        let (read, tell) = (Box::new(read), Box::new(tell));
-        Self {
-            shape,
-            default: None,
-            required: None,
-            at_once: false,
-            read,
-            tell,
-            judge: Box::new(|_, _, _| ()),
-        }
-    }
-
-    /// The default in words, for the manual. Without it, the manual shows the default value.
-    #[must_use]
-    pub fn default(self, default: &'static str) -> Self {
-        Self { default: Some(default), ..self }
-    }
-
-    /// The table must have the key. `what` completes "it must be".
-    #[must_use]
-    pub fn required(self, what: &'static str) -> Self {
-        Self { required: Some(what), ..self }
-    }
-
-    /// A reload of Main applies a change.
-    #[must_use]
-    pub fn at_once(self) -> Self {
-        Self { at_once: true, ..self }
+        Self { shape, read: Box::new(read), tell: Box::new(tell), judge: Box::new(|_, _, _| ()) }
     }
 
     /// Differences do not show it.
@@ -90,7 +60,7 @@ impl<V: 'static> Kind<V> {
         let judge = move |value: &V, path: &str, errors: &mut Vec<ConfigError>| {
             before(value, path, errors);
             if !is_right(value) {
-                errors.push(ConfigError::new(path, format!("`{path}` must be {what}"), None));
+                errors.push(must_be(path, &what));
             }
         };
         Self { judge: Box::new(judge), ..self }
@@ -99,12 +69,9 @@ impl<V: 'static> Kind<V> {
     /// The value may be missing.
     #[must_use]
     pub fn optional(self) -> Kind<Option<V>> {
-        let Self { shape, default, required, at_once, read, tell, judge } = self;
+        let Self { shape, read, tell, judge } = self;
         Kind {
             shape,
-            default,
-            required,
-            at_once,
             read: Box::new(move |section, key, current: Option<&Option<V>>| {
                 let (value, places) = read(section, key, current.and_then(Option::as_ref))?;
                 Some((Some(value), places))
@@ -236,7 +203,7 @@ pub fn number<N: Number + 'static>(shape: Shape) -> Kind<N> {
 
 /// The same, shown without quotes.
 #[must_use]
-pub fn limit<N: Number + 'static>(shape: Shape) -> Kind<N> {
+pub(super) fn limit<N: Number + 'static>(shape: Shape) -> Kind<N> {
     let told = shape.clone();
     let tell = move |value: &N, key: &str, facts: &mut Facts| {
         facts.plain(key, value.number().map(|number| told.text(number)));
@@ -342,11 +309,7 @@ pub fn table<T: Table + Default>() -> Kind<T> {
 /// A table with keys of its own, or none.
 #[must_use]
 pub fn optional_table<T: Table + Default>() -> Kind<Option<T>> {
-    let read = |section: &mut Section<'_, '_>, key, _: Option<&T>| {
-        let mut value = T::default();
-        let places = section.optional_table(key, |section| section.keys(&mut value))?;
-        Some((value, places))
-    };
+    let read = |section: &mut Section<'_, '_>, key, _: Option<&T>| section.one_table(key);
     Kind { read: Box::new(read), ..table::<T>() }.optional()
 }
 
@@ -407,6 +370,11 @@ fn table_items<T: Table>(
         }
     };
     Kind { judge: Box::new(judge), ..Kind::new(shape, read, tell) }
+}
+
+/// The error for a value made in Rust. `what` completes "must be".
+pub(super) fn must_be(path: &str, what: &str) -> ConfigError {
+    ConfigError::new(path, format!("`{path}` must be {what}"), None)
 }
 
 /// A value with its place.

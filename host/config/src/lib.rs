@@ -91,8 +91,8 @@ pub mod extend {
     pub mod kind {
         pub use crate::{
             kind::{
-                Kind, Words, flag, items, limit, number, of_word, optional_table, path, socket, some_texts,
-                table, tables, text, texts, texts_and_tables, word,
+                Kind, Words, flag, items, number, of_word, optional_table, path, socket, some_texts, table,
+                tables, text, texts, texts_and_tables, word,
             },
             limits::{Number, class, limits_of_hooks},
         };

@@ -87,26 +87,26 @@ impl Table for MainConfig {
         MainConfig;
         /// Contracts that the embedding program serves itself. An extension or a peer that fulfills one of them takes
         /// precedence.
-        "serves" serves = texts(CONTRACT, str::parse).default("none").hidden();
+        "serves" serves = texts(CONTRACT, str::parse).hidden();
         /// The Unix socket through which the `weir` command reaches Main.
-        "control-socket" control_socket = socket().default("`$XDG_RUNTIME_DIR/weir/weir.sock`; without that variable `/run/weir/weir.sock`");
+        "control-socket" control_socket = socket(), default("`$XDG_RUNTIME_DIR/weir/weir.sock`; without that variable `/run/weir/weir.sock`");
         /// The Unix socket through which [peers](#peername) reach Main. Not `main.control-socket`.
-        "peer-socket" peer_socket = socket().optional().default("no socket");
+        "peer-socket" peer_socket = socket().optional(), default("no socket");
         /// The directory with the components of all extensions. None can be outside.
-        "plugin-dir" plugin_dir = path(HOST_DIR).optional().default("the directory of the main file").at_once();
+        "plugin-dir" plugin_dir = path(HOST_DIR).optional(), default("the directory of the main file"), at_once();
         /// Where Main keeps compiled code, so that it compiles nothing twice. Main makes the directory for itself
         /// alone: neither a component nor `main.plugin-dir` can be in it. Variables with a relative path are ignored.
-        "cache-dir" cache_dir = path(HOST_DIR).optional().default("`$CACHE_DIRECTORY`, which systemd sets; else `$XDG_CACHE_HOME/weir`, `$HOME/.cache/weir` or `/var/cache/weir`");
+        "cache-dir" cache_dir = path(HOST_DIR).optional(), default("`$CACHE_DIRECTORY`, which systemd sets; else `$XDG_CACHE_HOME/weir`, `$HOME/.cache/weir` or `/var/cache/weir`");
         /// Where Main keeps the files of [stores](#storename): it must be set if there is one. Main makes the directory
         /// for itself alone. No directory that a guest may write to can overlap with it.
-        "data-dir" data_dir = path(HOST_DIR).optional().default("no stores");
+        "data-dir" data_dir = path(HOST_DIR).optional(), default("no stores");
         /// The size of all of Main's files in `main.cache-dir`. The least recently used go first.
         "cache-size" cache_size = number(BYTES);
         /// Main runs a compiled artifact only if it was signed with the private half of one of these keys.
         "trusted-keys" trusted_keys = texts(TRUSTED_KEY, artifact_text);
         /// What the limits of all extensions, peers, queues, stores and hooks [add up to](#the-memory-budget) at most.
         /// More is refused before anything starts, with the sum of each.
-        "memory-budget" memory_budget = number(BYTES).default("no bound").at_once();
+        "memory-budget" memory_budget = number(BYTES), default("no bound"), at_once();
         /// How much [address space](devices.md#the-address-space) the memories of extensions and hooks reserve. `small`
         /// fits 39 bits of addresses, and needs artifacts that were compiled for it.
         "address-space" address_space = word();
@@ -114,9 +114,9 @@ impl Table for MainConfig {
         "request-timeout" request_timeout = number(Shape::Time(TIMEOUT));
         /// Of so many [traces](tracing.md) that begin here, one is recorded: 1 records all, 0 none but those that an
         /// operator asks for.
-        "trace-one-in" trace_one_in = number(Shape::counts(TRACE_ONE_IN)).at_once();
+        "trace-one-in" trace_one_in = number(Shape::counts(TRACE_ONE_IN)), at_once();
         /// Spans kept. A span takes about 300 bytes, once it is recorded.
-        "trace-spans" trace_spans = number(Shape::counts(TRACE_SPANS)).at_once();
+        "trace-spans" trace_spans = number(Shape::counts(TRACE_SPANS)), at_once();
         /// Threads of the pool for blocking work, such as reading files. All extensions run on one other thread.
         "blocking-threads" blocking_threads = number(Shape::counts(BLOCKING_THREADS));
     }

@@ -73,12 +73,14 @@ impl Table for QueueConfig {
 
     fn contradictions(&self) -> Vec<Contradiction> {
         let is_lossy = !matches!(self.when_full, QueuePolicy::Reject | QueuePolicy::Block);
-        let message = format!(
-            "`when-full` is `{}`, and a queue with a `store` loses no job: `reject` or `block`",
-            self.when_full
-        );
-        let contradiction = Contradiction { keys: ["when-full", "store"], message };
-        (self.store.is_some() && is_lossy).then_some(contradiction).into_iter().collect()
+        let contradiction = || Contradiction {
+            keys: ["when-full", "store"],
+            message: format!(
+                "`when-full` is `{}`, and a queue with a `store` loses no job: `reject` or `block`",
+                self.when_full
+            ),
+        };
+        (self.store.is_some() && is_lossy).then(contradiction).into_iter().collect()
     }
 }
 

@@ -135,13 +135,15 @@ impl Table for RestartConfig {
     }
 
     fn contradictions(&self) -> Vec<Contradiction> {
-        let message = format!(
-            "`max-backoff` is {} and `backoff` {}: the longest delay cannot be shorter than the first",
-            humantime::format_duration(self.max_backoff),
-            humantime::format_duration(self.backoff)
-        );
-        let contradiction = Contradiction { keys: ["max-backoff", "backoff"], message };
-        (self.max_backoff < self.backoff).then_some(contradiction).into_iter().collect()
+        let contradiction = || Contradiction {
+            keys: ["max-backoff", "backoff"],
+            message: format!(
+                "`max-backoff` is {} and `backoff` {}: the longest delay cannot be shorter than the first",
+                humantime::format_duration(self.max_backoff),
+                humantime::format_duration(self.backoff)
+            ),
+        };
+        (self.max_backoff < self.backoff).then(contradiction).into_iter().collect()
     }
 }
 

@@ -27,6 +27,12 @@ pub(super) const TOPIC: &str = "a topic pattern, as in `settings.changed.>`";
 pub(super) const HOST_DIR: &str = "the path of a directory";
 pub(super) const SOCKET: &str = "the path of a socket, of at most 107 bytes";
 
+const INCLUDE: &str = "Files that are read as if they stood below this one: in the order of the list, then by name, each once, at \
+    most 64. They may hold `[limits.NAME]`, `[queue.NAME]`, `[store.NAME]`, `[topic.\"NAME\"]`, \
+    `[peer.\"NAME\"]`, `[gateway]`, `[hooks.NAME]` and `[[extension]]`, but not `include` or `[main]`. At most \
+    64 paths, each with a `*` in at most two of its names, and none with `**`. `*` does not match a name with a \
+    leading dot. A path without `*`, `?` and `[` must exist.";
+
 /// Bytes of a socket's path without the closing NUL: `sun_path` of unix(7).
 const SOCKET_PATH_MAX: usize = 107;
 
@@ -53,11 +59,7 @@ impl Draft {
     }
 
     pub(super) fn main_file(&mut self, file: &mut Section<'_, '_>) {
-        file.about("Files that are read as if they stood below this one: in the order of the list, then by name, each once, at \
-             most 64. They may hold `[limits.NAME]`, `[queue.NAME]`, `[store.NAME]`, `[topic.\"NAME\"]`, \
-             `[peer.\"NAME\"]`, `[gateway]`, `[hooks.NAME]` and `[[extension]]`, but not `include` or `[main]`. At most \
-             64 paths, each with a `*` in at most two of its names, and none with `**`. `*` does not match a name with a \
-             leading dot. A path without `*`, `?` and `[` must exist.", || "none");
+        file.about(INCLUDE, || "none");
         self.include =
             file.texts("include", "a path in which `*` stands for any name, as in `conf.d/*.toml`", |text| {
                 check_path(text).map(|_| text.to_owned())

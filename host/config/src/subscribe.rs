@@ -53,13 +53,13 @@ impl Table for SubscribeGrant {
     keys! {
         SubscribeGrant;
         /// Topics that the extension or the peer may subscribe to.
-        "topic" topic = text(TOPIC, str::parse).required(TOPIC);
+        "topic" topic = text(TOPIC, str::parse), required(TOPIC);
         /// What happens to an event that finds no room: [each policy](operators.md#when-there-is-no-room).
         "policy" policy = one_of(Policy::ALL.map(Policy::name), policy::of_events);
         /// Events of one subscription that may wait. Not more than `inbox.messages` of the extension or the peer.
-        "messages" messages = number(Shape::counts(MESSAGES)).default("`inbox.messages`");
+        "messages" messages = number(Shape::counts(MESSAGES)), default("`inbox.messages`");
         /// Bytes of them. Not more than `inbox.bytes` of the extension or the peer.
-        "bytes" bytes = number(BYTES).default("`inbox.bytes`");
+        "bytes" bytes = number(BYTES), default("`inbox.bytes`");
     }
 }
 

@@ -115,7 +115,7 @@ impl Table for HookDirConfig {
     keys! {
         HookDirConfig;
         /// The directory. It cannot be in `main.cache-dir`.
-        "dir" dir = path(HOST_DIR).not_empty().required(HOST_DIR);
+        "dir" dir = path(HOST_DIR).not_empty(), required(HOST_DIR);
         /// The names of hooks end with one of these, and do not begin with a dot. At least one, each of 1 to 32
         /// printable ASCII characters without `/`.
         "suffixes" suffixes = some_texts(SUFFIX, suffix)

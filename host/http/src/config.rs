@@ -41,7 +41,7 @@ impl Table for HttpConfig {
         HttpConfig;
         /// The certificates that are trusted, and no others. Main does not start if the file cannot be read or has
         /// none.
-        "ca-file" ca_file = path(FILE).optional().default("the system's certificates");
+        "ca-file" ca_file = path(FILE).optional(), default("the system's certificates");
         /// Connections open at once, of all extensions and hooks together. For a further one, the longest idle is
         /// closed; if none is idle, the request fails with `connection-limit-reached`.
         "connections" connections = number(Shape::counts(CONNECTIONS));

@@ -1,6 +1,6 @@
 //! Contracts as those that serve them describe them.
 
-use std::{collections::BTreeSet, fmt::Display, sync::Arc};
+use std::{collections::BTreeSet, fmt::Display, iter, sync::Arc};
 
 use serde::Serialize;
 use weir_bus::Error;
@@ -58,18 +58,18 @@ pub(crate) fn of_call(
         provider.is_none_or(|provider| provider == name)
             && serves.iter().any(|served| served.as_str() == contract)
     };
-    Some(providers(roster, peers, stores, is_it).into_iter().next()?.descriptions)
+    Some(providers(roster, peers, stores, is_it).next()?.descriptions)
 }
 
 /// What extensions with a loaded component describe, in the order of the configuration, then peers, then Main itself: of
 /// those with a name and contracts that are wanted.
-pub(crate) fn providers(
+pub(crate) fn providers<'m>(
     roster: &Roster,
-    peers: &Registry,
-    stores: &Stores,
-    is_wanted: impl Fn(&str, &[ContractName]) -> bool,
-) -> Vec<Provider> {
-    let of_extension = |unit: &Arc<Unit>| {
+    peers: &'m Registry,
+    stores: &'m Stores,
+    is_wanted: impl Fn(&str, &[ContractName]) -> bool + Copy + 'm,
+) -> impl Iterator<Item = Provider> + 'm {
+    let of_extension = move |unit: Arc<Unit>| {
         let version = unit.version();
         let config = &version.config;
         // Copies run the same component.
@@ -80,10 +80,9 @@ pub(crate) fn providers(
         let (name, serves) = (unit.id().to_string(), config.fulfills.clone());
         (!descriptions.is_empty()).then_some(Provider { name, serves, descriptions })
     };
-    let mut providers: Vec<Provider> = roster.listed().iter().filter_map(of_extension).collect();
-    let others = peers.described().into_iter().chain(stores.described());
-    providers.extend(others.filter(|other| is_wanted(&other.name, &other.serves)));
-    providers
+    let others = iter::once_with(|| peers.described().into_iter().chain(stores.described())).flatten();
+    let others = others.filter(move |other| is_wanted(&other.name, &other.serves));
+    roster.listed().into_iter().filter_map(of_extension).chain(others)
 }
 
 /// The documents in the JSON of a peer, if it may serve all their contracts. Takes milliseconds.

@@ -92,8 +92,7 @@ impl Table for StoreConfig {
         /// Memory for pages of the file. A change holds once the file is opened anew.
         "cache" cache = number(CACHE);
         /// How long a write may be answered and not on disk. A crash or a power cut then loses what was answered last.
-        "durable-within" durable_within = number(Shape::Time(DURABLE_WITHIN))
-            .default("each write is on disk before its answer");
+        "durable-within" durable_within = number(Shape::Time(DURABLE_WITHIN)), default("each write is on disk before its answer");
         /// Whether all that are granted the store have the same keys. Otherwise each extension and each directory of
         /// hooks has keys of its own.
         "shared" shared = flag();

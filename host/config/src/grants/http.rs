@@ -87,7 +87,7 @@ impl Table for HttpGrant {
         HttpGrant;
         /// Scheme, host, port and the beginning of the path. `*.` before a name of two labels or more stands for one
         /// label.
-        "to" to = text(TARGET, str::parse).required(TARGET);
+        "to" to = text(TARGET, str::parse), required(TARGET);
         /// Methods, in capitals. `CONNECT` cannot be granted.
         "methods" methods = some_texts(METHOD, str::parse);
         /// Addresses that the name may have besides public ones. An address in `to` names itself.

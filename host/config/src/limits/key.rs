@@ -13,8 +13,8 @@ use crate::{
     classes::class_name,
     differences::Facts,
     error::ConfigError,
-    key::{Contradiction, Key, Places, Table},
-    kind::Kind,
+    key::{Key, Places, Table},
+    kind::{Kind, must_be},
     section::Section,
     shape::Shape,
 };
@@ -293,19 +293,12 @@ fn limits_of(
         }
     };
     let judge = move |limits: &Limits, path: &str, errors: &mut Vec<ConfigError>| {
+        let before = errors.len();
         let wrong = limits.out_of_range().into_iter().filter(|(key, _)| holds(key));
-        let wrong: Vec<_> = wrong.map(|(key, what)| (key.name, format!("must be {what}"))).collect();
-        for (name, fault) in &wrong {
-            let key = format!("{path}.{name}");
-            errors.push(ConfigError::new(&*key, format!("`{key}` {fault}"), None));
-        }
+        errors.extend(wrong.map(|(key, what)| must_be(&format!("{path}.{}", key.name), &what)));
         // Hooks ignore the limits that can contradict each other.
-        if wrong.is_empty() && holds(&LimitKey::MESSAGE_SIZE) {
-            errors.extend(limits.contradictions().into_iter().map(
-                |Contradiction { keys: [key, _], message }| {
-                    ConfigError::new(format!("{path}.{key}"), format!("in `{path}`: {message}"), None)
-                },
-            ));
+        if errors.len() == before && holds(&LimitKey::MESSAGE_SIZE) {
+            errors.extend(limits.contradictions().into_iter().map(|found| found.in_rust(path)));
         }
     };
     Kind { judge: Box::new(judge), ..Kind::new(Shape::Table, read, tell) }

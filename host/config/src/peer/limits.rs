@@ -66,7 +66,7 @@ impl Table for PeerSessionLimits {
         /// Subscriptions of one session.
         "subscriptions" subscriptions = limit(Shape::Count(1..=4096));
         /// Default deadline of a request to a contract that the peer fulfills, if the call sets none.
-        "request-timeout" request_timeout = limit(Shape::Time(TIMEOUT)).default("`main.request-timeout`");
+        "request-timeout" request_timeout = limit(Shape::Time(TIMEOUT)), default("`main.request-timeout`");
         /// How long a session may leave unread what Main sends. Then it is ended.
         "stall-timeout" stall_timeout = limit(Shape::Time(TIMEOUT));
         /// What may wait for one session: the two keys below.
@@ -78,12 +78,14 @@ impl Table for PeerSessionLimits {
     }
 
     fn contradictions(&self) -> Vec<Contradiction> {
-        let message = format!(
-            "`message-size` is {} and `inbox.bytes` only {}: no message of that size could wait",
-            bytes(self.message_size),
-            bytes(self.inbox_bytes)
-        );
-        let contradiction = Contradiction { keys: ["message-size", "inbox.bytes"], message };
-        (self.message_size > self.inbox_bytes).then_some(contradiction).into_iter().collect()
+        let contradiction = || Contradiction {
+            keys: ["message-size", "inbox.bytes"],
+            message: format!(
+                "`message-size` is {} and `inbox.bytes` only {}: no message of that size could wait",
+                bytes(self.message_size),
+                bytes(self.inbox_bytes)
+            ),
+        };
+        (self.message_size > self.inbox_bytes).then(contradiction).into_iter().collect()
     }
 }
