@@ -19,7 +19,7 @@ HERE = pathlib.Path(__file__).parent
 FILES = {
     "/": (HERE / "index.html", "text/html; charset=utf-8"),
     "/app.js": (HERE / "app.js", "text/javascript"),
-    "/weir.js": (HERE / "../../gateway/client/weir.js", "text/javascript"),
+    "/weir.js": (HERE / "../../outside/gateway/client/weir.js", "text/javascript"),
 }
 
 arguments = argparse.ArgumentParser()

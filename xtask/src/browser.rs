@@ -11,7 +11,7 @@ use crate::{
     setup::{self, CHROMIUM, NODE},
 };
 
-pub(crate) const CLIENT: &str = "gateway/client";
+pub(crate) const CLIENT: &str = "outside/gateway/client";
 
 /// Reads the client's types. Fetched by `npm`, and by nothing else of Weir.
 const TYPESCRIPT: &str = "typescript@5.9.3";

@@ -16,7 +16,7 @@ use crate::{
 const VERSION: &str = "0.20.2";
 
 /// Each has its own lock file.
-const MANIFESTS: [&str; 3] = ["Cargo.toml", "spec-tests/Cargo.toml", "fuzz/Cargo.toml"];
+const MANIFESTS: [&str; 3] = ["Cargo.toml", "tests/spec-tests/Cargo.toml", "tests/fuzz/Cargo.toml"];
 
 /// Names a clone of the advisory database, for machines without access to the one of `deny.toml`.
 const DATABASE: &str = "WEIR_ADVISORY_DB";

@@ -31,9 +31,9 @@ const CONTRACTS: [&str; 5] = ["device.info@1", "echo@1", "local.storage@1", "set
 
 /// What is compiled as a part of the workspace, and must be what Main's descriptions give, too.
 const COMPILED: [(&str, &str); 3] = [
-    ("extension", "generate/tests/golden/settings_extension.rs"),
-    ("app", "generate/tests/golden/settings_app.rs"),
-    ("sidecar", "generate/tests/golden/settings_sidecar.rs"),
+    ("extension", "cli/generate/tests/golden/settings_extension.rs"),
+    ("app", "cli/generate/tests/golden/settings_app.rs"),
+    ("sidecar", "cli/generate/tests/golden/settings_sidecar.rs"),
 ];
 
 /// Runs all, and returns what it skipped.

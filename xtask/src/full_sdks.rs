@@ -16,7 +16,7 @@ const PYTHON_TOOLS: [&str; 2] = ["mypy==2.4.1", "pytest==9.2.0"];
 
 /// Their types are checked.
 const PYTHON_CHECKED: [&str; 3] =
-    ["guest-sdk/python/src/weir", "guest-sdk/python/tests", "conformance/python/app.py"];
+    ["guest-sdk/python/src/weir", "guest-sdk/python/tests", "tests/conformance/python/app.py"];
 
 /// What the tests in TypeScript need.
 const TYPESCRIPT_FILES: [&str; 4] = ["package.json", "tsconfig.json", "src", "test"];

@@ -66,9 +66,9 @@ enum Task {
     Instructions(instructions::Arguments),
     /// Make the profile, in `target/pgo`, that what is shipped and measured is compiled with. Takes three quarters of an hour.
     Pgo,
-    /// Build the guest of `conformance/NAME`, and test what Weir can do from that language.
+    /// Build the guest of `tests/conformance/NAME`, and test what Weir can do from that language.
     Conformance {
-        /// The folder in `conformance/`: `c`, `go`, `python`, `rust`, `typescript`.
+        /// The folder in `tests/conformance/`: `c`, `go`, `python`, `rust`, `typescript`.
         #[arg(long, value_name = "NAME")]
         lang: String,
         /// Measure it, too, and keep the result in `docs/languages.md`.

@@ -22,6 +22,6 @@ pub(crate) fn check() -> Result<()> {
 
 fn in_crate(arguments: &[&str]) -> Result<Command> {
     let mut cargo = cargo(arguments)?;
-    cargo.args(["--manifest-path", "spec-tests/Cargo.toml"]);
+    cargo.args(["--manifest-path", "tests/spec-tests/Cargo.toml"]);
     Ok(cargo)
 }

@@ -4,8 +4,8 @@ use std::fs;
 
 use super::support::{done, weir};
 
-const DOCUMENT: &str = include_str!("../../../generate/tests/odd.json");
-const CLIENT: &str = include_str!("../../../generate/tests/golden/odd.ts");
+const DOCUMENT: &str = include_str!("../../generate/tests/odd.json");
+const CLIENT: &str = include_str!("../../generate/tests/golden/odd.ts");
 
 #[test]
 fn a_client_is_generated_from_a_document() {

@@ -1,4 +1,4 @@
-//! Builds the extension and the hook written in C (`test-guests/c`), and what stands on the SDK for C (`guest-sdk/c`).
+//! Builds the extension and the hook written in C (`tests/test-guests/c`), and what stands on the SDK for C (`guest-sdk/c`).
 //!
 //! wit-bindgen-c makes the bindings; Debian's clang and wasi-libc make the code. The linker is the one that
 //! rustup ships for `wasm32-wasip2`: it has the adapter from WASI 0.1 to 0.2, and writes a component.
@@ -40,7 +40,7 @@ pub(crate) fn extension(out_dir: &Path) -> Result<PathBuf> {
 /// # Errors
 /// As [`extension`].
 pub(crate) fn hook(out_dir: &Path) -> Result<PathBuf> {
-    build("hook", &Bindings { wit: "test-guests/exit.wit", world: "exit", name: "exit" }, out_dir)
+    build("hook", &Bindings { wit: "tests/test-guests/exit.wit", world: "exit", name: "exit" }, out_dir)
 }
 
 /// Builds the conformance guest with the SDK for C into `out_dir`, and returns the path of the component.
@@ -50,7 +50,7 @@ pub(crate) fn hook(out_dir: &Path) -> Result<PathBuf> {
 pub(crate) fn conformance(out_dir: &Path) -> Result<PathBuf> {
     let root = root()?;
     let sources = [
-        "conformance/c/conformance.c",
+        "tests/conformance/c/conformance.c",
         "guest-sdk/c/weir_sdk.c",
         "guest-sdk/c/weir_text.c",
         "guest-sdk/c/weir_start.c",
@@ -127,7 +127,7 @@ struct Bindings {
 }
 
 fn build(program: &str, bindings: &Bindings, out_dir: &Path) -> Result<PathBuf> {
-    let source = root()?.join("test-guests/c").join(format!("{program}.c"));
+    let source = root()?.join("tests/test-guests/c").join(format!("{program}.c"));
     compile(program, &[source], &[], bindings, out_dir)
 }
 

@@ -1,4 +1,4 @@
-//! Builds the hook written in Go (`test-guests/go`).
+//! Builds the hook written in Go (`tests/test-guests/go`).
 //!
 //! Go makes a module for WASI 0.1. wit-component and its adapter to WASI 0.2 make a component of it.
 //! `docs/hooks.md` shows the same by hand.
@@ -27,7 +27,7 @@ pub(crate) fn hook(out_dir: &Path) -> Result<PathBuf> {
     let module = out_dir.join("hook.core.wasm");
     let mut build = Command::new("go");
     build.args(["build", "-trimpath", "-ldflags=-s -w", "-o"]).arg(&module);
-    build.arg(root()?.join("test-guests/go/hook.go")).envs([("GOOS", "wasip1"), ("GOARCH", "wasm")]);
+    build.arg(root()?.join("tests/test-guests/go/hook.go")).envs([("GOOS", "wasip1"), ("GOARCH", "wasm")]);
     let status = build.status().context("cannot run `go`")?;
     ensure!(status.success(), "`go` failed: {status}");
 
@@ -45,7 +45,7 @@ pub(crate) fn hook(out_dir: &Path) -> Result<PathBuf> {
 /// Describes, in the module, its import beyond WASI 0.1.
 fn embed_world(module: &mut Vec<u8>) -> Result<()> {
     let mut resolve = Resolve::default();
-    let (package, _) = resolve.push_path(root()?.join("test-guests/exit.wit"))?;
+    let (package, _) = resolve.push_path(root()?.join("tests/test-guests/exit.wit"))?;
     let world = resolve.select_world(&[package], Some("exit"))?;
     embed_component_metadata(module, &resolve, world, StringEncoding::UTF8, false)
 }

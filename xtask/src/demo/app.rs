@@ -95,7 +95,7 @@ impl App {
         Ok(match (&*request.method, &*request.path) {
             ("GET", "/") => Response::of("text/html; charset=utf-8", file("examples/app/index.html")?),
             ("GET", "/app.js") => Response::of("text/javascript", file("examples/app/app.js")?),
-            ("GET", "/weir.js") => Response::of("text/javascript", file("gateway/client/weir.js")?),
+            ("GET", "/weir.js") => Response::of("text/javascript", file("outside/gateway/client/weir.js")?),
             ("GET", "/gateway") => {
                 Response::json(&json!({ "url": format!("ws://{}", self.gateway), "peer": PEER }))
             }

@@ -17,10 +17,10 @@ const PAGES: [&str; 7] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
-    "conformance/README.md",
-    "guest-sdk/README.md",
+    "tests/conformance/README.md",
+    "guest-sdk/rust/README.md",
     "guest-sdk/c/README.md",
-    "gateway/client/README.md",
+    "outside/gateway/client/README.md",
 ];
 
 fn root() -> &'static Path {

@@ -170,8 +170,8 @@ fn check_name(name: &str, lang: Language) -> anyhow::Result<()> {
 fn clone(path: &Path) -> anyhow::Result<String> {
     let shown = path.display();
     let path = fs::canonicalize(path).with_context(|| format!("cannot open `{shown}`"))?;
-    if !path.join("guest-sdk/Cargo.toml").is_file() {
-        bail!("`{shown}` is no clone of Weir: it has no `guest-sdk/Cargo.toml`");
+    if !path.join("guest-sdk/rust/Cargo.toml").is_file() {
+        bail!("`{shown}` is no clone of Weir: it has no `guest-sdk/rust/Cargo.toml`");
     }
     path.into_os_string().into_string().ok().with_context(|| format!("`{shown}` is not UTF-8"))
 }
@@ -227,7 +227,7 @@ impl Filler {
         Self(vec![
             ("{{name}}", name.to_owned()),
             ("{{crate}}", name.replace('-', "_")),
-            ("{{weir-sdk}}", depends("guest-sdk")),
+            ("{{weir-sdk}}", depends("guest-sdk/rust")),
             ("{{weir-peer}}", depends("peer")),
             ("{{weir-client}}", client),
             ("{{weir-go}}", go),
