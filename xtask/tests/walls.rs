@@ -227,10 +227,10 @@ fn seen<'m>(
 }
 
 #[test]
-fn a_build_without_features_has_nothing_of_http_to_other_machines() {
+fn a_build_without_features_has_no_compiler_and_nothing_of_http_to_other_machines() {
     for (name, has_http) in WITHOUT_HTTP {
         let seen = without_features(name);
-        let never = ["weir-http", "wasmtime-wasi-http", "rustls", "ring", "h2"];
+        let never = ["weir-http", "wasmtime-wasi-http", "rustls", "ring", "h2", "cranelift-codegen"];
         let found: Vec<_> = never.iter().filter(|other| seen.contains(**other)).collect();
         assert!(found.is_empty(), "without features, `{name}` must not see {found:?}");
         assert_eq!(seen.contains("hyper"), has_http, "{name}");
@@ -239,15 +239,45 @@ fn a_build_without_features_has_nothing_of_http_to_other_machines() {
 
 /// The names of all that a crate, built alone and without features, consists of.
 fn without_features(name: &str) -> BTreeSet<String> {
+    let tree = tree(&["--package", name, "--no-default-features", "--edges", "normal"]);
+    tree.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+}
+
+fn tree(arguments: &[&str]) -> String {
     let tree = Command::new(env!("CARGO"))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .args(["tree", "--package", name, "--no-default-features", "--edges", "normal", "--prefix", "none"])
-        .args(["--locked", "--offline"])
+        .args(["tree", "--prefix", "none", "--locked", "--offline"])
+        .args(arguments)
         .output()
         .unwrap();
     assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
-    let tree = String::from_utf8(tree.stdout).unwrap();
-    tree.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+    String::from_utf8(tree.stdout).unwrap()
+}
+
+#[test]
+fn tests_of_one_crate_take_what_the_workspace_has_built() {
+    let built = |whose: &[&str]| -> BTreeSet<String> {
+        let all = tree(&[whose, &["--edges", "normal,build,dev", "--format", "{p} {f}"]].concat());
+        let lines = all.lines().map(|line| line.trim_end_matches(" (*)"));
+        lines.filter(|line| !line.contains("(/")).map(str::to_owned).collect()
+    };
+    let workspace = built(&["--workspace"]);
+    assert!(workspace.iter().any(|line| line.starts_with("wasmtime v") && line.contains("cranelift")));
+    let metadata = metadata();
+    let all = dependencies(&metadata);
+    let with_wasmtime = |name: &&str| seen(&metadata, &all, name).contains("wasmtime");
+    let names = metadata.workspace_packages().into_iter().map(|package| package.name.as_str());
+    // The second has no compiler, and no tests.
+    let apart = ["weir-test-features", "weir-device"];
+    for name in names.filter(with_wasmtime).filter(|name| !apart.contains(name)) {
+        let alone = built(&["--package", name]);
+        let other: Vec<_> = alone.difference(&workspace).collect();
+        assert!(
+            other.is_empty(),
+            "`cargo test --package {name}` would build {other:?} anew: give them the workspace's features in \
+             `tests/features/Cargo.toml`, and `{name}` the dev-dependency `weir-test-features`"
+        );
+    }
 }
 
 #[test]

@@ -1,0 +1,3 @@
+//! Without a build script, cargo looks at no dependency of one.
+
+fn main() {}

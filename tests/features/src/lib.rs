@@ -1,0 +1,1 @@
+//! No code of its own: `Cargo.toml` says what it is for.
