@@ -1,16 +1,17 @@
 //! Instructions of Weir's hot path: counted, and compared with the kept numbers.
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     process::Command,
 };
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::{
-    guests, pgo,
-    run::{cargo, root, run, target_dir},
+    demo, guests, pgo,
+    run::{cargo, output, root, run, target_dir},
 };
 
 /// What to count, and whether to keep it.
@@ -33,10 +34,10 @@ pub(crate) fn instructions(Arguments { bless, with_profile }: &Arguments) -> Res
     if *with_profile {
         pgo::made()?;
     }
-    let guests = extensions()?;
-    let build = if *with_profile { pgo::build()? } else { pgo::build_plainly()? };
+    let artifacts = artifacts()?;
+    let build = if *with_profile { pgo::build()? } else { build_alone()? };
     let mut count = counter(build)?;
-    count.arg("count").arg("--guests").arg(guests);
+    count.arg("count").arg("--artifacts").arg(artifacts);
     count.arg("--kept").arg(root()?.join("benches/instructions.json"));
     count.arg("--profiles").arg(target_dir()?.join("instructions"));
     if *bless {
@@ -50,9 +51,9 @@ pub(crate) fn train(files: &Path) -> Result<()> {
     /// A quarter of all that the benchmarks do, about.
     const OPERATIONS: &str = "2000000";
 
-    let guests = extensions()?;
+    let artifacts = artifacts()?;
     let mut work = counter(pgo::build_counting()?)?;
-    run(work.args(["work-all", OPERATIONS, "--guests"]).arg(guests).env("LLVM_PROFILE_FILE", files))
+    run(work.args(["work-all", OPERATIONS, "--artifacts"]).arg(artifacts).env("LLVM_PROFILE_FILE", files))
 }
 
 /// Builds the program that counts.
@@ -64,10 +65,30 @@ fn counter((mut build, dir): (Command, PathBuf)) -> Result<Command> {
     Ok(counter)
 }
 
-/// Builds the extensions, and returns their directory.
-fn extensions() -> Result<PathBuf> {
+/// Has Cargo build the program that counts, without what only other programs need: a compiler above all.
+fn build_alone() -> Result<(Command, PathBuf)> {
+    Ok((cargo(["build", "--release", "--package", "weir-count"])?, target_dir()?.join("release")))
+}
+
+/// Builds the extensions, compiles and signs them. Returns the directory of the artifacts.
+fn artifacts() -> Result<PathBuf> {
     guests::add_target()?;
     let mut build = cargo(["build", "--bins", "--profile", "guest", "--target", guests::TARGET])?;
     run(build.args(["--package", "echo", "--package", "bench-guests"]))?;
-    Ok(target_dir()?.join(guests::TARGET).join("guest"))
+    let guests = target_dir()?.join(guests::TARGET).join("guest");
+    let weir = demo::weir::build()?;
+    let artifacts = target_dir()?.join("instructions/artifacts");
+    // A key is never written over.
+    drop(fs::remove_dir_all(&artifacts));
+    fs::create_dir_all(&artifacts).with_context(|| format!("cannot make `{}`", artifacts.display()))?;
+    let key = artifacts.join("key.pem");
+    let line = output(Command::new(&weir).arg("keygen").arg(&key))?;
+    let trusted = line.split('"').nth(1).context("`weir keygen` printed no key")?;
+    fs::write(artifacts.join("key"), trusted).context("cannot write the key")?;
+    for (component, artifact) in [("echo-raw.wasm", "echo.cwasm"), ("bench-guest.wasm", "caller.cwasm")] {
+        let mut compile = Command::new(&weir);
+        compile.arg("compile").arg(guests.join(component)).arg("--key").arg(&key);
+        run(compile.arg("--output").arg(artifacts.join(artifact)))?;
+    }
+    Ok(artifacts)
 }

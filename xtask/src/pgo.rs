@@ -26,7 +26,7 @@ const RELEASE: &str = "release";
 /// Whether programs for this machine are compiled with the profile.
 pub(crate) const IS_HERE: bool = cfg!(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"));
 
-/// Has Cargo build programs of `weir` and `weir-bench`, to be named, as they are shipped. Returns their directory, too.
+/// Has Cargo build programs of `weir`, `weir-bench` and `weir-count`, to be named, as they are shipped. Returns their directory, too.
 pub(crate) fn build() -> Result<(Command, PathBuf)> {
     if IS_HERE && file()?.exists() {
         return build_with(flags(TARGET, RELEASE)?);
@@ -39,8 +39,10 @@ pub(crate) fn build() -> Result<(Command, PathBuf)> {
 
 /// The same, but without the profile.
 pub(crate) fn build_plainly() -> Result<(Command, PathBuf)> {
-    // With both packages, the crates below the gateway have the features that `weir` alone gives them.
-    let build = cargo(["build", "--release", "--package", "weir", "--package", "weir-bench"])?;
+    // With all of them, the crates below the gateway have the features that `weir` alone gives them.
+    let packages = ["weir", "weir-bench", "weir-count"].map(|package| ["--package", package]);
+    let mut build = cargo(["build", "--release"])?;
+    build.args(packages.as_flattened());
     Ok((build, target_dir()?.join(RELEASE)))
 }
 

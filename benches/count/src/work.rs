@@ -2,7 +2,7 @@
 
 use std::{
     fs, iter,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -13,8 +13,7 @@ use clap::ValueEnum;
 use weir_host::{
     CallOptions, Client, Config, ExtensionConfig, HandlerError, Main, MainConfig, Service,
     client::{PutOptions, Subscriber},
-    component::{self, Compilation, CompileTarget, SigningKey},
-    config::{Limits, QueueConfig, Traces},
+    config::{Limits, QueueConfig},
 };
 
 /// Far longer than any case takes under valgrind.
@@ -66,9 +65,9 @@ impl Case {
     }
 }
 
-/// The extensions, compiled before anything is counted.
+/// The extensions as signed artifacts, and the key to trust: a program that compiles has more code, and so other numbers.
 ///
-/// For any processor of this kind: what valgrind's has is not what this machine's has, and the numbers are to
+/// They are for any processor of this kind: what valgrind's has is not what this machine's has, and the numbers are to
 /// be the same on all of them.
 #[derive(Debug)]
 pub(crate) struct Artifacts(PathBuf);
@@ -79,29 +78,7 @@ impl Artifacts {
         Self(dir)
     }
 
-    /// Makes them of what is in `guests`.
-    pub(crate) fn make(guests: &Path, dir: PathBuf) -> Result<Self> {
-        let artifacts = Self(dir);
-        let key = SigningKey::generate()?;
-        let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-        let target = CompileTarget::new(Some(&target), None)?;
-        for (component, artifact) in [("echo-raw", artifacts.echo()), ("bench-guest", artifacts.caller())] {
-            let component = guests.join(component).with_extension("wasm");
-            let compiled = component::compile(
-                &component,
-                Some(&target),
-                &Limits::max(),
-                Traces::default(),
-                &Compilation::InProcess,
-                &key,
-            )?;
-            fs::write(artifact, compiled)?;
-        }
-        fs::write(artifacts.key(), key.trusted_key().to_string())?;
-        Ok(artifacts)
-    }
-
-    pub(crate) fn dir(&self) -> &Path {
+    pub(crate) fn dir(&self) -> &std::path::Path {
         &self.0
     }
 

@@ -18,16 +18,14 @@ const OPERATIONS: [u32; 2] = [200, 8200];
 const NOT_INSIDE: [&str; 5] = ["malloc", "calloc", "realloc", "posix_memalign", "free"];
 
 /// Counts every case. Leaves a profile of each in `profiles`.
-pub(crate) fn count(guests: &Path, profiles: &Path) -> Result<Kept> {
+pub(crate) fn count(artifacts: &Artifacts, profiles: &Path) -> Result<Kept> {
     fs::create_dir_all(profiles).with_context(|| format!("cannot make `{}`", profiles.display()))?;
-    let dir = tempfile::tempdir().context("cannot make a directory")?;
-    let artifacts = Artifacts::make(guests, dir.path().to_owned())?;
     let count = |&case: &Case| {
         eprintln!("  {}", case.name());
         let profile = profiles.join(format!("{}.callgrind", case.name()));
         let [few, many] = OPERATIONS.map(|operations| operations / case.weight());
-        let less = run(case, few, &artifacts, &profile)?;
-        let more = run(case, many, &artifacts, &profile)?;
+        let less = run(case, few, artifacts, &profile)?;
+        let more = run(case, many, artifacts, &profile)?;
         let difference = more.checked_sub(less).context("more operations took fewer instructions")?;
         Ok((case.name(), u32::try_from(difference / u64::from(many - few))?))
     };

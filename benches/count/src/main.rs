@@ -13,7 +13,7 @@ mod work;
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use self::{
@@ -32,9 +32,9 @@ struct Arguments {
 enum Task {
     /// Count every case, and compare with the kept numbers.
     Count {
-        /// The directory of the extensions.
+        /// The directory of the artifacts.
         #[arg(long, value_name = "DIRECTORY")]
-        guests: PathBuf,
+        artifacts: PathBuf,
         /// The file of the kept numbers.
         #[arg(long, value_name = "FILE")]
         kept: PathBuf,
@@ -48,9 +48,9 @@ enum Task {
     /// Do the work of every case this many times, and count nothing.
     WorkAll {
         operations: u32,
-        /// The directory of the extensions.
+        /// The directory of the artifacts.
         #[arg(long, value_name = "DIRECTORY")]
-        guests: PathBuf,
+        artifacts: PathBuf,
     },
     /// Do the work of a case this many times: the counted part.
     Work {
@@ -67,15 +67,14 @@ fn main() -> Result<()> {
         Task::Work { case, operations, artifacts } => {
             work::work(case, operations, &Artifacts::in_dir(artifacts))
         }
-        Task::WorkAll { operations, guests } => {
-            let dir = tempfile::tempdir().context("cannot make a directory")?;
-            let artifacts = Artifacts::make(&guests, dir.path().to_owned())?;
+        Task::WorkAll { operations, artifacts } => {
+            let artifacts = Artifacts::in_dir(artifacts);
             let mut cases = Case::value_variants().iter();
             cases.try_for_each(|case| work::work(*case, operations / case.weight(), &artifacts))
         }
-        Task::Count { guests, kept, profiles, bless } => {
+        Task::Count { artifacts, kept, profiles, bless } => {
             let before = Kept::read(&kept)?;
-            let now = callgrind::count(&guests, &profiles)?;
+            let now = callgrind::count(&Artifacts::in_dir(artifacts), &profiles)?;
             println!("{}", before.table(&now));
             if bless {
                 return now.write(&kept);
