@@ -3,13 +3,10 @@
 //!
 //! It prints `ready` when all of it waits. It then answers each line `CONTRACT OPERATION ARGUMENT` with a
 //! line, and ends with its input. Between two lines its first thread sleeps.
-//! call, which it answers with a line. It ends with its input. Between two lines its first thread is asleep.
 
 #![expect(clippy::print_stdout, reason = "it talks to its parent process")]
 
 mod native;
-mod polled;
-mod threads;
 mod weir;
 
 use std::io;
@@ -24,8 +21,8 @@ fn main() -> Result<()> {
     let mut answering = match *arguments {
         ["weir", file] => weir::start(file.as_ref(), None)?,
         ["weir", file, count] => weir::start(file.as_ref(), Some(count.parse()?))?,
-        ["threads", count] => threads::start(count.parse()?)?,
-        ["polled", count] => polled::start(count.parse()?)?,
+        ["threads", count] => native::threads(count.parse()?)?,
+        ["polled", count] => native::polled(count.parse()?)?,
         _ => bail!("usage: weir-device weir FILE [COUNT] | threads COUNT | polled COUNT"),
     };
     println!("ready");
