@@ -1,19 +1,25 @@
 //! One call after the other, and many at once: from this program through two Mains to an extension, beside a plain request
 //! over the same server.
 
-use std::time::{Duration, Instant};
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result, ensure};
-use async_nats::Client;
+use async_nats::{Client, ConnectOptions};
 use bytes::Bytes;
-use futures_util::future::try_join_all;
+use futures_util::{StreamExt, future::try_join_all};
+use rustix::time::{ClockId, clock_gettime};
 use weir_peer::Peer;
 
 use crate::{
-    Measure, Measured, plain,
+    Measure, Measured,
     site::{Node, Plan, Process, Site, wait},
-    usage,
 };
+
+/// Of the baseline: a request and its reply by async-nats alone.
+const SUBJECT: &str = "plain.echo";
 
 const SIZE: usize = 1024;
 
@@ -117,7 +123,7 @@ impl<'m> Fleet<'m> {
         let far = site.node(&Plan { name: "far".to_owned(), ..FAR }).await?;
         let near = site.node(&Plan { name: "near".to_owned(), ..NEAR }).await?;
         let echo = site.echo()?;
-        let client = plain::connect(site.address).await?;
+        let client = connect(site.address).await?;
         let peers = [near.peer().await?, far.peer().await?];
         let fleet = Self { site, near, far, echo, client, peers };
         let begun = Instant::now();
@@ -134,7 +140,7 @@ impl<'m> Fleet<'m> {
         match way {
             Way::Remote => Ok(near.call("echo@1", "echo", payload).await?),
             Way::Local => Ok(far.call("echo@1", "echo", payload).await?),
-            Way::Plain => plain::request(&self.client, payload).await,
+            Way::Plain => Ok(self.client.request(SUBJECT, payload).await?.payload),
         }
     }
 
@@ -179,16 +185,16 @@ impl<'m> Fleet<'m> {
     fn used(&self) -> Result<[Duration; HOPS.len() + 1]> {
         let [near, far] = [&self.near, &self.far];
         let guest = far.guest("echo")?;
-        let of = |process: &Process| usage::processor(process.id());
         Ok([
-            usage::own(),
-            of(&near.main)?,
-            of(&near.bridge)?,
-            of(&self.site.server)?,
-            of(&far.bridge)?,
-            of(&far.main)?.saturating_sub(guest),
+            // This clock does not fail and is never negative.
+            clock_gettime(ClockId::ProcessCPUTime).try_into().unwrap_or_default(),
+            near.main.processor()?,
+            near.bridge.processor()?,
+            self.site.server.processor()?,
+            far.bridge.processor()?,
+            far.main.processor()?.saturating_sub(guest),
             guest,
-            of(&self.echo)?,
+            self.echo.processor()?,
         ])
     }
 }
@@ -197,4 +203,21 @@ impl<'m> Fleet<'m> {
 fn percentile(sorted: &[Duration], percent: usize) -> f64 {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(rank - 1).map_or(f64::NAN, |time| time.as_secs_f64() * 1e6)
+}
+
+async fn connect(server: SocketAddr) -> Result<Client> {
+    let options = ConnectOptions::new().retry_on_initial_connect();
+    options.connect(format!("nats://{server}")).await.context("cannot connect to the server")
+}
+
+/// Answers until the process is killed.
+pub(crate) async fn echo(server: SocketAddr) -> Result<()> {
+    let client = connect(server).await?;
+    let mut requests = client.queue_subscribe(SUBJECT, "echo".to_owned()).await?;
+    while let Some(request) = requests.next().await {
+        if let Some(reply) = request.reply {
+            client.publish(reply, request.payload).await?;
+        }
+    }
+    Ok(())
 }

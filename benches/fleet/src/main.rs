@@ -7,9 +7,7 @@
 
 mod calls;
 mod nodes;
-mod plain;
 mod site;
-mod usage;
 
 use std::{net::SocketAddr, path::PathBuf};
 
@@ -99,7 +97,7 @@ impl Measured {
 fn main() -> Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     match Arguments::parse().task {
-        Task::Echo { server } => runtime.block_on(plain::echo(server)),
+        Task::Echo { server } => runtime.block_on(calls::echo(server)),
         Task::Measure(measure) => {
             let measured = runtime.block_on(async {
                 let mut measured = calls::measure(&measure).await?;

@@ -11,8 +11,7 @@ use weir_peer::{Peer, Subscription};
 
 use crate::{
     Measure, Measured,
-    site::{Node, Plan, Site, wait},
-    usage,
+    site::{Plan, Site, wait},
 };
 
 /// Each node gives its echo and its events to all, and takes those of all.
@@ -52,14 +51,16 @@ pub(crate) async fn measure(measure: &Measure) -> Result<Vec<Measured>> {
         }
     }
     let one = |metric: &str, unit, value| Measured::new(&*case, metric, unit, vec![value]);
-    let memory = private(&nodes)?;
+    let private = || nodes.iter().map(|node| node.bridge.private()).collect::<Result<Vec<_>>>();
+    let woken = || nodes.iter().map(|node| node.bridge.wakeups()).collect::<Result<Vec<_>>>();
+    let memory = private()?;
     let calls = calls(&peers, span).await?;
     let [published, delivered, lost] = events(&peers, span).await?;
 
     tokio::time::sleep(SETTLING).await;
-    let before = woken(&nodes)?;
+    let before = woken()?;
     tokio::time::sleep(span).await;
-    let after = woken(&nodes)?;
+    let after = woken()?;
     let woken = before.iter().zip(after).map(|(before, after)| (after - before) / span.as_secs_f64());
     let woken: Vec<_> = woken.collect();
     Ok(vec![
@@ -68,17 +69,9 @@ pub(crate) async fn measure(measure: &Measure) -> Result<Vec<Measured>> {
         one("events delivered", "per second", delivered),
         one("events lost", "per second", lost),
         one("private memory of a bridge, the largest", "KiB", greatest(&memory)),
-        one("the same after the work", "KiB", greatest(&private(&nodes)?)),
+        one("the same after the work", "KiB", greatest(&private()?)),
         one("wakeups of an idle bridge, the most", "per second", greatest(&woken)),
     ])
-}
-
-fn private(nodes: &[Node]) -> Result<Vec<f64>> {
-    nodes.iter().map(|node| usage::private(node.bridge.id())).collect()
-}
-
-fn woken(nodes: &[Node]) -> Result<Vec<f64>> {
-    nodes.iter().map(|node| usage::wakeups(node.bridge.id())).collect()
 }
 
 fn greatest(values: &[f64]) -> f64 {

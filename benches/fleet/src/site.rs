@@ -142,9 +142,36 @@ impl Process {
         Ok(Self(child))
     }
 
-    pub(crate) fn id(&self) -> u32 {
-        self.0.id()
+    /// Processor time of the threads that it has now, by the kernel's account.
+    pub(crate) fn processor(&self) -> Result<Duration> {
+        let of_threads = self.threads("schedstat")?;
+        let times =
+            of_threads.iter().map(|text| Ok(text.split(' ').next().unwrap_or_default().parse::<u64>()?));
+        Ok(Duration::from_nanos(times.sum::<Result<_>>()?))
     }
+
+    /// How often its threads have waited and woken.
+    pub(crate) fn wakeups(&self) -> Result<f64> {
+        self.threads("status")?.iter().map(|status| value(status, "voluntary_ctxt_switches:")).sum()
+    }
+
+    /// Private memory, in KiB.
+    pub(crate) fn private(&self) -> Result<f64> {
+        let rollup = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.0.id()))?;
+        Ok(value(&rollup, "Private_Clean:")? + value(&rollup, "Private_Dirty:")?)
+    }
+
+    fn threads(&self, file: &str) -> Result<Vec<String>> {
+        let tasks =
+            fs::read_dir(format!("/proc/{}/task", self.0.id())).context("a process has no threads")?;
+        tasks.map(|task| Ok(fs::read_to_string(task?.path().join(file))?)).collect()
+    }
+}
+
+fn value(text: &str, key: &str) -> Result<f64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    Ok(number.with_context(|| format!("the kernel says no `{key}`"))?.parse()?)
 }
 
 impl Drop for Process {
