@@ -1,6 +1,6 @@
 //! Kinds that take all they can, each in its own way, and never stop.
 
-use std::{fmt::Debug, hint::black_box, io::Write};
+use std::{hint::black_box, io::Write};
 
 use wasip2::{
     clocks::monotonic_clock::{self, subscribe_duration},
@@ -12,6 +12,8 @@ use weir_sdk::raw::{
     config, events, lifecycle, log, peers,
     requests::{self, Options},
 };
+
+use crate::messages::text;
 
 /// A timer that no test sees end.
 pub(crate) const HOUR: u64 = 3_600_000_000_000;
@@ -169,8 +171,4 @@ fn receiver() -> Result<Step, String> {
 fn publisher() -> Result<Step, String> {
     events::subscribe("own").map_err(text)?;
     Ok(Box::new(|| drop(events::publish("own", b"", PATIENT))))
-}
-
-fn text(error: impl Debug) -> String {
-    format!("{error:?}")
 }

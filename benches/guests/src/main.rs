@@ -3,13 +3,9 @@
 use std::process::ExitCode;
 
 #[cfg(target_family = "wasm")]
-mod calls;
-#[cfg(target_family = "wasm")]
-mod channels;
-#[cfg(target_family = "wasm")]
-mod fillers;
-#[cfg(target_family = "wasm")]
 mod hostile;
+#[cfg(target_family = "wasm")]
+mod messages;
 #[cfg(target_family = "wasm")]
 mod quiet;
 
@@ -18,8 +14,7 @@ fn main() -> ExitCode {
     use weir_sdk::raw::{config, lifecycle};
 
     let kind = config::get("kind").ok().flatten().unwrap_or_default();
-    let measured = calls::run(&kind).or_else(|| channels::run(&kind)).or_else(|| quiet::run(&kind));
-    let outcome = match measured.or_else(|| fillers::run(&kind)) {
+    let outcome = match messages::run(&kind).or_else(|| quiet::run(&kind)) {
         Some(outcome) => outcome,
         None => hostile::run(&kind),
     };

@@ -1,14 +1,12 @@
 //! Kinds that take little: they are measured, or measure something.
 
-use std::fmt::Debug;
-
 use wasip2::clocks::monotonic_clock::subscribe_duration;
 use weir_sdk::raw::{
     channel::{self, Message},
     lifecycle, requests,
 };
 
-use crate::hostile;
+use crate::{hostile, messages::text};
 
 pub(crate) fn run(kind: &str) -> Option<Result<(), String>> {
     Some(match kind {
@@ -65,8 +63,4 @@ fn probe() -> Result<(), String> {
         channel::respond(request.id, Ok(room.len().to_string().as_bytes())).map_err(text)?;
     }
     Ok(())
-}
-
-fn text(error: impl Debug) -> String {
-    format!("{error:?}")
 }

@@ -1,4 +1,4 @@
-//! Kinds that receive events or pass jobs on, and report at the end.
+//! Kinds that call, receive events, pass jobs on, and send messages that stay waiting.
 
 use std::fmt::Debug;
 
@@ -6,15 +6,34 @@ use weir_sdk::raw::{
     channel::{self, BatchOrder, Message},
     config, events,
     queues::{self, Taking},
-    requests::Options,
+    requests::{self, Options},
 };
 
 use crate::quiet;
 
-pub(crate) const PATIENT: Options = Options { timeout_ms: Some(60_000), parent: None };
+const PATIENT: Options = Options { timeout_ms: Some(60_000), parent: None };
+
+/// For messages that stay waiting.
+const VERY_PATIENT: Options = Options { timeout_ms: Some(3_600_000), parent: None };
+
+const PAYLOAD: &[u8] = b"sixteen bytes ok";
 
 pub(crate) fn run(kind: &str) -> Option<Result<(), String>> {
     Some(match kind {
+        "caller" => caller(),
+        "answerer" => answerer(),
+        "fill-request" => requests_to(kind, "mute@1", "hear"),
+        "fill-response" => requests_to(kind, "idle.n0@1", "echo"),
+        "fill-event" => fill(kind, || {
+            let receipt = events::publish("paced", PAYLOAD, VERY_PATIENT).map_err(text)?;
+            if receipt.delivered == 1 { Ok(()) } else { Err(text(receipt)) }
+        }),
+        "fill-job" => {
+            let queue = queues::open("jobs");
+            fill(kind, || {
+                queues::put(*queue.as_ref().map_err(text)?, PAYLOAD, VERY_PATIENT).map(drop).map_err(text)
+            })
+        }
         "subscriber" => subscriber(),
         "stalled" => stalled(),
         "reader" => reader(),
@@ -165,13 +184,70 @@ fn writer() -> Result<(), String> {
     Ok(())
 }
 
+/// Makes the number of calls that a request names, one after the other with the named size. Answers when all
+/// answers are there.
+fn caller() -> Result<(), String> {
+    channel::serve(&configured("serves")?, &["go".to_owned()]).map_err(text)?;
+    let target = requests::open(&configured("calls")?, "echo", None).map_err(text)?;
+    while let Some(message) = channel::receive() {
+        let Message::Request(request) = message else { continue };
+        let [calls, size] = [number(&request.payload, 0)?, number(&request.payload, 1)?];
+        let mut payload = vec![0x5a; size];
+        for call in 0..calls {
+            for (place, byte) in payload.iter_mut().zip(call.to_le_bytes()) {
+                *place = byte;
+            }
+            let answer = requests::call(target, &payload, PATIENT).map_err(text)?;
+            if answer.len() != size || !answer.iter().take(4).eq(payload.iter().take(4)) {
+                return Err(format!("call {call} was answered otherwise"));
+            }
+        }
+        channel::respond(request.id, Ok(b"")).map_err(text)?;
+    }
+    Ok(())
+}
+
+fn answerer() -> Result<(), String> {
+    channel::serve(&configured("serves")?, &["echo".to_owned()]).map_err(text)?;
+    let mut next = channel::receive();
+    while let Some(message) = next {
+        next = match message {
+            Message::Request(request) => {
+                channel::respond_and_receive(request.id, Ok(&request.payload)).map_err(text)?
+            }
+            _ => channel::receive(),
+        };
+    }
+    Ok(())
+}
+
+fn requests_to(kind: &str, contract: &str, operation: &str) -> Result<(), String> {
+    let target = requests::open(contract, operation, None).map_err(text)?;
+    fill(kind, || requests::send(target, PAYLOAD, VERY_PATIENT).map(drop).map_err(text))
+}
+
+/// Sends as many as a request says, answers, and then receives nothing more.
+fn fill(kind: &str, mut send: impl FnMut() -> Result<(), String>) -> Result<(), String> {
+    channel::serve(&format!("{kind}@1"), &["fill".to_owned()]).map_err(text)?;
+    while let Some(message) = channel::receive() {
+        let Message::Request(request) = message else { continue };
+        let count = String::from_utf8(request.payload).map_err(text)?.parse::<u32>().map_err(text)?;
+        for _ in 0..count {
+            send()?;
+        }
+        channel::respond(request.id, Ok(count.to_string().as_bytes())).map_err(text)?;
+        return quiet::asleep_in_poll();
+    }
+    Ok(())
+}
+
 /// The number at that place of a message: four bytes each, little-endian.
-pub(crate) fn number(message: &[u8], place: usize) -> Result<usize, String> {
+fn number(message: &[u8], place: usize) -> Result<usize, String> {
     let bytes = message.as_chunks().0.get(place).ok_or("a message is too short")?;
     usize::try_from(u32::from_le_bytes(*bytes)).map_err(text)
 }
 
-pub(crate) fn configured(key: &str) -> Result<String, String> {
+fn configured(key: &str) -> Result<String, String> {
     config::get(key).ok().flatten().ok_or_else(|| format!("no `{key}`"))
 }
 
