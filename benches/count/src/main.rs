@@ -7,7 +7,6 @@
 #![expect(clippy::print_stdout, reason = "the numbers are for the user")]
 
 mod callgrind;
-mod clock;
 mod kept;
 mod work;
 
