@@ -1,11 +1,9 @@
-//! One figure, as it is kept for the record.
+//! One figure, as it is kept for the record, and the statistics behind it.
 
-use std::{fs, io::Write, path::Path};
+use std::{fs, io::Write, path::Path, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
-
-use crate::statistics::{median, spread};
 
 /// What was measured, of what, and beside what.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -132,7 +130,21 @@ impl Figure {
         figure
     }
 
-    /// Sets the median of as many rounds of the baseline, each measured beside the round of the same place.
+    /// What `of` says of each round, as above, with the median of as many rounds of the baseline, each measured beside the
+    /// round of the same place. Without rounds, there is no baseline.
+    pub(crate) fn compared<T>(
+        (scenario, case): (&str, &str),
+        metric: &str,
+        unit: Unit,
+        (rounds, baselines): (&[T], &[T]),
+        of: impl Fn(&T) -> f64,
+    ) -> Self {
+        let [rounds, baselines] = [rounds, baselines].map(|all| all.iter().map(&of).collect::<Vec<_>>());
+        let figure = Self::of_rounds(scenario, case, metric, unit, &rounds);
+        if baselines.is_empty() { figure } else { figure.beside_rounds(&rounds, &baselines) }
+    }
+
+    /// Sets the median of the rounds of the baseline, as above.
     pub(crate) fn beside_rounds(self, rounds: &[f64], baselines: &[f64]) -> Self {
         let ratios: Vec<_> = rounds.iter().zip(baselines).map(|(value, baseline)| value / baseline).collect();
         let mut figure = self.beside(median(baselines.to_vec()));
@@ -141,14 +153,14 @@ impl Figure {
     }
 
     /// Sets what the ratio must not exceed; the value, where there is no ratio.
-    pub(crate) fn at_most(mut self, target: f64) -> Self {
-        self.target = Some(target);
+    pub(crate) fn at_most(mut self, target: impl Into<Option<f64>>) -> Self {
+        self.target = target.into();
         self
     }
 
     /// Sets what it had better not exceed.
-    pub(crate) fn stretch(mut self, stretch: f64) -> Self {
-        self.stretch = Some(stretch);
+    pub(crate) fn stretch(mut self, stretch: impl Into<Option<f64>>) -> Self {
+        self.stretch = stretch.into();
         self
     }
 
@@ -207,6 +219,51 @@ pub(crate) fn verify<'a>(scenarios: impl IntoIterator<Item = &'a str>, figures: 
     Ok(())
 }
 
+/// Times of one round, in order.
+#[derive(Clone, Debug)]
+pub(crate) struct Sorted(Vec<Duration>);
+
+impl Sorted {
+    pub(crate) fn new(mut times: Vec<Duration>) -> Self {
+        times.sort_unstable();
+        Self(times)
+    }
+
+    /// The least time that this percentage of all does not exceed, in microseconds.
+    pub(crate) fn percentile(&self, percent: usize) -> f64 {
+        self.least(percent).map_or(f64::NAN, microseconds)
+    }
+
+    /// That time. None if there is no time.
+    pub(crate) fn least(&self, percent: usize) -> Option<Duration> {
+        let rank = (self.0.len() * percent).div_ceil(100).max(1);
+        self.0.get(rank - 1).copied()
+    }
+}
+
+/// The middle value, or the upper of the two middle ones.
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+pub(crate) fn greatest(values: impl IntoIterator<Item = f64>) -> f64 {
+    values.into_iter().fold(f64::NAN, f64::max)
+}
+
+/// The distance between the quartiles, as a part of the median. None for a single value.
+fn spread(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let quartiles = sorted.get(sorted.len() / 4).zip(sorted.get(sorted.len() * 3 / 4));
+    let (first, third) = quartiles.filter(|_| values.len() > 1)?;
+    Some((third - first) / median(sorted.clone())).filter(|spread| spread.is_finite())
+}
+
+pub(crate) fn microseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,7 +286,7 @@ mod tests {
         let (rounds, beside) = ([2.0, 4.0, 8.0, 16.0, 32.0], [1.0, 2.0, 4.0, 8.0, 16.0]);
         let figure = Figure::of_rounds("s", "c", "m", Unit::Times, &rounds);
         assert_eq!((figure.value, figure.spread), (8.0, Some(1.5)));
-        let figure = figure.beside_rounds(&rounds, &beside);
+        let figure = Figure::compared(("s", "c"), "m", Unit::Times, (&rounds, &beside), |round| *round);
         assert_eq!((figure.ratio, figure.spread), (Some(2.0), Some(0.0)));
     }
 
@@ -268,5 +325,19 @@ mod tests {
         // A value that is no number is written as `null`.
         write_json(&mut file.as_file(), &[Figure::new("s", "c", "m", Unit::Bytes, f64::NAN)]).unwrap();
         read_json(file.path()).unwrap_err();
+    }
+
+    #[test]
+    fn a_percentile_is_a_time_that_was_measured() {
+        let round = |micros: Vec<u64>| Sorted::new(micros.into_iter().map(Duration::from_micros).collect());
+        let hundred = round((1..=100).rev().collect());
+        assert_eq!([50, 99, 100].map(|percent| hundred.percentile(percent)), [50.0, 99.0, 100.0]);
+        assert_eq!([50, 99, 100].map(|percent| round(vec![7]).percentile(percent)), [7.0; 3]);
+        assert!(round(Vec::new()).percentile(50).is_nan());
+    }
+
+    #[test]
+    fn one_round_has_no_spread() {
+        assert_eq!((spread(&[1.0]), spread(&[0.0, 0.0])), (None, None));
     }
 }

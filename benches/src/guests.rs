@@ -68,6 +68,17 @@ impl Guests {
         Ok(guest)
     }
 
+    /// The same, which serves a contract, and calls the operation `echo` of another as often as it is told.
+    pub(crate) fn caller(&self, id: &str, serves: &str, calls: &str) -> Result<ExtensionConfig> {
+        let mut guest = self.small(id, "caller")?;
+        guest
+            .config
+            .extend([("serves", serves), ("calls", calls)].map(|(k, v)| (k.to_owned(), v.to_owned())));
+        guest.fulfills = vec![serves.parse()?];
+        guest.wants = vec![calls.parse()?];
+        Ok(guest)
+    }
+
     /// An extension that echoes through this many sockets (`benches/guests/src/sockets.rs`), in 4 MiB. It
     /// starts with Main, and is connected when it is ready.
     pub(crate) fn sockets(&self, id: &str, address: SocketAddr, sockets: u32) -> Result<ExtensionConfig> {
@@ -93,6 +104,13 @@ impl Guests {
 
     pub(crate) fn component(&self, name: &str) -> PathBuf {
         self.built.join(format!("{name}.wasm"))
+    }
+
+    /// Puts a hook into a directory of hooks.
+    pub(crate) fn copy_hook(&self, name: &str, dir: &Path) -> Result<()> {
+        let (built, hook) = (self.component(name), dir.join(name).with_extension("wasm"));
+        fs::copy(&built, hook).with_context(|| format!("cannot copy `{}`", built.display()))?;
+        Ok(())
     }
 
     /// The same as a program of this machine, if it is a hook.

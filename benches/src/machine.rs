@@ -1,11 +1,13 @@
-//! The machine of the figures.
+//! The machine of the figures, and devices with other processors that stand for it, emulated by the user mode of qemu.
 
-use std::{fmt, fs, process::Command, thread};
+use std::{ffi::OsStr, fmt, fs, ops::Range, path::PathBuf, process::Command, thread};
 
 use anyhow::{Context, Result};
+use procfs_core::{CpuInfo, FromRead, LoadAverage, process::Stat};
+use weir_host::component::{AddressClass, CompileTarget};
 
 /// A quiet machine's load average is below this.
-const QUIET: f64 = 0.5;
+const QUIET: f32 = 0.5;
 
 /// The state of the machine before a run, and the versions of the software.
 #[derive(Debug)]
@@ -17,28 +19,24 @@ pub(crate) struct Machine {
     wasmtime: &'static str,
     commit: String,
     /// Average number of running processes in the minute before.
-    load: f64,
+    load: f32,
     /// The priority of this process, from 19 to -20.
-    nice: String,
+    nice: i64,
 }
 
 impl Machine {
     pub(crate) fn read() -> Result<Self> {
-        let file = |path: &str| fs::read_to_string(path).with_context(|| format!("cannot read `{path}`"));
-        let processors = file("/proc/cpuinfo")?;
-        let processor = processors.lines().find_map(|line| line.strip_prefix("model name"));
+        let processors = CpuInfo::from_file("/proc/cpuinfo")?;
         Ok(Self {
             // Not every architecture names its processors there.
-            processor: processor
-                .map_or(std::env::consts::ARCH, |name| name.trim_start_matches(['\t', ' ', ':']))
-                .to_owned(),
+            processor: processors.model_name(0).unwrap_or(std::env::consts::ARCH).to_owned(),
             cores: thread::available_parallelism()?.get(),
-            kernel: file("/proc/sys/kernel/osrelease")?.trim().to_owned(),
+            kernel: fs::read_to_string("/proc/sys/kernel/osrelease")?.trim().to_owned(),
             rustc: said(Command::new("rustc").arg("--version"))?,
             wasmtime: locked("wasmtime").context("`Cargo.lock` does not name wasmtime")?,
             commit: said(Command::new("git").args(["describe", "--always", "--dirty", "--abbrev=12"]))?,
-            load: load(&file("/proc/loadavg")?).context("`/proc/loadavg` has no average")?,
-            nice: nice(&file("/proc/self/stat")?).context("`/proc/self/stat` has no priority")?.to_owned(),
+            load: LoadAverage::from_file("/proc/loadavg")?.one,
+            nice: Stat::from_file("/proc/self/stat")?.nice,
         })
     }
 
@@ -67,20 +65,62 @@ fn locked(package: &str) -> Option<&'static str> {
     rest.split('"').next()
 }
 
-/// The average over a minute, the first field of proc_loadavg(5).
-fn load(averages: &str) -> Option<f64> {
-    averages.split(' ').next()?.parse().ok()
-}
-
-/// The 19th field of proc_pid_stat(5). The second, a name in brackets, may hold spaces.
-fn nice(stat: &str) -> Option<&str> {
-    stat.rsplit_once(')')?.1.split_whitespace().nth(16)
-}
-
 fn said(command: &mut Command) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.output().with_context(|| format!("cannot run `{program}`"))?;
     Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+}
+
+/// Where in qemu's process the emulated one begins. Nothing of qemu is there, nor in what follows for both widths.
+const FIRST: u64 = 0x1000_0000_0000;
+
+/// Addresses of an emulated process of 32 bits.
+const BITS_32: u64 = 1 << 32;
+
+/// Addresses of an emulated process of 64 bits: 39 bits of them, as some kernels for ARM give.
+const BITS_39: u64 = 1 << 39;
+
+/// What stands for a device's processor.
+#[derive(Debug)]
+pub(crate) struct Emulator {
+    /// The device, as in `aarch64-unknown-linux-gnu`.
+    triple: String,
+    pub(crate) target: CompileTarget,
+    program: PathBuf,
+    arguments: Vec<String>,
+    is_32_bit: bool,
+}
+
+impl Emulator {
+    /// `command` is qemu with its arguments, without the emulated program.
+    pub(crate) fn new(triple: &str, command: &str) -> Result<Self> {
+        let mut words = command.split_whitespace().map(str::to_owned);
+        let program = words.next().context("the emulator has no name")?.into();
+        let target = CompileTarget::new(Some(triple), Some(AddressClass::Small))?;
+        let is_32_bit = target.triple() == "pulley32";
+        Ok(Self { triple: triple.to_owned(), target, program, arguments: words.collect(), is_32_bit })
+    }
+
+    /// Starts a program of the device.
+    pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).args(["-B", &format!("{FIRST:#x}")]);
+        if !self.is_32_bit {
+            command.args(["-R", &format!("{BITS_39:#x}")]);
+        }
+        command.arg(program);
+        command
+    }
+
+    /// Where the emulated process is in qemu's.
+    pub(crate) fn addresses(&self) -> Range<u64> {
+        FIRST..FIRST + if self.is_32_bit { BITS_32 } else { BITS_39 }
+    }
+
+    /// What stands in the record.
+    pub(crate) fn name(&self) -> String {
+        format!("for `{}`, emulated", self.triple)
+    }
 }
 
 #[cfg(test)]
@@ -91,8 +131,6 @@ mod tests {
     fn a_machine_is_described_in_one_line() {
         let machine = Machine::read().unwrap().to_string();
         assert!(machine.contains(" cores, Linux ") && !machine.contains('\n'), "{machine}");
-        assert_eq!(load("0.08 0.03 0.05 1/467 9\n"), Some(0.08));
-        assert_eq!(nice("1 (a b) S 2 3 4 5 6 7 8 9 10 11 12 13 14 15 20 -5 1 0"), Some("-5"));
         assert!(locked("wasmtime").unwrap().starts_with(|c: char| c.is_ascii_digit()));
     }
 }

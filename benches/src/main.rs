@@ -4,20 +4,14 @@
 
 #![expect(clippy::print_stdout, reason = "the figures are for the user")]
 
-mod docs;
-mod elsewhere;
-mod emulator;
 mod figure;
 mod guests;
 mod machine;
-mod plots;
+mod page;
 mod process;
-mod record;
-mod scale;
+mod programs;
 mod scenarios;
-mod statistics;
 mod table;
-mod usage;
 
 use std::{fs::File, path::PathBuf, time::Instant};
 
@@ -25,13 +19,11 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
 
 use self::{
-    docs::Docs,
-    emulator::Emulator,
     figure::{read_json, verify, write_json},
     guests::Guests,
-    machine::Machine,
-    scale::Scale,
-    scenarios::{Bench, Fleet, SCENARIOS, fleet, footprint},
+    machine::{Emulator, Machine},
+    page::Entry,
+    scenarios::{Bench, Fleet, SCENARIOS, Scale, fleet, footprint},
 };
 
 /// Measures Weir.
@@ -52,18 +44,18 @@ struct Arguments {
     /// Measure nothing: show how the figures of two files differ, the worst first.
     #[arg(long, num_args = 2, value_names = ["FILE", "FILE"])]
     compare: Vec<PathBuf>,
+    /// Measure nothing: make this page from the record beside it.
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
     /// The directory of the extensions and hooks.
-    #[arg(long, value_name = "DIRECTORY", required_unless_present = "compare")]
+    #[arg(long, value_name = "DIRECTORY", required_unless_present_any = ["compare", "page"])]
     guests: Option<PathBuf>,
     /// The directory of the same hooks as programs of this machine.
-    #[arg(long, value_name = "DIRECTORY", required_unless_present = "compare")]
+    #[arg(long, value_name = "DIRECTORY", required_unless_present_any = ["compare", "page"])]
     native: Option<PathBuf>,
     /// The program of Main as on a device.
-    #[arg(long, value_name = "FILE", required_unless_present = "compare")]
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["compare", "page"])]
     device: Option<PathBuf>,
-    /// The program outside Main that is its peer.
-    #[arg(long, value_name = "FILE", required_unless_present = "compare")]
-    peer: Option<PathBuf>,
     /// What runs that program, if it is for another processor: the user mode of qemu with its arguments. Only the scenario
     /// `footprint` can be measured so.
     #[arg(long, value_name = "COMMAND", requires = "target")]
@@ -71,33 +63,29 @@ struct Arguments {
     /// The machine that the program is for, as in `aarch64-unknown-linux-gnu`.
     #[arg(long, value_name = "TRIPLE", requires = "emulator")]
     target: Option<String>,
-    /// The program with a gateway, its native baseline and their clients.
-    #[arg(long, value_name = "FILE", required_unless_present = "compare")]
-    gateway: Option<PathBuf>,
     /// The program that measures a fleet, `weir`, `weir-nats` and `nats-server`. Without them that is left out.
     #[arg(long, num_args = 4, value_names = ["PROGRAM", "WEIR", "BRIDGE", "SERVER"])]
     fleet: Vec<PathBuf>,
 }
 
 fn main() -> Result<()> {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    if let Some((programs::BESIDE, beside)) = arguments.split_first().map(|(one, rest)| (&**one, rest)) {
+        return programs::run(beside);
+    }
     let arguments = Arguments::parse();
     if let [one, other] = arguments.compare.as_slice() {
         print!("{}", table::differences(&read_json(one)?, &read_json(other)?));
         return Ok(());
     }
-    let Arguments {
-        guests: Some(guests),
-        native: Some(native),
-        device: Some(device),
-        peer: Some(peer),
-        gateway: Some(gateway),
-        ..
-    } = &arguments
+    if let Some(page) = &arguments.page {
+        return page::make(page);
+    }
+    let Arguments { guests: Some(guests), native: Some(native), device: Some(device), .. } = &arguments
     else {
-        bail!("`--guests`, `--native`, `--device`, `--peer` and `--gateway` say where the programs are");
+        bail!("`--guests`, `--native` and `--device` say where the programs are");
     };
     let guests = Guests::new(guests.clone(), native.clone())?;
-    let [device, peer, gateway] = [device, peer, gateway].map(Clone::clone);
     let programs = <[PathBuf; 4]>::try_from(arguments.fleet.clone()).ok();
     let fleet = programs.map(|[program, weir, bridge, server]| Fleet { program, weir, bridge, server });
     let emulator = arguments.emulator.as_deref().zip(arguments.target.as_deref());
@@ -107,7 +95,7 @@ fn main() -> Result<()> {
         "only `{}` can be measured with an emulator: choose it with `--only`",
         footprint::NAME
     );
-    let bench = Bench { scale: arguments.scale, guests, device, emulator, peer, gateway, fleet };
+    let bench = Bench { scale: arguments.scale, guests, device: device.clone(), emulator, fleet };
     measure(&arguments, &bench)
 }
 
@@ -121,7 +109,6 @@ fn measure(arguments: &Arguments, bench: &Bench) -> Result<()> {
     let create =
         |path: &PathBuf| File::create(path).with_context(|| format!("cannot write `{}`", path.display()));
     let mut json = arguments.json.as_ref().map(create).transpose()?;
-    let docs = arguments.docs.clone().map(Docs::new);
     // Before the run, which adds to the load.
     let machine = Machine::read()?;
     if let Some(disturbance) = machine.disturbance() {
@@ -144,8 +131,8 @@ fn measure(arguments: &Arguments, bench: &Bench) -> Result<()> {
         if let Some(json) = &mut json {
             write_json(json, &figures)?;
         }
-        if let Some(docs) = &docs {
-            docs.update(scenario.name, figures, bench.scale, &machine, bench.instead())?;
+        if let Some(page) = &arguments.docs {
+            page::update(page, Entry::new(scenario.name, bench, &machine, figures))?;
         }
     }
     // Written last, with all figures.

@@ -1,13 +1,16 @@
-//! The kernel's data on another process: `/proc/PID`, as in proc(5).
+//! What the kernel says of processes (`/proc/PID`, as in proc(5)), and of the processor time of this one.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    ops::Range,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, fs, ops::Range, time::Duration};
 
 use anyhow::{Context, Result};
+use procfs_core::{
+    FromRead,
+    process::{MemoryMap, MemoryMaps, Stat, Status},
+};
+use rustix::time::{ClockId, clock_gettime};
+
+/// Ticks of a second, on every processor that Weir runs on.
+pub(crate) const TICKS: f64 = 100.0;
 
 /// A process, or the part of it at some addresses.
 #[derive(Clone, Debug)]
@@ -39,17 +42,6 @@ pub(crate) struct Memory {
     pub(crate) shared: f64,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Mapping {
-    /// Its first byte, and the one after its last.
-    pub(crate) addresses: Range<u64>,
-    /// As in `rw-p`.
-    pub(crate) permissions: String,
-    /// The file, or the kernel's name for the mapping; else empty.
-    pub(crate) name: String,
-    pub(crate) memory: Memory,
-}
-
 impl Process {
     /// Of an emulator, these addresses are the emulated process. None: all are.
     pub(crate) fn new(number: u32, addresses: Option<Range<u64>>) -> Self {
@@ -57,36 +49,35 @@ impl Process {
     }
 
     pub(crate) fn threads(&self) -> Result<BTreeMap<u32, Thread>> {
-        let mut threads = BTreeMap::new();
-        for task in fs::read_dir(self.path("task")).context("cannot read the threads of a process")? {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.number));
+        let threads = tasks.context("cannot read the threads of a process")?.map(|task| {
             let path = task?.path();
-            let number =
-                path.file_name().and_then(|name| name.to_str()?.parse().ok()).context("not a thread")?;
-            // It can have ended by now.
-            if let Some(thread) = thread(&path) {
-                threads.insert(number, thread);
-            }
-        }
-        Ok(threads)
+            let [status, stat] = ["status", "stat"].map(|file| path.join(file));
+            let (Ok(status), Ok(stat)) = (Status::from_file(status), Stat::from_file(stat)) else {
+                // It has ended by now.
+                return Ok(None);
+            };
+            let switches = status.voluntary_ctxt_switches.zip(status.nonvoluntary_ctxt_switches);
+            let (waits, preemptions) = switches.context("a thread has no context switches")?;
+            let thread = Thread {
+                name: status.name,
+                ticks: u32::try_from(stat.utime + stat.stime)?,
+                switches: u32::try_from(waits + preemptions)?,
+            };
+            Ok(Some((u32::try_from(stat.pid)?, thread)))
+        });
+        threads.filter_map(Result::transpose).collect()
     }
 
     pub(crate) fn memory(&self) -> Result<Memory> {
         Ok(Memory::of(&self.mappings()?))
     }
 
-    pub(crate) fn mappings(&self) -> Result<Vec<Mapping>> {
-        let mut mappings = mappings(&self.read("smaps")?).context("cannot read the mappings of a process")?;
-        mappings.retain(|mapping| self.addresses.contains(&mapping.addresses.start));
+    pub(crate) fn mappings(&self) -> Result<Vec<MemoryMap>> {
+        let mappings = MemoryMaps::from_file(format!("/proc/{}/smaps", self.number));
+        let mut mappings = mappings.context("cannot read the mappings of a process")?.0;
+        mappings.retain(|mapping| self.addresses.contains(&mapping.address.0));
         Ok(mappings)
-    }
-
-    fn read(&self, file: &str) -> Result<String> {
-        let path = self.path(file);
-        fs::read_to_string(&path).with_context(|| format!("cannot read `{}`", path.display()))
-    }
-
-    fn path(&self, file: &str) -> PathBuf {
-        PathBuf::from(format!("/proc/{}/{file}", self.number))
     }
 }
 
@@ -95,86 +86,47 @@ impl Memory {
         self.private_clean + self.private_dirty
     }
 
-    pub(crate) fn of(mappings: &[Mapping]) -> Self {
-        mappings.iter().fold(Self::default(), |all, mapping| all.and(&mapping.memory))
-    }
-
-    fn and(self, other: &Self) -> Self {
-        Self {
-            address_space: self.address_space + other.address_space,
-            resident: self.resident + other.resident,
-            of_files: self.of_files + other.of_files,
-            private_clean: self.private_clean + other.private_clean,
-            private_dirty: self.private_dirty + other.private_dirty,
-            shared: self.shared + other.shared,
+    pub(crate) fn of<'a>(mappings: impl IntoIterator<Item = &'a MemoryMap>) -> Self {
+        let mut all = Self::default();
+        for mapping in mappings {
+            let of = |key| mapping.extension.map.get(key).map_or(0.0, |bytes| *bytes as f64 / 1024.0);
+            all.address_space += of("Size");
+            all.resident += of("Rss");
+            all.of_files += of("Rss") - of("Anonymous");
+            all.private_clean += of("Private_Clean");
+            all.private_dirty += of("Private_Dirty");
+            all.shared += of("Shared_Clean") + of("Shared_Dirty");
         }
-    }
-
-    /// Adds a line of smaps.
-    fn note(&mut self, key: &str, kibibytes: f64) {
-        match key {
-            "Size" => self.address_space += kibibytes,
-            "Rss" => {
-                self.resident += kibibytes;
-                self.of_files += kibibytes;
-            }
-            "Anonymous" => self.of_files -= kibibytes,
-            "Private_Clean" => self.private_clean += kibibytes,
-            "Private_Dirty" => self.private_dirty += kibibytes,
-            "Shared_Clean" | "Shared_Dirty" => self.shared += kibibytes,
-            _ => {}
-        }
+        all
     }
 }
 
-fn thread(path: &Path) -> Option<Thread> {
-    let [status, stat] = ["status", "stat"].map(|file| fs::read_to_string(path.join(file)).ok());
-    parse_thread(&status?, &stat?)
+/// Processor time of the calling thread: to the nanosecond, where `/proc` counts ticks.
+pub(crate) fn of_this_thread() -> Duration {
+    // This clock does not fail and is never negative.
+    clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
 }
 
-fn parse_thread(status: &str, stat: &str) -> Option<Thread> {
-    let count = |key| value(status, key)?.parse::<u32>().ok();
-    // After the name, which is in brackets and can hold anything, `utime` and `stime` are the 12th and 13th.
-    let mut ticks = stat.rsplit_once(')')?.1.split_whitespace().skip(11).map(str::parse::<u32>);
-    Some(Thread {
-        name: value(status, "Name")?.to_owned(),
-        ticks: ticks.next()?.ok()? + ticks.next()?.ok()?,
-        switches: count("voluntary_ctxt_switches")? + count("nonvoluntary_ctxt_switches")?,
-    })
+pub(crate) fn of_all_threads() -> Duration {
+    clock_gettime(ClockId::ProcessCPUTime).try_into().unwrap_or_default()
 }
 
-/// Each starts with addresses, permissions, offset, device, inode and name, followed by lines of values.
-fn mappings(smaps: &str) -> Option<Vec<Mapping>> {
-    let mut mappings: Vec<Mapping> = Vec::new();
-    for line in smaps.lines() {
-        let mut fields = line.split_whitespace();
-        let first = fields.next()?;
-        if let Some(key) = first.strip_suffix(':') {
-            // Flags are words.
-            if let Some(kibibytes) = fields.next().and_then(|number| number.parse().ok()) {
-                mappings.last_mut()?.memory.note(key, kibibytes);
-            }
-        } else {
-            let address = |text| u64::from_str_radix(text, 16).ok();
-            let (start, end) = first.split_once('-')?;
-            mappings.push(Mapping {
-                addresses: address(start)?..address(end)?,
-                permissions: fields.next()?.to_owned(),
-                name: fields.nth(3).unwrap_or_default().to_owned(),
-                memory: Memory::default(),
-            });
-        }
-    }
-    Some(mappings)
+/// Seconds of the processor that this process has spent, of its own and in the kernel: to the tick.
+pub(crate) fn user_and_system() -> Result<[f64; 2]> {
+    let stat = Stat::from_file("/proc/self/stat")?;
+    Ok([stat.utime, stat.stime].map(|ticks| ticks as f64 / TICKS))
 }
 
-fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
-    text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':')).map(str::trim)
+/// Resident memory of this process, in MiB.
+pub(crate) fn resident() -> Result<f64> {
+    let status = Status::from_file("/proc/self/status")?;
+    Ok(status.vmrss.context("`/proc/self/status` has no `VmRSS`")? as f64 / 1024.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use procfs_core::process::MMapPath;
 
     #[test]
     fn a_process_sees_its_own_threads_and_memory() {
@@ -183,26 +135,16 @@ mod tests {
         assert!(before.values().any(|thread| thread.switches > 0), "{before:?}");
         let memory = this.memory().unwrap();
         assert!(memory.private() <= memory.resident && memory.resident < memory.address_space, "{memory:?}");
-        let mappings = this.mappings().unwrap();
-        let private: f64 = mappings.iter().map(|mapping| mapping.memory.private()).sum();
-        assert!(mappings.iter().any(|mapping| mapping.name == "[stack]") && private > 0.0, "{mappings:?}");
-    }
-
-    #[test]
-    fn a_threads_name_can_hold_anything() {
-        let status = "Name:\ta) b\nvoluntary_ctxt_switches:\t3\nnonvoluntary_ctxt_switches:\t4\n";
-        let stat = "1 (a) b) S 2 3 4 5 6 7 8 9 10 11 20 30 14 15";
-        let thread = Thread { name: "a) b".to_owned(), ticks: 50, switches: 7 };
-        assert_eq!(parse_thread(status, stat), Some(thread));
+        assert!(resident().unwrap() > 1.0 && user_and_system().is_ok());
     }
 
     #[test]
     fn the_part_at_some_addresses_has_the_mappings_there() {
         let whole = Process::new(std::process::id(), None);
-        let stack = whole.mappings().unwrap().into_iter().find(|mapping| mapping.name == "[stack]").unwrap();
-        let part = Process::new(std::process::id(), Some(stack.addresses.clone()));
-        let names: Vec<_> = part.mappings().unwrap().into_iter().map(|mapping| mapping.name).collect();
-        assert_eq!(names, ["[stack]"]);
+        let mut mappings = whole.mappings().unwrap().into_iter();
+        let (first, end) = mappings.find(|mapping| mapping.pathname == MMapPath::Stack).unwrap().address;
+        let part = Process::new(std::process::id(), Some(first..end));
+        assert_eq!(part.mappings().unwrap().len(), 1);
         assert!(part.memory().unwrap().resident < whole.memory().unwrap().resident);
     }
 
@@ -211,26 +153,26 @@ mod tests {
         let smaps = "7f0000-7f1000 rw-p 00000000 00:01 7  /memfd:a (deleted)\nSize: 40 kB\nRss: 16 kB\n\
                      Shared_Clean: 4 kB\nShared_Dirty: 0 kB\nPrivate_Clean: 4 kB\nPrivate_Dirty:  8 kB\n\
                      Anonymous: 6 kB\nVmFlags: rd wr\n7f1000-7f2000 ---p 00000000 00:00 0 \nSize: 4 kB\n";
-        let mapping = |addresses, permissions: &str, name: &str, memory| Mapping {
-            addresses,
-            permissions: permissions.to_owned(),
-            name: name.to_owned(),
-            memory,
-        };
-        let of_file = Memory {
-            address_space: 40.0,
+        let memory = Memory::of(&MemoryMaps::from_read(smaps.as_bytes()).unwrap().0);
+        let expected = Memory {
+            address_space: 44.0,
             resident: 16.0,
             of_files: 10.0,
             private_clean: 4.0,
             private_dirty: 8.0,
             shared: 4.0,
         };
-        let reserved = Memory { address_space: 4.0, ..Memory::default() };
-        let expected = vec![
-            mapping(0x7f_0000..0x7f_1000, "rw-p", "/memfd:a", of_file),
-            mapping(0x7f_1000..0x7f_2000, "---p", "", reserved),
-        ];
-        assert_eq!(mappings(smaps), Some(expected));
-        assert_eq!((of_file.private(), of_file.and(&reserved).address_space), (12.0, 44.0));
+        assert_eq!((memory, memory.private()), (expected, 12.0));
+    }
+
+    #[test]
+    fn a_thread_counts_its_own_time_alone() {
+        let busy = || {
+            let before = of_this_thread();
+            while of_this_thread() < before + Duration::from_millis(5) {}
+        };
+        let before = of_this_thread();
+        std::thread::spawn(busy).join().unwrap();
+        assert!(of_this_thread() < before + Duration::from_millis(5));
     }
 }

@@ -1,9 +1,7 @@
 //! The scenarios. Each is a function in its own file, and one line of this list.
 
 mod broadcast;
-mod calls;
-mod client;
-mod descriptors;
+pub(crate) mod calls;
 mod device;
 mod embedder;
 pub(crate) mod fleet;
@@ -23,13 +21,13 @@ mod services;
 mod shared_channel;
 mod spawn;
 mod startup;
-mod tasks;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, process::Command};
 
 use anyhow::Result;
+use clap::ValueEnum;
 
-use crate::{emulator::Emulator, figure::Figure, guests::Guests, scale::Scale};
+use crate::{figure::Figure, guests::Guests, machine::Emulator, programs};
 
 /// Every scenario, in the order in which they run.
 pub(crate) const SCENARIOS: [Scenario; 17] = [
@@ -67,17 +65,43 @@ pub(crate) struct Bench {
     pub(crate) device: PathBuf,
     /// None: the device is this machine.
     pub(crate) emulator: Option<Emulator>,
-    pub(crate) peer: PathBuf,
-    pub(crate) gateway: PathBuf,
     /// None where there is no NATS server.
     pub(crate) fleet: Option<Fleet>,
 }
 
 impl Bench {
+    /// This program as another process, which does that (`benches/src/programs.rs`).
+    pub(crate) fn program(&self, what: &str) -> Result<Command> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args([programs::BESIDE, what]);
+        Ok(command)
+    }
+
     /// What stands for this machine's processor, as the record has it.
     pub(crate) fn instead(&self) -> Option<String> {
         let interpreted = cfg!(feature = "pulley").then(|| "interpreted by Pulley".to_owned());
         self.emulator.as_ref().map(Emulator::name).or(interpreted)
+    }
+}
+
+/// How long to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Scale {
+    /// For the record.
+    Full,
+    /// To find regressions.
+    Quick,
+    /// To see that everything runs. The figures mean nothing.
+    Smoke,
+}
+
+impl Scale {
+    pub(crate) fn pick<T>(self, full: T, quick: T, smoke: T) -> T {
+        match self {
+            Self::Full => full,
+            Self::Quick => quick,
+            Self::Smoke => smoke,
+        }
     }
 }
 
@@ -93,4 +117,20 @@ pub(crate) struct Fleet {
 
 pub(crate) fn progress(what: &str, step: usize, of: usize) {
     eprintln!("  {what} ({}/{of})", step + 1);
+}
+
+/// Measures in turns, in several rounds, so that disturbances of the machine affect all.
+fn in_turns<const N: usize, T>(
+    what: &str,
+    rounds: usize,
+    mut all: [impl FnMut() -> Result<T>; N],
+) -> Result<[Vec<T>; N]> {
+    let mut measured = [const { Vec::new() }; N];
+    for round in 0..rounds {
+        progress(what, round, rounds);
+        for (measure, measured) in all.iter_mut().zip(&mut measured) {
+            measured.push(measure()?);
+        }
+    }
+    Ok(measured)
 }

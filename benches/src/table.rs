@@ -3,12 +3,12 @@
 use comfy_table::{CellAlignment, Table, presets};
 
 use crate::{
-    elsewhere::published,
     figure::{Figure, Met, Unit},
-    record::Record,
+    page::{Entry, Record},
 };
 
-const HEADER: [&str; 7] = ["case", "metric", "value", "baseline", "ratio", "spread", "target"];
+/// On the page without `spread`, and with a column for each other run.
+const HEADER: [&str; 7] = ["case", "metric", "value", "baseline", "ratio", "target", "spread"];
 
 /// Before a column for each kind of processor.
 const SUMMARY: [&str; 5] = ["scenario", "case", "metric", "target", "stretch"];
@@ -16,52 +16,84 @@ const SUMMARY: [&str; 5] = ["scenario", "case", "metric", "target", "stretch"];
 /// Columns of words; numbers follow.
 const WORDS: usize = 2;
 
+/// What is measured to explain other figures, and is in the record alone: metrics of a scenario, or beginnings of cases.
+const NOT_ON_THE_PAGE: [(&str, &[&str]); 8] = [
+    ("footprint", &["private RSS, written", "private RSS, as in a file"]),
+    ("gateway", &["cpu per request, server", "p99 of the last delivery"]),
+    ("broadcast", &["p99 of the last delivery", "events"]),
+    ("shared-channel", &["cpu"]),
+    ("ping-pong", &["user time", "system time", "total time"]),
+    ("startup", &["bench-guest-"]),
+    ("isolation", &["max", "p99 spread"]),
+    ("kill", &["max", "p99 of the timer"]),
+];
+
 /// A table for the terminal.
 pub(crate) fn terminal(figures: &[Figure]) -> String {
     aligned(&HEADER, WORDS, figures.iter().map(row))
 }
 
-/// A table for a page, with what was measured elsewhere where there is such a thing.
-pub(crate) fn markdown(figures: &[Figure]) -> String {
-    if !figures.iter().any(|figure| published(figure).is_some()) {
-        return piped(&HEADER, WORDS, figures.iter().map(row));
+/// A table for a page: the first of these runs, and beside it what the others reached.
+pub(crate) fn scenario(runs: &[Entry]) -> String {
+    let Some((first, others)) = runs.split_first() else { return String::new() };
+    let names = others.iter().map(|run| match &run.instead {
+        Some(instead) => instead.clone(),
+        None => format!("{}, {}", run.processor(), run.date),
+    });
+    let header = HEADER.iter().take(6).map(|name| (*name).to_owned()).chain(names).collect::<Vec<_>>();
+    let mut rows: Vec<&Figure> = first.figures.iter().collect();
+    // Another machine, emulated, has cases of its own.
+    for figure in others.iter().filter(|run| run.instead.is_some()).flat_map(|run| &run.figures) {
+        if find(&first.figures, figure).is_none() && !rows.iter().any(|row| row.is_same(figure)) {
+            rows.push(figure);
+        }
     }
-    let header = [&HEADER[..], &["measured elsewhere"]].concat();
-    piped(
-        &header,
-        WORDS,
-        figures.iter().map(|figure| with(row(figure), published(figure).unwrap_or_default())),
-    )
+    let rows = rows.into_iter().filter(|figure| is_on_the_page(figure)).map(|figure| {
+        let [case, metric, value, baseline, ratio, target, _] = row(figure);
+        let cells = match (find(&first.figures, figure), figure.ratio) {
+            (None, _) => [const { String::new() }; 3],
+            (_, Some(_)) => [value, baseline, reached(figure)],
+            (_, None) => [reached(figure), baseline, ratio],
+        };
+        let beside = others.iter().map(|run| find(&run.figures, figure).map(reached).unwrap_or_default());
+        [case, metric].into_iter().chain(cells).chain([target]).chain(beside).collect()
+    });
+    piped(&header, WORDS, rows)
 }
 
 /// A table for a page: each target, and what was reached on each kind of processor.
 pub(crate) fn summary(record: &Record) -> String {
     let processors = record.processors();
-    let header: Vec<_> = SUMMARY.into_iter().chain(processors.iter().map(String::as_str)).collect();
-    let mut rows: Vec<(&Figure, Vec<String>)> = Vec::new();
-    for entry in record.entries.iter().filter(|entry| entry.instead.is_none()) {
-        let Some(column) = processors.iter().position(|name| *name == entry.processor()) else { continue };
-        for figure in entry.figures.iter().filter(|figure| figure.target.is_some()) {
-            let known = rows.iter().position(|(other, _)| figure.is_same(other));
-            let row = known.unwrap_or_else(|| {
-                rows.push((figure, vec![String::new(); processors.len()]));
-                rows.len() - 1
-            });
-            if let Some(cell) = rows.get_mut(row).and_then(|(_, cells)| cells.get_mut(column)) {
-                *cell = reached(figure);
-            }
+    let runs = record.entries.iter().filter(|entry| entry.instead.is_none()).collect::<Vec<_>>();
+    let mut rows: Vec<&Figure> = Vec::new();
+    for figure in runs.iter().flat_map(|run| &run.figures).filter(|figure| figure.target.is_some()) {
+        if !rows.iter().any(|row| row.is_same(figure)) {
+            rows.push(figure);
         }
     }
-    let row = |(figure, cells): (&Figure, Vec<String>)| {
+    let rows = rows.into_iter().map(|figure| {
         let bound = |bound: Option<f64>| bound.map(|bound| at_most(figure, bound)).unwrap_or_default();
+        let cells = processors.iter().map(|name| {
+            let mut of_name = runs.iter().filter(|run| run.processor() == *name);
+            of_name.find_map(|run| find(&run.figures, figure)).map(reached).unwrap_or_default()
+        });
         let names = [&figure.scenario, &figure.case, &figure.metric].map(String::clone);
-        names
-            .into_iter()
-            .chain([bound(figure.target), bound(figure.stretch)])
-            .chain(cells)
-            .collect::<Vec<_>>()
-    };
-    piped(&header, WORDS + 1, rows.into_iter().map(row))
+        names.into_iter().chain([bound(figure.target), bound(figure.stretch)]).chain(cells).collect()
+    });
+    let header = SUMMARY.map(str::to_owned).into_iter().chain(processors.iter().cloned()).collect::<Vec<_>>();
+    piped(&header, WORDS + 1, rows)
+}
+
+fn find<'a>(figures: &'a [Figure], same: &Figure) -> Option<&'a Figure> {
+    figures.iter().find(|figure| figure.is_same(same))
+}
+
+fn is_on_the_page(figure: &Figure) -> bool {
+    let is_other =
+        |name: &&str| figure.metric == *name || (name.ends_with('-') && figure.case.starts_with(name));
+    !NOT_ON_THE_PAGE
+        .iter()
+        .any(|(scenario, names)| figure.scenario == *scenario && names.iter().any(is_other))
 }
 
 /// What was reached; in bold where that misses the target.
@@ -75,7 +107,7 @@ pub(crate) fn missed(figures: &[Figure]) -> String {
     let missed = figures.iter().filter(|figure| figure.met() == Some(Met::No));
     let line = |figure: &Figure| {
         let Figure { scenario, case, metric, .. } = figure;
-        let (reached, target) = (compared(figure, figure.reached()), row(figure)[6].clone());
+        let (reached, target) = (compared(figure, figure.reached()), row(figure)[5].clone());
         format!("target missed: {scenario}, {case}, {metric}: {reached}, and not {target}\n")
     };
     missed.map(line).collect()
@@ -84,7 +116,7 @@ pub(crate) fn missed(figures: &[Figure]) -> String {
 /// How two runs differ in what is compared, the worst first.
 pub(crate) fn differences(one: &[Figure], other: &[Figure]) -> String {
     let comparable = |figure: &&Figure| figure.ratio.or(figure.target).is_some();
-    let pairs = one.iter().filter(comparable).filter_map(|a| Some((a, other.iter().find(|b| a.is_same(b))?)));
+    let pairs = one.iter().filter(comparable).filter_map(|a| Some((a, find(other, a)?)));
     let mut rows: Vec<_> = pairs
         .map(|(a, b)| {
             let (less, more) = (a.reached().min(b.reached()), a.reached().max(b.reached()));
@@ -122,10 +154,10 @@ fn aligned<const N: usize>(
     table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-fn piped<R: AsRef<[String]>>(header: &[&str], words: usize, rows: impl Iterator<Item = R>) -> String {
+fn piped(header: &[String], words: usize, rows: impl Iterator<Item = Vec<String>>) -> String {
     let marks: String =
         (0..header.len()).map(|column| if column < words { " --- |" } else { " ---: |" }).collect();
-    let rows = rows.map(|cells| format!("| {} |\n", cells.as_ref().join(" | ")));
+    let rows = rows.map(|cells| format!("| {} |\n", cells.join(" | ")));
     format!("| {} |\n|{marks}\n{}", header.join(" | "), rows.collect::<String>())
 }
 
@@ -137,17 +169,9 @@ fn row(figure: &Figure) -> [String; 7] {
         amount(figure.value),
         figure.baseline.map(amount).unwrap_or_default(),
         figure.ratio.map(ratio).unwrap_or_default(),
-        spread(figure),
         figure.target.map(|target| at_most(figure, target)).unwrap_or_default(),
+        figure.spread.map(percent).unwrap_or_default(),
     ]
-}
-
-fn with(row: [String; 7], last: &str) -> Vec<String> {
-    row.into_iter().chain([last.to_owned()]).collect()
-}
-
-fn spread(figure: &Figure) -> String {
-    figure.spread.map(percent).unwrap_or_default()
 }
 
 /// Every digit of a bound means something.
@@ -194,7 +218,6 @@ fn number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Entry;
 
     fn figures() -> [Figure; 4] {
         let figure = |case, unit, value| Figure::new("s", case, "m", unit, value);
@@ -209,41 +232,54 @@ mod tests {
         ]
     }
 
-    #[test]
-    fn a_figure_without_a_baseline_leaves_its_cells_empty() {
-        assert_eq!(
-            markdown(&figures()),
-            "| case | metric | value | baseline | ratio | spread | target |\n\
-             | --- | --- | ---: | ---: | ---: | ---: | ---: |\n\
-             | alone | m | 1234 µs |  |  |  |  |\n\
-             | beside | m | 5.00 slices |  |  |  | ≤ 20 slices |\n\
-             | rounds | m | 4.00 × | 80.0 × | 1/20 | 150 % | ≤ 1/20 |\n\
-             | idle | m | 3 | 0 |  |  | ≤ 0 |\n"
-        );
-    }
-
-    #[test]
-    fn what_was_measured_elsewhere_has_a_column_where_there_is_any() {
-        let mut figures = figures().to_vec();
-        figures.push(Figure::new("broadcast", "1 KB every 10 ms", "cpu", Unit::Percent, 50.0));
-        let table = markdown(&figures);
-        assert!(table.starts_with(
-            "| case | metric | value | baseline | ratio | spread | target | measured elsewhere |\n"
-        ));
-        assert!(table.ends_with("| 1 KB every 10 ms | cpu | 50.0 % |  |  |  |  | 93 %, 88 % |\n"), "{table}");
-        assert!(table.contains("| alone | m | 1234 µs |  |  |  |  |  |\n"), "{table}");
-    }
-
-    #[test]
-    fn the_summary_has_what_has_a_target_with_a_column_for_each_processor() {
-        let run = |processor: &str, figures: Vec<Figure>| Entry {
+    fn run(processor: &str, figures: Vec<Figure>) -> Entry {
+        Entry {
             scenario: "s".to_owned(),
             date: "2026-11-22".to_owned(),
             scale: "full".to_owned(),
             machine: format!("{processor}, 2 cores"),
             instead: None,
             figures,
-        };
+        }
+    }
+
+    #[test]
+    fn a_figure_without_a_baseline_leaves_its_cells_empty() {
+        assert_eq!(
+            scenario(&[run("A", figures().to_vec())]),
+            "| case | metric | value | baseline | ratio | target |\n\
+             | --- | --- | ---: | ---: | ---: | ---: |\n\
+             | alone | m | 1234 µs |  |  |  |\n\
+             | beside | m | 5.00 slices |  |  | ≤ 20 slices |\n\
+             | rounds | m | 4.00 × | 80.0 × | 1/20 | ≤ 1/20 |\n\
+             | idle | m | **3** | 0 |  | ≤ 0 |\n"
+        );
+    }
+
+    #[test]
+    fn other_runs_have_a_column_and_only_those_with_something_instead_of_the_processor_add_rows() {
+        let [alone, beside, ..] = figures();
+        let of = |value| vec![Figure::new("s", "other", "m", Unit::Count, value), beside.clone()];
+        let instead = Entry { instead: Some("emulated".to_owned()), ..run("A", of(3.0)) };
+        assert_eq!(
+            scenario(&[run("A", vec![alone, beside.clone()]), run("B", of(2.0)), instead]),
+            "| case | metric | value | baseline | ratio | target | B, 2026-11-22 | emulated |\n\
+             | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n\
+             | alone | m | 1234 µs |  |  |  |  |  |\n\
+             | beside | m | 5.00 slices |  |  | ≤ 20 slices | 5.00 slices | 5.00 slices |\n\
+             | other | m |  |  |  |  | 2 | 3 |\n"
+        );
+    }
+
+    #[test]
+    fn what_explains_other_figures_is_in_the_record_alone() {
+        let of = |case, metric| vec![Figure::new("shared-channel", case, metric, Unit::Count, 1.0)];
+        let table = scenario(&[run("A", [of("a", "cpu"), of("a", "cpu per job")].concat())]);
+        assert!(!table.contains("| a | cpu |") && table.contains("| a | cpu per job |"), "{table}");
+    }
+
+    #[test]
+    fn the_summary_has_what_has_a_target_with_a_column_for_each_processor() {
         let later = vec![Figure::new("s", "beside", "m", Unit::Slices, 50.0).at_most(20.0)];
         let interpreted =
             Entry { instead: Some("an interpreter".to_owned()), ..run("B", figures().to_vec()) };

@@ -43,12 +43,21 @@ pub(crate) struct Arguments {
     /// Measure nothing: show how the figures of two files differ, the worst first.
     #[arg(long, num_args = 2, value_names = ["FILE", "FILE"], conflicts_with_all = ["quick", "only", "json", "docs", "pulley", "target"])]
     compare: Vec<PathBuf>,
+    /// Measure nothing: make the tables of `docs/benchmarks.md` from its record.
+    #[arg(long, conflicts_with_all = ["quick", "only", "json", "docs", "pulley", "target", "compare"])]
+    page: bool,
 }
+
+const PAGE: &str = "docs/benchmarks.md";
 
 pub(crate) fn bench(arguments: &Arguments) -> Result<()> {
     if !arguments.compare.is_empty() {
         let program = Profile::Shipped.programs()?.join("weir-bench");
         return run(Command::new(program).arg("--compare").args(&arguments.compare));
+    }
+    if arguments.page {
+        let program = Profile::OfTests.programs()?.join("weir-bench");
+        return run(Command::new(program).arg("--page").arg(root()?.join(PAGE)));
     }
     let target = arguments.target.as_deref().map(Target::named).transpose()?;
     if arguments.docs && !arguments.pulley && target.is_none() && pgo::IS_HERE {
@@ -70,7 +79,7 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<()> {
         measure.arg("--json").arg(file);
     }
     if arguments.docs {
-        measure.arg("--docs").arg(root()?.join("docs/benchmarks.md"));
+        measure.arg("--docs").arg(root()?.join(PAGE));
     }
     run(&mut measure)
 }
@@ -104,10 +113,10 @@ enum Profile {
 }
 
 impl Profile {
-    /// Builds the programs that measure, and returns their directory.
+    /// Builds the program that measures, and returns its directory.
     fn programs(self) -> Result<PathBuf> {
         let (mut build, dir) = self.build()?;
-        run(build.args(["--bin", "weir-bench", "--bin", "weir-bench-peer", "--bin", "weir-bench-gateway"]))?;
+        run(build.args(["--bin", "weir-bench"]))?;
         Ok(dir)
     }
 
@@ -191,8 +200,6 @@ fn program(profile: Profile, device: Option<&Target>) -> Result<Command> {
     let target = target_dir()?;
     program.arg("--guests").arg(target.join(guests::TARGET).join("guest"));
     program.arg("--native").arg(target.join("guest"));
-    program.arg("--peer").arg(dir.join("weir-bench-peer"));
-    program.arg("--gateway").arg(dir.join("weir-bench-gateway"));
     program.arg("--device").arg(profile.device(device)?);
     if let Some(device) = device {
         let emulator = device.emulator.context("its programs run here: measure without `--target`")?;

@@ -1,16 +1,29 @@
-//! Calls of an echo, made and checked in the same way for every side.
+//! Calls of an echo, made and checked in the same way for every side, and native tasks: the baseline of extensions.
 
-use std::time::{Duration, Instant};
+use std::{
+    fmt::Display,
+    sync::mpsc,
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result, ensure};
+use async_channel::Sender;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
+use tokio::{runtime, sync::oneshot, time::timeout};
 use weir_host::client::ClientOperation;
+
+use super::device::{Device, PATIENCE};
+use crate::figure::microseconds;
 
 /// Names of the payload sizes, and bytes.
 pub(super) const SIZES: [(&str, u32); 3] = [("16 B", 16), ("1 KiB", 1024), ("10 KiB", 10 * 1024)];
 
-pub(super) trait Echo: Clone + Send + 'static {
+/// Requests that may wait, as in Main's inboxes.
+pub(super) const CAPACITY: usize = 256;
+
+pub(crate) trait Echo: Send + 'static {
     fn call(&mut self, payload: Bytes) -> impl Future<Output = Result<Bytes>> + Send;
 }
 
@@ -21,28 +34,29 @@ impl Echo for ClientOperation {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Calls {
-    pub(super) number: u32,
+pub(crate) struct Calls {
+    pub(crate) number: u32,
     /// Bytes of a payload, at least four.
-    pub(super) size: u32,
+    pub(crate) size: u32,
     /// Calls under way from the one task that makes them all.
-    pub(super) at_once: u32,
+    pub(crate) at_once: u32,
 }
 
 impl Calls {
-    pub(super) async fn make(self, echo: impl Echo) -> Result<Duration> {
+    /// Returns the time, and each echo as it is then.
+    pub(crate) async fn make<E: Echo + Clone>(self, echo: E) -> Result<(Duration, Vec<E>)> {
         let start = Instant::now();
-        if self.at_once == 1 {
-            self.in_turn(echo, self.number).await?;
+        let echoes = if self.at_once == 1 {
+            vec![self.in_turn(echo, self.number).await?]
         } else {
             let share = self.number / self.at_once;
-            try_join_all((0..self.at_once).map(|_| self.in_turn(echo.clone(), share))).await?;
-        }
-        Ok(start.elapsed())
+            try_join_all((0..self.at_once).map(|_| self.in_turn(echo.clone(), share))).await?
+        };
+        Ok((start.elapsed(), echoes))
     }
 
     /// Each call after the answer to the one before.
-    async fn in_turn(self, mut echo: impl Echo, calls: u32) -> Result<()> {
+    pub(crate) async fn in_turn<E: Echo>(self, mut echo: E, calls: u32) -> Result<E> {
         let size = usize::try_from(self.size)?;
         let mut template = vec![0x5a; size];
         for number in 0..calls {
@@ -54,10 +68,151 @@ impl Calls {
                 "the echo answered otherwise"
             );
         }
-        Ok(())
+        Ok(echo)
     }
 }
 
-pub(super) fn per_call(rounds: &[Duration], calls: u32) -> Vec<f64> {
-    rounds.iter().map(|round| 1e9 * round.as_secs_f64() / f64::from(calls)).collect()
+/// Nanoseconds of a call in each round.
+pub(super) fn per_call(round: Duration, calls: u32) -> f64 {
+    1e9 * round.as_secs_f64() / f64::from(calls)
+}
+
+/// What one request of a program took in a round, in microseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Round {
+    /// Processor time of all processes, and of the server alone.
+    pub(super) processor: f64,
+    pub(super) server: f64,
+    pub(super) time: f64,
+    /// Zero where the caller does not take the time of each.
+    pub(super) p50: f64,
+    pub(super) p99: f64,
+}
+
+impl Round {
+    /// The caller answers with its time, its processor time, the median and the 99th percentile. `used` is the processor
+    /// time of the server so far.
+    pub(super) fn of(
+        caller: &mut Device,
+        asked: impl Display,
+        number: u32,
+        mut used: impl FnMut() -> Result<Duration>,
+    ) -> Result<Self> {
+        let before = used()?;
+        let answer = caller.numbers(asked)?;
+        let number = f64::from(number);
+        let server = microseconds(used()? - before) / number;
+        let parts: Vec<_> = answer.into_iter().map(|part| microseconds(Duration::from_nanos(part))).collect();
+        let [time, caller, p50, p99] = *parts else {
+            anyhow::bail!("the caller does not answer with four numbers")
+        };
+        Ok(Self { processor: server + caller / number, server, time: time / number, p50, p99 })
+    }
+}
+
+/// A thread with a runtime that has timers and sockets, like Main's worker. Dropped, it ends its tasks and itself.
+#[derive(Debug)]
+pub(super) struct Worker {
+    runtime: runtime::Handle,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    pub(super) fn start() -> Result<Self> {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel();
+        let thread = thread::Builder::new().name("native".to_owned()).spawn(move || {
+            // Stopped by dropping the sender.
+            let _stopped = runtime.block_on(stopped);
+        })?;
+        Ok(Self { runtime: handle, stop: Some(stop), thread: Some(thread) })
+    }
+
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        // Not awaited: it ends by itself, or with the runtime.
+        let _detached = self.runtime.spawn(task);
+    }
+
+    pub(super) fn run<T: Send + 'static>(&self, task: impl Future<Output = T> + Send + 'static) -> Result<T> {
+        let (tell, told) = mpsc::sync_channel(1);
+        self.spawn(async move {
+            // Fails if nothing waits any more.
+            let _told = tell.send(task.await);
+        });
+        told.recv_timeout(PATIENCE).context("a task does not end")
+    }
+
+    /// The time of these calls from a task of the thread.
+    pub(super) fn round(&self, calls: Calls, echo: impl Echo + Clone) -> Result<Duration> {
+        Ok(self.run(calls.make(echo))??.0)
+    }
+
+    /// Processor time of the thread.
+    pub(super) fn used(&self) -> Result<Duration> {
+        self.run(async { crate::process::of_this_thread() })
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.stop.take();
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been reported already.
+            let _ended = thread.join();
+        }
+    }
+}
+
+/// A native echo and its caller, which sets a deadline for each call.
+pub(super) fn server() -> (Caller, impl Future<Output = ()> + Send) {
+    let (requests, served) = async_channel::bounded::<Request>(CAPACITY);
+    let echo = async move {
+        while let Ok(request) = served.recv().await {
+            // Fails if the caller has given up.
+            let _answered = request.reply.send(request.payload);
+        }
+    };
+    (Caller { requests, next: 0, within: Some(PATIENCE) }, echo)
+}
+
+#[derive(Debug)]
+#[expect(dead_code, reason = "the echo has no use for what every request says of itself")]
+struct Request {
+    id: u64,
+    sender: u32,
+    operation: u32,
+    sent: Instant,
+    payload: Bytes,
+    reply: oneshot::Sender<Bytes>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Caller {
+    requests: Sender<Request>,
+    next: u64,
+    /// The deadline of a call, if there is one.
+    within: Option<Duration>,
+}
+
+impl Caller {
+    pub(super) fn without_deadlines(&self) -> Self {
+        Self { within: None, ..self.clone() }
+    }
+}
+
+impl Echo for Caller {
+    async fn call(&mut self, payload: Bytes) -> Result<Bytes> {
+        let (reply, answer) = oneshot::channel();
+        self.next += 1;
+        let request =
+            Request { id: self.next, sender: 0, operation: 0, sent: Instant::now(), payload, reply };
+        self.requests.send(request).await.context("the echo has ended")?;
+        let answer = match self.within {
+            Some(within) => timeout(within, answer).await.context("the echo does not answer")?,
+            None => answer.await,
+        };
+        answer.context("the echo has ended")
+    }
 }

@@ -11,18 +11,22 @@ use std::{
     process::{Child, ChildStdin, Command, Stdio},
     sync::mpsc,
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, ensure};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tempfile::TempDir;
 use weir_host::{
     component::{self, Compilation, SigningKey},
     config::{Limits, Traces},
 };
 
-use super::{Bench, tasks::PATIENCE};
-use crate::{emulator::Emulator, process::Process};
+use super::Bench;
+use crate::{machine::Emulator, process::Process};
+
+/// What takes longer has failed.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Time until a process is idle: threads for blocking work, such as loading extensions, end after 10 s
 /// without any.
@@ -144,10 +148,10 @@ impl Device {
     pub(super) fn start(command: &mut Command) -> Result<Self> {
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let program = || format!("cannot start `{}`", command.get_program().display());
-        Self::new(child.with_context(program)?)
+        Self::of(child.with_context(program)?)
     }
 
-    fn new(mut child: Child) -> Result<Self> {
+    fn of(mut child: Child) -> Result<Self> {
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let output = BufReader::new(output.context("it says nothing")?);
         let (tell, lines) = mpsc::sync_channel(1);
@@ -179,6 +183,11 @@ impl Device {
         self.hear()
     }
 
+    /// Its answer, if that is numbers.
+    pub(super) fn numbers(&mut self, line: impl Display) -> Result<Vec<u64>> {
+        self.ask(line)?.split_whitespace().map(|number| Ok(number.parse()?)).collect()
+    }
+
     /// The last waiting extension must answer with its payload.
     pub(super) fn ensure_answers(&mut self, count: u32) -> Result<()> {
         let said = self.call(&format!("idle.n{}@1", count - 1), "echo", "sixteen bytes ok")?;
@@ -201,4 +210,45 @@ impl Drop for Device {
         // It has ended in any case.
         let _status = self.child.wait();
     }
+}
+
+/// Waits on this thread. The token of an old waker ends a park at once.
+pub(super) fn wait_until(end: Instant) {
+    while let Some(left) = end.checked_duration_since(Instant::now()) {
+        thread::park_timeout(left);
+    }
+}
+
+/// Processor time that has been `used`, once it is no longer.
+pub(super) fn at_rest(mut used: impl FnMut() -> Result<Duration>) -> Result<Duration> {
+    const LOOK: Duration = Duration::from_millis(30);
+    const REST: Duration = Duration::from_millis(1);
+
+    let end = Instant::now() + PATIENCE;
+    let mut before = used()?;
+    while Instant::now() < end {
+        wait_until(Instant::now() + LOOK);
+        let now = used()?;
+        if now.saturating_sub(before) < REST {
+            return Ok(now);
+        }
+        before = now;
+    }
+    anyhow::bail!("it does not come to rest")
+}
+
+/// Has room for this many connections, whose descriptors are of this process or of those that it starts.
+pub(super) fn allow_connections(number: u64) -> Result<()> {
+    /// Descriptors of a process beside those of connections.
+    const OTHERS: u64 = 1000;
+
+    let (needed, Rlimit { current, maximum }) = (number + OTHERS, getrlimit(Resource::Nofile));
+    if current.is_none_or(|current| current >= needed) {
+        return Ok(());
+    }
+    ensure!(
+        maximum.is_none_or(|maximum| maximum >= needed),
+        "{needed} descriptors are needed, and at most {maximum:?} allowed: raise the hard limit of `ulimit -n`"
+    );
+    Ok(setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum })?)
 }

@@ -50,10 +50,7 @@ fn figure(measured: &Measured) -> Figure {
     if !baselines.is_empty() {
         figure = figure.beside_rounds(rounds, baselines);
     }
-    match target {
-        Some(target) => figure.at_most(*target),
-        None => figure,
-    }
+    figure.at_most(*target)
 }
 
 #[cfg(test)]

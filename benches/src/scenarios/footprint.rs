@@ -1,10 +1,8 @@
-//! Memory of Main with 7 extensions and with many waiting ones, beside a thread with a runtime for each.
-//! `docs/benchmarks.md` explains the figures.
+//! Memory of Main with 7 extensions and with many waiting ones, beside a thread with a runtime for each, and on an
+//! emulated processor. `docs/benchmarks.md` explains the figures.
 
-mod emulated;
+mod mains;
 mod mappings;
-mod messages;
-mod seven;
 
 use std::{
     fs,
@@ -12,17 +10,16 @@ use std::{
 };
 
 use anyhow::Result;
+use procfs_core::process::MemoryMap;
 
 use super::{
-    Bench, Scenario,
-    client::wait_until,
-    device::{Device, SETTLING, Site},
+    Bench, Scale, Scenario,
+    device::{Device, SETTLING, Site, wait_until},
     progress,
 };
 use crate::{
     figure::{Figure, Unit},
-    process::{Mapping, Memory},
-    scale::Scale,
+    process::Memory,
 };
 
 pub(crate) const NAME: &str = "footprint";
@@ -33,63 +30,43 @@ pub(super) const SCENARIO: Scenario = Scenario {
     run,
 };
 
-/// Private memory that Main may have with 7 extensions: 6 MB, in KiB.
-const ALLOWED_OF_SEVEN: f64 = 6e6 / 1024.0;
+/// Private memory that Main may have with 7 extensions: 6 MB, in MiB.
+const ALLOWED_OF_SEVEN: f64 = 6e6 / 1024.0 / 1024.0;
 
 #[derive(Clone, Copy, Debug)]
 struct Counts {
     few: u32,
     many: u32,
-    most: u32,
+    /// None on an emulated processor, where nothing native stands beside Main, either.
+    most: Option<u32>,
 }
 
+/// What a process has.
 #[derive(Debug)]
-struct Processes {
-    seven: Device,
-    few: Device,
-    many: Device,
-    most: Device,
-    native_seven: Device,
-    native_many: Device,
-}
-
-#[derive(Clone, Debug)]
-struct Round {
-    seven: Seen,
-    few: Seen,
-    many: Seen,
-    most: Seen,
-    native_seven: Seen,
-    native_many: Seen,
-}
-
-#[derive(Clone, Debug)]
 struct Seen {
     threads: f64,
     memory: Memory,
-    mappings: Vec<Mapping>,
+    mappings: Vec<MemoryMap>,
 }
 
 fn run(bench: &Bench) -> Result<Vec<Figure>> {
     // On a device Main is alone: a program file that others have mapped, too, would not count as its own.
     let site = Site::new(bench, bench.scale != Scale::Smoke)?;
-    if bench.emulator.is_some() {
-        return emulated::figures(&site, bench.scale);
-    }
     let counts = counts(bench);
     let rounds = bench.scale.pick(3, 1, 1);
-    let mut seen = Vec::new();
+    let (mut mains, mut others) = (Vec::new(), Vec::new());
     for round in 0..rounds {
         progress("starting and waiting", round, rounds);
-        let mut processes = Processes::start(&site, counts)?;
-        wait_until(Instant::now() + bench.scale.pick(SETTLING, SETTLING, Duration::ZERO));
-        seen.push(processes.look(counts)?);
+        let (main, other) = look(&site, bench, counts)?;
+        mains.push(main);
+        others.extend(other);
     }
-    let mut figures = figures(&seen, counts);
-    let rounds: Vec<_> = seen.iter().map(|round| [&round.seven, &round.few, &round.many]).collect();
-    figures.extend(mappings::figures(&rounds, counts.few, counts.many));
-    progress("queued messages", 0, 1);
-    figures.extend(messages::figures(&site, bench)?);
+    let mut figures = figures(&mains, &others, counts);
+    figures.extend(mappings::figures(&mains, counts.few, counts.many));
+    if counts.most.is_some() {
+        progress("queued messages", 0, 1);
+        figures.extend(mains::queued_messages(&site, bench)?);
+    }
     Ok(figures)
 }
 
@@ -98,6 +75,10 @@ fn counts(bench: &Bench) -> Counts {
     /// Mappings of an extension, and of all else.
     const MAPPINGS: (u32, u32) = (7, 2_003);
 
+    if bench.emulator.is_some() {
+        // No more than fit addresses of 32 bits, of which each memory reserves 10 MiB.
+        return Counts { few: 20, many: 200, most: None };
+    }
     let allowed =
         fs::read_to_string("/proc/sys/vm/max_map_count").ok().and_then(|text| text.trim().parse().ok());
     let fit = allowed.map_or(u32::MAX, |allowed: u32| allowed.saturating_sub(MAPPINGS.1) / MAPPINGS.0);
@@ -107,38 +88,33 @@ fn counts(bench: &Bench) -> Counts {
     if most < wanted {
         eprintln!("  {most} extensions, and not {wanted}: `vm.max_map_count` has no room for more");
     }
-    Counts { few: bench.scale.pick(100, 100, 10), many: bench.scale.pick(1000, 1000, 20), most }
+    let [few, many] = bench.scale.pick([100, 1000], [100, 1000], [10, 20]);
+    Counts { few, many, most: Some(most) }
 }
 
-impl Processes {
-    fn start(site: &Site, counts: Counts) -> Result<Self> {
-        Ok(Self {
-            seven: seven::start(site)?,
-            few: site.idle(counts.few)?,
-            many: site.idle(counts.many)?,
-            most: site.idle(counts.most)?,
-            native_seven: site.native("threads", 7)?,
-            native_many: site.native("threads", counts.many)?,
-        })
-    }
-
-    fn look(&mut self, counts: Counts) -> Result<Round> {
-        let round = Round {
-            seven: Seen::of(&self.seven)?,
-            few: Seen::of(&self.few)?,
-            many: Seen::of(&self.many)?,
-            most: Seen::of(&self.most)?,
-            native_seven: Seen::of(&self.native_seven)?,
-            native_many: Seen::of(&self.native_many)?,
-        };
-        seven::ensure_answers(&mut self.seven)?;
-        self.few.ensure_answers(counts.few)?;
-        self.many.ensure_answers(counts.many)?;
-        self.most.ensure_answers(counts.most)?;
-        self.native_seven.ensure_answers(7)?;
-        self.native_many.ensure_answers(counts.many)?;
-        Ok(round)
-    }
+/// Mains with 7 extensions, with few and with many; and beside them one with most, and native threads: 7 and many.
+fn look(site: &Site, bench: &Bench, counts: Counts) -> Result<([Seen; 3], Option<[Seen; 3]>)> {
+    let Counts { few, many, most } = counts;
+    let mut seven = mains::seven(site)?;
+    let mut mains = [site.idle(few)?, site.idle(many)?];
+    let mut others = match most {
+        Some(most) => Some([site.idle(most)?, site.native("threads", 7)?, site.native("threads", many)?]),
+        None => None,
+    };
+    wait_until(Instant::now() + bench.scale.pick(SETTLING, SETTLING, Duration::ZERO));
+    let [with_few, with_many] = &mains;
+    let seen = [Seen::of(&seven)?, Seen::of(with_few)?, Seen::of(with_many)?];
+    let beside = match &others {
+        Some([with_most, native_seven, native_many]) => {
+            Some([Seen::of(with_most)?, Seen::of(native_seven)?, Seen::of(native_many)?])
+        }
+        None => None,
+    };
+    mains::ensure_answers(&mut seven)?;
+    let answering = mains.iter_mut().zip([few, many]);
+    let others = others.iter_mut().flatten().zip([most.unwrap_or_default(), 7, many]);
+    answering.chain(others).try_for_each(|(device, count)| device.ensure_answers(count))?;
+    Ok((seen, beside))
 }
 
 impl Seen {
@@ -148,64 +124,65 @@ impl Seen {
         let mappings = process.mappings()?;
         Ok(Self { threads, memory: Memory::of(&mappings), mappings })
     }
+
+    fn private(&self) -> f64 {
+        self.memory.private()
+    }
 }
 
-fn figures(rounds: &[Round], counts: Counts) -> Vec<Figure> {
+fn figures(mains: &[[Seen; 3]], others: &[[Seen; 3]], counts: Counts) -> Vec<Figure> {
     let Counts { few, many, most } = counts;
-    let mut figures = rows("7 extensions", rounds, |round| &round.seven, Some(|round| &round.native_seven));
-    figures.extend(rows(
-        &format!("{many} idle"),
-        rounds,
-        |round| &round.many,
-        Some(|round| &round.native_many),
-    ));
-    figures.extend(rows(&format!("{most} idle"), rounds, |round| &round.most, None));
-    let each = |round: &Round, greater: &Seen, count: u32| {
-        (greater.memory.private() - round.few.memory.private()) / f64::from(count - few)
+    let [seven, with_few, with_many] = columns(mains);
+    let [with_most, native_seven, native_many] = columns(others);
+    let mut figures = rows("7 extensions", &seven, &native_seven);
+    figures.extend(rows(&format!("{many} idle"), &with_many, &native_many));
+    let each = |greater: &[&Seen], count: u32| {
+        let pairs = greater.iter().zip(&with_few);
+        let each: Vec<_> =
+            pairs.map(|(more, less)| (more.private() - less.private()) / f64::from(count - few)).collect();
+        let case = format!("from {few} to {count} idle");
+        Figure::of_rounds(NAME, case, "private, each", Unit::Kibibytes, &each)
     };
-    let to_many: Vec<_> = rounds.iter().map(|round| each(round, &round.many, many)).collect();
-    let to_most: Vec<_> = rounds.iter().map(|round| each(round, &round.most, most)).collect();
-    for (count, each) in [(many, to_many), (most, to_most)] {
-        let figure = Figure::of_rounds(
-            NAME,
-            format!("from {few} to {count} idle"),
-            "private, each",
-            Unit::Kibibytes,
-            &each,
-        );
-        figures.push(figure.at_most(32.0).stretch(24.0));
+    let Some(most) = most else {
+        figures.retain(|figure| figure.metric.starts_with("private RSS"));
+        figures.push(each(&with_many, many));
+        return figures;
+    };
+    figures.extend(rows(&format!("{most} idle"), &with_most, &[]));
+    for (greater, count) in [(&with_many, many), (&with_most, most)] {
+        figures.push(each(greater, count).at_most(32.0).stretch(24.0));
     }
     // With seven, threads of the pool that opened their directories may not have ended yet.
-    let more = |round: &Round| (round.most.threads - round.seven.threads).max(0.0);
-    let threads: Vec<_> = rounds.iter().map(more).collect();
-    let figure = Figure::of_rounds(NAME, format!("from 7 to {most}"), "threads more", Unit::Count, &threads);
-    figures.push(figure.at_most(0.0));
-    let seven: Vec<_> = rounds.iter().map(|round| round.seven.memory.private() / 1024.0).collect();
+    let pairs = with_most.iter().zip(&seven);
+    let threads: Vec<_> = pairs.map(|(most, seven)| (most.threads - seven.threads).max(0.0)).collect();
+    let case = format!("from 7 to {most}");
+    figures.push(Figure::of_rounds(NAME, case, "threads more", Unit::Count, &threads).at_most(0.0));
+    let seven: Vec<_> = seven.iter().map(|seven| seven.private() / 1024.0).collect();
     let figure = Figure::of_rounds(NAME, "7 extensions", "private RSS, of 6 MB", Unit::Mebibytes, &seven);
-    figures.push(figure.beside(ALLOWED_OF_SEVEN / 1024.0).at_most(1.0));
+    figures.push(figure.beside(ALLOWED_OF_SEVEN).at_most(1.0));
     figures
 }
 
-type Side = fn(&Round) -> &Seen;
+/// The rounds of each of three processes.
+fn columns(rounds: &[[Seen; 3]]) -> [Vec<&Seen>; 3] {
+    [0, 1, 2].map(|place| rounds.iter().filter_map(|round| round.get(place)).collect())
+}
 
 /// The rows of the seed, and the parts of the private rows.
-fn rows(case: &str, rounds: &[Round], side: Side, native: Option<Side>) -> Vec<Figure> {
+fn rows(case: &str, rounds: &[&Seen], native: &[&Seen]) -> Vec<Figure> {
     let row = |metric, unit, of: fn(&Seen) -> f64| {
-        let all = |side: Side| rounds.iter().map(|round| of(side(round))).collect::<Vec<_>>();
-        let figure = Figure::of_rounds(NAME, case, metric, unit, &all(side));
-        match native {
-            Some(native) => figure.beside_rounds(&all(side), &all(native)),
-            None => figure,
-        }
+        Figure::compared((NAME, case), metric, unit, (rounds, native), |seen| of(seen))
     };
-    vec![
-        row("threads", Unit::Count, |seen| seen.threads),
-        row("virtual", Unit::Mebibytes, |seen| seen.memory.address_space / 1024.0),
-        row("resident", Unit::Mebibytes, |seen| seen.memory.resident / 1024.0),
-        row("shared", Unit::Mebibytes, |seen| seen.memory.of_files / 1024.0),
-        row("private RSS", Unit::Mebibytes, |seen| seen.memory.private() / 1024.0),
-        row("private RSS, written", Unit::Mebibytes, |seen| seen.memory.private_dirty / 1024.0),
-        row("private RSS, as in a file", Unit::Mebibytes, |seen| seen.memory.private_clean / 1024.0),
-        row("shared RSS", Unit::Mebibytes, |seen| seen.memory.shared / 1024.0),
-    ]
+    let memory: [(&str, fn(&Seen) -> f64); 7] = [
+        ("virtual", |seen| seen.memory.address_space / 1024.0),
+        ("resident", |seen| seen.memory.resident / 1024.0),
+        ("shared", |seen| seen.memory.of_files / 1024.0),
+        ("private RSS", |seen| seen.private() / 1024.0),
+        ("private RSS, written", |seen| seen.memory.private_dirty / 1024.0),
+        ("private RSS, as in a file", |seen| seen.memory.private_clean / 1024.0),
+        ("shared RSS", |seen| seen.memory.shared / 1024.0),
+    ];
+    let threads = row("threads", Unit::Count, |seen| seen.threads);
+    let memory = memory.into_iter().map(|(metric, of)| row(metric, Unit::Mebibytes, of));
+    [threads].into_iter().chain(memory).collect()
 }

@@ -1,8 +1,7 @@
 //! The same three hooks for many nodes: from a plain loop, from async code, and as processes.
 //! `docs/benchmarks.md` explains the figures.
 
-mod entries;
-mod processes;
+mod runners;
 mod site;
 
 use std::{
@@ -13,16 +12,11 @@ use std::{
 use anyhow::{Context, Result};
 
 use self::{
-    entries::{Async, Blocking},
-    processes::Processes,
+    runners::{Async, Blocking, Processes},
     site::Site,
 };
-use super::{Bench, Scenario, client::wait_until, one_hook::SETTLED, progress};
-use crate::{
-    figure::{Figure, Unit},
-    scale::Scale,
-    statistics::{median, microseconds},
-};
+use super::{Bench, Scale, Scenario, device::wait_until, one_hook::SETTLED, progress};
+use crate::figure::{Figure, Unit, median, microseconds};
 
 const NAME: &str = "hooks";
 

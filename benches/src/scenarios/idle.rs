@@ -1,30 +1,27 @@
-//! Extensions that wait at no cost, beside native receivers that look every 5 ms. `docs/benchmarks.md`
-//! explains the figures.
+//! What waits at no cost: extensions, beside native receivers that look every 5 ms, and connections in other scenarios.
+//! `docs/benchmarks.md` explains the figures.
 
 use std::{
     collections::BTreeMap,
     time::{Duration, Instant},
 };
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use super::{
     Bench, Scenario,
-    client::wait_until,
-    device::{Device, SETTLING, Site},
+    device::{Device, SETTLING, Site, wait_until},
     progress,
 };
 use crate::{
-    figure::{Figure, Unit},
-    process::Thread,
+    figure::{Figure, Unit, greatest},
+    process::{Process, TICKS, Thread},
 };
 
 const NAME: &str = "idle";
 
 pub(super) const SCENARIO: Scenario =
     Scenario { name: NAME, about: "extensions that wait, beside native receivers that look every 5 ms", run };
-
-const TICKS: f64 = 100.0;
 
 /// Waiting extensions and receivers of equal number, and their measurements.
 #[derive(Debug)]
@@ -37,9 +34,9 @@ struct Waiting {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Span {
-    pub(super) ticks: f64,
-    pub(super) switches: f64,
+struct Span {
+    ticks: f64,
+    switches: f64,
     /// Of one processor, in per cent.
     cpu: f64,
 }
@@ -59,19 +56,26 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
     progress("starting", 0, 1);
     let mut all = counts.iter().map(start).collect::<Result<Vec<_>>>()?;
     wait_until(Instant::now() + bench.scale.pick(SETTLING, SETTLING, Duration::ZERO));
-    let milliseconds = bench.scale.pick(10_000, 1000, 200);
     let rounds = bench.scale.pick(5, 1, 1);
     for round in 0..rounds {
         progress("waiting", round, rounds);
-        measure(&mut all, Duration::from_millis(milliseconds))?;
+        measure(&mut all, span(bench))?;
     }
     let mut figures = Vec::new();
     for waiting in &mut all {
         waiting.weir.ensure_answers(waiting.count)?;
         waiting.native.ensure_answers(waiting.count)?;
-        figures.extend(waiting.figures());
+        let (case, spans) =
+            (format!("{} waiting", waiting.count), (&*waiting.weir_spans, &*waiting.native_spans));
+        figures.extend(counted(NAME, &case, spans, |span| *span));
+        figures.push(Figure::compared((NAME, &case), "cpu", Unit::Percent, spans, |span| span.cpu));
     }
     Ok(figures)
+}
+
+/// How long one looks at what waits.
+fn span(bench: &Bench) -> Duration {
+    Duration::from_millis(bench.scale.pick(10_000, 1000, 200))
 }
 
 /// All at once: a waiting process takes nothing from the others.
@@ -97,33 +101,23 @@ fn measure(all: &mut [Waiting], span: Duration) -> Result<()> {
     Ok(())
 }
 
-impl Waiting {
-    fn figures(&self) -> [Figure; 3] {
-        let case = format!("{} waiting", self.count);
-        let all = |spans: &[Span], of: fn(&Span) -> f64| spans.iter().map(of).collect::<Vec<_>>();
-        // A single wake-up in any round is one too many.
-        let greatest = |spans, of| all(spans, of).into_iter().fold(f64::NAN, f64::max);
-        let counted = |metric, of| {
-            Figure::new(NAME, &case, metric, Unit::Count, greatest(&self.weir_spans, of))
-                .beside(greatest(&self.native_spans, of))
-                .at_most(0.0)
-        };
-        let cpu = |spans| all(spans, |span| span.cpu);
-        [
-            counted("ticks", |span| span.ticks),
-            counted("context switches", |span| span.switches),
-            Figure::of_rounds(NAME, &case, "cpu", Unit::Percent, &cpu(&self.weir_spans))
-                .beside_rounds(&cpu(&self.weir_spans), &cpu(&self.native_spans)),
-        ]
-    }
+/// A single wake-up in any round is one too many. Without rounds, there is no baseline.
+fn counted<T>(
+    scenario: &str,
+    case: &str,
+    (rounds, baselines): (&[T], &[T]),
+    span: fn(&T) -> Span,
+) -> [Figure; 2] {
+    let counted = |metric, of: fn(Span) -> f64| {
+        let most = |rounds: &[T]| greatest(rounds.iter().map(span).map(of));
+        let figure = Figure::new(scenario, case, metric, Unit::Count, most(rounds)).at_most(0.0);
+        if baselines.is_empty() { figure } else { figure.beside(most(baselines)) }
+    };
+    [counted("ticks", |span| span.ticks), counted("context switches", |span| span.switches)]
 }
 
 impl Span {
-    pub(super) fn between(
-        before: &BTreeMap<u32, Thread>,
-        after: &BTreeMap<u32, Thread>,
-        took: Duration,
-    ) -> Self {
+    fn between(before: &BTreeMap<u32, Thread>, after: &BTreeMap<u32, Thread>, took: Duration) -> Self {
         let more = |of: fn(&Thread) -> u32| {
             let more = |(number, thread)| of(thread) - before.get(number).map_or(0, of);
             after.iter().map(more).sum::<u32>()
@@ -133,5 +127,70 @@ impl Span {
         let ended = before.keys().filter(|number| !after.contains_key(number)).count();
         let switches = more(|thread| thread.switches) + u32::try_from(ended).unwrap_or(u32::MAX);
         Self { ticks, switches: switches.into(), cpu: 100.0 * ticks / TICKS / took.as_secs_f64() }
+    }
+}
+
+/// Connections that a process has in a first look, and in a second.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counts {
+    few: u32,
+    many: u32,
+}
+
+/// What connections that wait take of a process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waited {
+    /// Private memory of one more, in KiB.
+    each: f64,
+    span: Span,
+}
+
+/// In a run that is not for smoke.
+pub(super) const MANY: u32 = 1024;
+
+impl Counts {
+    pub(super) fn new(bench: &Bench) -> Self {
+        let [few, many] = bench.scale.pick([64, MANY], [64, MANY], [2, 10]);
+        Self { few, many }
+    }
+
+    /// `connect` starts a program with so many. What new ones leave behind has gone after `rest`.
+    pub(super) fn wait(
+        self,
+        bench: &Bench,
+        process: &Process,
+        rest: Duration,
+        connect: impl Fn(u32) -> Result<Device>,
+    ) -> Result<Waited> {
+        let mut first = connect(self.few)?;
+        wait_until(Instant::now() + bench.scale.pick(SETTLING, SETTLING, Duration::ZERO));
+        let before = process.memory()?.private();
+        let mut others = connect(self.many - self.few)?;
+        wait_until(Instant::now() + rest);
+        let (start, threads) = (Instant::now(), process.threads()?);
+        wait_until(start + span(bench));
+        let span = Span::between(&threads, &process.threads()?, start.elapsed());
+        // In a short run, the process may still give back memory of its start.
+        let more = (process.memory()?.private() - before).max(0.0);
+        for connections in [&mut first, &mut others] {
+            ensure!(connections.ask("")? == "well", "a connection has ended");
+        }
+        Ok(Waited { each: more / f64::from(self.many - self.few), span })
+    }
+
+    /// Without rounds, there is no baseline.
+    pub(super) fn figures(self, scenario: &str, rounds: &[Waited], baselines: &[Waited]) -> Vec<Figure> {
+        let Self { few, many } = self;
+        let mut figures =
+            counted(scenario, &format!("{many} idle"), (rounds, baselines), |waited| waited.span).to_vec();
+        let case = format!("from {few} to {many} idle");
+        figures.push(Figure::compared(
+            (scenario, &case),
+            "private, each",
+            Unit::Kibibytes,
+            (rounds, baselines),
+            |waited| waited.each,
+        ));
+        figures
     }
 }

@@ -1,22 +1,18 @@
 //! One well-behaved extension beside sixteen hostile ones on the single worker. `docs/benchmarks.md` explains
 //! the formula and the figures.
 
-pub(super) mod pieces;
-
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use weir_host::{Builder, Config, ExtensionConfig, Main, MainConfig};
+use bytes::Bytes;
+use weir_host::{Builder, ExtensionConfig, blocking::wait};
 
 use super::{
     Bench, Scenario,
-    client::{Host, Kind},
+    embedder::{Embedder, builder},
     progress,
 };
-use crate::{
-    figure::{Figure, Unit},
-    statistics::{Sorted, Summary},
-};
+use crate::figure::{Figure, Sorted, Unit, greatest, median, microseconds};
 
 const NAME: &str = "isolation";
 
@@ -51,7 +47,7 @@ const TABLE: &str = "table";
 
 fn run(bench: &Bench) -> Result<Vec<Figure>> {
     progress("a slice and a stall alone", 0, 1);
-    let pieces = pieces::measure(bench)?;
+    let pieces = Pieces::measure(bench)?;
     let filling = format!("filling {} KiB", pieces.filled / 1024);
     let mut figures = vec![
         Figure::new(NAME, "counting", "slice", Unit::Microseconds, pieces.counting),
@@ -59,12 +55,12 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
         Figure::new(NAME, "chasing pointers", "slice", Unit::Microseconds, pieces.chasing),
         Figure::new(NAME, filling, "stall", Unit::Microseconds, pieces.stall),
     ];
-    for kind in [Kind::Blocking, Kind::Async] {
-        let host = Host::start(kind, main(bench)?)?;
+    for (client, is_blocking) in [("blocking client", true), ("async client", false)] {
+        let host = Embedder::start(main(bench)?)?;
         let everybody = HOSTILE.concat();
         let (rounds, calls) = (bench.scale.pick(10, 3, 1), bench.scale.pick(1000, 300, 5));
-        let (alone, beside) = measure(&host, &everybody, rounds, calls, &kind.to_string())?;
-        let case = format!("{kind} beside all");
+        let (alone, beside) = measure((&host, is_blocking), &everybody, rounds, calls, client)?;
+        let case = format!("{client} beside all");
         figures.extend(latencies(&case, &alone, &beside));
         // A wait shorter than a stall is no slice at all.
         let slices = |round: &Sorted| (round.percentile(99) - pieces.stall).max(0.0) / pieces.slice();
@@ -74,18 +70,18 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
                 .at_most(ALLOWED_SLICES),
         );
     }
-    let host = Host::start(Kind::Blocking, main(bench)?)?;
+    let host = Embedder::start(main(bench)?)?;
     for group in HOSTILE {
         let case = format!("beside {}", group.join(" and "));
         let calls = bench.scale.pick(1000, 100, 2);
-        let (alone, beside) = measure(&host, group, 1, calls, &case)?;
+        let (alone, beside) = measure((&host, true), group, 1, calls, &case)?;
         figures.extend(latencies(&case, &alone, &beside));
     }
     Ok(figures)
 }
 
 fn measure(
-    host: &Host,
+    (host, is_blocking): (&Embedder, bool),
     hostile: &[&str],
     rounds: usize,
     calls: usize,
@@ -94,34 +90,38 @@ fn measure(
     let (mut alone, mut beside) = (Vec::new(), Vec::new());
     for round in 0..rounds {
         progress(what, round, rounds);
-        alone.push(Sorted::new(host.echo(calls)?));
-        host.start_all(hostile.iter().copied())?;
+        alone.push(Sorted::new(host.echo(is_blocking, calls)?));
+        host.start_all(hostile)?;
         let before = used(host, hostile)?;
-        beside.push(Sorted::new(host.echo(calls)?));
+        beside.push(Sorted::new(host.echo(is_blocking, calls)?));
         // An extension that ended or slept was not hostile.
         for ((id, before), after) in hostile.iter().zip(before).zip(used(host, hostile)?) {
             ensure!(after > before, "`{id}` did nothing meanwhile");
         }
-        host.stop_all(hostile.iter().copied())?;
+        host.stop_all(hostile)?;
     }
     Ok((alone, beside))
 }
 
 /// Processor time of each. All must run.
-fn used(host: &Host, ids: &[&str]) -> Result<Vec<Duration>> {
+fn used(host: &Embedder, ids: &[&str]) -> Result<Vec<Duration>> {
     ids.iter().map(|id| Ok(host.running(id)?.cpu)).collect()
 }
 
 fn latencies(case: &str, alone: &[Sorted], beside: &[Sorted]) -> Vec<Figure> {
-    let (alone, beside) = (Summary::of(alone), Summary::of(beside));
-    let figure = |metric, value| Figure::new(NAME, case, metric, Unit::Microseconds, value);
-    let mut figures =
-        vec![figure("p50", beside.p50).beside(alone.p50), figure("p99", beside.p99).beside(alone.p99)];
-    if let (Some(alone), Some(beside)) = (alone.rounds, beside.rounds) {
-        figures.push(figure("p99 of the worst round", beside.p99_worst).beside(alone.p99_worst));
-        figures.push(figure("p99 spread", beside.p99_spread).beside(alone.p99_spread));
+    let figure = |metric, percent, of: fn(Vec<f64>) -> f64| {
+        let all = |rounds: &[Sorted]| of(rounds.iter().map(|round| round.percentile(percent)).collect());
+        Figure::new(NAME, case, metric, Unit::Microseconds, all(beside)).beside(all(alone))
+    };
+    let mut figures = vec![figure("p50", 50, median), figure("p99", 99, median)];
+    if beside.len() > 1 {
+        figures.push(figure("p99 of the worst round", 99, greatest));
+        figures.push(figure("p99 spread", 99, |rounds| {
+            let least = rounds.iter().copied().fold(f64::NAN, f64::min);
+            greatest(rounds) - least
+        }));
     }
-    figures.push(figure("max", beside.max).beside(alone.max));
+    figures.push(figure("max", 100, greatest));
     figures
 }
 
@@ -133,7 +133,7 @@ fn main(bench: &Bench) -> Result<Builder> {
     mute.fulfills = vec!["mute@1".parse()?];
     mute.autostart = true;
     extensions.extend([bench.guests.echo()?, mute]);
-    Ok(Main::builder(Config::new(MainConfig::default(), extensions)))
+    Ok(builder(extensions))
 }
 
 fn hostile(bench: &Bench, id: &str) -> Result<ExtensionConfig> {
@@ -157,4 +157,81 @@ fn hostile(bench: &Bench, id: &str) -> Result<ExtensionConfig> {
         _ => {}
     }
     Ok(hostile)
+}
+
+/// The parts of the bounds, measured alone, in microseconds: one slice of fuel, and one bulk operation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pieces {
+    /// One slice's fuel in a guest that counts.
+    counting: f64,
+    /// The same in a guest that divides.
+    dividing: f64,
+    /// The same in a guest that follows pointers through its memory, against all caches.
+    chasing: f64,
+    /// Filling the memory of a hostile guest.
+    pub(super) stall: f64,
+    /// Bytes of that memory.
+    filled: u64,
+}
+
+impl Pieces {
+    pub(super) fn measure(bench: &Bench) -> Result<Self> {
+        let [counting, dividing, chasing] = ["count", "divide", "chase"].map(|work| slice(bench, work));
+        let (stall, filled) = stall(bench)?;
+        Ok(Self { counting: counting?, dividing: dividing?, chasing: chasing?, stall, filled })
+    }
+
+    /// The longest slice of code: fuel counts instructions, and these differ in time.
+    pub(super) fn slice(&self) -> f64 {
+        self.counting.max(self.dividing).max(self.chasing)
+    }
+}
+
+/// Lets a guest use up much fuel at this work.
+fn slice(bench: &Bench, work: &str) -> Result<f64> {
+    let fuel: u32 = bench.scale.pick(1_000_000_000, 200_000_000, 10_000_000);
+    let mut burns = bench.guests.of_kind("burns", "probe")?;
+    burns.limits.fuel_per_message = fuel.into();
+    let slice = u32::try_from(burns.limits.fixed().fuel_slice)?;
+    let host = probe(burns)?;
+    let times = (0..bench.scale.pick(5, 3, 1)).map(|_| {
+        host.start_all(&["burns"])?;
+        let (time, outcome) = timed(|| ask(&host, work));
+        // The record of it may come after the answer.
+        host.stop_all(&["burns"])?;
+        let failures = host.control().status("burns")?.failures;
+        let burnt = failures.last().is_some_and(|failure| failure.cause.contains("`fuel-per-message`"));
+        ensure!(burnt, "the fuel was not used up: {outcome:?}, {:?}", failures.last());
+        Ok(microseconds(time) * f64::from(slice) / f64::from(fuel))
+    });
+    Ok(median(times.collect::<Result<_>>()?))
+}
+
+fn stall(bench: &Bench) -> Result<(f64, u64)> {
+    let host = probe(bench.guests.of_kind("fills", "probe")?)?;
+    host.start_all(&["fills"])?;
+    let filled = ask(&host, "nothing")?;
+    let times = (0..bench.scale.pick(101, 31, 3)).map(|_| {
+        let (nothing, outcome) = timed(|| ask(&host, "nothing"));
+        outcome?;
+        let (fill, outcome) = timed(|| ask(&host, "fill"));
+        outcome?;
+        Ok(microseconds(fill) - microseconds(nothing))
+    });
+    Ok((median(times.collect::<Result<_>>()?), str::from_utf8(&filled)?.parse()?))
+}
+
+fn probe(mut extension: ExtensionConfig) -> Result<Embedder> {
+    extension.fulfills = vec!["probe@1".parse()?];
+    Embedder::start(builder(vec![extension]))
+}
+
+fn ask(host: &Embedder, operation: &str) -> Result<Bytes> {
+    Ok(wait(host.client().call("probe@1", operation, ""))?)
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> (Duration, T) {
+    let start = Instant::now();
+    let done = work();
+    (start.elapsed(), done)
 }

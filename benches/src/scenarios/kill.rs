@@ -5,16 +5,11 @@ mod timers;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, ensure};
-use weir_host::{
-    Builder, Config, Control, Main, MainConfig, Service, blocking::wait, control::ExtensionState,
-};
+use weir_host::{Builder, Control, Service, blocking::wait, control::ExtensionState};
 
 use self::timers::Timers;
-use super::{Bench, Scenario, client::wait_until, isolation::pieces, progress};
-use crate::{
-    figure::{Figure, Unit},
-    statistics::{Sorted, microseconds},
-};
+use super::{Bench, Scenario, device::wait_until, embedder::builder, isolation::Pieces, progress};
+use crate::figure::{Figure, Sorted, Unit, microseconds};
 
 const NAME: &str = "kill";
 
@@ -59,7 +54,7 @@ struct Kill {
 
 fn run(bench: &Bench) -> Result<Vec<Figure>> {
     progress("a slice and a stall alone", 0, 1);
-    let pieces = pieces::measure(bench)?;
+    let pieces = Pieces::measure(bench)?;
     let (rounds, kills) = (bench.scale.pick(10, 2, 1), bench.scale.pick(200, 100, 3));
     let (main, timers) = Timers::start(main(bench)?)?;
     let control = main.control();
@@ -153,5 +148,5 @@ fn main(bench: &Bench) -> Result<Builder> {
     // Holds the compiled program for the others.
     extensions.push(bench.guests.of_kind("holder", "asleep-in-poll")?);
     let gate = Service::new("gate@1".parse()?).on("pass".parse()?, |_| std::future::pending());
-    Ok(Main::builder(Config::new(MainConfig::default(), extensions)).serve(gate))
+    Ok(builder(extensions).serve(gate))
 }

@@ -1,24 +1,18 @@
 //! A directory with one hook, run by a plain thread.
 
-use std::{
-    fs,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 use weir_host::{
-    Config, Main, MainConfig,
+    Main,
     blocking::wait,
     config::CpuShare,
     hooks::{HookCall, HookDir, HookDirConfig, HookReport, HookRun},
 };
 
-use super::client::wait_until;
-use crate::{
-    guests::{Guests, MUCH_FUEL},
-    scale::Scale,
-};
+use super::{Scale, device::wait_until, embedder::builder};
+use crate::guests::{Guests, MUCH_FUEL};
 
 /// Age from which Weir keeps a loaded file: a younger one could change without a trace.
 pub(super) const SETTLED: Duration = Duration::from_secs(5);
@@ -36,9 +30,8 @@ impl OneHook {
     /// With the built program of that name, held by slices only.
     pub(super) fn start(guests: &Guests, name: &str) -> Result<Self> {
         let dir = tempfile::tempdir().context("cannot make a directory")?;
-        let (built, hook) = (guests.component(name), dir.path().join(name).with_extension("wasm"));
-        fs::copy(&built, hook).with_context(|| format!("cannot copy `{}`", built.display()))?;
-        let main = wait(Main::builder(Config::new(MainConfig::default(), Vec::new())).start())?;
+        guests.copy_hook(name, dir.path())?;
+        let main = wait(builder(Vec::new()).start())?;
         let mut config = HookDirConfig::new(dir.path());
         config.limits.cpu_share = CpuShare::WHOLE;
         config.limits.fuel_to_start = MUCH_FUEL;

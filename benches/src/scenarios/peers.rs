@@ -1,18 +1,31 @@
 //! From a program outside Main to an extension and back over the peer socket, from an extension to such a program, and
 //! programs that wait. `docs/benchmarks.md` explains the figures.
 
-mod caller;
-mod idle;
 mod native;
-mod sidecar;
-mod weir;
+
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result};
 use rustix::process::getuid;
+use weir_host::{Config, Main, MainConfig, config::CpuShare, peers::PeerConfig};
+use weir_peer_socket::PeerSocket;
 
-use self::{caller::Caller, native::Native, sidecar::Sidecar, weir::Weir};
-use super::{Bench, Scenario, calls::SIZES, progress};
-use crate::figure::{Figure, Unit};
+use self::native::Native;
+use super::{
+    Bench, Scenario,
+    calls::{Calls, Round, SIZES},
+    device::{Device, Site, allow_connections},
+    embedder::Embedder,
+    idle::{Counts, MANY, Waited},
+    progress,
+};
+use crate::{
+    figure::{Figure, Unit, microseconds},
+    process,
+};
 
 const NAME: &str = "peers";
 
@@ -25,46 +38,18 @@ const TARGET: f64 = 1.5;
 /// Concurrent requests in the pipelined case.
 const PIPELINED: u32 = 64;
 
-/// Bytes of each request in the pipelined case.
-const PIPELINED_SIZE: u32 = 1024;
-
 /// The calling program.
 const APP: &str = "app:bench";
 
 /// The serving program, and its contract.
 const SIDECAR: (&str, &str) = ("sidecar:bench", "sidecar@1");
 
-/// Requests that one side makes, one after the other unless more are under way.
-#[derive(Clone, Copy, Debug)]
-struct Requests {
-    number: u32,
-    /// Bytes of a payload, at least four.
-    size: u32,
-    at_once: u32,
-}
-
-/// What one request took in a round, in microseconds.
-#[derive(Clone, Copy, Debug)]
-struct Round {
-    /// Processor time of all processes.
-    processor: f64,
-    time: f64,
-    /// None where the caller does not take the time of each.
-    latency: Option<Latency>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Latency {
-    p50: f64,
-    p99: f64,
-}
-
 /// The requests of a case, and rounds of both sides.
 #[derive(Debug)]
 struct Case {
     name: String,
     way: Way,
-    requests: Requests,
+    calls: Calls,
     weir: Vec<Round>,
     native: Vec<Round>,
 }
@@ -81,25 +66,34 @@ enum Way {
 
 fn run(bench: &Bench) -> Result<Vec<Figure>> {
     let dir = tempfile::tempdir().context("cannot make a directory")?;
-    let weir = Weir::start(bench, &dir.path().join("main.sock"))?;
-    let native = Native::start(&dir.path().join("native.sock"))?;
-    let mut weir_caller = Caller::start(bench, weir.socket())?;
-    let mut native_caller = Caller::start(bench, native.socket())?;
-    let mut weir_sidecar = Sidecar::start(bench, weir.socket())?;
-    let accepting = native.accept(&dir.path().join("sidecar.sock"))?;
-    let mut native_sidecar = Sidecar::start(bench, accepting.socket())?;
-    let mut served = accepting.served()?;
+    let [main, native_server, calling] =
+        ["main.sock", "native.sock", "sidecar.sock"].map(|name| dir.path().join(name));
+    let weir = weir(bench, &main)?;
+    let native = Native::start(&native_server)?;
+    let program =
+        |what: &str, socket: &Path, rest: &[&str]| Device::start(bench.program(what)?.arg(socket).args(rest));
+    let mut callers = [program("call", &main, &[APP])?, program("call", &native_server, &[APP])?];
+    let serve = [SIDECAR.0, SIDECAR.1];
+    let weir_sidecar = program("serve", &main, &serve)?;
+    let accepting = native.accept(&calling)?;
+    let mut sidecars = [weir_sidecar, program("serve", &calling, &serve)?];
+    let mut served =
+        accepting.recv_timeout(super::device::PATIENCE).context("no program serves")?.map(Some)?;
     let mut cases = cases(bench.scale.pick(30_000, 10_000, 200));
     let rounds = bench.scale.pick(7, 3, 1);
     for round in 0..rounds {
         progress("requests", round, rounds);
         for case in &mut cases {
-            let requests = case.requests;
+            let calls = case.calls;
+            let ([weir_caller, native_caller], [weir_sidecar, native_sidecar]) =
+                (&mut callers, &mut sidecars);
             let (beside, baseline) = match case.way {
-                Way::One | Way::Pipelined => (weir_caller.round(requests), native_caller.round(requests)),
+                Way::One | Way::Pipelined => (called_by(weir_caller, calls), called_by(native_caller, calls)),
                 Way::ToSidecar => (
-                    weir_sidecar.round(requests, || weir.call_sidecar(requests)),
-                    native_sidecar.round(requests, || native.call_sidecar(&mut served, requests)),
+                    calling_to(weir_sidecar, calls, || {
+                        weir.ask("relay@1", "go", &[calls.number, calls.size]).map(drop)
+                    }),
+                    calling_to(native_sidecar, calls, || native.call_sidecar(&mut served, calls)),
                 ),
             };
             case.weir.push(beside.with_context(|| case.name.clone())?);
@@ -107,53 +101,109 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
         }
     }
     let mut figures: Vec<_> = cases.iter().flat_map(Case::figures).collect();
-    figures.extend(idle::figures(bench)?);
+    figures.extend(idle(bench)?);
     Ok(figures)
 }
 
+/// Both servers are in this process, which does nothing else.
+fn called_by(caller: &mut Device, Calls { number, size, at_once }: Calls) -> Result<Round> {
+    let used = || Ok(process::of_all_threads());
+    Round::of(caller, format_args!("{number} {size} {at_once}"), number, used)
+}
+
+/// `call` makes the requests from this process.
+fn calling_to(sidecar: &mut Device, calls: Calls, call: impl FnOnce() -> Result<()>) -> Result<Round> {
+    let mut used = || {
+        let of_sidecar = *sidecar.numbers("used")?.first().context("no processor time")?;
+        anyhow::Ok(Duration::from_nanos(of_sidecar) + process::of_all_threads())
+    };
+    let (before, start) = (used()?, Instant::now());
+    call()?;
+    let (time, number) = (start.elapsed(), f64::from(calls.number));
+    let processor = microseconds(used()? - before) / number;
+    Ok(Round { processor, time: microseconds(time) / number, ..Round::default() })
+}
+
 fn cases(number: u32) -> Vec<Case> {
-    let case = |name: &str, way, size, at_once| Case {
-        name: name.to_owned(),
+    let case = |name: String, way, size, at_once| Case {
+        name,
         way,
         // As many for each of those at once.
-        requests: Requests { number: number / at_once * at_once, size, at_once },
+        calls: Calls { number: number / at_once * at_once, size, at_once },
         weir: Vec::new(),
         native: Vec::new(),
     };
-    let mut cases: Vec<_> = SIZES.iter().map(|&(name, size)| case(name, Way::One, size, 1)).collect();
-    let name = format!("1 KiB, {PIPELINED} under way");
-    cases.push(case(&name, Way::Pipelined, PIPELINED_SIZE, PIPELINED));
-    cases.extend(
-        SIZES.iter().map(|&(name, size)| case(&format!("{name}, to a sidecar"), Way::ToSidecar, size, 1)),
-    );
-    cases
+    let alone = SIZES.map(|(name, size)| case(name.to_owned(), Way::One, size, 1));
+    let pipelined = case(format!("1 KiB, {PIPELINED} under way"), Way::Pipelined, 1024, PIPELINED);
+    let to_sidecar = SIZES.map(|(name, size)| case(format!("{name}, to a sidecar"), Way::ToSidecar, size, 1));
+    alone.into_iter().chain([pipelined]).chain(to_sidecar).collect()
 }
 
 impl Case {
     fn figures(&self) -> Vec<Figure> {
-        let figure = |metric, of: &dyn Fn(&Round) -> Option<f64>| {
-            let [weir, native] =
-                [&self.weir, &self.native].map(|rounds| rounds.iter().filter_map(of).collect::<Vec<_>>());
-            Figure::of_rounds(NAME, &self.name, metric, Unit::Microseconds, &weir)
-                .beside_rounds(&weir, &native)
+        let figure = |metric, of: fn(&Round) -> f64| {
+            let rounds = (&*self.weir, &*self.native);
+            Figure::compared((NAME, &self.name), metric, Unit::Microseconds, rounds, of)
         };
-        let processor = figure("cpu per request", &|round| Some(round.processor));
-        match self.way {
-            Way::One => vec![
-                processor.at_most(TARGET),
-                figure("p50", &|round| round.latency.map(|latency| latency.p50)).at_most(TARGET),
-                figure("p99", &|round| round.latency.map(|latency| latency.p99)),
-            ],
-            Way::Pipelined | Way::ToSidecar => {
-                vec![processor, figure("time per request", &|round| Some(round.time))]
-            }
+        let processor = figure("cpu per request", |round| round.processor);
+        if self.way == Way::One {
+            let median = figure("p50", |round| round.p50).at_most(TARGET);
+            return vec![processor.at_most(TARGET), median, figure("p99", |round| round.p99)];
         }
+        vec![processor, figure("time per request", |round| round.time)]
     }
 }
 
-/// The name proves nothing: the user of this process does.
-fn uid() -> u32 {
-    getuid().as_raw()
+/// Main with a peer socket, an echo, and an extension that calls a program outside.
+fn weir(bench: &Bench, socket: &Path) -> Result<Embedder> {
+    let (sidecar, contract) = SIDECAR;
+    let mut echo = bench.guests.echo()?;
+    echo.limits.cpu_share = CpuShare::WHOLE;
+    let caller = bench.guests.caller("caller", "relay@1", contract)?;
+    let mut config = Config::new(MainConfig::default(), vec![echo, caller]);
+    let mut app = peer(APP)?;
+    app.wants = vec!["echo@1".parse()?];
+    let mut sidecar = peer(sidecar)?;
+    sidecar.fulfills = vec![contract.parse()?];
+    config.peers = vec![app, sidecar];
+    let peers = PeerSocket::bind(socket)?;
+    Embedder::start(Main::builder(config).attach(|attached| peers.serve(attached)))
+}
+
+/// A name that this user proves, with no rate to wait for.
+fn peer(name: &str) -> Result<PeerConfig> {
+    let mut peer = PeerConfig::new(name.parse()?);
+    peer.uid = Some(getuid().as_raw());
+    peer.limits.message_rate = 1_000_000;
+    Ok(peer)
+}
+
+/// Programs that are connected and wait: what they take of Main.
+fn idle(bench: &Bench) -> Result<Vec<Figure>> {
+    allow_connections(MANY.into())?;
+    let counts = Counts::new(bench);
+    let rounds = bench.scale.pick(3, 1, 1);
+    let mut waited = Vec::new();
+    for round in 0..rounds {
+        progress("connecting and waiting", round, rounds);
+        waited.push(wait(bench, counts)?);
+    }
+    Ok(counts.figures(NAME, &waited, &[]))
+}
+
+fn wait(bench: &Bench, counts: Counts) -> Result<Waited> {
+    let dir = tempfile::tempdir().context("cannot make a directory")?;
+    let socket = dir.path().join("peers.sock");
+    let config = format!(
+        "peer-socket = \"{}\"\n\n[peer.\"{APP}\"]\nuid = {}\nlimits.sessions = {MANY}\n",
+        socket.display(),
+        getuid().as_raw()
+    );
+    let site = Site::new(bench, false)?;
+    let main = site.weir(&[], &config, &[])?;
+    counts.wait(bench, &main.process(), Duration::from_millis(500), |count| {
+        Device::start(bench.program("idle")?.arg(&socket).args([APP, &count.to_string()]))
+    })
 }
 
 #[cfg(test)]
@@ -167,7 +217,9 @@ mod tests {
         let round = |factor: f64| Round {
             processor: 10.0 * factor,
             time: 30.0 * factor,
-            latency: Some(Latency { p50: 20.0 * factor, p99: 40.0 }),
+            p50: 20.0 * factor,
+            p99: 40.0,
+            ..Round::default()
         };
         for case in [&mut alone, &mut pipelined, &mut to_sidecar] {
             case.weir = vec![round(2.0); 3];

@@ -1,17 +1,21 @@
 //! From one extension to another and back, through Main's router. `docs/benchmarks.md` explains the figures.
 
-mod native;
-
-use std::time::{Duration, Instant};
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result};
-use weir_host::{Config, Main, MainConfig, config::CpuShare};
+use async_channel::Sender;
+use bytes::Bytes;
+use tokio::{sync::oneshot, time::timeout};
+use weir_host::config::CpuShare;
 
-use self::native::Native;
 use super::{
     Bench, Scenario,
-    calls::{Calls, SIZES, per_call},
-    embedder::Embedder,
+    calls::{CAPACITY, Calls, Echo, SIZES, Worker, per_call},
+    device::PATIENCE,
+    embedder::{Embedder, builder},
     progress,
 };
 use crate::figure::{Figure, Unit};
@@ -20,27 +24,24 @@ const NAME: &str = "relay";
 
 pub(super) const SCENARIO: Scenario = Scenario { name: NAME, about: "an extension calls another", run };
 
-/// The target and the stretch target for a call, over the baseline.
-const TARGET: (f64, f64) = (2.5, 2.0);
-
 fn run(bench: &Bench) -> Result<Vec<Figure>> {
     let number = bench.scale.pick(150_000, 80_000, 1000);
-    let (weir, native) = (weir(bench)?, Native::start()?);
+    let (weir, worker) = (weir(bench)?, Worker::start()?);
+    let router = router(&worker);
     let rounds = bench.scale.pick(7, 3, 1);
     let mut measured = SIZES.map(|_| (Vec::new(), Vec::new()));
     for round in 0..rounds {
         progress("calls", round, rounds);
         for ((name, size), (weir_rounds, native_rounds)) in SIZES.into_iter().zip(&mut measured) {
             let calls = Calls { number, size, at_once: 1 };
-            native_rounds.push(native.round(calls).context(name)?);
+            native_rounds.push(worker.round(calls, router.clone()).context(name)?);
             weir_rounds.push(go(&weir, calls).context(name)?);
         }
     }
     let figures = SIZES.iter().zip(&measured).map(|((name, _), (weir, native))| {
-        let (weir, native) = (per_call(weir, number), per_call(native, number));
-        let (target, stretch) = TARGET;
-        let figure = Figure::of_rounds(NAME, *name, "time per call", Unit::Nanoseconds, &weir);
-        figure.beside_rounds(&weir, &native).at_most(target).stretch(stretch)
+        let call = |round: &Duration| per_call(*round, number);
+        let figure = Figure::compared((NAME, name), "time per call", Unit::Nanoseconds, (weir, native), call);
+        figure.at_most(2.5).stretch(2.0)
     });
     Ok(figures.collect())
 }
@@ -55,11 +56,56 @@ fn go(weir: &Embedder, calls: Calls) -> Result<Duration> {
 fn weir(bench: &Bench) -> Result<Embedder> {
     let mut echo = bench.guests.echo()?;
     echo.limits.cpu_share = CpuShare::WHOLE;
-    let mut caller = bench.guests.small("caller", "caller")?;
-    caller
-        .config
-        .extend([("serves", "relay@1"), ("calls", "echo@1")].map(|(k, v)| (k.to_owned(), v.to_owned())));
-    caller.fulfills = vec!["relay@1".parse()?];
-    caller.wants = vec!["echo@1".parse()?];
-    Embedder::start(Main::builder(Config::new(MainConfig::default(), vec![echo, caller])))
+    let caller = bench.guests.caller("caller", "relay@1", "echo@1")?;
+    Embedder::start(builder(vec![echo, caller]))
+}
+
+/// Three tasks of one thread: one calls, one routes, one echoes. This is what the caller has.
+#[derive(Clone, Debug)]
+struct Router(Sender<Addressed>);
+
+#[derive(Debug)]
+struct Addressed {
+    contract: &'static str,
+    request: Request,
+}
+
+#[derive(Debug)]
+#[expect(dead_code, reason = "the echo has only one operation")]
+struct Request {
+    operation: u32,
+    payload: Bytes,
+    reply: oneshot::Sender<Bytes>,
+}
+
+fn router(worker: &Worker) -> Router {
+    let (owner, owned) = async_channel::bounded::<Request>(CAPACITY);
+    worker.spawn(async move {
+        while let Ok(request) = owned.recv().await {
+            // Fails if the caller has given up.
+            let _answered = request.reply.send(request.payload);
+        }
+    });
+    let (router, routed) = async_channel::bounded::<Addressed>(CAPACITY);
+    let owners = HashMap::from([("echo@1", owner)]);
+    worker.spawn(async move {
+        while let Ok(Addressed { contract, request }) = routed.recv().await {
+            // Without an owner, the caller hears that its request is gone.
+            if let Some(owner) = owners.get(contract)
+                && owner.send(request).await.is_err()
+            {
+                return;
+            }
+        }
+    });
+    Router(router)
+}
+
+impl Echo for Router {
+    async fn call(&mut self, payload: Bytes) -> Result<Bytes> {
+        let (reply, answer) = oneshot::channel();
+        let request = Request { operation: 0, payload, reply };
+        self.0.send(Addressed { contract: "echo@1", request }).await.context("the router has ended")?;
+        timeout(PATIENCE, answer).await.context("no answer comes")?.context("nobody owns the contract")
+    }
 }

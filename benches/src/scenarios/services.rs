@@ -13,17 +13,21 @@ use bytes::Bytes;
 use futures_util::future::{try_join, try_join_all};
 use tempfile::TempDir;
 use weir_host::{
-    CallOptions, Config, Main, MainConfig,
+    Config, Main, MainConfig,
     config::{DirMode, HttpGrant, StoreGrant},
     store::{StoreConfig, StoresConfig},
 };
 
 use self::native::{Client, Database, Durable, Server};
-use super::{Bench, Scenario, calls::per_call, embedder::Embedder, progress, tasks::PATIENCE};
+use super::{
+    Bench, Scenario,
+    calls::per_call,
+    embedder::{Embedder, patient},
+    progress,
+};
 use crate::{
-    figure::{Figure, Unit},
-    statistics::{Sorted, Summary},
-    usage,
+    figure::{Figure, Sorted, Unit, median},
+    process,
 };
 
 const NAME: &str = "services";
@@ -93,18 +97,19 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
 
     let figure = |case: &str, metric, rounds: &Rounds, number| {
         let (weir, native): (Vec<_>, Vec<_>) = rounds.iter().copied().unzip();
-        let (weir, native) = (per_call(&weir, number), per_call(&native, number));
-        Figure::of_rounds(NAME, case, metric, Unit::Nanoseconds, &weir).beside_rounds(&weir, &native)
+        let call = |round: &Duration| per_call(*round, number);
+        Figure::compared((NAME, case), metric, Unit::Nanoseconds, (&weir, &native), call)
     };
     let mut figures = Vec::new();
     for ((case, _, _, number, _), rounds) in values.iter().zip(&measured) {
         figures.push(figure(case, "time per call", rounds, *number));
     }
     figures.push(figure("set, on disk, 64 at once", "time per call", &together, commits));
-    let (beside, alone) = (Summary::of(&beside_commits), Summary::of(&alone));
-    for (metric, beside, alone) in [("p50", beside.p50, alone.p50), ("p99", beside.p99, alone.p99)] {
+    for (metric, percent) in [("p50", 50), ("p99", 99)] {
+        let all = |rounds: &[Sorted]| median(rounds.iter().map(|round| round.percentile(percent)).collect());
+        let beside = all(&beside_commits);
         let figure = Figure::new(NAME, "an echo while commits are made", metric, Unit::Microseconds, beside);
-        figures.push(figure.beside(alone));
+        figures.push(figure.beside(all(&alone)));
     }
     for (case, costs, target) in
         [("GET of 1 KiB", &fetched, Some(HTTP_CPU)), ("GET of 1 KiB, 64 at once", &fetched_at_once, None)]
@@ -112,11 +117,7 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
         let times = costs.iter().map(|(here, there)| (here.time, there.time)).collect();
         let spent = costs.iter().map(|(here, there)| (here.spent, there.spent)).collect();
         figures.push(figure(case, "time per call", &times, fetches));
-        let cpu = figure(case, "cpu per call", &spent, fetches);
-        figures.push(match target {
-            Some(target) => cpu.at_most(target),
-            None => cpu,
-        });
+        figures.push(figure(case, "cpu per call", &spent, fetches).at_most(target));
     }
     Ok(figures)
 }
@@ -134,7 +135,7 @@ struct Cost {
 }
 
 fn cost(server: &Server, work: impl FnOnce() -> Result<()>) -> Result<Cost> {
-    let spent = || anyhow::Ok(usage::of_all_threads().saturating_sub(server.spent()?));
+    let spent = || anyhow::Ok(process::of_all_threads().saturating_sub(server.spent()?));
     let before = spent()?;
     let time = timed(work)?;
     Ok(Cost { time, spent: spent()?.saturating_sub(before) })
@@ -233,8 +234,7 @@ impl Site {
     }
 
     async fn call(&self, contract: &str, operation: &str, payload: Bytes) -> Result<()> {
-        let options = CallOptions::default().timeout(PATIENCE);
-        self.weir.client().call_with(contract, operation, payload, options).await?;
+        self.weir.client().call_with(contract, operation, payload, patient()).await?;
         Ok(())
     }
 }

@@ -2,16 +2,15 @@
 //! `docs/benchmarks.md` explains the figures.
 
 mod jobs;
-mod native;
-mod weir;
+mod sides;
 
 use std::{fmt, time::Duration};
 
 use anyhow::{Context, Result};
 
-use self::{native::Native, weir::Weir};
-use super::{Bench, Scenario, progress};
-use crate::figure::{Figure, Unit};
+use self::sides::{Native, Weir};
+use super::{Bench, Scenario, in_turns, progress};
+use crate::figure::{Figure, Unit, greatest};
 
 const NAME: &str = "shared-channel";
 
@@ -81,6 +80,10 @@ impl Split {
         let (inner_readers, inner_writers) = (count - thread_readers, count - thread_writers);
         Self { inner_readers, inner_writers, thread_readers, thread_writers }
     }
+
+    fn writers(self) -> u32 {
+        self.inner_writers + self.thread_writers
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -147,18 +150,11 @@ fn of_size(bench: &Bench, weir: &Weir, native: &Native, jobs: Jobs) -> Result<Ve
     let way = if jobs.at_once > 1 { ", in batches" } else { "" };
     let case = format!("{size}, {READERS_OF_SIZES} readers{way}");
     let split = Split::of(Mix::Extensions, READERS_OF_SIZES);
-    let (mut weir_rounds, mut native_rounds) = (Vec::new(), Vec::new());
-    let rounds = bench.scale.pick(7, 3, 1);
-    for round in 0..rounds {
-        progress(&case, round, rounds);
-        native_rounds.push(native.round(split, jobs).with_context(|| case.clone())?);
-        weir_rounds.push(weir.round(split, jobs).with_context(|| case.clone())?);
-    }
+    let sides: [&dyn Fn() -> Result<Round>; 2] = [&|| native.round(split, jobs), &|| weir.round(split, jobs)];
+    let [native, weir] = in_turns(&case, bench.scale.pick(7, 3, 1), sides).with_context(|| case.clone())?;
     let count = f64::from(jobs.count);
     let figure = |metric, unit, of: &dyn Fn(&Round) -> f64| {
-        let [weir, native] =
-            [&weir_rounds, &native_rounds].map(|rounds| rounds.iter().map(of).collect::<Vec<_>>());
-        Figure::of_rounds(NAME, &case, metric, unit, &weir).beside_rounds(&weir, &native)
+        Figure::compared((NAME, &case), metric, unit, (&weir, &native), of)
     };
     Ok(vec![
         figure("jobs", Unit::PerSecond, &|round| count / round.time.as_secs_f64()),
@@ -171,10 +167,8 @@ fn compared(mix: Mix, measured: &[(Vec<Round>, Vec<Round>)]) -> Result<Vec<Figur
     let mut figures = Vec::new();
     for (count, (weir, native)) in COUNTS.into_iter().zip(measured) {
         let case = format!("{mix}, {count}");
-        let (time, beside) = (times(weir), times(native));
-        figures.push(
-            Figure::of_rounds(NAME, &case, "time", Unit::Milliseconds, &time).beside_rounds(&time, &beside),
-        );
+        let time = |round: &Round| 1e3 * round.time.as_secs_f64();
+        figures.push(Figure::compared((NAME, &case), "time", Unit::Milliseconds, (weir, native), time));
         if count > 1 {
             let allowed = if mix == Mix::Extensions { ALLOWED_SPREAD } else { spread(native) };
             figures.push(Figure::new(NAME, case, "spread", Unit::Times, spread(weir)).beside(allowed));
@@ -194,11 +188,6 @@ fn compared(mix: Mix, measured: &[(Vec<Round>, Vec<Round>)]) -> Result<Vec<Figur
     Ok(figures)
 }
 
-/// In milliseconds.
-fn times(rounds: &[Round]) -> Vec<f64> {
-    rounds.iter().map(|round| 1e3 * round.time.as_secs_f64()).collect()
-}
-
 /// The time with more over the time with one, by round.
 fn growth(with_one: &[Round], with_more: &[Round]) -> Vec<f64> {
     with_one.iter().zip(with_more).map(|(one, more)| more.time.div_duration_f64(one.time)).collect()
@@ -206,5 +195,5 @@ fn growth(with_one: &[Round], with_more: &[Round]) -> Vec<f64> {
 
 /// The greatest of all rounds.
 fn spread(rounds: &[Round]) -> f64 {
-    rounds.iter().map(Round::spread).fold(f64::NAN, f64::max)
+    greatest(rounds.iter().map(Round::spread))
 }

@@ -2,18 +2,16 @@
 //!
 //! `docs/benchmarks.md` explains the figures.
 
-mod site;
-
-use std::time::Instant;
+use std::{fs, io::ErrorKind, path::PathBuf, time::Instant};
 
 use anyhow::{Context, Result};
-use weir_host::{Main, blocking::wait};
+use tempfile::TempDir;
+use weir_host::{Config, Main, blocking::wait};
 
-use self::site::Site;
-use super::{Bench, Scenario, client::ensure_started, progress};
+use super::{Bench, Scenario, embedder::ensure_running, progress};
 use crate::{
-    figure::{Figure, Unit},
-    statistics::{median, microseconds},
+    figure::{Figure, Unit, median, microseconds},
+    guests::Guests,
 };
 
 const NAME: &str = "startup";
@@ -43,7 +41,7 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
     let (rounds, repeats) = (scale.pick(5, 1, 1), scale.pick(5, 3, 1));
     let site = Site::new(&bench.guests, scale.pick(10, 10, 2))?;
     let (mut together, mut nothing) = (Starts::default(), Vec::new());
-    let mut alone = vec![Starts::default(); site.extensions().len()];
+    let mut alone = vec![Starts::default(); site.extensions.len()];
     for round in 0..rounds {
         progress("starts", round, rounds);
         site.clear_cache()?;
@@ -59,10 +57,10 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
             starts.cached.push(median(cached.collect()));
         }
     }
-    let count = site.extensions().len();
+    let count = site.extensions.len();
     let mut figures = vec![together.figure(format!("{count} extensions")).at_most(CACHED)];
     figures.push(Figure::of_rounds(NAME, "Main alone", "start", Unit::Milliseconds, &nothing));
-    for (extension, starts) in site.extensions().iter().zip(alone) {
+    for (extension, starts) in site.extensions.iter().zip(alone) {
         figures.push(starts.figure(format!("{}, {:.0} KiB", extension.name, extension.kibibytes)));
     }
     Ok(figures)
@@ -74,7 +72,7 @@ fn all(site: &Site) -> Result<f64> {
     let start = Instant::now();
     let main = wait(builder.start())?;
     let time = milliseconds(start);
-    ensure_started(main.control())?;
+    ensure_running(main.control())?;
     Ok(time)
 }
 
@@ -87,7 +85,7 @@ fn one_by_one(site: &Site) -> Result<(f64, Vec<f64>)> {
     let main = wait(builder.start())?;
     let alone = milliseconds(start);
     let control = main.control();
-    let started = site.extensions().iter().map(|extension| {
+    let started = site.extensions.iter().map(|extension| {
         let start = Instant::now();
         wait(control.start(&extension.name)).with_context(|| format!("starting `{}`", extension.name))?;
         Ok(milliseconds(start))
@@ -97,4 +95,70 @@ fn one_by_one(site: &Site) -> Result<(f64, Vec<f64>)> {
 
 fn milliseconds(since: Instant) -> f64 {
     microseconds(since.elapsed()) / 1000.0
+}
+
+/// A directory with different components, and a cache that can be emptied.
+#[derive(Debug)]
+struct Site {
+    dir: TempDir,
+    extensions: Vec<Extension>,
+}
+
+#[derive(Debug)]
+struct Extension {
+    name: String,
+    /// The size of its component.
+    kibibytes: f64,
+}
+
+impl Site {
+    fn new(guests: &Guests, count: usize) -> Result<Self> {
+        let dir = tempfile::tempdir().context("cannot make a directory")?;
+        fs::create_dir(dir.path().join("data")).context("cannot make a directory")?;
+        let mut site = Self { dir, extensions: Vec::new() };
+        for extension in site.configured()?.extensions.into_iter().take(count) {
+            let name = extension.id.to_string();
+            // As in `bench-guest-2`.
+            let numbered =
+                name.rsplit_once('-').and_then(|(built, number)| Some((built, number.parse().ok()?)));
+            let (built, number) = numbered.map_or((&*name, None), |(built, number)| (built, Some(number)));
+            let built = guests.component(built);
+            let mut component =
+                fs::read(&built).with_context(|| format!("cannot read `{}`", built.display()))?;
+            component.extend(number.map(number_section).unwrap_or_default());
+            let file = extension.component.path().context("it comes from no file")?;
+            fs::write(file, &component).context("cannot write a component")?;
+            let kibibytes = f64::from(u32::try_from(component.len())?) / 1024.0;
+            site.extensions.push(Extension { name, kibibytes });
+        }
+        Ok(site)
+    }
+
+    fn config(&self) -> Result<Config> {
+        let mut config = self.configured()?;
+        config.main.cache_dir = Some(self.cache());
+        config.extensions.truncate(self.extensions.len());
+        Ok(config)
+    }
+
+    fn clear_cache(&self) -> Result<()> {
+        match fs::remove_dir_all(self.cache()) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error).context("cannot empty the cache"),
+            _ => Ok(()),
+        }
+    }
+
+    fn configured(&self) -> Result<Config> {
+        Ok(weir_host::parse(include_str!("startup/ten.toml"), "ten.toml", self.dir.path())?)
+    }
+
+    fn cache(&self) -> PathBuf {
+        self.dir.path().join("cache")
+    }
+}
+
+/// A custom section of the binary format with a number as its content: id, size, length and text of the name,
+/// number. It makes a component differ from the others.
+fn number_section(number: u8) -> Vec<u8> {
+    [&[0, 8, 6], b"number".as_slice(), &[number]].concat()
 }

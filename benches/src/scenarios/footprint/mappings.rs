@@ -1,11 +1,12 @@
 //! Places of the private memory of an idle extension, and of Main with 7 extensions.
 
+use procfs_core::process::{MMPermissions, MMapPath, MemoryMap};
 use weir_host::config::Limits;
 
 use super::{NAME, Seen};
 use crate::{
     figure::{Figure, Unit},
-    process::Mapping,
+    process::Memory,
 };
 
 const PAGE: u64 = 4096;
@@ -29,9 +30,9 @@ const PARTS: [(Part, &str); 5] = [
 
 /// Each part's size for one more extension, and for Main with 7 extensions. A round saw Main with 7, with `few` and with
 /// `many`.
-pub(super) fn figures(rounds: &[[&Seen; 3]], few: u32, many: u32) -> Vec<Figure> {
+pub(super) fn figures(rounds: &[[Seen; 3]], few: u32, many: u32) -> Vec<Figure> {
     let figure = |(part, name): (Part, &str)| {
-        let each = |[_, with_few, with_many]: &[&Seen; 3]| {
+        let each = |[_, with_few, with_many]: &[Seen; 3]| {
             let [few_have, many_have] = [with_few, with_many].map(|seen| private(&seen.mappings, part));
             let each = (many_have - few_have) / f64::from(many - few);
             // Pages of a file come and go: a process with more extensions may have fewer.
@@ -48,33 +49,28 @@ pub(super) fn figures(rounds: &[[&Seen; 3]], few: u32, many: u32) -> Vec<Figure>
     PARTS.into_iter().map(figure).chain(PARTS.into_iter().map(of_seven)).collect()
 }
 
-fn private(mappings: &[Mapping], part: Part) -> f64 {
-    let parts = parts(mappings);
-    mappings
-        .iter()
-        .zip(parts)
-        .filter(|(_, of)| *of == part)
-        .map(|(mapping, _)| mapping.memory.private())
-        .sum()
+fn private(mappings: &[MemoryMap], part: Part) -> f64 {
+    let of_part = mappings.iter().zip(parts(mappings)).filter(|(_, of)| *of == part);
+    Memory::of(of_part.map(|(mapping, _)| mapping)).private()
 }
 
 /// A linear memory is an image and the writable mapping next to it. A stack follows one inaccessible page,
 /// and is at least as large as in the smallest class.
-fn parts(mappings: &[Mapping]) -> Vec<Part> {
-    let adjoin = |one: &Mapping, next: &Mapping| one.addresses.end == next.addresses.start;
+fn parts(mappings: &[MemoryMap]) -> Vec<Part> {
+    let adjoin = |one: &MemoryMap, next: &MemoryMap| one.address.1 == next.address.0;
     let runs = mappings.chunk_by(|one, next| adjoin(one, next) && is_writable(one) && is_writable(next));
     let smallest = Limits::min().stack + Limits::min().fixed().host_stack;
-    let mut before: Option<&Mapping> = None;
+    let mut before: Option<&MemoryMap> = None;
     let mut parts = Vec::new();
     for run in runs {
-        let is_memory = run.iter().any(|mapping| mapping.name.starts_with("/memfd:wasm"));
+        let is_memory = run.iter().any(|mapping| is_file(mapping, "/memfd:wasm"));
         let is_stack = run.first().zip(before).is_some_and(|(first, guard)| {
-            let is_guard = guard.permissions == "---p" && bytes(guard) == PAGE;
+            let is_guard = guard.perms == MMPermissions::PRIVATE && bytes(guard) == PAGE;
             adjoin(guard, first) && is_guard && bytes(first) >= smallest
         });
         parts.extend(run.iter().enumerate().map(|(place, mapping)| match mapping {
             _ if is_memory => Part::LinearMemory,
-            mapping if mapping.name.starts_with('/') => Part::Files,
+            mapping if is_file(mapping, "/") => Part::Files,
             mapping if !is_writable(mapping) => Part::Code,
             _ if is_stack && place == 0 => Part::Stack,
             _ => Part::Heap,
@@ -84,41 +80,45 @@ fn parts(mappings: &[Mapping]) -> Vec<Part> {
     parts
 }
 
-fn bytes(mapping: &Mapping) -> u64 {
-    mapping.addresses.end - mapping.addresses.start
+fn bytes(mapping: &MemoryMap) -> u64 {
+    mapping.address.1 - mapping.address.0
 }
 
-fn is_writable(mapping: &Mapping) -> bool {
-    mapping.permissions.starts_with("rw")
+fn is_writable(mapping: &MemoryMap) -> bool {
+    mapping.perms.contains(MMPermissions::READ | MMPermissions::WRITE)
+}
+
+fn is_file(mapping: &MemoryMap, beginning: &str) -> bool {
+    matches!(&mapping.pathname, MMapPath::Path(path) if path.to_string_lossy().starts_with(beginning))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::Memory;
+    use procfs_core::{FromRead, process::MemoryMaps};
 
     #[test]
     fn a_memory_is_told_from_a_stack_and_from_the_heap() {
-        let mapping = |pages: std::ops::Range<u64>, permissions: &str, name: &str| Mapping {
-            addresses: pages.start * PAGE..pages.end * PAGE,
-            permissions: permissions.to_owned(),
-            name: name.to_owned(),
-            memory: Memory { private_dirty: 4.0, ..Memory::default() },
+        let mapping = |(pages, permissions, name): (std::ops::Range<u64>, &str, &str)| {
+            let [start, end] = [pages.start, pages.end].map(|page| page * PAGE);
+            format!("{start:x}-{end:x} {permissions} 0 00:00 0 {name}\nPrivate_Dirty: 4 kB\n")
         };
-        let mappings = [
-            mapping(0..9, "r-xp", "/usr/bin/a"),
-            mapping(9..10, "rw-p", "[heap]"),
-            mapping(20..90, "---p", ""),
-            mapping(90..91, "rw-p", ""),
-            mapping(91..92, "rw-p", "/memfd:wasm-memory-image"),
-            mapping(92..93, "rw-p", ""),
-            mapping(93..99, "---p", ""),
-            mapping(99..100, "---p", ""),
-            mapping(100..484, "rw-p", ""),
-            mapping(484..485, "rw-p", ""),
-            mapping(485..486, "r-xp", ""),
-            mapping(500..501, "rw-p", ""),
+        let smaps = [
+            (0..9, "r-xp", "/usr/bin/a"),
+            (9..10, "rw-p", "[heap]"),
+            (20..90, "---p", ""),
+            (90..91, "rw-p", ""),
+            (91..92, "rw-p", "/memfd:wasm-memory-image"),
+            (92..93, "rw-p", ""),
+            (93..99, "---p", ""),
+            (99..100, "---p", ""),
+            (100..484, "rw-p", ""),
+            (484..485, "rw-p", ""),
+            (485..486, "r-xp", ""),
+            (500..501, "rw-p", ""),
         ];
+        let smaps = smaps.map(mapping).concat();
+        let mappings = MemoryMaps::from_read(smaps.as_bytes()).unwrap().0;
         use Part::{Code, Files, Heap, LinearMemory, Stack};
         let expected = [
             Files,

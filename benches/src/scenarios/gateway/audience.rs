@@ -5,13 +5,12 @@ use std::{thread, time::Duration};
 use anyhow::{Context, Result, anyhow, ensure};
 
 use super::{
-    MANY, NAME,
-    server::{Packets, Server, Way, numbers},
+    NAME,
+    server::{Packets, Server, Way},
 };
 use crate::{
-    figure::{Figure, Unit},
-    scenarios::{Bench, device::Device, progress},
-    statistics::Sorted,
+    figure::{Figure, Sorted, Unit},
+    scenarios::{Bench, device::Device, idle::MANY, in_turns},
 };
 
 /// Bytes of a packet, and milliseconds between two: 800 kbit/s each.
@@ -52,10 +51,9 @@ pub(super) fn figures(bench: &Bench) -> Result<Vec<Figure>> {
         for (bytes, interval) in RATES {
             let packets = packets(bench, bytes, interval);
             let case = way.case(&format!("{} KB every {interval} ms", bytes / 1000));
-            let [weir, native] = in_turns(bench, [&mut weir, &mut native], packets, &case)?;
-            let [mut cpu, p50, p99] = compared(&case, &weir, &native);
-            cpu.target = Some(PROCESSOR);
-            figures.extend([cpu, p50, p99]);
+            let [weir, native] = measured(bench, [&mut weir, &mut native], packets, &case)?;
+            let [cpu, p50, p99] = compared(&case, &weir, &native);
+            figures.extend([cpu.at_most(PROCESSOR), p50, p99]);
         }
         drop((weir, native));
         figures.extend(beside_stalled(bench, way, subscribers)?);
@@ -66,7 +64,6 @@ pub(super) fn figures(bench: &Bench) -> Result<Vec<Figure>> {
 /// Two Mains. The second has one more subscriber, which does not read.
 fn beside_stalled(bench: &Bench, way: Way, subscribers: u32) -> Result<Vec<Figure>> {
     let case = way.case("one stalled subscriber");
-    progress(&case, 0, 1);
     let mut without = Side::new(bench, Server::weir(bench)?, way, subscribers - 1)?;
     let mut server = Server::weir(bench)?;
     let mut stalled = server.subscriber(bench, "stall", way, &[])?;
@@ -74,24 +71,15 @@ fn beside_stalled(bench: &Bench, way: Way, subscribers: u32) -> Result<Vec<Figur
     server.at_rest()?;
     let mut beside = Side::new(bench, server, way, subscribers - 1)?;
     let packets = packets(bench, 1_000, 10);
-    let [with, without] = in_turns(bench, [&mut beside, &mut without], packets, &case)?;
+    let [with, without] = measured(bench, [&mut beside, &mut without], packets, &case)?;
     let read: usize = stalled.ask("")?.parse()?;
     ensure!(read < filling * usize::try_from(FILLING.bytes)?, "nothing was lost for want of room");
     let [cpu, p50, p99] = compared(&case, &with, &without);
     Ok(vec![cpu.at_most(BESIDE_STALLED), p50.at_most(BESIDE_STALLED), p99])
 }
 
-/// Measures both sides in turns, in several rounds.
-fn in_turns(bench: &Bench, sides: [&mut Side; 2], packets: Packets, what: &str) -> Result<[Vec<Round>; 2]> {
-    let [one, other] = sides;
-    let (mut ones, mut others) = (Vec::new(), Vec::new());
-    let rounds = bench.scale.pick(5, 2, 1);
-    for round in 0..rounds {
-        progress(what, round, rounds);
-        ones.push(one.round(packets)?);
-        others.push(other.round(packets).context("the baseline")?);
-    }
-    Ok([ones, others])
+fn measured(bench: &Bench, sides: [&mut Side; 2], packets: Packets, what: &str) -> Result<[Vec<Round>; 2]> {
+    in_turns(what, bench.scale.pick(5, 2, 1), sides.map(|side| move || side.round(packets)))
 }
 
 /// Packets for 1.2 seconds, in a quick run for 0.6.
@@ -102,8 +90,7 @@ fn packets(bench: &Bench, bytes: u32, interval: u32) -> Packets {
 
 fn compared(case: &str, rounds: &[Round], baseline: &[Round]) -> [Figure; 3] {
     let figure = |metric, unit, of: fn(&Round) -> f64| {
-        let [rounds, baseline] = [rounds, baseline].map(|rounds| rounds.iter().map(of).collect::<Vec<_>>());
-        Figure::of_rounds(NAME, case, metric, unit, &rounds).beside_rounds(&rounds, &baseline)
+        Figure::compared((NAME, case), metric, unit, (rounds, baseline), of)
     };
     [
         figure("cpu", Unit::Percent, |round| 100.0 * round.used.div_duration_f64(round.span)),
@@ -132,10 +119,10 @@ impl Side {
         let before = server.at_rest()?;
         let (published, came) = thread::scope(|scope| {
             // The server waits for an interval before the first packet.
-            let came = scope.spawn(|| readers.ask(format_args!("{} {}", packets.count, packets.bytes)));
+            let came = scope.spawn(|| readers.numbers(format_args!("{} {}", packets.count, packets.bytes)));
             let published = server.publish(packets)?;
             let came = came.join().map_err(|_| anyhow!("the readers' thread has panicked"))??;
-            anyhow::Ok((published, numbers(&came)?))
+            anyhow::Ok((published, came))
         })?;
         let used = server.at_rest()? - before;
         let count = usize::try_from(packets.count)?;

@@ -3,16 +3,18 @@
 use std::{
     fs,
     net::{Ipv4Addr, SocketAddr, TcpListener},
-    process::Command,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use tempfile::TempDir;
 
 use crate::{
     process::Process,
-    scenarios::{Bench, client::wait_until, device::Device, tasks::PATIENCE},
+    scenarios::{
+        Bench,
+        device::{Device, at_rest},
+    },
 };
 
 /// The token is `weir-bench`, whose hash this is.
@@ -45,7 +47,7 @@ limits.fuel-per-message = 1_000_000_000_000_000
 pub(super) struct Server {
     device: Device,
     addresses: Addresses,
-    _dir: TempDir,
+    _dir: Option<TempDir>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -92,21 +94,15 @@ impl Server {
             addresses.streams
         );
         fs::write(&file, config).with_context(|| format!("cannot write `{}`", file.display()))?;
-        let device =
-            Device::start(Command::new(&bench.gateway).env("MALLOC_ARENA_MAX", "1").arg("weir").arg(file))?;
-        Ok(Self { device, addresses, _dir: dir })
+        let device = Device::start(bench.program("weir")?.env("MALLOC_ARENA_MAX", "1").arg(file))?;
+        Ok(Self { device, addresses, _dir: Some(dir) })
     }
 
     pub(super) fn native(bench: &Bench) -> Result<Self> {
-        let dir = tempfile::tempdir().context("cannot make a directory")?;
         let addresses = Addresses::free()?;
-        let Addresses { http, streams } = addresses;
-        let mut command = Command::new(&bench.gateway);
-        command
-            .env("MALLOC_ARENA_MAX", "1")
-            .arg("native")
-            .args([http, streams].map(|address| address.to_string()));
-        Ok(Self { device: Device::start(&mut command)?, addresses, _dir: dir })
+        let both = [addresses.http, addresses.streams].map(|address| address.to_string());
+        let device = Device::start(bench.program("native")?.env("MALLOC_ARENA_MAX", "1").args(both))?;
+        Ok(Self { device, addresses, _dir: None })
     }
 
     pub(super) fn process(&self) -> Process {
@@ -115,7 +111,7 @@ impl Server {
 
     /// Starts a client that speaks by WebSocket.
     pub(super) fn client(&self, bench: &Bench, what: &str, rest: &[String]) -> Result<Device> {
-        Device::start(Command::new(&bench.gateway).arg(what).arg(self.addresses.http.to_string()).args(rest))
+        Device::start(bench.program(what)?.arg(self.addresses.http.to_string()).args(rest))
     }
 
     /// Starts a client that subscribes.
@@ -124,7 +120,7 @@ impl Server {
             Way::Stream => ("stream", self.addresses.streams),
             Way::WebSocket => ("websocket", self.addresses.http),
         };
-        Device::start(Command::new(&bench.gateway).args([what, word]).arg(address.to_string()).args(rest))
+        Device::start(bench.program(what)?.arg(word).arg(address.to_string()).args(rest))
     }
 
     /// Its processor time so far.
@@ -134,25 +130,12 @@ impl Server {
 
     /// Its processor time once it does nothing more.
     pub(super) fn at_rest(&mut self) -> Result<Duration> {
-        const LOOK: Duration = Duration::from_millis(30);
-        const REST: Duration = Duration::from_millis(1);
-
-        let end = Instant::now() + PATIENCE;
-        let mut before = self.used()?;
-        while Instant::now() < end {
-            wait_until(Instant::now() + LOOK);
-            let used = self.used()?;
-            if used.saturating_sub(before) < REST {
-                return Ok(used);
-            }
-            before = used;
-        }
-        bail!("the server does not come to rest")
+        at_rest(|| self.used())
     }
 
     /// Publishes. Answers when each was published, in nanoseconds of the wall clock.
     pub(super) fn publish(&mut self, Packets { count, bytes, interval }: Packets) -> Result<Vec<u64>> {
-        numbers(&self.device.ask(format_args!("publish {count} {bytes} {}", interval.as_micros()))?)
+        self.device.numbers(format_args!("publish {count} {bytes} {}", interval.as_micros()))
     }
 }
 
@@ -163,9 +146,4 @@ impl Addresses {
         let (http, streams) = (bind()?, bind()?);
         Ok(Self { http: http.local_addr()?, streams: streams.local_addr()? })
     }
-}
-
-/// The numbers of an answer.
-pub(super) fn numbers(answer: &str) -> Result<Vec<u64>> {
-    answer.split_whitespace().map(|number| Ok(number.parse()?)).collect()
 }

@@ -4,7 +4,7 @@ use std::{
     fs::{self, Permissions},
     io::ErrorKind,
     os::unix::fs::PermissionsExt as _,
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use anyhow::{Context, Result, ensure};
@@ -42,7 +42,7 @@ impl Site {
             fs::create_dir(&dir).with_context(|| format!("cannot make `{}`", dir.display()))?;
         }
         for (hook, script) in HOOKS.into_iter().zip(SCRIPTS) {
-            copy_hook(guests, hook, &site.hooks())?;
+            guests.copy_hook(hook, &site.hooks())?;
             let path = site.script(hook);
             fs::write(&path, script).with_context(|| format!("cannot write `{}`", path.display()))?;
             fs::set_permissions(&path, Permissions::from_mode(0o755))?;
@@ -88,17 +88,4 @@ impl Site {
     fn scripts(&self) -> PathBuf {
         self.programs.path().join("scripts")
     }
-}
-
-pub(super) fn copy_hook(guests: &Guests, hook: &str, to: &Path) -> Result<()> {
-    let built = guests.component(hook);
-    let to = to.join(hook).with_extension("wasm");
-    fs::copy(&built, to).with_context(|| format!("cannot copy `{}`", built.display()))?;
-    Ok(())
-}
-
-pub(super) fn ensure_hello(stdout: &[u8], node: &str) -> Result<()> {
-    let said = String::from_utf8_lossy(stdout);
-    ensure!(said.trim_end() == format!("hello {node}"), "`{node}` was told {said:?}");
-    Ok(())
 }

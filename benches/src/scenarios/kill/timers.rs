@@ -18,7 +18,7 @@ use tokio::{
 };
 use weir_host::{Builder, Main, Service, blocking::wait};
 
-use crate::scenarios::client::wait_until;
+use crate::scenarios::device::wait_until;
 
 const TICK: Duration = Duration::from_millis(1);
 

@@ -1,10 +1,7 @@
 //! A native server of the same protocol, with no more of it than the requests need, and a native caller of a program
 //! that serves.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::mpsc,
-};
+use std::{path::Path, sync::mpsc};
 
 use anyhow::{Context, Result, bail, ensure};
 use bytes::{Bytes, BytesMut};
@@ -14,25 +11,18 @@ use tokio::{
 };
 use weir_peer::frame::{FromMain, FromPeer, READ_SIZE, VERSION, frame_max, next_frame};
 
-use super::{Requests, SIDECAR};
-use crate::scenarios::tasks::{PATIENCE, Worker};
+use super::SIDECAR;
+use crate::scenarios::{
+    calls::{Calls, Echo, Worker},
+    device::PATIENCE,
+};
 
 /// As with Main, which has this for every peer that sets nothing else.
 const MESSAGE_SIZE: u32 = 1024 * 1024;
 
 /// A thread with an echo for every connection.
 #[derive(Debug)]
-pub(super) struct Native {
-    worker: Worker,
-    socket: PathBuf,
-}
-
-/// Waits for a program that serves.
-#[derive(Debug)]
-pub(super) struct Accepting {
-    socket: PathBuf,
-    served: mpsc::Receiver<Result<Connection>>,
-}
+pub(super) struct Native(Worker);
 
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -53,18 +43,14 @@ impl Native {
                 let _echo = tokio::spawn(Connection::new(stream).echo());
             }
         });
-        Ok(Self { worker, socket: socket.to_owned() })
+        Ok(Self(worker))
     }
 
-    pub(super) fn socket(&self) -> &Path {
-        &self.socket
-    }
-
-    /// Accepts one program that serves.
-    pub(super) fn accept(&self, socket: &Path) -> Result<Accepting> {
-        let listener = listen(&self.worker, socket)?;
+    /// Accepts one program that serves, and tells of it when it does.
+    pub(super) fn accept(&self, socket: &Path) -> Result<mpsc::Receiver<Result<Connection>>> {
+        let listener = listen(&self.0, socket)?;
         let (tell, served) = mpsc::sync_channel(1);
-        self.worker.spawn(async move {
+        self.0.spawn(async move {
             let served = match listener.accept().await {
                 Ok((stream, _)) => Connection::new(stream).served().await,
                 Err(error) => Err(error.into()),
@@ -72,25 +58,14 @@ impl Native {
             // Fails if nothing waits any more.
             let _told = tell.send(served);
         });
-        Ok(Accepting { socket: socket.to_owned(), served })
+        Ok(served)
     }
 
-    /// Makes the requests from a task of the thread.
-    pub(super) fn call_sidecar(&self, served: &mut Option<Connection>, requests: Requests) -> Result<()> {
+    /// Makes the requests from a task of the thread, each after the answer to the one before.
+    pub(super) fn call_sidecar(&self, served: &mut Option<Connection>, calls: Calls) -> Result<()> {
         let connection = served.take().context("the program is gone")?;
-        *served = Some(self.worker.run(connection.call(requests))??);
+        *served = Some(self.0.run(calls.in_turn(connection, calls.number))??);
         Ok(())
-    }
-}
-
-impl Accepting {
-    pub(super) fn socket(&self) -> &Path {
-        &self.socket
-    }
-
-    /// The connection, once the program serves.
-    pub(super) fn served(&self) -> Result<Option<Connection>> {
-        self.served.recv_timeout(PATIENCE).context("no program serves")?.map(Some)
     }
 }
 
@@ -140,49 +115,6 @@ impl Connection {
         }
     }
 
-    /// Each request after the answer to the one before.
-    async fn call(mut self, Requests { number, size, .. }: Requests) -> Result<Self> {
-        let size = usize::try_from(size)?;
-        let mut template = vec![0x5a; size];
-        for number in 0..number {
-            let number = number.to_le_bytes();
-            *template.first_chunk_mut().context("a payload has no room for a number")? = number;
-            let answer = self.request(Bytes::copy_from_slice(&template)).await?;
-            ensure!(
-                answer.len() == size && answer.first_chunk() == Some(&number),
-                "the program answered otherwise"
-            );
-        }
-        Ok(self)
-    }
-
-    async fn request(&mut self, payload: Bytes) -> Result<Bytes> {
-        self.number += 1;
-        let (request, (_, contract)) = (self.number, SIDECAR);
-        let (sender, operation) = ("caller", "echo");
-        let remaining_ms = u32::try_from(PATIENCE.as_millis())?;
-        let frame = FromMain::Request {
-            request,
-            remaining_ms,
-            message: request.into(),
-            sender,
-            contract,
-            operation,
-            payload,
-        };
-        frame.encode(&mut self.output);
-        self.flush().await?;
-        loop {
-            if let Some(frame) = self.next()? {
-                match FromPeer::decode(&frame)? {
-                    FromPeer::Reply { request: of, payload } if of == request => return Ok(payload),
-                    other => bail!("{other:?} in place of a reply"),
-                }
-            }
-            self.fill().await?;
-        }
-    }
-
     fn welcome(&mut self) {
         let welcome = FromMain::Welcome {
             version: VERSION,
@@ -208,5 +140,34 @@ impl Connection {
         self.stream.write_all(&self.output).await?;
         self.output.clear();
         Ok(())
+    }
+}
+
+impl Echo for Connection {
+    async fn call(&mut self, payload: Bytes) -> Result<Bytes> {
+        self.number += 1;
+        let (request, (_, contract)) = (self.number, SIDECAR);
+        let (sender, operation) = ("caller", "echo");
+        let remaining_ms = u32::try_from(PATIENCE.as_millis())?;
+        let frame = FromMain::Request {
+            request,
+            remaining_ms,
+            message: request.into(),
+            sender,
+            contract,
+            operation,
+            payload,
+        };
+        frame.encode(&mut self.output);
+        self.flush().await?;
+        loop {
+            if let Some(frame) = self.next()? {
+                match FromPeer::decode(&frame)? {
+                    FromPeer::Reply { request: of, payload } if of == request => return Ok(payload),
+                    other => bail!("{other:?} in place of a reply"),
+                }
+            }
+            self.fill().await?;
+        }
     }
 }

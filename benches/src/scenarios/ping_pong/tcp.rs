@@ -1,22 +1,25 @@
 //! Connections to an echo on this machine: from inside the sandbox, and from native tasks.
 
-mod native;
-
-use std::path::Path;
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::Path,
+};
 
 use anyhow::{Context, Result, ensure};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+};
 use weir_host::{Config, ExtensionConfig, Main, MainConfig, client::Subscriber};
 
-use self::native::{Native, Server};
 use super::{Measured, Round};
 use crate::{
     figure::Figure,
-    scale::Scale,
-    scenarios::{Bench, descriptors::allow_descriptors, embedder::Embedder, progress},
+    scenarios::{Bench, Scale, calls::Worker, device::allow_connections, embedder::Embedder, progress},
 };
 
-/// Descriptors for both ends of all connections, native and from extensions, and for the rest.
-const DESCRIPTORS: u64 = 2 * 2 * 1000 + 1000;
+/// Both ends of all connections, native and from extensions.
+const CONNECTIONS: u64 = 2 * 2 * 1000;
 
 /// The target for connections spread over many extensions, over the baseline.
 const TARGET: f64 = 2.0;
@@ -48,7 +51,7 @@ impl Spread {
 }
 
 pub(super) fn run(bench: &Bench) -> Result<Vec<Figure>> {
-    allow_descriptors(DESCRIPTORS)?;
+    allow_connections(CONNECTIONS)?;
     let server = Server::start()?;
     let spreads = SPREADS.map(|spread| spread.at(bench.scale));
     let most = spreads.iter().map(|spread| spread.extensions * spread.connections).max();
@@ -97,4 +100,86 @@ impl Weir {
         }
         Ok(())
     }
+}
+
+/// A thread that echoes to every connection.
+#[derive(Debug)]
+struct Server {
+    address: SocketAddr,
+    _worker: Worker,
+}
+
+impl Server {
+    fn start() -> Result<Self> {
+        let worker = Worker::start()?;
+        let listener = worker.run(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))??;
+        let address = listener.local_addr()?;
+        worker.spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                // It ends with its connection. This program makes a fixed number.
+                let _echo = tokio::spawn(echo(stream));
+            }
+        });
+        Ok(Self { address, _worker: worker })
+    }
+}
+
+async fn echo(mut stream: TcpStream) -> Result<()> {
+    stream.set_nodelay(true)?;
+    let mut buffer = [0; 64];
+    loop {
+        let read = stream.read(&mut buffer).await?;
+        match buffer.get(..read) {
+            None | Some([]) => return Ok(()),
+            Some(heard) => stream.write_all(heard).await?,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Native {
+    worker: Worker,
+    connections: Vec<TcpStream>,
+}
+
+impl Native {
+    fn connect(address: SocketAddr, number: u32) -> Result<Self> {
+        let worker = Worker::start()?;
+        let connections = worker.run(async move {
+            let mut connections = Vec::new();
+            for _ in 0..number {
+                let connection = TcpStream::connect(address).await.context("cannot connect")?;
+                connection.set_nodelay(true)?;
+                connections.push(connection);
+            }
+            anyhow::Ok(connections)
+        })??;
+        Ok(Self { worker, connections })
+    }
+
+    /// Exchanges one byte over each of this many connections, with a task each.
+    fn exchange(&mut self, connections: u32, exchanges: u32) -> Result<()> {
+        let number = usize::try_from(connections)?;
+        ensure!(self.connections.len() >= number, "there are too few connections");
+        let taken = self.connections.drain(..number).collect::<Vec<_>>();
+        let back = self.worker.run(async move {
+            let tasks = taken.into_iter().map(|connection| tokio::spawn(exchange(connection, exchanges)));
+            let mut back = Vec::new();
+            for task in tasks.collect::<Vec<_>>() {
+                back.push(task.await??);
+            }
+            anyhow::Ok(back)
+        })??;
+        self.connections.extend(back);
+        Ok(())
+    }
+}
+
+async fn exchange(mut connection: TcpStream, exchanges: u32) -> Result<TcpStream> {
+    for number in 0..exchanges {
+        let [said, ..] = number.to_le_bytes();
+        connection.write_all(&[said]).await?;
+        ensure!(connection.read_u8().await? == said, "exchange {number} brought something else back");
+    }
+    Ok(connection)
 }

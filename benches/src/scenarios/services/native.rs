@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::{AT_ONCE, KEYS, SIZE, share};
-use crate::{scenarios::tasks::Worker, usage};
+use crate::scenarios::calls::Worker;
 
 const TABLE: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("values");
 
@@ -111,7 +111,7 @@ impl Server {
 
     /// Processor time of its thread.
     pub(super) fn spent(&self) -> Result<Duration> {
-        self.worker.run(async { usage::of_this_thread() })
+        self.worker.used()
     }
 }
 

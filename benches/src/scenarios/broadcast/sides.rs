@@ -1,16 +1,29 @@
-//! Native subscribers: a task each, on one thread.
+//! The subscribers: native ones, a task each on one thread, and extensions of a Main.
 
-use std::time::{Duration, Instant};
+use std::{
+    future::ready,
+    time::{Duration, Instant},
+};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail, ensure};
 use bytes::Bytes;
 use tokio::sync::broadcast;
+use weir_host::{
+    ExtensionConfig,
+    blocking::wait,
+    config::{Policy, SubscribeGrant},
+};
 
-use super::round::Side;
-use crate::{scenarios::tasks::Worker, usage};
-
-/// Packets that may wait for each: as many as for an extension.
-const CAPACITY: usize = 256;
+use super::Side;
+use crate::{
+    process,
+    scenarios::{
+        Bench,
+        calls::{CAPACITY, Worker},
+        device::PATIENCE,
+        embedder::{Embedder, builder, numbers, on_the_worker},
+    },
+};
 
 /// Each has its own bounded channel, and gets its own copy.
 #[derive(Debug)]
@@ -65,7 +78,7 @@ impl Side for Copies {
     }
 
     fn used(&self) -> Result<Duration> {
-        self.worker.run(async { usage::of_this_thread() })
+        self.worker.used()
     }
 
     fn report(&mut self, _packets: u32) -> Result<Vec<Vec<u32>>> {
@@ -109,7 +122,7 @@ impl Side for Broadcast {
     }
 
     fn used(&self) -> Result<Duration> {
-        self.worker.run(async { usage::of_this_thread() })
+        self.worker.used()
     }
 
     fn report(&mut self, _packets: u32) -> Result<Vec<Vec<u32>>> {
@@ -151,4 +164,83 @@ fn collect(reports: &async_channel::Receiver<Result<Vec<u32>, String>>) -> Resul
     std::iter::from_fn(|| reports.recv_blocking().ok())
         .map(|report| report.map_err(|wrong| anyhow!("a native subscriber: {wrong}")))
         .collect()
+}
+
+/// Packets that may wait for a stalled subscriber.
+const STALLED_CAPACITY: u32 = 64;
+
+/// A Main with its subscribers, all running.
+#[derive(Debug)]
+pub(super) struct Weir {
+    main: Embedder,
+    subscribers: u32,
+    receiving: u32,
+    published: u64,
+    /// Packets shed for the stalled subscriber.
+    shed: u64,
+}
+
+impl Weir {
+    /// With this many subscribers. The last may be `stalled`.
+    pub(super) fn start(bench: &Bench, subscribers: u32, stalled: bool) -> Result<Self> {
+        let receiving = subscribers - u32::from(stalled);
+        let mut extensions =
+            (0..receiving).map(|number| subscriber(bench, number)).collect::<Result<Vec<_>>>()?;
+        if stalled {
+            let mut stalled = bench.guests.small("stalled", "stalled")?;
+            let mut grant: SubscribeGrant = "paced".parse()?;
+            grant.messages = Some(STALLED_CAPACITY);
+            stalled.subscribes = vec![grant];
+            extensions.push(stalled);
+        }
+        let (clock, later) = on_the_worker(|(), _| ready(Ok(process::of_this_thread())))?;
+        later.get_or_init(|| ());
+        let main = Embedder::start(builder(extensions).serve(clock))?;
+        Ok(Self { main, subscribers, receiving, published: 0, shed: 0 })
+    }
+
+    /// The stalled subscriber must have lost all packets beyond its room.
+    pub(super) fn ensure_shed(&self) -> Result<()> {
+        let expected = self.published.saturating_sub(STALLED_CAPACITY.into());
+        ensure!(self.shed == expected, "{} packets were lost, and not {expected}", self.shed);
+        Ok(())
+    }
+}
+
+impl Side for Weir {
+    fn publish(&mut self, packet: Bytes, paced: bool) -> Result<()> {
+        let topic = if paced { "paced" } else { "unpaced" };
+        let receipt = wait(self.main.client().publish_within(PATIENCE, topic, packet))?;
+        let reached = if paced { self.subscribers } else { self.receiving };
+        ensure!(receipt.delivered == reached && receipt.refused == 0, "{receipt:?}");
+        let stalled = self.subscribers - self.receiving;
+        ensure!(receipt.shed <= stalled, "{receipt:?}");
+        self.published += u64::from(paced);
+        self.shed += u64::from(receipt.shed);
+        Ok(())
+    }
+
+    fn used(&self) -> Result<Duration> {
+        self.main.timed(&[])
+    }
+
+    fn report(&mut self, packets: u32) -> Result<Vec<Vec<u32>>> {
+        let report = |number| Ok(numbers(&self.main.ask(&contract(number), "report", &[packets])?));
+        (0..self.receiving).map(report).collect()
+    }
+}
+
+fn subscriber(bench: &Bench, number: u32) -> Result<ExtensionConfig> {
+    let mut subscriber = bench.guests.small(&format!("subscriber-{number}"), "subscriber")?;
+    let contract = contract(number);
+    subscriber.fulfills = vec![contract.parse()?];
+    subscriber.config.insert("contract".to_owned(), contract);
+    let mut unpaced: SubscribeGrant = "unpaced".parse()?;
+    unpaced.policy = Policy::Block;
+    subscriber.subscribes = vec!["paced".parse()?, unpaced];
+    Ok(subscriber)
+}
+
+fn contract(number: u32) -> String {
+    format!("bench.subscriber-{number}@1")
 }

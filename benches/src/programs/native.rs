@@ -22,16 +22,12 @@ use bytes::{BufMut, Bytes, BytesMut};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::TcpStream,
-    runtime::{Builder, Runtime},
+    runtime::Runtime,
     sync::mpsc,
     time::{Instant, sleep_until},
 };
 
-use crate::{
-    Answering, line, now,
-    packets::{Asked, Packets},
-    processor_time,
-};
+use super::{Answering, Asked, Packets, line, now, used};
 
 /// Packets that may wait for each subscriber: as many as for an extension.
 const CAPACITY: usize = 256;
@@ -46,8 +42,8 @@ struct Audience {
     streams: Mutex<Vec<mpsc::Sender<Bytes>>>,
 }
 
-pub(crate) fn start(http: SocketAddr, streams: SocketAddr) -> Result<Answering> {
-    let runtime = Builder::new_current_thread().enable_all().build()?;
+pub(super) fn start(http: SocketAddr, streams: SocketAddr) -> Result<Answering> {
+    let runtime = super::runtime()?;
     let audience = Arc::<Audience>::default();
     serve(&runtime, &audience, http, streams)?;
     let handle = runtime.handle().clone();
@@ -55,7 +51,7 @@ pub(crate) fn start(http: SocketAddr, streams: SocketAddr) -> Result<Answering> 
         runtime.block_on(std::future::pending::<()>());
     })?;
     Ok(Box::new(move |asked| match asked.parse()? {
-        Asked::Used => Ok(processor_time().to_string()),
+        Asked::Used => Ok(used()),
         Asked::Publish(packets) => {
             let (tell, told) = blocking::sync_channel(1);
             let audience = audience.clone();
