@@ -235,3 +235,26 @@ fn timed<T>(work: impl FnOnce() -> T) -> (Duration, T) {
     let done = work();
     (start.elapsed(), done)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rounds(all: &[[u64; 3]]) -> Vec<Sorted> {
+        all.iter().map(|times| Sorted::new(times.map(Duration::from_micros).to_vec())).collect()
+    }
+
+    #[test]
+    fn one_round_out_of_line_moves_the_spread_and_not_the_median() {
+        let all = rounds(&[[1, 2, 3], [2, 3, 4], [50, 60, 70]]);
+        let values: Vec<_> = latencies("c", &all, &all).into_iter().map(|figure| figure.value).collect();
+        assert_eq!(values, [3.0, 4.0, 70.0, 67.0, 70.0]);
+    }
+
+    #[test]
+    fn one_round_has_no_worst_and_no_spread() {
+        let one = rounds(&[[1, 2, 3]]);
+        let metrics: Vec<_> = latencies("c", &one, &one).into_iter().map(|figure| figure.metric).collect();
+        assert_eq!(metrics, ["p50", "p99", "max"]);
+    }
+}
