@@ -170,10 +170,11 @@ fn columns(rounds: &[[Seen; 3]]) -> [Vec<&Seen>; 3] {
 
 /// The rows of the seed, and the parts of the private rows.
 fn rows(case: &str, rounds: &[&Seen], native: &[&Seen]) -> Vec<Figure> {
-    let row = |metric, unit, of: fn(&Seen) -> f64| {
+    type Of = fn(&Seen) -> f64;
+    let row = |metric, unit, of: Of| {
         Figure::compared((NAME, case), metric, unit, (rounds, native), |seen| of(seen))
     };
-    let memory: [(&str, fn(&Seen) -> f64); 7] = [
+    let memory: [(&str, Of); 7] = [
         ("virtual", |seen| seen.memory.address_space / 1024.0),
         ("resident", |seen| seen.memory.resident / 1024.0),
         ("shared", |seen| seen.memory.of_files / 1024.0),
