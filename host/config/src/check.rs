@@ -1,18 +1,13 @@
 //! Checks between the parts of a configuration, from a file or from Rust.
 
 mod budget;
-mod cycles;
 mod grants;
-mod locations;
 mod parties;
 mod paths;
-mod peers;
 mod queues;
-mod stores;
-mod subscriptions;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeSet, HashMap, hash_map::Entry},
     fmt::Display,
     hash::Hash,
 };
@@ -24,15 +19,12 @@ pub use self::{
     grants::{Granted, check_grants},
     paths::{is_inside, shown},
 };
-pub(super) use self::{
-    locations::{Locations, ReadFrom},
-    peers::unreachable_peers,
-};
 use super::{
-    Config, ExtensionConfig, HOOKS_CONTRACT, MainConfig, PeerConfig,
-    error::ConfigError,
+    Config, ExtensionConfig, HOOKS_CONTRACT, MainConfig,
+    config::Locations,
+    error::{ConfigError, Location, listed},
     key::{Places, faults},
-    schema::Judged,
+    order::{dependencies, order},
     section::{child, suggestion},
 };
 
@@ -53,80 +45,81 @@ pub(super) fn values(config: &Config) -> Vec<ConfigError> {
     errors
 }
 
-/// The faults between the parts. If the configuration is not `complete`, a missing part may follow from another
+/// Adds the faults between the parts. If the configuration is not `complete`, a missing part may follow from another
 /// error, so it is not reported.
-pub(super) fn between_parts(config: &Config, locations: &Locations, complete: bool) -> Vec<ConfigError> {
-    let parts = Parts { config, locations };
-    let mut errors = Vec::new();
-    parts.ids(&mut errors);
-    parts.peer_names(&mut errors);
-    parts.tokens(&mut errors);
-    parts.sockets(&mut errors);
-    parts.dirs(&mut errors);
-    parts.paths(&mut errors);
-    config.sections.all().for_each(|section| section.check(&Judged(parts), &mut errors));
-    parts.written_dirs(&mut errors);
-    parts.guest_dirs(&mut errors);
-    parts.doubles(&mut errors);
-    parts.owners(&mut errors);
-    if complete {
-        parts.providers(&mut errors);
-        parts.queues(&mut errors);
-        parts.stores(&mut errors);
-        config.sections.all().for_each(|section| section.check_names(&Judged(parts), &mut errors));
+pub(super) fn parts(config: &Config, locations: &Locations, complete: bool, errors: &mut Vec<ConfigError>) {
+    let judged = Judged { config, locations };
+    // Only valid limits can be compared.
+    if errors.is_empty() {
+        judged.subscriptions(errors);
     }
-    parts.cycles(&mut errors);
-    parts.dead_letters(&mut errors);
-    errors
+    errors.extend(judged.between_parts(complete));
+    // A fix of anything else might change the sum.
+    if errors.is_empty() {
+        errors.extend(judged.memory_budget());
+    }
 }
 
-/// Subscriptions with more room than the inbox. Call this only with valid limits.
-pub(super) fn subscriptions(config: &Config, locations: &Locations) -> Vec<ConfigError> {
-    Parts { config, locations }.subscriptions()
-}
-
-/// Whether all memory limits fit into `main.memory-budget`. Call this only if nothing else is wrong: a fix might
-/// change the sum.
-pub(super) fn memory_budget(config: &Config, locations: &Locations) -> Option<ConfigError> {
-    Parts { config, locations }.memory_budget()
-}
-
-pub(super) fn absent_paths(config: &Config, locations: &Locations) -> Vec<ConfigError> {
-    Parts { config, locations }.absent_paths()
-}
-
+/// The whole configuration and its places, for checks.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Parts<'c> {
+pub struct Judged<'c> {
     pub(super) config: &'c Config,
     pub(super) locations: &'c Locations,
 }
 
-impl Parts<'_> {
-    fn extensions(&self) -> impl Iterator<Item = (usize, &ExtensionConfig)> {
+impl<'c> Judged<'c> {
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &'c Config {
+        self.config
+    }
+
+    /// The places of an extension, counted from 0. `None` outside files.
+    #[must_use]
+    pub fn places_of_extension(&self, extension: usize) -> Option<&'c Places> {
+        self.locations.extensions.get(extension)
+    }
+
+    fn extensions(&self) -> impl Iterator<Item = (usize, &'c ExtensionConfig)> {
         self.config.extensions.iter().enumerate()
     }
 
-    /// The places of an extension. `None` outside files.
-    fn places(&self, index: usize) -> Option<&Places> {
-        self.locations.extensions.get(index)
+    /// The place of a key of an extension.
+    fn place(&self, extension: usize, key: &str) -> Option<Location> {
+        self.places_of_extension(extension)?.of(key)
+    }
+
+    fn between_parts(&self, complete: bool) -> Vec<ConfigError> {
+        let sections = || self.config.sections.all();
+        let mut errors = Vec::new();
+        self.ids(&mut errors);
+        self.peer_names(&mut errors);
+        self.tokens(&mut errors);
+        self.sockets(&mut errors);
+        self.dirs(&mut errors);
+        self.paths(&mut errors);
+        sections().for_each(|section| section.check(self, &mut errors));
+        self.written_dirs(&mut errors);
+        self.guest_dirs(&mut errors);
+        self.doubles(&mut errors);
+        self.owners(&mut errors);
+        if complete {
+            self.providers(&mut errors);
+            self.queues(&mut errors);
+            self.stores(&mut errors);
+            sections().for_each(|section| section.check_names(self, &mut errors));
+        }
+        self.cycles(&mut errors);
+        self.dead_letters(&mut errors);
+        errors
     }
 
     fn ids(&self, errors: &mut Vec<ConfigError>) {
-        let mut seen = BTreeMap::new();
-        for (index, extension) in self.extensions() {
-            let id = &extension.id;
-            if let Some(first) = seen.get(id) {
-                let message = format!("two extensions have the id `{id}`: rename one, or remove it");
-                let error = ConfigError::new(
-                    format!("extension[{id}].id"),
-                    message,
-                    self.places(index).and_then(|at| at.of("id")),
-                );
-                let first_at = self.places(*first).and_then(|at| at.of("id"));
-                errors.push(error.note(first_at, "the first is here"));
-            } else {
-                seen.insert(id, index);
-            }
+        let ids = self.extensions().map(|(index, extension)| (&extension.id, (index, &extension.id)));
+        for ((first, _), (second, id)) in repeated(ids) {
+            let message = format!("two extensions have the id `{id}`: rename one, or remove it");
+            let error = ConfigError::new(format!("extension[{id}].id"), message, self.place(second, "id"));
+            errors.push(error.note(self.place(first, "id"), "the first is here"));
         }
     }
 
@@ -141,7 +134,7 @@ impl Parts<'_> {
             errors.extend(doubles(&path, "takes", takes, at));
         }
         for (index, extension) in self.extensions() {
-            let (path, at) = (format!("extension[{}]", extension.id), self.places(index));
+            let (path, at) = (format!("extension[{}]", extension.id), self.places_of_extension(index));
             errors.extend(doubles(&path, "requires", &extension.requires, at));
             errors.extend(doubles(&path, "wants", &extension.wants, at));
             errors.extend(doubles(&path, "runs", &extension.runs, at));
@@ -159,20 +152,21 @@ impl Parts<'_> {
 
     fn owners(&self, errors: &mut Vec<ConfigError>) {
         let parties: Vec<Party<'_>> = self.parties().collect();
-        let mut owners: BTreeMap<&ContractName, (usize, usize, &Party<'_>)> = BTreeMap::new();
-        for (index, party) in parties.iter().enumerate() {
-            for (item, contract) in party.fulfills.iter().enumerate() {
-                let (first, first_item, owner) = *owners.entry(contract).or_insert((index, item, party));
-                if first == index {
-                    continue;
-                }
-                let (key, name) = (format!("{}.fulfills", party.path), party.name);
-                let message =
-                    format!("`{}` and `{name}` both fulfill `{contract}`: leave it to one", owner.name);
-                let error = ConfigError::new(key, message, party.place("fulfills", item));
-                let note = format!("`{}` fulfills it here", owner.name);
-                errors.push(error.note(owner.place("fulfills", first_item), note));
+        let fulfilled = parties.iter().flat_map(|party| {
+            let contracts = party.fulfills.iter().enumerate();
+            contracts.map(move |(item, contract)| (contract, (party, item, contract)))
+        });
+        for ((owner, first_item, _), (party, item, contract)) in repeated(fulfilled) {
+            // A contract that one lists twice is a fault of its own.
+            if std::ptr::eq(owner, party) {
+                continue;
             }
+            let (first, name) = (owner.name, party.name);
+            let message = format!("`{first}` and `{name}` both fulfill `{contract}`: leave it to one");
+            let key = format!("{}.fulfills", party.path);
+            let error = ConfigError::new(key, message, party.place("fulfills", item));
+            errors
+                .push(error.note(owner.place("fulfills", first_item), format!("`{first}` fulfills it here")));
         }
     }
 
@@ -190,11 +184,91 @@ impl Parts<'_> {
                 let message = format!(
                     "`{id}` requires `{contract}`, but no extension or peer fulfills it and `main.serves` does not list it: {help}"
                 );
-                let location = self.places(index).and_then(|at| at.of_item("requires", item));
+                let location = self.place_of_required(index, item);
                 errors.push(ConfigError::new(format!("extension[{id}].requires"), message, location));
             }
         }
     }
+
+    fn cycles(&self, errors: &mut Vec<ConfigError>) {
+        for cycle in order(&dependencies(&self.config.extensions)).cycles {
+            let round: Vec<_> = cycle.iter().chain(cycle.first()).copied().collect();
+            let pairs = round.iter().zip(round.iter().skip(1));
+            let mut waits = pairs.filter_map(|(from, to)| self.wait(*from, *to));
+            let Some((from, to, contract, location)) = waits.next() else { continue };
+            let message = if from.id == to.id {
+                format!("`{}` requires `{contract}`, which it fulfills itself: remove it there", from.id)
+            } else {
+                let names = round.iter().filter_map(|index| self.config.extensions.get(*index));
+                let names = listed(names.map(|extension| extension.id.as_str()), " -> ");
+                format!("`requires` forms a cycle: {names}: move one of them to `wants`")
+            };
+            let error = ConfigError::new(format!("extension[{}].requires", from.id), message, location);
+            errors.push(waits.fold(error, |error, (from, to, contract, location)| {
+                error.note(location, format!("`{}` requires `{contract}` of `{}` here", from.id, to.id))
+            }));
+        }
+    }
+
+    /// The two extensions, and the first contract that the one requires of the other, with its place.
+    fn wait(
+        &self,
+        from: usize,
+        to: usize,
+    ) -> Option<(&'c ExtensionConfig, &'c ExtensionConfig, &'c ContractName, Option<Location>)> {
+        let (waiting, owner) = (self.config.extensions.get(from)?, self.config.extensions.get(to)?);
+        let fulfilled: BTreeSet<&ContractName> = owner.fulfills.iter().collect();
+        let mut required = waiting.requires.iter().enumerate();
+        let (item, contract) = required.find(|(_, contract)| fulfilled.contains(contract))?;
+        Some((waiting, owner, contract, self.place_of_required(from, item)))
+    }
+
+    fn place_of_required(&self, extension: usize, item: usize) -> Option<Location> {
+        self.places_of_extension(extension)?.of_item("requires", item)
+    }
+
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let quarantine = self.config.extensions.iter().filter_map(|extension| {
+            let why = extension.restart.without_quarantine()?;
+            Some(format!("`{}` would never be quarantined: {why}", extension.id))
+        });
+        let mut warnings: Vec<String> = self.unmet_wants().collect();
+        warnings.extend(quarantine);
+        warnings.extend(self.jobs_for_nobody());
+        warnings.extend(self.unreachable_peers());
+        warnings
+    }
+
+    fn unmet_wants(&self) -> impl Iterator<Item = String> {
+        let provided = provided(self.config);
+        let of_extensions = self.config.extensions.iter().flat_map(|extension| {
+            extension.wants.iter().map(move |contract| (extension.id.as_str(), contract))
+        });
+        let of_peers = self
+            .config
+            .peers
+            .iter()
+            .flat_map(|peer| peer.wants.iter().map(move |grant| (peer.name.as_str(), &grant.contract)));
+        let unmet =
+            of_extensions.chain(of_peers).filter(move |(_, contract)| !provided.contains(contract.as_str()));
+        unmet.map(|(name, contract)| {
+            format!(
+                "`{name}` wants `{contract}`, but no extension or peer fulfills it and `main.serves` does not list it"
+            )
+        })
+    }
+}
+
+/// Items with a key that an earlier one has, each after the first item with that key.
+fn repeated<K: Eq + Hash, T: Copy>(items: impl IntoIterator<Item = (K, T)>) -> impl Iterator<Item = (T, T)> {
+    let mut seen = HashMap::new();
+    items.into_iter().filter_map(move |(key, item)| match seen.entry(key) {
+        Entry::Occupied(first) => Some((*first.get(), item)),
+        Entry::Vacant(place) => {
+            place.insert(item);
+            None
+        }
+    })
 }
 
 /// Items that the list at `key` of the table at `path` repeats.
@@ -209,9 +283,8 @@ pub fn doubles<T: Display + Eq + Hash>(
 
 /// Items that the list at `path` repeats.
 pub fn doubles_in<T: Display + Eq + Hash>(path: &str, items: &[T], at: Option<&Places>) -> Vec<ConfigError> {
-    let mut seen = HashSet::new();
-    let doubled = items.iter().enumerate().filter(|(_, item)| !seen.insert(*item));
-    let error = |(index, item)| {
+    let doubled = repeated(items.iter().enumerate().map(|(index, item)| (item, (index, item))));
+    let error = |(_, (index, item)): ((usize, &T), (usize, &T))| {
         let location = at.and_then(|at| at.item_here(index));
         ConfigError::new(path, format!("`{path}` lists `{item}` twice"), location)
     };
@@ -219,63 +292,11 @@ pub fn doubles_in<T: Display + Eq + Hash>(path: &str, items: &[T], at: Option<&P
 }
 
 /// All contracts with a provider. Main serves those that no extension serves.
-pub(super) fn provided(config: &Config) -> BTreeSet<String> {
+fn provided(config: &Config) -> BTreeSet<String> {
     let fulfilled = config.extensions.iter().flat_map(|extension| &extension.fulfills);
     let fulfilled = fulfilled.chain(config.peers.iter().flat_map(|peer| &peer.fulfills));
     let configured = fulfilled.chain(&config.main.serves).map(ToString::to_string);
     let of_sections = config.contracts_of_sections();
     let of_main = of_sections.iter().map(ToString::to_string).chain([HOOKS_CONTRACT.to_owned()]);
     configured.chain(of_main).collect()
-}
-
-pub(super) fn unmet_wants(config: &Config) -> Vec<String> {
-    let provided = provided(config);
-    let of_extensions = config
-        .extensions
-        .iter()
-        .flat_map(|extension| extension.wants.iter().map(move |contract| (extension.id.as_str(), contract)));
-    let of_peers = config
-        .peers
-        .iter()
-        .flat_map(|peer| peer.wants.iter().map(move |grant| (peer.name.as_str(), &grant.contract)));
-    let unmet = of_extensions.chain(of_peers).filter(|(_, contract)| !provided.contains(contract.as_str()));
-    unmet
-        .map(|(name, contract)| {
-            format!(
-                "`{name}` wants `{contract}`, but no extension or peer fulfills it and `main.serves` does not list it"
-            )
-        })
-        .collect()
-}
-
-pub(super) fn without_quarantine(config: &Config) -> impl Iterator<Item = String> {
-    config.extensions.iter().filter_map(|extension| {
-        let why = extension.restart.without_quarantine()?;
-        Some(format!("`{}` would never be quarantined: {why}", extension.id))
-    })
-}
-
-pub(super) fn jobs_for_nobody(config: &Config) -> impl Iterator<Item = String> {
-    let users = || {
-        let extensions = config.extensions.iter().map(|extension| {
-            let ExtensionConfig { id, limits, puts, takes, .. } = extension;
-            (id.as_str(), limits.message_size, puts, takes)
-        });
-        let peers = config.peers.iter().map(|peer| {
-            let PeerConfig { name, limits, puts, takes, .. } = peer;
-            (name.as_str(), limits.message_size, puts, takes)
-        });
-        extensions.chain(peers)
-    };
-    config.all_queues().into_iter().filter_map(move |(name, queue)| {
-        let puts = users().filter(|(_, _, puts, _)| puts.contains(&name));
-        let (id, put, ..) = puts.max_by_key(|(_, message_size, ..)| *message_size)?;
-        let takes = users().filter(|(_, _, _, takes)| takes.contains(&name));
-        let taken = takes.map(|(_, message_size, ..)| message_size).max()?;
-        (put.min(queue.bytes) > taken).then(|| {
-            format!(
-                "`{id}` can put larger jobs into `{name}` than the `message-size` of any reader: those are refused"
-            )
-        })
-    })
 }

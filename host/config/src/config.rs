@@ -4,13 +4,16 @@ use std::{
     collections::BTreeMap,
     fmt,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use weir_names::{ContractName, QueueName, Topic};
 
 use super::{
     ConfigError, ConfigErrors, ExtensionConfig, Loader, MainConfig, PeerConfig, QueueConfig, TopicConfig,
-    check, queue,
+    check::{self, Judged},
+    key::Places,
+    queue,
     schema::{ConfigSection, SectionLocations, Sections},
 };
 
@@ -34,7 +37,7 @@ pub struct Config {
     pub(super) sections: Sections,
     pub(super) file: Option<ConfigFile>,
     /// Places of the parts in the files.
-    pub(super) read_from: check::ReadFrom,
+    pub(super) read_from: ReadFrom,
 }
 
 impl Config {
@@ -121,14 +124,8 @@ impl Config {
     /// [`check`](Self::check). If the configuration is not `complete`, a missing part is no fault.
     pub(super) fn check_parts(&self, complete: bool) -> Result<(), ConfigErrors> {
         let mut errors = check::values(self);
-        let locations = check::ReadFrom::default().locations(&self.sections);
-        if errors.is_empty() {
-            errors.extend(check::subscriptions(self, &locations));
-        }
-        errors.extend(check::between_parts(self, &locations, complete));
-        if errors.is_empty() {
-            errors.extend(check::memory_budget(self, &locations));
-        }
+        let nowhere = ReadFrom::default().locations(&self.sections);
+        check::parts(self, &nowhere, complete, &mut errors);
         ConfigErrors::none_of(errors)
     }
 
@@ -136,30 +133,27 @@ impl Config {
     /// quarantine, queues that accept larger jobs than any reader takes, and peers that no program can connect as.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        let mut warnings = check::unmet_wants(self);
-        warnings.extend(check::without_quarantine(self));
-        warnings.extend(check::jobs_for_nobody(self));
-        warnings.extend(check::unreachable_peers(self));
-        warnings
+        let locations = self.read_from.locations(&self.sections);
+        Judged { config: self, locations: &locations }.warnings()
     }
 
     /// Granted or hook directories and files of secrets that are absent on this machine now. This is no error: a file
     /// system may be mounted later, or the configuration may be for another machine.
     #[must_use]
     pub fn absent_paths(&self) -> Vec<ConfigError> {
-        check::absent_paths(self, &self.read_from.locations(&self.sections))
+        let locations = self.read_from.locations(&self.sections);
+        Judged { config: self, locations: &locations }.absent_paths()
     }
 
     /// An error about the component of the extension with this index. It points at `path`, or at `sha256` if
     /// `pinned`.
     #[must_use]
     pub fn component_error(&self, extension: usize, pinned: bool, message: impl Into<String>) -> ConfigError {
-        let id = self.extensions.get(extension).map(|extension| extension.id.to_string());
+        let id = self.extensions.get(extension).map(|extension| extension.id.to_string()).unwrap_or_default();
         let locations = self.read_from.locations(&self.sections);
-        let at = locations.extensions.get(extension);
         let key = if pinned { "sha256" } else { "path" };
-        let location = at.and_then(|at| at.of(key));
-        ConfigError::new(format!("extension[{}].{key}", id.unwrap_or_default()), message, location)
+        let location = locations.extensions.get(extension).and_then(|at| at.of(key));
+        ConfigError::new(format!("extension[{id}].{key}"), message, location)
     }
 }
 
@@ -180,15 +174,11 @@ impl fmt::Debug for Config {
 /// The file of a configuration, and the loader that read it.
 #[derive(Clone)]
 pub struct ConfigFile {
-    path: PathBuf,
-    loader: Loader,
+    pub(super) path: PathBuf,
+    pub(super) loader: Loader,
 }
 
 impl ConfigFile {
-    pub(super) fn new(path: PathBuf, loader: Loader) -> Self {
-        Self { path, loader }
-    }
-
     /// The absolute path.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -214,5 +204,38 @@ impl PartialEq for ConfigFile {
 impl fmt::Debug for ConfigFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.path.fmt(f)
+    }
+}
+
+/// Places of the parts that checks compare. Empty for a configuration made in Rust.
+#[derive(Debug, Default)]
+pub(super) struct Locations {
+    pub(super) main: Places,
+    pub(super) queues: BTreeMap<QueueName, Places>,
+    pub(super) sections: SectionLocations,
+    pub(super) extensions: Vec<Places>,
+    pub(super) peers: Vec<Places>,
+}
+
+/// The places from reading a file. All are equal, so that configurations compare by content.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ReadFrom(Option<Arc<Locations>>);
+
+impl ReadFrom {
+    pub(super) fn new(locations: Locations) -> Self {
+        Self(Some(Arc::new(locations)))
+    }
+
+    /// The places, or empty ones for a configuration made in Rust with these sections.
+    pub(super) fn locations(&self, sections: &Sections) -> Arc<Locations> {
+        let nowhere =
+            || Locations { sections: SectionLocations::nowhere(sections), ..Locations::default() }.into();
+        self.0.clone().unwrap_or_else(nowhere)
+    }
+}
+
+impl PartialEq for ReadFrom {
+    fn eq(&self, _other: &Self) -> bool {
+        true
     }
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    changes::LimitChanges,
+    classes::LimitChanges,
     error::{ConfigError, ERRORS_MAX, listed, quote, shorten},
     limits::{LIMIT_KEYS, LimitKey},
     section::nearest,

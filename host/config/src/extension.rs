@@ -7,17 +7,16 @@ use weir_names::{ContractName, ExtensionId, HookDirName, QueueName, RequestPolic
 
 use super::{
     ArtifactHash, ComponentSource, Grants, Limits, ReloadMode, RestartConfig, SecretSource, SubscribeGrant,
-    Traces, Validate, bytes,
+    bytes,
     key::{Key, Places, Table},
-    kind::{flag, number, one_of, table, text, texts, word},
+    kind::{flag, number, policy, table, text, texts, word},
     limits::{class, limits},
-    policy,
+    queue::subscribes,
     section::Section,
     sections::{CONTRACT, QUEUE, TOPIC, artifact_text, check_path},
     shape::Shape,
-    subscribe::subscribes,
 };
-use crate::{differences::Facts, keys};
+use crate::{differences::Facts, keys, words};
 
 const EXTENSION_ID: &str = "an extension id";
 const PLUGIN: &str = "the path of a component, as in `storage.wasm`";
@@ -93,6 +92,32 @@ pub struct ExtensionConfig {
     #[doc(hidden)]
     pub copy_of: Option<ExtensionId>,
 }
+
+/// What a trace says of each running function.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Traces {
+    /// Its name.
+    #[default]
+    Functions,
+    /// Also its number and offset, for `weir symbolise`. The compiled code is larger.
+    Lines,
+}
+
+words!(Traces, "a kind of trace: ": "functions" = Functions, "lines" = Lines);
+
+/// What Main checks by the extension's own description of its contracts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Validate {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Arguments of the requests to it. A request that does not fit is answered, and never delivered.
+    Requests,
+}
+
+words!(Validate, "a kind of check: ": "nothing" = Nothing, "requests" = Requests);
 
 impl ExtensionConfig {
     /// An extension from a file, with class `medium`, autostart and no grants.
@@ -230,7 +255,7 @@ impl Table for ExtensionConfig {
         "takes" takes = texts(QUEUE, str::parse);
         /// What happens to a request that finds the inbox full: it is refused (`overloaded`), or its sender waits for
         /// room until its deadline. Requests are never lost, so the other policies do not exist for them.
-        "when-full" when_full = one_of(RequestPolicy::ALL.map(RequestPolicy::name), policy::of_requests);
+        "when-full" when_full = policy(&RequestPolicy::ALL, "is for events and jobs, and requests are never lost");
         /// Hooks that it may run, through the contract `hooks@1`, which need not be in `wants` then. Each has a
         /// `[hooks.NAME]`.
         "runs" runs = texts(HOOKS, str::parse);

@@ -6,6 +6,8 @@ use std::{
     str::FromStr,
 };
 
+use weir_names::Policy;
+
 use super::{
     differences::Facts,
     error::{ConfigError, quote},
@@ -227,22 +229,32 @@ pub fn word<W: Words + FromStr<Err = String>>() -> Kind<W> {
     shaped(shape, str::parse::<W>, |value| value.word().to_owned())
 }
 
-/// One of these words, as `parse` understands them.
-pub(super) fn one_of<V: Display + 'static, const N: usize>(
-    words: [&'static str; N],
-    parse: fn(&str) -> Result<V, String>,
-) -> Kind<V> {
-    shaped(Shape::Choice(words.to_vec()), parse, ToString::to_string)
+/// One of these policies. `why_not` completes a sentence about a policy that only other messages have.
+pub(super) fn policy<P: Copy + Display + Into<Policy> + Sync + 'static>(
+    policies: &'static [P],
+    why_not: &'static str,
+) -> Kind<P> {
+    let words = || policies.iter().map(|policy| (*policy).into().name());
+    let parse = move |text: &str| {
+        policies.iter().copied().find(|policy| (*policy).into().name() == text).ok_or_else(|| {
+            let fault = match Policy::ALL.into_iter().find(|policy| policy.name() == text) {
+                Some(other) => format!("`{other}` {why_not}"),
+                None => format!("{} is not a policy", quote(text)),
+            };
+            format!("{fault}: {}", choice(words()))
+        })
+    };
+    shaped(Shape::Choice(words().collect()), parse, ToString::to_string)
 }
 
-fn shaped<V: 'static, E: Display + 'static>(
+fn shaped<V: 'static, E: Display>(
     shape: Shape,
-    parse: fn(&str) -> Result<V, E>,
+    parse: impl Fn(&str) -> Result<V, E> + Send + Sync + 'static,
     text: fn(&V) -> String,
 ) -> Kind<V> {
     let asked = shape.clone();
     let read =
-        move |section: &mut Section<'_, '_>, key, _: Option<&V>| found(section.text_of(key, &asked, parse)?);
+        move |section: &mut Section<'_, '_>, key, _: Option<&V>| found(section.text_of(key, &asked, &parse)?);
     Kind::new(shape, read, move |value, key, facts| facts.text(key, Some(text(value))))
 }
 

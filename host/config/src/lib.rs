@@ -3,20 +3,14 @@
 //! Owns the keys, ranges, defaults and their messages. Knows nothing of wasmtime or the bus, and does not check that
 //! named files, contracts and addresses exist.
 
-mod address_space;
-mod artifact;
-mod cache_dir;
-mod changes;
 mod check;
 mod classes;
-mod component_source;
+mod component;
 mod config;
-mod control_socket;
 mod differences;
 mod environment;
 mod error;
 mod extension;
-mod file;
 mod file_lock;
 mod grants;
 mod json_schema;
@@ -25,10 +19,8 @@ mod kind;
 mod limits;
 mod loader;
 mod main_config;
-mod named;
 mod order;
 mod peer;
-mod policy;
 mod queue;
 mod read;
 mod restart;
@@ -37,21 +29,15 @@ mod secret;
 mod section;
 mod sections;
 mod shape;
-mod subscribe;
 #[cfg(test)]
 mod tests;
-mod text_file;
-mod traces;
-mod validate;
 
 pub use self::shape::bytes;
-pub use address_space::AddressSpace;
-pub use artifact::{ArtifactHash, ArtifactTextError, TrustedKey};
-pub use component_source::ComponentSource;
+pub use component::{ArtifactHash, ArtifactTextError, ComponentSource, TrustedKey};
 pub use config::{Config, ConfigFile};
 pub use differences::{Difference, Effect, TableChange, TableDifference};
 pub use error::{ConfigError, ConfigErrors};
-pub use extension::{ExtensionConfig, HOOKS_CONTRACT, STORE_CONTRACT};
+pub use extension::{ExtensionConfig, HOOKS_CONTRACT, STORE_CONTRACT, Traces, Validate};
 pub use file_lock::FileLock;
 pub use grants::{
     AddressGrant, AddressRange, DirGrant, DirMode, GrantError, Grants, GuestPath, HttpGrant, HttpMethod,
@@ -62,27 +48,24 @@ pub use limits::{
     source,
 };
 pub use loader::Loader;
-pub use main_config::MainConfig;
+pub use main_config::{AddressSpace, MainConfig};
 pub use peer::{PeerConfig, PeerSessionLimits, TokenHash, TokenHashError};
-pub use queue::{QueueConfig, TopicConfig};
+pub use queue::{QueueConfig, SubscribeGrant, TopicConfig};
 pub use restart::{ReloadMode, RestartConfig, RestartPolicy};
 pub use secret::{CredentialName, CredentialNameError, SecretError, SecretSource};
 pub use shape::Shape;
-pub use subscribe::SubscribeGrant;
-pub use traces::Traces;
-pub use validate::Validate;
 pub use weir_names::{CpuShare, CpuShareError};
 pub use weir_reports::{LimitHit, LimitName, LimitUnit, LimitValue};
 
 /// For crates that add a section to the operator's file: see [`ConfigSection`](extend::ConfigSection).
 pub mod extend {
     pub use crate::{
-        check::{Granted, check_grants, doubles, doubles_in, is_inside, shown},
+        check::{Granted, Judged, check_grants, doubles, doubles_in, is_inside, shown},
         differences::Facts,
         error::{ERRORS_MAX, Location, listed, quote, shorten},
         grants::parse_host,
         key::{Contradiction, Key, Places, Table, facts, faults},
-        schema::{ConfigSection, Judged, MemoryUse, ProtectedDir, Settling},
+        schema::{ConfigSection, MemoryUse, ProtectedDir, Settling},
         section::{KnownKey, Located, Section, nearest, suggestion},
         sections::socket_in,
     };

@@ -1,6 +1,7 @@
 //! The configuration of Main itself.
 
 use std::{
+    env,
     ops::RangeInclusive,
     path::{Path, PathBuf},
     time::Duration,
@@ -9,14 +10,21 @@ use std::{
 use weir_names::ContractName;
 
 use super::{
-    AddressSpace, ConfigErrors, TrustedKey, control_socket,
+    ConfigErrors, TrustedKey,
+    environment::Environment,
+    error::{ConfigError, Location},
     key::Table,
     kind::{number, path, socket, texts, word},
     limits::TIMEOUT,
-    sections::{CONTRACT, HOST_DIR, artifact_text},
+    loader,
+    read::Reader,
+    section::nearest,
+    sections::{CONTRACT, HOST_DIR, SOCKET, artifact_text, socket_in},
     shape::Shape,
 };
-use crate::keys;
+use crate::{keys, words};
+
+const CONTROL_SOCKET: &str = "control-socket";
 
 const TRUSTED_KEY: &str = "a public key, as `weir keygen` shows it";
 
@@ -76,9 +84,24 @@ impl MainConfig {
     ///
     /// # Errors
     ///
-    /// Fails if the file or its socket is unreadable.
+    /// Fails if the file is unreadable, or its socket wrong or hidden by a syntax error: the caller may be about to stop
+    /// the Main at that socket.
     pub fn control_socket_of(file: &Path) -> Result<PathBuf, ConfigErrors> {
-        control_socket::of_file(file)
+        let (source, _) = loader::open(file)?;
+        let mut reader = Reader::new(source.into());
+        let found = reader.read(|file| {
+            file.table("main", |main| {
+                let dir = main.dir().to_owned();
+                main.text(CONTROL_SOCKET, SOCKET, |text| socket_in(&dir, text))
+            })
+        });
+        let (mut errors, more) = reader.finish();
+        errors.retain(|error| concerns_socket(error, found.is_some()));
+        match found {
+            _ if !errors.is_empty() => Err(ConfigErrors::new(errors, more)),
+            Some(socket) => Ok(socket.value),
+            None => Ok(Self::default().control_socket),
+        }
     }
 }
 
@@ -126,7 +149,7 @@ impl Default for MainConfig {
     fn default() -> Self {
         Self {
             serves: Vec::new(),
-            control_socket: default_control_socket(std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from)),
+            control_socket: default_control_socket(env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from)),
             peer_socket: None,
             plugin_dir: None,
             cache_dir: None,
@@ -148,3 +171,45 @@ pub(super) fn default_control_socket(runtime_dir: Option<PathBuf>) -> PathBuf {
     let dir = runtime_dir.filter(|dir| dir.is_absolute()).unwrap_or_else(|| PathBuf::from("/run"));
     dir.join("weir").join("weir.sock")
 }
+
+/// Whether the error makes the control socket uncertain.
+fn concerns_socket(error: &ConfigError, is_found: bool) -> bool {
+    // The key is on the line of a syntax error: broken or repeated.
+    let is_named = |location: &Location| {
+        let line = location.source.text.lines().nth(location.line() - 1);
+        line.is_some_and(|line| line.contains(CONTROL_SOCKET))
+    };
+    match error.key() {
+        "" => !is_found || error.location().is_some_and(is_named),
+        "main" => true,
+        key => {
+            key.strip_prefix("main.").is_some_and(|key| nearest(key, [CONTROL_SOCKET].into_iter()).is_some())
+        }
+    }
+}
+
+/// The first directory that systemd made for the unit (systemd.exec(5)), else `weir` in the user's cache
+/// directory (XDG Base Directory Specification), else in the machine's. As the specification says, relative
+/// paths are ignored.
+pub(super) fn default_cache_dir(environment: &Environment) -> PathBuf {
+    let variable = |name| environment.get(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let of_unit =
+        || env::split_paths(environment.get("CACHE_DIRECTORY")?).next().filter(|path| path.is_absolute());
+    let of_user = || variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")));
+    of_unit().unwrap_or_else(|| of_user().unwrap_or_else(|| PathBuf::from("/var/cache")).join("weir"))
+}
+
+/// How much address space the memories of extensions and hooks may reserve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AddressSpace {
+    /// [`Small`](Self::Small) where this process has 39 bits of addresses or less, else [`Large`](Self::Large).
+    #[default]
+    Auto,
+    /// More than 4 GiB for each memory: compiled code needs fewer checks.
+    Large,
+    /// At most 64 MiB for each memory; a memory that grows further moves.
+    Small,
+}
+
+words!(AddressSpace, "": "auto" = Auto, "large" = Large, "small" = Small);

@@ -2,25 +2,19 @@
 //!
 //! Knows nothing of sockets.
 
-mod limits;
-mod token;
+use std::{fmt, ops::RangeInclusive, str::FromStr, time::Duration};
 
-use std::ops::RangeInclusive;
-
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
 use weir_names::{CallGrant, ContractName, PeerName, QueueName, RequestPolicy, TopicPattern};
 
-pub use self::{
-    limits::PeerSessionLimits,
-    token::{TokenHash, TokenHashError},
-};
 use super::{
-    Config, ConfigErrors, SubscribeGrant,
-    key::Table,
-    kind::{number, one_of, table, texts},
-    policy,
+    Config, ConfigErrors, LimitKey, SubscribeGrant, TIMEOUT,
+    key::{Contradiction, Key, Table},
+    kind::{limit, number, policy, table, texts},
+    queue::subscribes,
     sections::{CONTRACT, QUEUE, TOPIC},
-    shape::Shape,
-    subscribe::subscribes,
+    shape::{Shape, bytes},
 };
 use crate::keys;
 
@@ -128,8 +122,181 @@ impl Table for PeerConfig {
         /// Queues that it may take jobs from, as for `puts`.
         "takes" takes = texts(QUEUE, str::parse);
         /// What happens to a request that finds the inbox full, [as for an extension](#extension).
-        "when-full" when_full = one_of(RequestPolicy::ALL.map(RequestPolicy::name), policy::of_requests);
+        "when-full" when_full = policy(&RequestPolicy::ALL, "is for events and jobs, and requests are never lost");
         /// The limits of its sessions: the keys below. There are no classes for peers.
         "limits" limits = table();
+    }
+}
+
+/// The limits of a peer's sessions. Each but `sessions` holds for one session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PeerSessionLimits {
+    /// Sessions at once: 1 to 4,096. Default: 8.
+    pub sessions: u32,
+    /// Calls, puts and the like under way: 1 to 65,536. Default: 64.
+    pub in_flight: u32,
+    /// Payload of a message, in bytes, sent or received: 1 KiB to 64 MiB, and at most `inbox_bytes`. Default: 256 KiB.
+    pub message_size: u64,
+    /// Messages per second: 1 to 1,000,000. Default: 1,000. Main reads further ones later.
+    pub message_rate: u32,
+    /// Subscriptions: 1 to 4,096. Default: 64.
+    pub subscriptions: u32,
+    /// Waiting messages of each kind: 1 to 1,000,000. Default: 256.
+    pub inbox_messages: u32,
+    /// Waiting bytes, once for requests and once for replies and events: 1 KiB to 1 GiB. Default: 256 KiB.
+    pub inbox_bytes: u64,
+    /// Timeout of requests to its contracts if the call sets none: 1 ms to 1 day. `None`:
+    /// [`MainConfig::request_timeout`](super::MainConfig::request_timeout).
+    pub request_timeout: Option<Duration>,
+    /// How long it may read nothing before it ends: 1 ms to 1 day. Default: 30 seconds.
+    pub stall_timeout: Duration,
+}
+
+impl Default for PeerSessionLimits {
+    fn default() -> Self {
+        Self {
+            sessions: 8,
+            in_flight: 64,
+            message_size: 256 << 10,
+            message_rate: 1000,
+            subscriptions: 64,
+            inbox_messages: 256,
+            inbox_bytes: 256 << 10,
+            request_timeout: None,
+            stall_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Table for PeerSessionLimits {
+    keys! {
+        PeerSessionLimits;
+        /// Sessions at once. A further one is refused.
+        "sessions" sessions = limit(Shape::Count(1..=4096));
+        /// Calls, puts and the like of one session that are under way. A further one fails with `limit-exceeded`.
+        "in-flight" in_flight = limit(LimitKey::IN_FLIGHT.shape);
+        /// Payload of one message, sent or received. The sender of a larger one gets `too-large`. Not more than
+        /// `inbox.bytes`.
+        "message-size" message_size = limit(LimitKey::MESSAGE_SIZE.shape);
+        /// Messages a second from one session. Main reads further ones later, and loses none.
+        "message-rate" message_rate = limit(Shape::Count(1..=1_000_000));
+        /// Subscriptions of one session.
+        "subscriptions" subscriptions = limit(Shape::Count(1..=4096));
+        /// Default deadline of a request to a contract that the peer fulfills, if the call sets none.
+        "request-timeout" request_timeout = limit(Shape::Time(TIMEOUT)), default("`main.request-timeout`");
+        /// How long a session may leave unread what Main sends. Then it is ended.
+        "stall-timeout" stall_timeout = limit(Shape::Time(TIMEOUT));
+        /// What may wait for one session: the two keys below.
+        "inbox" = Key::group();
+        /// Requests, and as many events.
+        "inbox.messages" inbox_messages = limit(LimitKey::INBOX_MESSAGES.shape);
+        /// Bytes of requests, and as many of replies and events together.
+        "inbox.bytes" inbox_bytes = limit(LimitKey::INBOX_BYTES.shape);
+    }
+
+    fn contradictions(&self) -> Vec<Contradiction> {
+        let contradiction = || Contradiction {
+            keys: ["message-size", "inbox.bytes"],
+            message: format!(
+                "`message-size` is {} and `inbox.bytes` only {}: no message of that size could wait",
+                bytes(self.message_size),
+                bytes(self.inbox_bytes)
+            ),
+        };
+        (self.message_size > self.inbox_bytes).then(contradiction).into_iter().collect()
+    }
+}
+
+/// Why a text is not the hash of a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TokenHashError {
+    /// Not in the notation of one. The text may be the token itself, so the message leaves it out.
+    #[error(
+        "this is not the hash of a token: `sha256:` and 64 hexadecimal digits, as `sha256sum` shows them"
+    )]
+    Notation,
+    /// The SHA-256 of no bytes.
+    #[error("this is the hash of an empty token, which proves nothing")]
+    Empty,
+}
+
+/// The SHA-256 of a token. As text: `sha256:` and 64 lowercase hexadecimal digits.
+///
+/// A token is a long random text, so its plain hash tells nothing about it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TokenHash([u8; 32]);
+
+impl TokenHash {
+    const PREFIX: &'static str = "sha256:";
+
+    /// The hash of a token's bytes.
+    #[must_use]
+    pub fn of(token: &str) -> Self {
+        Self(Sha256::digest(token.as_bytes()).into())
+    }
+
+    /// Whether the token has this hash. Takes the same time for all tokens of a length. An empty token never matches.
+    #[must_use]
+    pub fn matches(&self, token: &str) -> bool {
+        !token.is_empty() && bool::from(self.0.ct_eq(&Self::of(token).0))
+    }
+}
+
+impl FromStr for TokenHash {
+    type Err = TokenHashError;
+
+    fn from_str(text: &str) -> Result<Self, TokenHashError> {
+        let digits = text.strip_prefix(Self::PREFIX).ok_or(TokenHashError::Notation)?;
+        let mut bytes = [0; 32];
+        hex::decode_to_slice(digits, &mut bytes).map_err(|_| TokenHashError::Notation)?;
+        if Self(bytes) == Self::of("") { Err(TokenHashError::Empty) } else { Ok(Self(bytes)) }
+    }
+}
+
+impl fmt::Display for TokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", Self::PREFIX, hex::encode(self.0))
+    }
+}
+
+impl fmt::Debug for TokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TokenHash({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// FIPS 180-2, appendix B.1.
+    const OF_ABC: &str = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+    #[test]
+    fn a_token_matches_its_own_hash_only() {
+        let hash = TokenHash::of("abc");
+        assert!(hash.matches("abc"));
+        for other in ["", "abd", "abc\n", "abcabc", OF_ABC] {
+            assert!(!hash.matches(other), "{other:?}");
+        }
+        assert!(!TokenHash::of("").matches(""));
+    }
+
+    #[test]
+    fn a_hash_is_read_as_it_is_shown() {
+        assert_eq!(TokenHash::of("abc").to_string(), OF_ABC);
+        assert_eq!(OF_ABC.parse(), Ok(TokenHash::of("abc")));
+        let capitals = OF_ABC.to_uppercase().replace("SHA256", "sha256");
+        assert_eq!(capitals.parse(), Ok(TokenHash::of("abc")));
+    }
+
+    #[test]
+    fn what_is_no_hash_or_the_hash_of_nothing_is_refused() {
+        for text in ["", "sha256:", "abc", &OF_ABC[7..], &OF_ABC[..70], &format!("{OF_ABC}0"), "sha512:00"] {
+            assert_eq!(text.parse::<TokenHash>(), Err(TokenHashError::Notation), "{text}");
+        }
+        assert_eq!(TokenHash::of("").to_string().parse::<TokenHash>(), Err(TokenHashError::Empty));
     }
 }

@@ -1,14 +1,13 @@
-//! The configuration of shared queues and topics.
+//! The configuration of shared queues, topics and subscriptions.
 
-use std::{collections::BTreeMap, ops::RangeInclusive};
+use std::{collections::BTreeMap, ops::RangeInclusive, str::FromStr};
 
-use weir_names::{ContractName, QueueName, QueuePolicy};
+use weir_names::{ContractName, NameError, Policy, QueueName, QueuePolicy, TopicPattern};
 
 use super::{
     key::{Contradiction, Table},
-    kind::{flag, number, one_of, text},
-    policy,
-    sections::{CONTRACT, QUEUE},
+    kind::{Kind, flag, number, policy, text, texts_and_tables},
+    sections::{CONTRACT, QUEUE, TOPIC},
     shape::Shape,
 };
 use crate::keys;
@@ -62,7 +61,7 @@ impl Table for QueueConfig {
         "bytes" bytes = number(BYTES);
         /// What happens to a job that finds no room: [each policy](operators.md#when-there-is-no-room). Not `latest`:
         /// jobs have no topics. With a `store` only `reject` or `block`.
-        "when-full" when_full = one_of(QueuePolicy::ALL.map(QueuePolicy::name), policy::of_jobs);
+        "when-full" when_full = policy(&QueuePolicy::ALL, "keeps one of each topic, and jobs have no topics");
         /// How often a job is delivered at most. If it is not done by then, it is dead.
         "max-deliveries" max_deliveries = number(Shape::counts(MAX_DELIVERIES));
         /// The queue for dead jobs. Without one they are dropped.
@@ -99,6 +98,56 @@ impl Table for TopicConfig {
         /// retained. It does not count against the memory budget.
         "retain" retain = flag();
     }
+}
+
+/// Topics that an extension or a peer may subscribe to, and the bounds of each subscription.
+///
+/// From a [`TopicPattern`] or its text: the default policy and the room of the whole inbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SubscribeGrant {
+    /// The topics.
+    pub topic: TopicPattern,
+    /// What happens to an event without room. Default: [`Policy::DropOldest`].
+    pub policy: Policy,
+    /// Waiting events of a subscription: 1 to 1,000,000, and at most
+    /// `inbox.messages` of its limits, the value of `None`.
+    pub messages: Option<u32>,
+    /// Their size in bytes: 1 KiB to 1 GiB, and at most `inbox.bytes` of its limits, the value of `None`.
+    pub bytes: Option<u64>,
+}
+
+impl From<TopicPattern> for SubscribeGrant {
+    fn from(topic: TopicPattern) -> Self {
+        Self { topic, policy: Policy::default(), messages: None, bytes: None }
+    }
+}
+
+impl FromStr for SubscribeGrant {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        text.parse().map(TopicPattern::into)
+    }
+}
+
+impl Table for SubscribeGrant {
+    keys! {
+        SubscribeGrant;
+        /// Topics that the extension or the peer may subscribe to.
+        "topic" topic = text(TOPIC, str::parse), required(TOPIC);
+        /// What happens to an event that finds no room: [each policy](operators.md#when-there-is-no-room).
+        "policy" policy = policy(&Policy::ALL, "is none of them");
+        /// Events of one subscription that may wait. Not more than `inbox.messages` of the extension or the peer.
+        "messages" messages = number(Shape::counts(MESSAGES)), default("`inbox.messages`");
+        /// Bytes of them. Not more than `inbox.bytes` of the extension or the peer.
+        "bytes" bytes = number(Shape::Size(1 << 10..=1 << 30)), default("`inbox.bytes`");
+    }
+}
+
+/// Topics to subscribe to.
+pub(super) fn subscribes() -> Kind<Vec<SubscribeGrant>> {
+    texts_and_tables(TOPIC, str::parse, || ">".parse().ok())
 }
 
 pub(super) fn with_dead_letters(

@@ -1,4 +1,4 @@
-//! Sections of other crates in the operator's file: the trait for them, and their storage in a [`Config`].
+//! Sections of other crates in the operator's file: the trait for them, and their storage in a [`Config`](super::Config).
 //!
 //! Knows no section; of hooks it knows only the names in extensions.
 
@@ -6,24 +6,23 @@ use std::{
     any::Any,
     collections::{BTreeMap, BTreeSet},
     fmt::{self, Debug, Display},
-    marker::PhantomData,
     path::PathBuf,
 };
 
 use weir_names::ContractName;
 
 use super::{
-    Config, Limits,
-    check::{Granted, Parts},
+    Limits,
+    check::{Granted, Judged},
     classes::Classes,
     differences::Facts,
     error::{ConfigError, Location},
     key::Places,
-    named::by_name,
     section::{Located, Section},
+    sections::by_name,
 };
 
-/// A table of the operator's file that another crate defines. [`Config::section`] returns the type.
+/// A table of the operator's file that another crate defines. [`Config::section`](super::Config::section) returns the type.
 ///
 /// A [`Loader`](super::Loader) with the section registered reads, checks and reports it like any other table.
 pub trait ConfigSection: Clone + Debug + Default + PartialEq + Send + Sync + 'static {
@@ -171,29 +170,6 @@ impl Settling<'_> {
     }
 }
 
-/// The whole configuration and its places, for a section's checks.
-#[derive(Clone, Copy, Debug)]
-pub struct Judged<'c>(pub(super) Parts<'c>);
-
-impl<'c> Judged<'c> {
-    /// The configuration.
-    #[must_use]
-    pub fn config(&self) -> &'c Config {
-        self.0.config
-    }
-
-    /// What extensions and other crates' sections grant.
-    pub fn granted(&self) -> impl Iterator<Item = Granted<'c>> {
-        self.0.granted()
-    }
-
-    /// The places of an extension, counted from 0.
-    #[must_use]
-    pub fn places_of_extension(&self, extension: usize) -> Option<&'c Places> {
-        self.0.locations.extensions.get(extension)
-    }
-}
-
 /// Other crates' sections in a configuration, by table.
 #[derive(Default)]
 pub(super) struct Sections(BTreeMap<&'static str, Box<dyn Held>>);
@@ -277,7 +253,7 @@ pub(super) trait Held: Any + Debug + Send + Sync {
     fn granted<'c>(&'c self, at: &'c SectionLocations) -> Vec<Granted<'c>>;
     fn serves(&self) -> Vec<ContractName>;
     fn facts(&self) -> BTreeMap<String, Facts>;
-    fn nowhere(&self) -> Box<dyn AnyDebug>;
+    fn nowhere(&self) -> Box<dyn Any + Send + Sync>;
 }
 
 impl<S: ConfigSection> Held for S {
@@ -314,13 +290,13 @@ impl<S: ConfigSection> Held for S {
     }
 
     fn check(&self, judged: &Judged<'_>, errors: &mut Vec<ConfigError>) {
-        if let Some(at) = judged.0.locations.sections.get::<S>() {
+        if let Some(at) = judged.locations.sections.get::<S>() {
             ConfigSection::check(self, judged, at, errors);
         }
     }
 
     fn check_names(&self, judged: &Judged<'_>, errors: &mut Vec<ConfigError>) {
-        if let Some(at) = judged.0.locations.sections.get::<S>() {
+        if let Some(at) = judged.locations.sections.get::<S>() {
             ConfigSection::check_names(self, judged, at, errors);
         }
     }
@@ -345,13 +321,13 @@ impl<S: ConfigSection> Held for S {
         ConfigSection::facts(self)
     }
 
-    fn nowhere(&self) -> Box<dyn AnyDebug> {
+    fn nowhere(&self) -> Box<dyn Any + Send + Sync> {
         Box::new(S::Locations::default())
     }
 }
 
 #[derive(Debug, Default)]
-pub(super) struct SectionLocations(BTreeMap<&'static str, Box<dyn AnyDebug>>);
+pub(super) struct SectionLocations(BTreeMap<&'static str, Box<dyn Any + Send + Sync>>);
 
 impl SectionLocations {
     pub(super) fn nowhere(sections: &Sections) -> Self {
@@ -359,34 +335,20 @@ impl SectionLocations {
     }
 
     fn get<S: ConfigSection>(&self) -> Option<&S::Locations> {
-        (&**self.0.get(S::TABLE)? as &dyn Any).downcast_ref()
+        self.0.get(S::TABLE)?.downcast_ref()
     }
 }
 
-pub(super) trait AnyDebug: Any + Debug + Send + Sync {}
-
-impl<T: Any + Debug + Send + Sync> AnyDebug for T {}
-
-pub(super) trait Registered: Debug + Send + Sync {
-    fn table(&self) -> &'static str;
-    fn begin(&self) -> Box<dyn Drafted>;
+/// A section that a loader knows.
+#[derive(Clone)]
+pub(super) struct Registered {
+    pub(super) table: &'static str,
+    pub(super) begin: fn() -> Box<dyn Drafted>,
 }
 
-pub(super) struct Of<S>(pub(super) PhantomData<fn() -> S>);
-
-impl<S: ConfigSection> fmt::Debug for Of<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(S::TABLE)
-    }
-}
-
-impl<S: ConfigSection> Registered for Of<S> {
-    fn table(&self) -> &'static str {
-        S::TABLE
-    }
-
-    fn begin(&self) -> Box<dyn Drafted> {
-        Box::new(DraftOf::<S>(S::Draft::default()))
+impl Registered {
+    pub(super) fn of<S: ConfigSection>() -> Self {
+        Self { table: S::TABLE, begin: || Box::new(DraftOf::<S>(S::Draft::default())) }
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     ExtensionConfig,
-    text_file::{self, ReadError},
+    loader::{ReadError, read_text},
 };
 
 /// Largest secret, in bytes.
@@ -69,7 +69,7 @@ impl SecretSource {
     }
 
     fn read(&self) -> Result<String, ReadError> {
-        let mut text = text_file::read(&self.path()?, SECRET_SIZE_MAX)?;
+        let mut text = read_text(&self.path()?, SECRET_SIZE_MAX)?;
         // Editors and `echo` end a file with it.
         if text.ends_with('\n') {
             text.pop();

@@ -1,6 +1,7 @@
 //! The tables of the operator's file, and what their keys share.
 
 use std::{
+    collections::BTreeMap,
     fmt::Display,
     path::{Path, PathBuf},
     str::FromStr,
@@ -10,15 +11,14 @@ use weir_names::{ExtensionId, PeerName, QueueName, Topic, TopicPattern};
 
 use super::{
     ArtifactTextError, Limits, Loader, MainConfig, PeerConfig, QueueConfig, TopicConfig,
-    changes::LimitChanges,
-    check::Locations,
-    classes::{Class, class_name, own_class_name},
-    error::quote,
+    classes::{Class, LimitChanges, class_name, own_class_name},
+    config::Locations,
+    error::{ConfigError, Location, quote},
     extension::ExtensionConfig,
     key::{Places, Table},
     limits::CLASS,
     schema::Drafted,
-    section::{Located, Section},
+    section::{Located, Section, child},
 };
 
 pub(super) const CONTRACT: &str = "a contract, as in `device.info@1`";
@@ -55,7 +55,11 @@ pub(super) struct Draft {
 
 impl Draft {
     pub(super) fn new(loader: &Loader) -> Self {
-        Self { sections: loader.begin(), refused: loader.refused.clone(), ..Self::default() }
+        Self {
+            sections: loader.sections.iter().map(|section| (section.begin)()).collect(),
+            refused: loader.refused.clone(),
+            ..Self::default()
+        }
     }
 
     pub(super) fn main_file(&mut self, file: &mut Section<'_, '_>) {
@@ -223,4 +227,25 @@ fn one_topic(text: &str) -> Result<Topic, String> {
         ),
         Err(_) => error.to_string(),
     })
+}
+
+/// The tables of `[table.NAME]` by name, with the places of their names. Keeps the first of two with one name.
+pub(super) fn by_name<N: Clone + Display + Ord, T>(
+    table: &str,
+    found: Vec<(Located<N>, T)>,
+    errors: &mut Vec<ConfigError>,
+) -> BTreeMap<N, (Location, T)> {
+    let mut kept: BTreeMap<N, (Location, T)> = BTreeMap::new();
+    for (name, item) in found {
+        match kept.get(&name.value) {
+            Some((first, _)) => {
+                let path = child(table, &name.value.to_string());
+                let message = format!("`{path}` is defined in two files");
+                let error = ConfigError::new(path, message, Some(name.location));
+                errors.push(error.note(Some(first.clone()), "first defined here"));
+            }
+            None => drop(kept.insert(name.value, (name.location, item))),
+        }
+    }
+    kept
 }

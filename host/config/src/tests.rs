@@ -1,12 +1,10 @@
 //! Files that are read or refused, and the messages.
 
-mod budget;
-mod cache_dir;
 mod cases;
-mod control_socket;
 mod environment;
 mod hostile;
 mod keys;
+mod main_config;
 mod peers;
 mod queues;
 mod refused;
@@ -16,7 +14,7 @@ mod rust;
 use std::path::{Path, PathBuf};
 
 use self::refused::{Messages, assert_golden, broken_files, parse_error, refused};
-use super::{Config, ConfigErrors, Loader, environment::Environment, file, shape::Shape};
+use super::{Config, ConfigErrors, Loader, environment::Environment, shape::Shape};
 
 /// Fewer than there are broken files.
 const FEWEST: usize = 20;
@@ -31,12 +29,12 @@ fn parse(text: &str) -> Result<Config, ConfigErrors> {
 
 /// [`Loader::parse`] without the environment of the tests.
 pub(crate) fn parse_in(text: &str, dir: &Path) -> Result<Config, ConfigErrors> {
-    file::parse(text.to_owned(), "weir.toml", dir, &Loader::new(), &Environment::default())
+    Loader::new().parse_with(text.to_owned(), "weir.toml", dir, &Environment::default())
 }
 
 /// [`Loader::load`] without the environment of the tests.
 fn load(path: &Path) -> Result<Config, ConfigErrors> {
-    file::load(path, &Loader::new(), &Environment::default())
+    Loader::new().load_with(path, &Environment::default())
 }
 
 fn written(size: u64) -> String {

@@ -1,13 +1,13 @@
 //! The memory of all extensions, peers, queues and other crates' sections, against the memory budget.
 
-use std::fmt;
+use std::cmp::Reverse;
 
 use bytesize::ByteSize;
 use weir_names::QueueName;
 
-use super::Parts;
+use super::Judged;
 use crate::{
-    ExtensionConfig, PeerConfig, PeerSessionLimits, QueueConfig, ReloadMode,
+    ExtensionConfig, PeerConfig, PeerSessionLimits, ReloadMode,
     error::{ConfigError, Location},
     schema::MemoryUse,
     shape::bytes,
@@ -16,28 +16,29 @@ use crate::{
 /// Largest parts that an error lists.
 const SHOWN_MAX: usize = 20;
 
-impl Parts<'_> {
+impl Judged<'_> {
     /// Counts all extensions, even those that do not start with Main: an operator may start any.
     pub(super) fn memory_budget(&self) -> Option<ConfigError> {
         let budget = self.config.main.memory_budget?;
         let queues = self.config.all_queues();
-        let mut parts: Vec<Part<'_>> =
-            self.extensions().map(|(index, extension)| Part::Extension(index, extension)).collect();
-        parts.extend(self.peers().map(|(index, peer)| Part::Peer(index, peer)));
-        parts.extend(queues.iter().map(|(name, queue)| Part::Queue(name, queue)));
         let mut named = Vec::new();
         named.extend((!self.config.peers.is_empty()).then_some("the peers"));
         named.extend((!queues.is_empty()).then_some("the queues"));
         let mut lower = if named.is_empty() { "theirs" } else { "what they may hold" };
+        let mut parts = Vec::new();
         for section in self.config.sections.all() {
             let uses = section.memory(&self.locations.sections);
             if !uses.is_empty() {
                 named.push(section.in_budget());
                 lower = "what they may take";
             }
-            parts.extend(uses.into_iter().map(Part::Section));
+            parts.extend(uses);
         }
-        let total = sum(parts.iter().map(Part::bytes));
+        let of_extensions = self.config.extensions.iter().map(ExtensionConfig::memory_sum);
+        let of_peers = self.config.peers.iter().map(PeerConfig::memory_sum);
+        let of_queues = queues.values().map(|queue| queue.bytes);
+        let of_sections = parts.iter().map(|part| part.bytes);
+        let total = sum(of_extensions.chain(of_peers).chain(of_queues).chain(of_sections));
         if total <= u128::from(budget) {
             return None;
         }
@@ -56,69 +57,54 @@ impl Parts<'_> {
         let location = self.locations.main.of("memory-budget");
         let error = ConfigError::new("main.memory-budget", message, location);
 
-        parts.sort_by_key(|part| std::cmp::Reverse(part.bytes()));
-        let (largest, rest) = parts.split_at(SHOWN_MAX.min(parts.len()));
-        let error =
-            largest.iter().fold(error, |error, part| error.detail(self.place_of(part), part.to_string()));
+        let extensions = self.extensions().map(|(index, extension)| MemoryUse {
+            what: format!("`{}` comes", extension.id),
+            location: self.place(index, "id"),
+            bytes: extension.memory_sum(),
+            factors: factors(extension),
+        });
+        let peers = self.peers().map(|(index, peer)| MemoryUse {
+            what: format!("`{}` comes", peer.name),
+            location: self.locations.peers.get(index).and_then(|at| at.here()),
+            bytes: peer.memory_sum(),
+            factors: factors_of_peer(peer),
+        });
+        let queues = queues.iter().map(|(name, queue)| MemoryUse {
+            what: format!("queue `{name}` comes"),
+            location: self.place_of_queue(name),
+            bytes: queue.bytes,
+            factors: String::new(),
+        });
+        let mut parts: Vec<MemoryUse> = extensions.chain(peers).chain(queues).chain(parts).collect();
+        parts.sort_by_key(|part| Reverse(part.bytes));
+        let rest = parts.split_off(SHOWN_MAX.min(parts.len()));
+        let error = parts.into_iter().fold(error, |error, MemoryUse { what, location, bytes, factors }| {
+            let colon = if factors.is_empty() { "" } else { ": " };
+            error.detail(location, format!("{what} to {}{colon}{factors}", shown(bytes.into())))
+        });
         if rest.is_empty() {
             return Some(error);
         }
-        let others = sum(rest.iter().map(Part::bytes));
+        let others = sum(rest.iter().map(|part| part.bytes));
         Some(error.detail(None, format!("{} more come to {}", rest.len(), shown(others))))
     }
 
-    /// The place of a part. A queue without a table has the place of its first mention.
-    fn place_of(&self, part: &Part<'_>) -> Option<Location> {
-        match part {
-            Part::Extension(index, _) => self.places(*index)?.of("id"),
-            Part::Peer(index, _) => self.locations.peers.get(*index)?.here(),
-            Part::Section(part) => part.location.clone(),
-            Part::Queue(name, _) => match self.locations.queues.get(*name) {
-                Some(at) => at.here(),
-                None => {
-                    let mut sources = self.config.queues.iter();
-                    let (source, _) = sources.find(|(_, queue)| queue.dead_letter.as_ref() == Some(name))?;
-                    self.locations.queues.get(source)?.of("dead-letter")
-                }
-            },
-        }
-    }
-}
-
-enum Part<'c> {
-    Extension(usize, &'c ExtensionConfig),
-    Peer(usize, &'c PeerConfig),
-    Queue(&'c QueueName, &'c QueueConfig),
-    Section(MemoryUse),
-}
-
-impl Part<'_> {
-    fn bytes(&self) -> u64 {
-        match self {
-            Self::Extension(_, extension) => extension.memory_sum(),
-            Self::Peer(_, peer) => peer.memory_sum(),
-            Self::Queue(_, queue) => queue.bytes,
-            Self::Section(part) => part.bytes,
-        }
-    }
-}
-
-impl fmt::Display for Part<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sum = shown(self.bytes().into());
-        match self {
-            Self::Extension(_, extension) => {
-                write!(f, "`{}` comes to {sum}: {}", extension.id, factors(extension))
+    /// The place of a queue. One without a table has the place of its first mention.
+    fn place_of_queue(&self, name: &QueueName) -> Option<Location> {
+        match self.locations.queues.get(name) {
+            Some(at) => at.here(),
+            None => {
+                let mut sources = self.config.queues.iter();
+                let (source, _) = sources.find(|(_, queue)| queue.dead_letter.as_ref() == Some(name))?;
+                self.locations.queues.get(source)?.of("dead-letter")
             }
-            Self::Peer(_, peer) => {
-                let PeerSessionLimits { sessions, inbox_bytes, .. } = &peer.limits;
-                let inbox = bytes(*inbox_bytes);
-                write!(f, "`{}` comes to {sum}: `sessions` {sessions} × 2 × `inbox.bytes` {inbox}", peer.name)
-            }
-            Self::Queue(name, _) => write!(f, "queue `{name}` comes to {sum}"),
-            Self::Section(MemoryUse { what, factors, .. }) => write!(f, "{what} to {sum}: {factors}"),
         }
     }
+}
+
+fn factors_of_peer(peer: &PeerConfig) -> String {
+    let PeerSessionLimits { sessions, inbox_bytes, .. } = &peer.limits;
+    format!("`sessions` {sessions} × 2 × `inbox.bytes` {}", bytes(*inbox_bytes))
 }
 
 fn factors(extension: &ExtensionConfig) -> String {

@@ -6,8 +6,9 @@ use std::{
 };
 
 use super::{
-    Parts,
+    Judged,
     paths::{is_inside, resolved, shown},
+    repeated,
 };
 use crate::{
     DirGrant, DirMode, SecretSource, StoreGrant,
@@ -42,7 +43,7 @@ pub fn check_grants(granted: &Granted<'_>, protected: Vec<ProtectedDir>) -> Vec<
 /// its neighbour in the map, and a lookup need not compare all.
 struct ProtectedDirs(BTreeMap<PathBuf, ProtectedDir>);
 
-impl<'c> Parts<'c> {
+impl<'c> Judged<'c> {
     /// The cache holds code that runs outside the sandbox, so no guest may write there. Other crates protect their
     /// own directories.
     pub(super) fn written_dirs(&self, errors: &mut Vec<ConfigError>) {
@@ -56,7 +57,7 @@ impl<'c> Parts<'c> {
         }
     }
 
-    pub(super) fn absent_paths(&self) -> Vec<ConfigError> {
+    pub(crate) fn absent_paths(&self) -> Vec<ConfigError> {
         let mut errors = Vec::new();
         for granted in self.granted() {
             let key = format!("{}.grants.dirs.host", granted.path);
@@ -69,13 +70,12 @@ impl<'c> Parts<'c> {
         let protected = protected.flat_map(|section| section.protected(&self.locations.sections));
         errors.extend(protected.filter_map(|dir| absent(&dir.key, &dir.dir, dir.location)));
         for (index, extension) in self.extensions() {
-            let location = || self.places(index).and_then(|at| at.of("id"));
             for (name, source) in &extension.secrets {
                 let SecretSource::File(path) = source else { continue };
                 let Err(error) = path.metadata() else { continue };
                 let key = child(&format!("extension[{}].config", extension.id), name);
                 let message = format!("in `{key}`: {} cannot be opened: {error}", shown(path));
-                errors.push(ConfigError::new(key, message, location()));
+                errors.push(ConfigError::new(key, message, self.place(index, "id")));
             }
         }
         errors
@@ -96,8 +96,9 @@ impl<'c> Parts<'c> {
         self.granted().for_each(|granted| errors.extend(granted.doubled_guests()));
     }
 
-    pub(crate) fn granted(self) -> impl Iterator<Item = Granted<'c>> {
-        let Parts { config, locations } = self;
+    /// What extensions and other crates' sections grant.
+    pub fn granted(&self) -> impl Iterator<Item = Granted<'c>> {
+        let Judged { config, locations } = *self;
         let extensions = config.extensions.iter().enumerate().map(|(index, extension)| Granted {
             path: format!("extension[{}]", extension.id),
             dirs: &extension.grants.dirs,
@@ -110,21 +111,14 @@ impl<'c> Parts<'c> {
 }
 
 impl Granted<'_> {
-    fn doubled_guests(&self) -> Vec<ConfigError> {
-        let location = |item: usize| self.place_of_dir(item, "guest");
-        let mut errors = Vec::new();
-        let mut seen = BTreeMap::new();
-        for (item, dir) in self.dirs.iter().enumerate() {
-            if let Some(first) = seen.get(&dir.guest) {
-                let key = format!("{}.grants.dirs.guest", self.path);
-                let message = format!("in `{key}`: two directories are granted as `{}`", dir.guest);
-                let error = ConfigError::new(key, message, location(item));
-                errors.push(error.note(location(*first), "the first is here"));
-            } else {
-                seen.insert(&dir.guest, item);
-            }
-        }
-        errors
+    fn doubled_guests(&self) -> impl Iterator<Item = ConfigError> {
+        let guests = self.dirs.iter().enumerate().map(|(item, dir)| (&dir.guest, (item, &dir.guest)));
+        repeated(guests).map(|((first, _), (item, guest))| {
+            let location = |item| self.place_of_dir(item, "guest");
+            let key = format!("{}.grants.dirs.guest", self.path);
+            let message = format!("in `{key}`: two directories are granted as `{guest}`");
+            ConfigError::new(key, message, location(item)).note(location(first), "the first is here")
+        })
     }
 
     fn over_cache(&self, cache: &Path) -> impl Iterator<Item = ConfigError> {

@@ -6,13 +6,13 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use super::Parts;
+use super::Judged;
 use crate::{
     MainConfig,
     error::{ConfigError, quote},
 };
 
-impl Parts<'_> {
+impl Judged<'_> {
     /// The cache belongs to Main alone. It may be inside the plugin directory, which defaults to that of the main
     /// file, as long as it contains no component.
     pub(super) fn dirs(&self, errors: &mut Vec<ConfigError>) {
@@ -43,7 +43,7 @@ impl Parts<'_> {
             // Memory has no path.
             let Some(path) = extension.component.path() else { continue };
             let key = format!("extension[{}].path", extension.id);
-            let location = self.places(index).and_then(|at| at.of("path"));
+            let location = self.place(index, "path");
             let shown = quote(&path.display().to_string());
             if let Some(fault) = path_fault(path, &self.config.main) {
                 errors.push(ConfigError::new(&*key, format!("in `{key}`: {shown} {fault}"), location));
@@ -57,8 +57,7 @@ impl Parts<'_> {
                         other.id
                     );
                     let error = ConfigError::new(key, message, location);
-                    let other_at = self.places(first).and_then(|at| at.of("path"));
-                    errors.push(error.note(other_at, "the other is here"));
+                    errors.push(error.note(self.place(first, "path"), "the other is here"));
                 }
                 Some(_) => {}
                 None => drop(seen.insert(folded, index)),

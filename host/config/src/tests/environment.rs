@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::*;
-use crate::{LIMIT_KEYS, LimitSource, Limits, environment::Environment, file, shape::Shape};
+use crate::{LIMIT_KEYS, LimitSource, Limits, environment::Environment, shape::Shape};
 
 /// A class that inherits from a built-in one, a class that inherits from it, and an extension of each kind.
 const CLASSES: &str = "
@@ -32,7 +32,7 @@ const CLASSES: &str = "
 
 fn parse_with<N: AsRef<OsStr>>(text: &str, variables: &[(N, &str)]) -> Result<Config, ConfigErrors> {
     let variables = variables.iter().map(|(name, value)| (name.as_ref().to_owned(), OsString::from(value)));
-    file::parse(text.to_owned(), "weir.toml", &golden(), &Loader::new(), &variables.collect())
+    Loader::new().parse_with(text.to_owned(), "weir.toml", &golden(), &variables.collect())
 }
 
 fn limits(variables: &[(&str, &str)]) -> [Limits; 3] {
@@ -214,7 +214,7 @@ fn a_variable_with_a_value_that_the_limit_cannot_have_is_refused() {
     }
     let value = OsStr::from_bytes(b"2 MiB\xff").to_owned();
     let environment: Environment = [("WEIR_LIMITS_MIN_STACK".into(), value)].into_iter().collect();
-    let error = file::parse(String::new(), "weir.toml", &golden(), &Loader::new(), &environment).unwrap_err();
+    let error = Loader::new().parse_with(String::new(), "weir.toml", &golden(), &environment).unwrap_err();
     let report = format!("{}# not UTF-8\n{error}\n", messages.report());
     assert_golden("variables-out-of-range", &report);
 }
