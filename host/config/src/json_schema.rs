@@ -21,68 +21,68 @@ const SHARE: &str = r"^[0-9]+(\.[0-9]{1,2})?\s*%$";
 const SCALARS: [&str; 3] = ["string", "number", "boolean"];
 
 pub(super) fn json_schema(keys: &[KnownKey]) -> Value {
-    let file = Keys(keys).table("");
-    let mut schema = Map::new();
-    schema.insert("$schema".to_owned(), DRAFT.into());
-    schema.insert("title".to_owned(), "The operator's file of Weir".into());
-    schema.extend(file);
-    schema.into()
+    let head = json!({ "$schema": DRAFT, "title": "The operator's file of Weir" });
+    // In this order.
+    let members = [head, table(keys, "")].into_iter().filter_map(|value| match value {
+        Value::Object(members) => Some(members),
+        _ => None,
+    });
+    members.flatten().collect()
 }
 
-struct Keys<'k>(&'k [KnownKey]);
-
-impl Keys<'_> {
-    /// A table with the keys below `path`, and no others.
-    fn table(&self, path: &str) -> Map<String, Value> {
-        let (mut properties, mut required) = (Map::new(), Vec::new());
-        for key in self.0 {
-            let (table, name) = key.path.rsplit_once('.').unwrap_or(("", &key.path));
-            // An entry of a table with free names is no key.
-            if table != path || name == NAME {
-                continue;
-            }
-            if key.required {
-                required.push(Value::from(name));
-            }
-            properties.insert(name.to_owned(), self.value(key).into());
+/// A table with the keys below `path`, and no others.
+fn table(keys: &[KnownKey], path: &str) -> Value {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for key in keys {
+        let (table, name) = key.path.rsplit_once('.').unwrap_or(("", &key.path));
+        // An entry of a table with free names is no key.
+        if table == path && name != NAME {
+            required.extend(key.required.then_some(name));
+            properties.insert(name.to_owned(), value(keys, key));
         }
-        let mut table = object(json!(false));
-        table.insert("properties".to_owned(), properties.into());
-        if !required.is_empty() {
-            table.insert("required".to_owned(), required.into());
-        }
-        table
     }
+    let mut table = object(json!(false));
+    table["properties"] = properties.into();
+    if !required.is_empty() {
+        table["required"] = required.into();
+    }
+    table
+}
 
-    fn value(&self, key: &KnownKey) -> Map<String, Value> {
-        let path = key.path.as_str();
-        let table = || self.table(path);
-        let entry = || self.table(&format!("{path}.{NAME}"));
-        let mut value = match &key.shape {
-            Shape::Flag => members(json!({ "type": "boolean" })),
-            Shape::Count(range) => count(range.start(), range.end()),
-            Shape::Size(range) => any_of([count(range.start(), range.end()), pattern(SIZE)]),
-            Shape::Time(_) => pattern(TIME),
-            Shape::Share(_) => pattern(SHARE),
-            Shape::Text(_) => text(),
-            Shape::Choice(words) => members(json!({ "type": "string", "enum": words })),
-            Shape::Texts(_) => list(text()),
-            Shape::TextsAndTables(_) => list(any_of([text(), table()])),
-            Shape::Values => object(json!({ "type": SCALARS })),
-            Shape::ValuesAndTables => object(any_of([members(json!({ "type": SCALARS })), entry()]).into()),
-            Shape::Table => table(),
-            Shape::Tables => list(table()),
-            Shape::Named => object(entry().into()),
-            Shape::NamedTexts(_) => {
-                let mut texts = list(text());
-                texts.insert("minItems".to_owned(), 1.into());
-                object(texts.into())
-            }
-            Shape::NamedTextsAndTables(_) => object(any_of([text(), entry()]).into()),
-        };
-        value.insert("description".to_owned(), description(key).into());
-        value
-    }
+fn value(keys: &[KnownKey], key: &KnownKey) -> Value {
+    let table_of = || table(keys, &key.path);
+    let entry = || table(keys, &format!("{}.{NAME}", key.path));
+    let text = || json!({ "type": "string" });
+    let pattern = |pattern| json!({ "type": "string", "pattern": pattern });
+    let scalar = || json!({ "type": SCALARS });
+    let list = |items: Value| json!({ "type": "array", "items": items });
+    let any_of = |schemas: [Value; 2]| json!({ "anyOf": schemas });
+    let count = |from: &u64, to: &u64| json!({ "type": "integer", "minimum": from, "maximum": to });
+    let mut value = match &key.shape {
+        Shape::Flag => json!({ "type": "boolean" }),
+        Shape::Count(range) => count(range.start(), range.end()),
+        Shape::Size(range) => any_of([count(range.start(), range.end()), pattern(SIZE)]),
+        Shape::Time(_) => pattern(TIME),
+        Shape::Share(_) => pattern(SHARE),
+        Shape::Text(_) => text(),
+        Shape::Choice(words) => json!({ "type": "string", "enum": words }),
+        Shape::Texts(_) => list(text()),
+        Shape::TextsAndTables(_) => list(any_of([text(), table_of()])),
+        Shape::Values => object(scalar()),
+        Shape::ValuesAndTables => object(any_of([scalar(), entry()])),
+        Shape::Table => table_of(),
+        Shape::Tables => list(table_of()),
+        Shape::Named => object(entry()),
+        Shape::NamedTexts(_) => object(json!({ "type": "array", "items": text(), "minItems": 1 })),
+        Shape::NamedTextsAndTables(_) => object(any_of([text(), entry()])),
+    };
+    value["description"] = description(key).into();
+    value
+}
+
+fn object(others: Value) -> Value {
+    json!({ "type": "object", "additionalProperties": others })
 }
 
 /// What the key means, and what its value must be.
@@ -110,37 +110,6 @@ fn plain(text: &str) -> String {
         rest = after.split_once(')').map_or("", |(_, after)| after);
     }
     plain + rest
-}
-
-fn text() -> Map<String, Value> {
-    members(json!({ "type": "string" }))
-}
-
-fn count(from: &u64, to: &u64) -> Map<String, Value> {
-    members(json!({ "type": "integer", "minimum": from, "maximum": to }))
-}
-
-fn pattern(pattern: &str) -> Map<String, Value> {
-    members(json!({ "type": "string", "pattern": pattern }))
-}
-
-fn list(items: Map<String, Value>) -> Map<String, Value> {
-    members(json!({ "type": "array", "items": items }))
-}
-
-fn any_of(schemas: [Map<String, Value>; 2]) -> Map<String, Value> {
-    members(json!({ "anyOf": schemas }))
-}
-
-fn object(others: Value) -> Map<String, Value> {
-    members(json!({ "type": "object", "additionalProperties": others }))
-}
-
-fn members(schema: Value) -> Map<String, Value> {
-    match schema {
-        Value::Object(members) => members,
-        other => Map::from_iter([("const".to_owned(), other)]),
-    }
 }
 
 #[cfg(test)]

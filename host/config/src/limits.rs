@@ -1,21 +1,21 @@
-//! The limits of an extension: built-in classes, and rules between values.
+//! The limits of an extension: built-in classes, rules between values, and bounds that no operator sets.
 //!
-//! Knows nothing of files. `key.rs` has names and ranges, `fixed.rs` the limits that no operator sets.
+//! Knows nothing of files. `key.rs` has names and ranges, `source.rs` where a value comes from.
 
-mod fixed;
 mod key;
 mod source;
 
 use std::time::Duration;
 
+use serde::Serialize;
+use weir_names::CpuShare;
+
 pub(super) use self::key::{CLASS, limits};
 use self::source::Sources;
 pub use self::{
-    fixed::{FixedLimits, INTERPRETED},
     key::{InHooks, LIMIT_KEYS, LimitKey, MeasuredUse, Number, TIMEOUT, class, limits_of_hooks},
     source::{LimitSource, source},
 };
-use weir_names::CpuShare;
 
 use super::{key::Contradiction, shape::bytes};
 
@@ -93,112 +93,63 @@ pub struct Limits {
     sources: Sources,
 }
 
+/// The built-in classes: a row for each limit, and a column for each class.
+macro_rules! built_in {
+    ($($limit:ident: $min:expr, $medium:expr, $max:expr;)*) => {
+        impl Limits {
+            /// The class `min`: 4 MiB of memory, messages of 64 KiB, a tenth of the worker thread.
+            #[must_use]
+            pub fn min() -> Self {
+                let (fixed, sources) = (&FixedLimits::MIN, Sources::default());
+                Self { class: fixed.class.to_owned(), fixed, sources, $($limit: $min),* }
+            }
+
+            /// The class `medium`: 16 MiB of memory, messages of 1 MiB, half of the worker thread.
+            #[must_use]
+            pub fn medium() -> Self {
+                let (fixed, sources) = (&FixedLimits::MEDIUM, Sources::default());
+                Self { class: fixed.class.to_owned(), fixed, sources, $($limit: $medium),* }
+            }
+
+            /// The class `max`: 64 MiB of memory, messages of 8 MiB, all of the worker thread.
+            #[must_use]
+            pub fn max() -> Self {
+                let (fixed, sources) = (&FixedLimits::MAX, Sources::default());
+                Self { class: fixed.class.to_owned(), fixed, sources, $($limit: $max),* }
+            }
+        }
+    };
+}
+
+built_in! {
+    memory: 4 * MIB, 16 * MIB, 64 * MIB;
+    stack: 512 * KIB, MIB, 2 * MIB;
+    fuel_per_message: 50_000_000, 500_000_000, 5_000_000_000;
+    fuel_to_start: 500_000_000, 5_000_000_000, 50_000_000_000;
+    cpu_share: CpuShare::percent(10), CpuShare::percent(50), CpuShare::percent(100);
+    message_size: 64 * KIB, MIB, 8 * MIB;
+    inbox_messages: 64, 256, 1024;
+    inbox_bytes: 256 * KIB, MIB, 16 * MIB;
+    in_flight: 64, 1024, 4096;
+    http_in_flight: 4, 16, 128;
+    http_rate: 10, 100, 1000;
+    http_bytes_in: 256 * KIB, 4 * MIB, 64 * MIB;
+    http_bytes_out: 64 * KIB, MIB, 16 * MIB;
+    http_header_size: 16 * KIB, 32 * KIB, 64 * KIB;
+    http_timeout: Duration::from_secs(30), Duration::from_secs(30), Duration::from_secs(30);
+    http_total_timeout: Duration::from_secs(10 * 60), Duration::from_secs(10 * 60), Duration::from_secs(10 * 60);
+    log_rate: 10, 100, 1000;
+    ready_timeout: Duration::from_secs(5), Duration::from_secs(10), Duration::from_secs(30);
+    request_timeout: None, None, None;
+    handler_timeout: HANDLER_TIMEOUT, HANDLER_TIMEOUT, HANDLER_TIMEOUT;
+    stop_timeout: Duration::from_secs(2), Duration::from_secs(5), Duration::from_secs(10);
+    file_size: 4 * MIB, 16 * MIB, 64 * MIB;
+    code_size: 16 * MIB, 64 * MIB, 512 * MIB;
+    compile_memory: 512 * MIB, 1024 * MIB, 4096 * MIB;
+    compile_timeout: Duration::from_secs(60), Duration::from_secs(120), Duration::from_secs(300);
+}
+
 impl Limits {
-    /// The class `min`: 4 MiB of memory, messages of 64 KiB, a tenth of the worker thread.
-    #[must_use]
-    pub fn min() -> Self {
-        Self {
-            class: "min".to_owned(),
-            memory: 4 * MIB,
-            stack: 512 * KIB,
-            fuel_per_message: 50_000_000,
-            fuel_to_start: 500_000_000,
-            cpu_share: CpuShare::percent(10),
-            message_size: 64 * KIB,
-            inbox_messages: 64,
-            inbox_bytes: 256 * KIB,
-            in_flight: 64,
-            http_in_flight: 4,
-            http_rate: 10,
-            http_bytes_in: 256 * KIB,
-            http_bytes_out: 64 * KIB,
-            http_header_size: 16 * KIB,
-            http_timeout: Duration::from_secs(30),
-            http_total_timeout: Duration::from_secs(10 * 60),
-            log_rate: 10,
-            ready_timeout: Duration::from_secs(5),
-            request_timeout: None,
-            handler_timeout: HANDLER_TIMEOUT,
-            stop_timeout: Duration::from_secs(2),
-            file_size: 4 * MIB,
-            code_size: 16 * MIB,
-            compile_memory: 512 * MIB,
-            compile_timeout: Duration::from_secs(60),
-            fixed: &FixedLimits::MIN,
-            sources: Sources::default(),
-        }
-    }
-
-    /// The class `medium`: 16 MiB of memory, messages of 1 MiB, half of the worker thread.
-    #[must_use]
-    pub fn medium() -> Self {
-        Self {
-            class: "medium".to_owned(),
-            memory: 16 * MIB,
-            stack: MIB,
-            fuel_per_message: 500_000_000,
-            fuel_to_start: 5_000_000_000,
-            cpu_share: CpuShare::percent(50),
-            message_size: MIB,
-            inbox_messages: 256,
-            inbox_bytes: MIB,
-            in_flight: 1024,
-            http_in_flight: 16,
-            http_rate: 100,
-            http_bytes_in: 4 * MIB,
-            http_bytes_out: MIB,
-            http_header_size: 32 * KIB,
-            http_timeout: Duration::from_secs(30),
-            http_total_timeout: Duration::from_secs(10 * 60),
-            log_rate: 100,
-            ready_timeout: Duration::from_secs(10),
-            request_timeout: None,
-            handler_timeout: HANDLER_TIMEOUT,
-            stop_timeout: Duration::from_secs(5),
-            file_size: 16 * MIB,
-            code_size: 64 * MIB,
-            compile_memory: 1024 * MIB,
-            compile_timeout: Duration::from_secs(120),
-            fixed: &FixedLimits::MEDIUM,
-            sources: Sources::default(),
-        }
-    }
-
-    /// The class `max`: 64 MiB of memory, messages of 8 MiB, all of the worker thread.
-    #[must_use]
-    pub fn max() -> Self {
-        Self {
-            class: "max".to_owned(),
-            memory: 64 * MIB,
-            stack: 2 * MIB,
-            fuel_per_message: 5_000_000_000,
-            fuel_to_start: 50_000_000_000,
-            cpu_share: CpuShare::percent(100),
-            message_size: 8 * MIB,
-            inbox_messages: 1024,
-            inbox_bytes: 16 * MIB,
-            in_flight: 4096,
-            http_in_flight: 128,
-            http_rate: 1000,
-            http_bytes_in: 64 * MIB,
-            http_bytes_out: 16 * MIB,
-            http_header_size: 64 * KIB,
-            http_timeout: Duration::from_secs(30),
-            http_total_timeout: Duration::from_secs(10 * 60),
-            log_rate: 1000,
-            ready_timeout: Duration::from_secs(30),
-            request_timeout: None,
-            handler_timeout: HANDLER_TIMEOUT,
-            stop_timeout: Duration::from_secs(10),
-            file_size: 64 * MIB,
-            code_size: 512 * MIB,
-            compile_memory: 4096 * MIB,
-            compile_timeout: Duration::from_secs(300),
-            fixed: &FixedLimits::MAX,
-            sources: Sources::default(),
-        }
-    }
-
     /// A built-in class by its name.
     #[must_use]
     pub fn built_in(name: &str) -> Option<Self> {
@@ -249,46 +200,119 @@ impl Limits {
     }
 
     pub(super) fn contradictions(&self) -> Vec<Contradiction> {
-        let (message, memory, inbox) = (self.message_size, self.memory, self.inbox_bytes);
+        let Self { message_size, memory, inbox_bytes, fuel_per_message, .. } = *self;
         let mut found = Vec::new();
-        if message > memory {
-            found.push(Contradiction {
-                keys: ["message-size", "memory"],
-                message: format!(
-                    "`message-size` is {} and `memory` only {}: no message of that size fits in",
-                    bytes(message),
-                    bytes(memory)
-                ),
-            });
+        if message_size > memory {
+            let message = format!(
+                "`message-size` is {} and `memory` only {}: no message of that size fits in",
+                bytes(message_size),
+                bytes(memory)
+            );
+            found.push(Contradiction { keys: ["message-size", "memory"], message });
         }
-        if message > inbox {
-            found.push(Contradiction {
-                keys: ["message-size", "inbox.bytes"],
-                message: format!(
-                    "`message-size` is {} and `inbox.bytes` only {}: no message of that size could wait",
-                    bytes(message),
-                    bytes(inbox)
-                ),
-            });
-        }
-        if message > self.fuel_per_message {
-            found.push(Contradiction {
-                keys: ["fuel-per-message", "message-size"],
-                message: format!(
-                    "`fuel-per-message` is {} and `message-size` {message} bytes: copying a byte costs \
-                     one unit, so one copy of such a message would use up all",
-                    self.fuel_per_message
-                ),
-            });
+        found.extend(no_room(message_size, inbox_bytes));
+        if message_size > fuel_per_message {
+            let message = format!(
+                "`fuel-per-message` is {fuel_per_message} and `message-size` {message_size} bytes: copying a byte \
+                 costs one unit, so one copy of such a message would use up all"
+            );
+            found.push(Contradiction { keys: ["fuel-per-message", "message-size"], message });
         }
         found
     }
+}
+
+/// Messages that are larger than the whole inbox.
+pub(super) fn no_room(message_size: u64, inbox_bytes: u64) -> Option<Contradiction> {
+    (message_size > inbox_bytes).then(|| Contradiction {
+        keys: ["message-size", "inbox.bytes"],
+        message: format!(
+            "`message-size` is {} and `inbox.bytes` only {}: no message of that size could wait",
+            bytes(message_size),
+            bytes(inbox_bytes)
+        ),
+    })
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self::medium()
     }
+}
+
+/// Whether extensions and hooks are interpreted: always on processors for which wasmtime makes no code, and elsewhere
+/// with the feature `pulley`.
+pub const INTERPRETED: bool = cfg!(any(
+    feature = "pulley",
+    not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64", target_arch = "s390x"))
+));
+
+/// A tenth of a millisecond of compiled code on a server. Pulley is 16 to 20 times slower.
+const FUEL_SLICE: u64 = if INTERPRETED { 100_000 / 16 } else { 100_000 };
+
+/// Bounds that come with a built-in class and the classes that inherit from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub struct FixedLimits {
+    /// The name of that class.
+    pub class: &'static str,
+    /// Fuel after which the extension yields to others.
+    pub fuel_slice: u64,
+    /// Stack for host functions that it calls, in bytes, on top of its own.
+    pub host_stack: u64,
+    /// Elements of all its tables together, 8 bytes each.
+    pub table_elements: u64,
+    /// Tables, over all core instances.
+    pub tables: u64,
+    /// Linear memories, over all core instances.
+    pub memories: u64,
+    /// Core instances.
+    pub instances: u64,
+    /// WASI resources: descriptors, streams, sockets and pollables together.
+    pub resources: u64,
+    /// Random bytes of one call.
+    pub random_bytes: u64,
+    /// Subscriptions.
+    pub subscriptions: u64,
+    /// Open operations.
+    pub open_operations: u64,
+}
+
+impl FixedLimits {
+    const MIN: Self = Self {
+        class: "min",
+        fuel_slice: FUEL_SLICE,
+        host_stack: 1024 * 1024,
+        table_elements: 1 << 16,
+        tables: 64,
+        memories: 128,
+        instances: 64,
+        resources: 128,
+        random_bytes: 4096,
+        subscriptions: 64,
+        open_operations: 256,
+    };
+
+    const MEDIUM: Self = Self {
+        class: "medium",
+        table_elements: 1 << 18,
+        instances: 128,
+        resources: 512,
+        subscriptions: 256,
+        open_operations: 1024,
+        ..Self::MIN
+    };
+
+    const MAX: Self = Self {
+        class: "max",
+        table_elements: 1 << 20,
+        tables: 256,
+        memories: 256,
+        instances: 512,
+        resources: 1024,
+        ..Self::MEDIUM
+    };
 }
 
 #[cfg(test)]

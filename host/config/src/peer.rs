@@ -12,9 +12,10 @@ use super::{
     Config, ConfigErrors, LimitKey, SubscribeGrant, TIMEOUT,
     key::{Contradiction, Key, Table},
     kind::{limit, number, policy, table, texts},
+    limits::no_room,
     queue::subscribes,
     sections::{CONTRACT, QUEUE, TOPIC},
-    shape::{Shape, bytes},
+    shape::Shape,
 };
 use crate::keys;
 
@@ -196,15 +197,7 @@ impl Table for PeerSessionLimits {
     }
 
     fn contradictions(&self) -> Vec<Contradiction> {
-        let contradiction = || Contradiction {
-            keys: ["message-size", "inbox.bytes"],
-            message: format!(
-                "`message-size` is {} and `inbox.bytes` only {}: no message of that size could wait",
-                bytes(self.message_size),
-                bytes(self.inbox_bytes)
-            ),
-        };
-        (self.message_size > self.inbox_bytes).then(contradiction).into_iter().collect()
+        no_room(self.message_size, self.inbox_bytes).into_iter().collect()
     }
 }
 

@@ -3,7 +3,6 @@
 //! A key exists because a reader asks a [`Section`] for it, mostly for its [entry](super::key). A serde structure could
 //! not keep ranges with their keys, nor report all errors at once.
 
-mod lists;
 mod tables;
 
 use std::{fmt, ops::Range, path::Path};
@@ -30,13 +29,6 @@ pub struct Located<T> {
     pub value: T,
     /// Its place.
     pub location: Location,
-}
-
-impl<T> Located<T> {
-    /// Drops the place.
-    pub fn into_value(self) -> T {
-        self.value
-    }
 }
 
 /// A key of a file.
@@ -250,7 +242,7 @@ impl<'t> Section<'_, 't> {
         match convert(value.get_ref()) {
             Ok(converted) => Some(Located { value: converted, location: self.reader.location(value.span()) }),
             Err(found) => {
-                self.wrong(self.path_of(key), shape, value, &found);
+                self.wrong(&self.path_of(key), shape, value, &found);
                 None
             }
         }
@@ -264,7 +256,7 @@ impl<'t> Section<'_, 't> {
         parse: impl Fn(&str) -> Result<T, E>,
     ) -> Option<Located<T>> {
         let Some(text) = value.get_ref().as_str() else {
-            self.wrong(path.to_owned(), shape, value, &Found::kind(value.get_ref()));
+            self.wrong(path, shape, value, &Found::kind(value.get_ref()));
             return None;
         };
         match parse(text) {
@@ -277,7 +269,7 @@ impl<'t> Section<'_, 't> {
         }
     }
 
-    fn wrong(&mut self, path: String, shape: &Shape, value: &Spanned<DeValue<'_>>, found: &Found) {
+    fn wrong(&mut self, path: &str, shape: &Shape, value: &Spanned<DeValue<'_>>, found: &Found) {
         let message = format!("`{path}` must be {}, not {found}", shape.with_example());
         self.error(path, message, self.reader.location(value.span()));
     }

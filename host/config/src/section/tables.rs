@@ -1,11 +1,12 @@
-//! Tables within a table: values with free names, tables, and tables with free names.
+//! Lists and tables within a table, also with names that the operator chooses.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, ops::Range};
 
 use toml::{
     Spanned,
-    de::{DeTable, DeValue},
+    de::{DeArray, DeTable, DeValue},
 };
+use weir_names::ExtensionId;
 
 use super::{Located, Section, child};
 use crate::shape::{self, Found, Shape};
@@ -14,6 +15,91 @@ use crate::shape::{self, Found, Shape};
 pub(crate) const NAME: &str = "NAME";
 
 impl Section<'_, '_> {
+    /// Reads a list of strings with `parse`, without faulty ones.
+    pub fn texts<T, E: fmt::Display>(
+        &mut self,
+        key: &'static str,
+        what: &'static str,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Vec<Located<T>> {
+        let shape = Shape::Texts(what);
+        let items = self.list(key, &shape).into_iter().flat_map(|list| list.iter());
+        let path = self.path_of(key);
+        items.filter_map(|item| self.parsed(&path, &shape, item, &parse)).collect()
+    }
+
+    /// Reads a list that must not be empty. `None` if it is missing.
+    pub fn some_texts<T, E: fmt::Display>(
+        &mut self,
+        key: &'static str,
+        what: &'static str,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Option<Vec<Located<T>>> {
+        let texts = self.texts(key, what, parse);
+        let value = self.table.get(key)?;
+        if value.get_ref().as_array().is_some_and(|list| list.is_empty()) {
+            self.wrong(&self.path_of(key), &Shape::Texts(what), value, &Found::empty_list());
+        }
+        Some(texts)
+    }
+
+    /// Reads a list of tables. Messages show a table by its valid `id`, else by its position, from 1.
+    pub fn tables(&mut self, key: &'static str, mut read: impl FnMut(&mut Section<'_, '_>)) {
+        let list = self.list(key, &Shape::Tables);
+        self.note_keys(self.path_of(key), &mut read);
+        for (index, item) in list.into_iter().flat_map(|list| list.iter()).enumerate() {
+            let Some(table) = self.as_table(&self.path_of(key), &Shape::Tables, item) else { continue };
+            let id = table.get("id").and_then(|id| id.get_ref().as_str()?.parse::<ExtensionId>().ok());
+            let name = id.map_or_else(|| (index + 1).to_string(), |id| id.to_string());
+            self.item(key, &name, table, item.span(), &mut read);
+        }
+    }
+
+    /// Reads a list of strings with `parse` and of tables with `read`, without faulty ones. Messages show tables by
+    /// their position, from 1.
+    pub fn texts_and_tables<T, E: fmt::Display>(
+        &mut self,
+        key: &'static str,
+        what: &'static str,
+        parse: impl Fn(&str) -> Result<T, E>,
+        mut read: impl FnMut(&mut Section<'_, '_>) -> Option<T>,
+    ) -> Vec<Located<T>> {
+        let mut read = |section: &mut Section<'_, '_>| {
+            let location = section.location();
+            Some(Located { value: read(section)?, location })
+        };
+        let shape = Shape::TextsAndTables(what);
+        let list = self.list(key, &shape);
+        self.note_keys(self.path_of(key), |section| drop(read(section)));
+        let path = self.path_of(key);
+        let items = list.into_iter().flat_map(|list| list.iter()).enumerate();
+        items
+            .filter_map(|(index, item)| match item.get_ref().as_table() {
+                Some(table) => self.item(key, &(index + 1).to_string(), table, item.span(), &mut read),
+                None => self.parsed(&path, &shape, item, &parse),
+            })
+            .collect()
+    }
+
+    fn item<R>(
+        &mut self,
+        key: &'static str,
+        name: &str,
+        table: &DeTable<'_>,
+        span: Range<usize>,
+        read: impl FnOnce(&mut Section<'_, '_>) -> R,
+    ) -> R {
+        let path = format!("{}[{name}]", self.path_of(key));
+        Section::read(self.reader, table, path, span, read)
+    }
+
+    /// Lists the keys that `read` asks for in a table with this path, if keys are listed.
+    fn note_keys(&mut self, path: String, read: impl FnOnce(&mut Section<'_, '_>)) {
+        if self.reader.keys.is_some() {
+            Section::read(self.reader, &DeTable::new(), path, 0..0, read);
+        }
+    }
+
     /// Reads a table of strings, numbers and booleans. `check` may refuse entries.
     pub fn values(
         &mut self,
@@ -76,19 +162,11 @@ impl Section<'_, '_> {
 
     /// Reads a table with `read`. A missing one is empty.
     pub fn table<R>(&mut self, key: &'static str, read: impl FnOnce(&mut Section<'_, '_>) -> R) -> R {
-        let empty = DeTable::new();
+        let value = self.find(key, &Shape::Table);
         let path = self.path_of(key);
-        let (table, start) = match self.find(key, &Shape::Table) {
-            None => (&empty, self.start.clone()),
-            Some(value) => match value.get_ref().as_table() {
-                Some(table) => (table, value.span()),
-                None => {
-                    self.wrong(self.path_of(key), &Shape::Table, value, &Found::kind(value.get_ref()));
-                    (&empty, value.span())
-                }
-            },
-        };
-        Section::read(self.reader, table, path, start, read)
+        let start = value.map_or_else(|| self.start.clone(), Spanned::span);
+        let table = value.and_then(|value| self.as_table(&path, &Shape::Table, value));
+        Section::read(self.reader, table.unwrap_or(&DeTable::new()), path, start, read)
     }
 
     /// Reads a table with `read`. `None` if it is missing.
@@ -98,44 +176,25 @@ impl Section<'_, '_> {
         read: impl FnOnce(&mut Section<'_, '_>) -> R,
     ) -> Option<R> {
         let value = self.find(key, &Shape::Table);
+        let path = self.path_of(key);
         if self.reader.keys.is_some() {
-            Section::read(self.reader, &DeTable::new(), self.path_of(key), 0..0, read);
+            self.note_keys(path, |section| drop(read(section)));
             return None;
         }
-        let value = value?;
-        let path = self.path_of(key);
-        match value.get_ref().as_table() {
-            Some(table) => Some(Section::read(self.reader, table, path, value.span(), read)),
-            None => {
-                self.wrong(path, &Shape::Table, value, &Found::kind(value.get_ref()));
-                None
-            }
-        }
+        let table = self.as_table(&path, &Shape::Table, value?)?;
+        Some(Section::read(self.reader, table, path, value?.span(), read))
     }
 
     /// Reads tables with names that the operator chooses.
     pub fn named(&mut self, key: &'static str, mut read: impl FnMut(&mut Section<'_, '_>, Located<&str>)) {
-        let value = self.find(key, &Shape::Named);
+        let entries = self.entries(key, &Shape::Named);
         let name = Located { value: NAME, location: self.location() };
         self.note_keys(self.path_of_each(key), |section| read(section, name));
-        let Some(value) = value else {
-            return;
-        };
-        let Some(tables) = value.get_ref().as_table() else {
-            self.wrong(self.path_of(key), &Shape::Named, value, &Found::kind(value.get_ref()));
-            return;
-        };
-        for (name, value) in tables {
-            let path = child(&self.path_of(key), name.get_ref());
-            let Some(table) = value.get_ref().as_table() else {
-                let message =
-                    format!("`{path}` must be {}, not {}", Shape::Table, Found::kind(value.get_ref()));
-                self.error(path, message, self.reader.location(value.span()));
-                continue;
-            };
-            let name =
-                Located { value: name.get_ref().as_ref(), location: self.reader.location(name.span()) };
-            Section::read(self.reader, table, path, value.span(), |section| read(section, name));
+        for (Located { value: name, location }, path, value) in entries {
+            if let Some(table) = self.as_table(&path, &Shape::Table, value) {
+                let name = Located { value: &*name, location };
+                Section::read(self.reader, table, path, value.span(), |section| read(section, name));
+            }
         }
     }
 
@@ -150,14 +209,13 @@ impl Section<'_, '_> {
         let shape = Shape::Texts(what);
         let mut read = Vec::new();
         for (name, path, value) in self.entries(key, &Shape::NamedTexts(what)) {
-            match value.get_ref().as_array() {
-                None => self.wrong(path, &shape, value, &Found::kind(value.get_ref())),
-                Some(list) if list.is_empty() => self.wrong(path, &shape, value, &Found::empty_list()),
-                Some(list) => {
-                    let texts = list.iter().filter_map(|item| self.parsed(&path, &shape, item, &parse));
-                    read.push((name, texts.collect()));
-                }
+            let Some(list) = self.as_list(&path, &shape, value) else { continue };
+            if list.is_empty() {
+                self.wrong(&path, &shape, value, &Found::empty_list());
+                continue;
             }
+            let texts = list.iter().filter_map(|item| self.parsed(&path, &shape, item, &parse));
+            read.push((name, texts.collect()));
         }
         read
     }
@@ -177,7 +235,7 @@ impl Section<'_, '_> {
             let item = match value.get_ref().as_table() {
                 Some(table) => Section::read(self.reader, table, path, value.span(), &mut read),
                 None if value.get_ref().is_str() => {
-                    self.parsed(&path, &Shape::Text(what), value, &parse).map(Located::into_value)
+                    self.parsed(&path, &Shape::Text(what), value, &parse).map(|at| at.value)
                 }
                 None => {
                     let found = Found::kind(value.get_ref());
@@ -193,25 +251,52 @@ impl Section<'_, '_> {
 }
 
 impl<'t> Section<'_, 't> {
+    fn list(&mut self, key: &'static str, shape: &Shape) -> Option<&'t DeArray<'t>> {
+        let value = self.find(key, shape)?;
+        self.as_list(&self.path_of(key), shape, value)
+    }
+
     /// The entries of a table with free names: name, path and value of each.
     fn entries(
         &mut self,
         key: &'static str,
         shape: &Shape,
     ) -> Vec<(Located<String>, String, &'t Spanned<DeValue<'t>>)> {
-        let Some(value) = self.find(key, shape) else {
-            return Vec::new();
-        };
-        let Some(table) = value.get_ref().as_table() else {
-            self.wrong(self.path_of(key), shape, value, &Found::kind(value.get_ref()));
-            return Vec::new();
-        };
         let path = self.path_of(key);
+        let table = self.find(key, shape).and_then(|value| self.as_table(&path, shape, value));
         let entry = |(name, value): (&'t Spanned<_>, &'t Spanned<DeValue<'t>>)| {
             let text: &std::borrow::Cow<'_, str> = name.get_ref();
             let located = Located { value: text.to_string(), location: self.reader.location(name.span()) };
             (located, child(&path, text), value)
         };
-        table.iter().map(entry).collect()
+        table.into_iter().flatten().map(entry).collect()
+    }
+
+    /// The list that a value is. Reports any other.
+    fn as_list(
+        &mut self,
+        path: &str,
+        shape: &Shape,
+        value: &'t Spanned<DeValue<'t>>,
+    ) -> Option<&'t DeArray<'t>> {
+        let list = value.get_ref().as_array();
+        if list.is_none() {
+            self.wrong(path, shape, value, &Found::kind(value.get_ref()));
+        }
+        list
+    }
+
+    /// The table that a value is. Reports any other.
+    fn as_table(
+        &mut self,
+        path: &str,
+        shape: &Shape,
+        value: &'t Spanned<DeValue<'t>>,
+    ) -> Option<&'t DeTable<'t>> {
+        let table = value.get_ref().as_table();
+        if table.is_none() {
+            self.wrong(path, shape, value, &Found::kind(value.get_ref()));
+        }
+        table
     }
 }
