@@ -4,9 +4,7 @@
 //! of before the change may still be in the queue.
 
 mod change;
-mod record;
 mod scalar;
-mod text;
 mod walk;
 
 use std::fmt;
@@ -49,82 +47,70 @@ pub fn compare(old: &Document, new: &Document) -> Vec<Finding> {
     if old.contract != new.contract {
         walk.breaking("$", format!("was `{}`, and is `{}`", old.contract, new.contract));
     }
-    for method in &old.methods {
-        let path = entry("operations", &method.name);
-        match new.method(&method.name) {
-            Some(new) => operation(&mut walk, method, new, &path),
-            None => walk.breaking(&path, "is removed"),
-        }
-    }
-    for method in new.methods.iter().filter(|method| old.method(&method.name).is_none()) {
-        walk.compatible(&entry("operations", &method.name), "is new");
-    }
-    for topic in &old.topics {
-        let path = entry("topics", &topic.pattern);
-        match new.topics.iter().find(|new| covers(&new.pattern, &topic.pattern)) {
-            Some(new) => payload(&mut walk, (&topic.payload, &new.payload), false, path + ".payload"),
-            None => walk.breaking(&path, "is removed"),
-        }
-    }
-    for topic in &new.topics {
-        if !old.topics.iter().any(|old| covers(&topic.pattern, &old.pattern)) {
-            walk.compatible(&entry("topics", &topic.pattern), "is new");
-        }
-    }
-    for queue in &old.queues {
-        let path = entry("queues", &queue.name);
-        match new.queues.iter().find(|new| new.name == queue.name) {
-            Some(new) => payload(&mut walk, (&queue.job, &new.job), true, path + ".job"),
-            None => walk.breaking(&path, "is removed"),
-        }
-    }
-    for queue in &new.queues {
-        if !old.queues.iter().any(|old| old.name == queue.name) {
-            walk.compatible(&entry("queues", &queue.name), "is new");
-        }
-    }
-    walk.findings()
+    documents(walk, old, new)
 }
 
 /// What the caller's document needs and the provider's does not describe. A caller that names a field which the
 /// provider ignores goes on, but may have misspelt it: that finding is compatible.
 #[must_use]
 pub fn needs(caller: &Document, provider: &Document) -> Vec<Finding> {
-    let mut walk = Walk::new(caller, provider, Sides::CallerAndProvider);
-    for method in &caller.methods {
-        let path = entry("operations", &method.name);
-        match provider.method(&method.name) {
-            Some(described) => operation(&mut walk, method, described, &path),
-            None => {
-                walk.breaking(&path, missing(&method.name, provider.methods.iter().map(|known| &*known.name)))
-            }
-        }
-    }
-    for topic in &caller.topics {
-        let path = entry("topics", &topic.pattern);
-        let fits = |known: &str| covers(known, &topic.pattern) || covers(&topic.pattern, known);
-        match provider.topics.iter().find(|known| fits(&known.pattern)) {
-            Some(known) => payload(&mut walk, (&topic.payload, &known.payload), false, path + ".payload"),
-            None => walk.breaking(
-                &path,
-                missing(&topic.pattern, provider.topics.iter().map(|known| &*known.pattern)),
-            ),
-        }
-    }
-    for queue in &caller.queues {
-        let path = entry("queues", &queue.name);
-        match provider.queues.iter().find(|known| known.name == queue.name) {
-            Some(known) => payload(&mut walk, (&queue.job, &known.job), true, path + ".job"),
-            None => {
-                walk.breaking(&path, missing(&queue.name, provider.queues.iter().map(|known| &*known.name)))
-            }
-        }
-    }
-    walk.findings()
+    documents(Walk::new(caller, provider, Sides::CallerAndProvider), caller, provider)
 }
 
-fn entry(kind: &str, name: &str) -> String {
-    format!("$.{kind}{}", path::field(name))
+fn documents<'a>(mut walk: Walk<'a>, old: &'a Document, new: &'a Document) -> Vec<Finding> {
+    let walk = &mut walk;
+    let sides = walk.sides;
+    let is_same = |new: &str, old: &str| new == old;
+    entries(walk, "operations", (&old.methods, &new.methods), |it| &it.name, is_same, operation);
+    let is_covered =
+        |new: &str, old: &str| covers(new, old) || (sides == Sides::CallerAndProvider && covers(old, new));
+    entries(
+        walk,
+        "topics",
+        (&old.topics, &new.topics),
+        |it| &it.pattern,
+        is_covered,
+        |walk, old, new, path| {
+            payload(walk, (&old.payload, &new.payload), false, path + ".payload");
+        },
+    );
+    entries(
+        walk,
+        "queues",
+        (&old.queues, &new.queues),
+        |it| &it.name,
+        is_same,
+        |walk, old, new, path| {
+            payload(walk, (&old.job, &new.job), true, path + ".job");
+        },
+    );
+    std::mem::take(&mut walk.findings)
+}
+
+/// Compares the entries of one kind by their names. `fits` says whether a new one stands for an old one.
+fn entries<'a, T>(
+    walk: &mut Walk<'a>,
+    kind: &str,
+    (olds, news): (&'a [T], &'a [T]),
+    name: fn(&T) -> &str,
+    fits: impl Fn(&str, &str) -> bool,
+    compare: impl Fn(&mut Walk<'a>, &'a T, &'a T, String),
+) {
+    let path = |entry: &T| format!("$.{kind}{}", path::field(name(entry)));
+    for old in olds {
+        match (news.iter().find(|new| fits(name(new), name(old))), walk.sides) {
+            (Some(new), _) => compare(walk, old, new, path(old)),
+            (None, Sides::Versions) => walk.breaking(&path(old), "is removed"),
+            (None, Sides::CallerAndProvider) => {
+                walk.breaking(&path(old), missing(name(old), news.iter().map(name)));
+            }
+        }
+    }
+    if walk.sides == Sides::Versions {
+        for new in news.iter().filter(|new| !olds.iter().any(|old| fits(name(new), name(old)))) {
+            walk.compatible(&path(new), "is new");
+        }
+    }
 }
 
 fn missing<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
@@ -136,7 +122,7 @@ fn missing<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-fn operation<'a>(walk: &mut Walk<'a>, old: &'a Method, new: &'a Method, path: &str) {
+fn operation<'a>(walk: &mut Walk<'a>, old: &'a Method, new: &'a Method, path: String) {
     match (view(&old.arguments), view(&new.arguments)) {
         (Some(old), Some(new)) => walk.add((old, new), true, format!("{path}.arguments")),
         (None, None) => {}

@@ -1,12 +1,14 @@
-//! The description of one contract.
+//! The description of one contract, and those of one component or program.
+
+use std::sync::OnceLock;
 
 use weir_names::{ContractName, Role};
 
-use crate::{Field, Schema};
+use crate::{Field, Schema, Shape};
 
 /// What a contract is: its operations, topics and queues, and their types.
 ///
-/// Every [`Shape::Named`](crate::Shape::Named) in it is in `types`, and no type consists of itself alone.
+/// Every [`Shape::Named`] in it is in `types`, and no type consists of itself alone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
     /// The contract.
@@ -116,13 +118,13 @@ impl Document {
         self.types.iter().find_map(|(known, schema)| (known == name).then_some(schema))
     }
 
-    /// The type behind names: never [`Shape::Named`](crate::Shape::Named) in a parsed document.
+    /// The type behind names: never [`Shape::Named`] in a parsed document.
     #[must_use]
     pub fn resolve<'a>(&'a self, schema: &'a Schema) -> &'a Schema {
         let mut schema = schema;
         for _ in 0..=self.types.len() {
             match &schema.shape {
-                crate::Shape::Named(name) => match self.named(name) {
+                Shape::Named(name) => match self.named(name) {
                     Some(named) => schema = named,
                     None => return schema,
                 },
@@ -130,5 +132,70 @@ impl Document {
             }
         }
         schema
+    }
+}
+
+/// Documents as text, one a line, within the bounds of [`Document::parse_section`].
+#[derive(Debug, Default)]
+pub struct Descriptions {
+    text: Box<str>,
+    kept: OnceLock<Box<[Document]>>,
+}
+
+impl Descriptions {
+    /// The documents in this text, which was parsed before. What no parser takes describes nothing.
+    #[must_use]
+    pub fn new(text: impl Into<Box<str>>) -> Self {
+        Self { text: text.into(), kept: OnceLock::new() }
+    }
+
+    /// Whether there is no document.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// All documents. Parses them, which takes about a millisecond for the longest text, and keeps nothing.
+    #[must_use]
+    pub fn documents(&self) -> Vec<Document> {
+        Document::parse_section(self.text.as_bytes()).unwrap_or_default()
+    }
+
+    /// What a provider says of a contract. The first call parses all documents; they are kept for later ones.
+    #[must_use]
+    pub fn of_provider(&self, contract: &str) -> Option<&Document> {
+        let documents = self.kept.get_or_init(|| self.documents().into());
+        let is_it = |it: &&Document| it.role == Role::Provider && it.contract.as_str() == contract;
+        documents.iter().find(is_it)
+    }
+
+    /// Whether [`of_provider`](Self::of_provider) has parsed them.
+    #[must_use]
+    pub fn is_parsed(&self) -> bool {
+        self.kept.get().is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOCUMENT: &str = r#"{"openrpc":"1.3.2","info":{"title":"it@1","version":"1"},"methods":[]}"#;
+
+    #[test]
+    fn documents_are_parsed_when_something_is_checked_by_them_and_kept() {
+        let descriptions = Descriptions::new(DOCUMENT);
+        assert_eq!(descriptions.documents().len(), 1);
+        assert!(!descriptions.is_parsed());
+        let first: *const Document = descriptions.of_provider("it@1").unwrap();
+        assert!(descriptions.is_parsed() && std::ptr::eq(first, descriptions.of_provider("it@1").unwrap()));
+        assert_eq!(descriptions.of_provider("it@2"), None);
+    }
+
+    #[test]
+    fn what_no_parser_takes_describes_nothing() {
+        let descriptions = Descriptions::new("{}");
+        assert_eq!((descriptions.documents(), descriptions.of_provider("it@1")), (Vec::new(), None));
+        assert!(Descriptions::default().is_empty());
     }
 }

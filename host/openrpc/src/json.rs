@@ -3,16 +3,16 @@
 use std::fmt;
 
 use serde::{
-    Deserialize, Serialize,
+    Deserialize, Serialize, Serializer,
     de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor},
-    ser::{SerializeMap, SerializeSeq, Serializer},
 };
 use serde_json::{Number, Value};
 
 use crate::MAX_DEPTH;
 
 /// A JSON value. Objects keep the order of their fields, and no object has two of one name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
 pub enum Json {
     /// `null`.
     Null,
@@ -25,7 +25,7 @@ pub enum Json {
     /// A list.
     Array(Vec<Json>),
     /// An object.
-    Object(Vec<(String, Json)>),
+    Object(#[serde(serialize_with = "in_order")] Vec<(String, Json)>),
 }
 
 impl Json {
@@ -128,29 +128,8 @@ impl fmt::Display for Json {
     }
 }
 
-impl Serialize for Json {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Null => serializer.serialize_unit(),
-            Self::Bool(value) => serializer.serialize_bool(*value),
-            Self::Number(number) => number.serialize(serializer),
-            Self::String(text) => serializer.serialize_str(text),
-            Self::Array(values) => {
-                let mut list = serializer.serialize_seq(Some(values.len()))?;
-                for value in values {
-                    list.serialize_element(value)?;
-                }
-                list.end()
-            }
-            Self::Object(fields) => {
-                let mut object = serializer.serialize_map(Some(fields.len()))?;
-                for (name, value) in fields {
-                    object.serialize_entry(name, value)?;
-                }
-                object.end()
-            }
-        }
-    }
+fn in_order<S: Serializer>(fields: &[(String, Json)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(fields.iter().map(|(name, value)| (name, value)))
 }
 
 /// At most [`MAX_DEPTH`] deep.

@@ -5,29 +5,26 @@
 //! components, of extensions that run, or of files.
 
 mod check;
-mod combined;
 mod compare;
-mod descriptions;
 mod document;
 mod json;
 mod parse;
 mod path;
 mod schema;
 mod show;
-mod unused;
+mod types;
 mod write;
 
 pub use self::{
     check::{Misfit, Unknown},
-    combined::combined,
     compare::{Finding, Severity, compare, needs},
-    descriptions::Descriptions,
-    document::{Arguments, Document, ErrorCode, Method, Payload, Queue, Topic},
+    document::{Arguments, Descriptions, Document, ErrorCode, Method, Payload, Queue, Topic},
     json::Json,
     parse::{
         DocumentError, MAX_DEPTH, MAX_DOCUMENT, MAX_DOCUMENTS, MAX_ENTRIES, MAX_SCHEMA_DEPTH, MAX_SECTION,
         SECTION,
     },
     schema::{Field, Schema, Shape, Word},
+    types::combined,
 };
 pub use weir_names::Role;

@@ -1,21 +1,19 @@
 //! Documents from text. What a document cannot express here is an error that names its place.
 
-mod error;
 mod fields;
 mod keywords;
-mod recursion;
 mod schema;
 
 use weir_names::{ContractName, Description, OperationName, QueueName, TopicPattern};
 
+pub use self::{fields::DocumentError, schema::MAX_SCHEMA_DEPTH};
 use self::{
-    error::At,
-    fields::{description, different, flag, list, missing, name, object, optional_text, text},
+    fields::{At, description, different, flag, list, missing, name, object, optional_text, text},
     schema::Types,
 };
-pub use self::{error::DocumentError, schema::MAX_SCHEMA_DEPTH};
 use crate::{
     Arguments, Document, ErrorCode, Field, Json, Method, Payload, Queue, Role, Schema, Topic, path::shown,
+    types,
 };
 
 /// The custom sections with documents.
@@ -53,7 +51,7 @@ impl Document {
     /// # Errors
     /// If it describes no contract.
     pub fn from_json(json: &Json) -> Result<Self, DocumentError> {
-        document(json).and_then(recursion::checked).map_err(DocumentError::at_root)
+        document(json).and_then(types::finite).map_err(DocumentError::at_root)
     }
 
     /// The documents in `text`: one, or a list of them.

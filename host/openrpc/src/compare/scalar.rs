@@ -1,14 +1,20 @@
-//! Numbers, and how many of something there may be.
+//! Numbers, how many of something there may be, and texts: all that a value may be as a string, from all types of a union
+//! together.
 
-use super::{
-    change::Change,
-    walk::{Place, Walk},
+use std::fmt;
+
+use serde_json::Value;
+
+use super::walk::{Place, Walk};
+use crate::{
+    Schema, Shape,
+    check::{View, range_of},
+    path::{self, alternatives, shown},
 };
-use crate::{Shape, check::range_of, path};
 
 /// Compares two numbers. Says nothing and returns `false` if one is no number, or only one has fractions in a way
 /// that breaks.
-pub(super) fn compare<'a>(walk: &mut Walk<'a>, place: &Place<'a>, old: &'a Shape, new: &'a Shape) -> bool {
+pub(super) fn numbers<'a>(walk: &mut Walk<'a>, place: &Place<'a>, old: &'a Shape, new: &'a Shape) -> bool {
     match (old, new) {
         (Shape::Integer { .. }, Shape::Integer { .. }) => {
             let (old, new) = (whole_range(old), whole_range(new));
@@ -23,17 +29,11 @@ pub(super) fn compare<'a>(walk: &mut Walk<'a>, place: &Place<'a>, old: &'a Shape
             true
         }
         (Shape::Integer { .. }, Shape::Number { .. }) => {
-            walk.changed(
-                place,
-                &Change::Gained { what: "be a number with a fraction".into(), expected: false },
-            );
+            walk.gained(place, "be a number with a fraction", false);
             true
         }
         (Shape::Number { .. }, Shape::Integer { .. }) => {
-            walk.changed(
-                place,
-                &Change::Lost { what: "be a number with a fraction".into(), expected: false },
-            );
+            walk.lost(place, "be a number with a fraction", false);
             true
         }
         _ => false,
@@ -66,14 +66,14 @@ fn range<'a, T: PartialOrd + Copy>(
     };
     let (less, more) = (|bound| than("less", bound), |bound| than("more", bound));
     if new_least < old_least {
-        walk.changed(place, &Change::Gained { what: less(old_least), expected: false });
+        walk.gained(place, less(old_least), false);
     } else if new_least > old_least {
-        walk.changed(place, &Change::Lost { what: less(new_least), expected: false });
+        walk.lost(place, less(new_least), false);
     }
     if new_greatest > old_greatest {
-        walk.changed(place, &Change::Gained { what: more(old_greatest), expected: false });
+        walk.gained(place, more(old_greatest), false);
     } else if new_greatest < old_greatest {
-        walk.changed(place, &Change::Lost { what: more(new_greatest), expected: false });
+        walk.lost(place, more(new_greatest), false);
     }
 }
 
@@ -89,4 +89,100 @@ fn whole_range(shape: &Shape) -> (i128, i128) {
 fn number_range(shape: &Shape) -> (f64, f64) {
     let Shape::Number { minimum, maximum, .. } = shape else { return (f64::NEG_INFINITY, f64::INFINITY) };
     (minimum.unwrap_or(f64::NEG_INFINITY), maximum.unwrap_or(f64::INFINITY))
+}
+
+/// Words in one message.
+const MAX_SHOWN: usize = 8;
+
+/// What strings a value may be.
+#[derive(Debug, Default)]
+pub(super) struct Texts<'a> {
+    words: Vec<&'a str>,
+    open: bool,
+    /// Any text, of such a length and format.
+    any: Option<(Option<u64>, Option<u64>, Option<&'a str>)>,
+}
+
+impl<'a> Texts<'a> {
+    /// Takes a type in, if its values are strings.
+    pub(super) fn take(&mut self, view: &View<'a>) -> bool {
+        let View::Schema(Schema { shape, .. }) = view else { return false };
+        match shape {
+            Shape::String { min_length, max_length, format } => {
+                self.any = Some((*min_length, *max_length, format.as_deref()));
+            }
+            Shape::Words { words, open } => {
+                self.words.extend(words.iter().map(|word| &*word.word));
+                self.open |= open;
+            }
+            Shape::Constant(Value::String(word)) => self.words.push(word),
+            _ => return false,
+        }
+        true
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.words.is_empty() && !self.open && self.any.is_none()
+    }
+}
+
+/// Such as `be a or b`, or `be a string`.
+impl fmt::Display for Texts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.any {
+            Some(_) => f.write_str("be a string"),
+            None => f.write_str(&be(&self.words)),
+        }
+    }
+}
+
+fn be(words: &[&str]) -> String {
+    let mut texts: Vec<String> =
+        words.iter().take(MAX_SHOWN).map(|word| format!("`{}`", shown(word))).collect();
+    if let Some(more) = words.len().checked_sub(MAX_SHOWN).filter(|more| *more > 0) {
+        texts.push(format!("{more} more"));
+    }
+    format!("be {}", alternatives(&texts, "or"))
+}
+
+pub(super) fn texts<'a>(walk: &mut Walk<'a>, place: &Place<'a>, old: &Texts<'a>, new: &Texts<'a>) {
+    match (old.any, new.any) {
+        (Some((old_min, old_max, old_format)), Some((new_min, new_max, new_format))) => {
+            counts(walk, place, (old_min, old_max), (new_min, new_max), "character");
+            format(walk, place, old_format, new_format);
+        }
+        (Some(_), None) => {
+            walk.lost(place, "be any string", new.open);
+        }
+        (None, Some(_)) => {
+            walk.gained(place, "be any string", old.open);
+        }
+        (None, None) => {
+            let only = |one: &Texts<'a>, other: &Texts<'a>| -> Vec<&'a str> {
+                one.words.iter().copied().filter(|word| !other.words.contains(word)).collect()
+            };
+            let (gained, lost) = (only(new, old), only(old, new));
+            if !gained.is_empty() {
+                walk.gained(place, be(&gained), old.open);
+            }
+            if !lost.is_empty() {
+                walk.lost(place, be(&lost), new.open);
+            }
+            walk.opened(place, old.open, new.open);
+        }
+    }
+}
+
+/// A format is the only thing that says what a text means.
+fn format<'a>(walk: &mut Walk<'a>, place: &Place<'a>, old: Option<&str>, new: Option<&str>) {
+    let text = |format: Option<&str>| match format {
+        Some(format) => format!("a string of format `{}`", shown(format)),
+        None => "a string".into(),
+    };
+    match (old, new) {
+        (old, new) if old == new => {}
+        (Some(_), None) => walk.gained(place, "be any string", false),
+        (None, Some(_)) => walk.lost(place, "be any string", false),
+        (old, new) => walk.breaking(&place.path, walk.was(&text(old), &text(new))),
+    }
 }

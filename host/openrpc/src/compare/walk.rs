@@ -7,11 +7,12 @@ use serde_json::Value;
 use super::{
     Finding, Severity,
     change::{Change, Sides},
-    scalar, text,
+    scalar,
 };
 use crate::{
-    Document, Schema, Shape,
+    Document, Field, Schema, Shape,
     check::{Union, View, kind_of},
+    path,
     show::type_text,
 };
 
@@ -25,7 +26,7 @@ pub(super) struct Walk<'a> {
     old: &'a Document,
     new: &'a Document,
     pub(super) sides: Sides,
-    findings: Vec<Finding>,
+    pub(super) findings: Vec<Finding>,
     /// Pairs that are still to be compared. The last is next.
     waiting: Vec<Place<'a>>,
     known: HashSet<(Identity, Identity, bool)>,
@@ -70,6 +71,24 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// The new one may be or have this, beginning with that verb. `expected` if the old one says that there may be more.
+    pub(super) fn gained(&mut self, place: &Place<'a>, what: impl Into<String>, expected: bool) {
+        self.changed(place, &Change::Gained { what: what.into(), expected });
+    }
+
+    /// Only the old one may be or have this.
+    pub(super) fn lost(&mut self, place: &Place<'a>, what: impl Into<String>, expected: bool) {
+        self.changed(place, &Change::Lost { what: what.into(), expected });
+    }
+
+    pub(super) fn opened(&mut self, place: &Place<'a>, was_open: bool, is_open: bool) {
+        match (was_open, is_open) {
+            (false, true) => self.changed(place, &Change::NowOpen),
+            (true, false) => self.changed(place, &Change::NowClosed),
+            _ => {}
+        }
+    }
+
     /// The message of a value that is something else.
     pub(super) fn was(&self, old: &str, new: &str) -> String {
         match self.sides {
@@ -109,20 +128,11 @@ impl<'a> Walk<'a> {
     fn compare(&mut self, place: &Place<'a>) {
         let old = Union::of(place.pair.0, |name| self.old.named(name));
         let new = Union::of(place.pair.1, |name| self.new.named(name));
-        match (old.open, new.open) {
-            (false, true) => self.changed(place, &Change::NowOpen),
-            (true, false) => self.changed(place, &Change::NowClosed),
-            _ => {}
-        }
-        let (mut old_words, mut new_words) = (text::Texts::default(), text::Texts::default());
-        let mut olds: Vec<(String, View<'a>)> = Vec::new();
-        for view in old.members.iter().filter(|view| !old_words.take(view)) {
-            olds.push((key(*view), *view));
-        }
-        let mut news: Vec<(String, View<'a>)> = Vec::new();
-        for view in new.members.iter().filter(|view| !new_words.take(view)) {
-            news.push((key(*view), *view));
-        }
+        self.opened(place, old.open, new.open);
+        let (mut old_words, mut new_words) = (scalar::Texts::default(), scalar::Texts::default());
+        let keyed = |view: &View<'a>| (key(*view), *view);
+        let olds: Vec<_> = old.members.iter().filter(|view| !old_words.take(view)).map(keyed).collect();
+        let news: Vec<_> = new.members.iter().filter(|view| !new_words.take(view)).map(keyed).collect();
         // A single type that is another now is one finding, not two.
         if let ([old], [new]) = (&*old.members, &*new.members)
             && (!is_any(*old) && !is_any(*new))
@@ -131,7 +141,7 @@ impl<'a> Walk<'a> {
             return self.single(place, *old, *new);
         }
         if olds.is_empty() && news.is_empty() {
-            return text::compare(self, place, &old_words, &new_words);
+            return scalar::texts(self, place, &old_words, &new_words);
         }
         self.unions(place, (olds, old_words, old.open), (news, new_words, new.open));
     }
@@ -139,18 +149,18 @@ impl<'a> Walk<'a> {
     fn unions(
         &mut self,
         place: &Place<'a>,
-        (olds, old_words, old_open): (Vec<(String, View<'a>)>, text::Texts<'a>, bool),
-        (mut news, new_words, new_open): (Vec<(String, View<'a>)>, text::Texts<'a>, bool),
+        (olds, old_words, old_open): (Vec<(String, View<'a>)>, scalar::Texts<'a>, bool),
+        (mut news, new_words, new_open): (Vec<(String, View<'a>)>, scalar::Texts<'a>, bool),
     ) {
         if old_words.is_empty() != new_words.is_empty() {
             let any = |views: &[(String, View<'a>)]| views.iter().any(|(_, view)| is_any(*view));
             if old_words.is_empty() && !any(&olds) {
-                self.changed(place, &Change::Gained { what: new_words.to_string(), expected: old_open });
+                self.gained(place, new_words.to_string(), old_open);
             } else if new_words.is_empty() && !any(&news) {
-                self.changed(place, &Change::Lost { what: old_words.to_string(), expected: new_open });
+                self.lost(place, old_words.to_string(), new_open);
             }
         } else {
-            text::compare(self, place, &old_words, &new_words);
+            scalar::texts(self, place, &old_words, &new_words);
         }
         let new_any = news.iter().any(|(_, view)| is_any(*view));
         for (key, old) in &olds {
@@ -160,12 +170,12 @@ impl<'a> Walk<'a> {
                     self.single(place, *old, new);
                 }
                 None if new_any => {}
-                None => self.changed(place, &Change::Lost { what: be(*old), expected: new_open }),
+                None => self.lost(place, be(*old), new_open),
             }
         }
         let old_any = olds.iter().any(|(_, view)| is_any(*view));
         for (_, new) in news.iter().filter(|_| !old_any) {
-            self.changed(place, &Change::Gained { what: be(*new), expected: old_open });
+            self.gained(place, be(*new), old_open);
         }
     }
 
@@ -176,14 +186,11 @@ impl<'a> Walk<'a> {
                 View::Record { fields: old, strict: old_strict },
                 View::Record { fields: new, strict: new_strict },
             ) => self.record(place, (old, old_strict), (new, new_strict)),
+            (old, new) if is_any(old) && is_any(new) => {}
+            (old, _) if is_any(old) => self.lost(place, "be any value", false),
+            (_, new) if is_any(new) => self.gained(place, "be any value", false),
             (View::Schema(old_schema), View::Schema(new_schema)) => {
                 self.shapes(place, (old, old_schema), (new, new_schema));
-            }
-            (View::Schema(Schema { shape: Shape::Any, .. }), _) => {
-                self.changed(place, &Change::Lost { what: "be any value".into(), expected: false });
-            }
-            (_, View::Schema(Schema { shape: Shape::Any, .. })) => {
-                self.changed(place, &Change::Gained { what: "be any value".into(), expected: false });
             }
             (old, new) => self.other(place, old, new),
         }
@@ -192,14 +199,7 @@ impl<'a> Walk<'a> {
     fn shapes(&mut self, place: &Place<'a>, old: (View<'a>, &'a Schema), new: (View<'a>, &'a Schema)) {
         let ((old_view, old), (new_view, new)) = (old, new);
         match (&old.shape, &new.shape) {
-            (Shape::Any, Shape::Any) | (Shape::Null, Shape::Null) | (Shape::Boolean, Shape::Boolean) => {}
-            (Shape::Never, Shape::Never) => {}
-            (Shape::Any, _) => {
-                self.changed(place, &Change::Lost { what: "be any value".into(), expected: false });
-            }
-            (_, Shape::Any) => {
-                self.changed(place, &Change::Gained { what: "be any value".into(), expected: false });
-            }
+            (Shape::Null, Shape::Null) | (Shape::Boolean, Shape::Boolean) | (Shape::Never, Shape::Never) => {}
             (Shape::Constant(old), Shape::Constant(new)) if old == new => {}
             (
                 Shape::List { items: old, min, max, .. },
@@ -210,12 +210,47 @@ impl<'a> Walk<'a> {
             }
             (Shape::Tuple(old), Shape::Tuple(new)) if old.len() == new.len() => {
                 for (index, pair) in old.iter().zip(new).enumerate() {
-                    self.inner(place, pair, &crate::path::index(index));
+                    self.inner(place, pair, &path::index(index));
                 }
             }
             (Shape::Map(old), Shape::Map(new)) => self.inner(place, (old, new), ".*"),
-            (old, new) if scalar::compare(self, place, old, new) => {}
+            (old, new) if scalar::numbers(self, place, old, new) => {}
             _ => self.other(place, old_view, new_view),
+        }
+    }
+
+    fn record(
+        &mut self,
+        place: &Place<'a>,
+        (old, old_strict): (&'a [Field], bool),
+        (new, new_strict): (&'a [Field], bool),
+    ) {
+        let new_reads = place.new_reads;
+        let at = |field: &Field| format!("{}{}", place.path, path::field(&field.name));
+        for field in old {
+            match new.iter().find(|new| new.name == field.name) {
+                None => {
+                    let change = Change::Removed { required: field.required, new_strict };
+                    self.changed_at(&at(field), new_reads, &change);
+                }
+                Some(new) => {
+                    match (field.required, new.required) {
+                        (false, true) => self.changed_at(&at(field), new_reads, &Change::NowRequired),
+                        (true, false) => self.changed_at(&at(field), new_reads, &Change::NowOptional),
+                        _ => {}
+                    }
+                    let pair = (given(field, new), given(new, field));
+                    self.later(Place { pair, new_reads, path: at(field) });
+                }
+            }
+        }
+        for field in new.iter().filter(|new| !old.iter().any(|old| old.name == new.name)) {
+            self.changed_at(&at(field), new_reads, &Change::Added { required: field.required, old_strict });
+        }
+        match (old_strict, new_strict) {
+            (false, true) => self.changed(place, &Change::NowStrict),
+            (true, false) => self.changed(place, &Change::NowLax),
+            _ => {}
         }
     }
 
@@ -227,9 +262,13 @@ impl<'a> Walk<'a> {
     fn other(&mut self, place: &Place<'a>, old: View<'a>, new: View<'a>) {
         self.breaking(&place.path, self.was(&shown(old), &shown(new)));
     }
+}
 
-    pub(super) fn findings(self) -> Vec<Finding> {
-        self.findings
+/// The type of a field. If the other one is required and this one is not, that it may be `null` goes without saying.
+fn given<'a>(field: &'a Field, other: &Field) -> View<'a> {
+    match &field.schema.shape {
+        Shape::Nullable(inner) if other.required && !field.required => View::Schema(inner),
+        _ => View::Schema(&field.schema),
     }
 }
 

@@ -4,8 +4,7 @@ use std::collections::HashSet;
 
 use super::{
     DocumentError, MAX_ENTRIES,
-    error::At,
-    fields::{description, different, flag, list, missing, object, text},
+    fields::{At, description, different, flag, list, missing, object, text},
     keywords::{self, Bounds},
 };
 use crate::{Field, Json, Schema, Shape, Word, path::shown};

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use weir_names::harmless;
 
-use super::types::type_text;
+use super::type_text;
 use crate::{Arguments, Document, ErrorCode, Field, Payload, Schema, Shape, Word};
 
 /// Bytes of a description that are shown.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use weir_names::harmless;
 
-use super::types::{field_text, type_text};
+use super::{field_text, type_text};
 use crate::{Arguments, Document, ErrorCode, Field, Payload, Role, Schema, Shape, path::shown};
 
 /// Bytes of a description that are shown.
