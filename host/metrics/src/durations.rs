@@ -1,15 +1,15 @@
-//! How long things of one kind took.
-
-mod ending;
+//! How long things of one kind took, and durations as numbers.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
+    cell::RefCell,
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 use serde::{Deserialize, Serialize};
-
-pub use self::ending::measure_ending;
 
 /// The shortest bound is 2 to this power, in nanoseconds: 1.024 µs.
 const FIRST: u32 = 10;
@@ -87,10 +87,61 @@ fn bucket(nanoseconds: u64) -> usize {
     usize::try_from(place).unwrap_or(usize::MAX).min(BUCKETS - 1)
 }
 
+/// So many are measured at once, by a clock reading of their own.
+const MAX_UNMEASURED: usize = 64;
+
+thread_local! {
+    /// Where each duration goes, and the moment when it began.
+    static ENDING: RefCell<Vec<(Arc<Durations>, u64)>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Durations {
+    /// Counts one that began at this [`moment`], and ends at the next [`measure_ending`] on this thread.
+    #[inline]
+    pub fn add_ending(self: Arc<Self>, began: u64) {
+        let is_full = ENDING.with_borrow_mut(|ending| {
+            ending.push((self, began));
+            ending.len() >= MAX_UNMEASURED
+        });
+        if is_full {
+            measure_ending(moment(Instant::now()));
+        }
+    }
+}
+
+/// What this thread does is given up at this [`moment`]: durations that it has [added](Durations::add_ending) end.
+#[inline]
+pub fn measure_ending(now: u64) {
+    ENDING.with_borrow_mut(|ending| {
+        // `drain` costs a turn more.
+        while let Some((durations, began)) = ending.pop() {
+            durations.add(now.saturating_sub(began));
+        }
+    });
+}
+
+const IN_A_SECOND: u64 = 1_000_000_000;
+
+/// When this process first asked.
+static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// A point in time as a number: nanoseconds since the process began to count them, 0 for all before. A difference of two
+/// costs much less than one of `Instant`s.
+#[inline]
+pub fn moment(time: Instant) -> u64 {
+    nanoseconds(time.saturating_duration_since(*BEGAN))
+}
+
+/// A duration in nanoseconds. Saturates after more than 500 years.
+#[inline]
+pub fn nanoseconds(duration: Duration) -> u64 {
+    // `as_nanos` has 128 bits, which cost a turn twice as much.
+    duration.as_secs().saturating_mul(IN_A_SECOND).saturating_add(duration.subsec_nanos().into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nanoseconds;
 
     fn of(nanoseconds: u64) -> usize {
         let durations = Durations::default();
@@ -118,5 +169,20 @@ mod tests {
         durations.add(1_500_000_000);
         let snapshot = durations.snapshot();
         assert_eq!((snapshot.sum, snapshot.buckets.iter().sum::<u64>()), (2.0, 2));
+    }
+
+    #[test]
+    fn durations_are_measured_when_the_thread_is_given_up_or_they_are_many() {
+        let durations = Arc::new(Durations::default());
+        let counted = || durations.snapshot().buckets.iter().sum::<u64>();
+        let began = moment(Instant::now());
+        for number in 1..100 {
+            durations.clone().add_ending(began);
+            assert_eq!(counted(), if number < 64 { 0 } else { 64 });
+        }
+        measure_ending(began + 1_000_000_000);
+        assert_eq!(counted(), 99);
+        assert!(durations.snapshot().sum >= 35.0);
+        assert!(ENDING.with_borrow(Vec::capacity) <= 64);
     }
 }

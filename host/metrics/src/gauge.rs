@@ -1,6 +1,11 @@
-//! A number that goes up and down, and its peak.
+//! Numbers that go up and down, and amounts per second, each with its peak.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Instant,
+};
+
+use crate::moment;
 
 /// The current number and its peak.
 #[derive(Debug, Default)]
@@ -47,5 +52,86 @@ impl Gauge {
         if value > self.peak.load(Ordering::Relaxed) {
             self.peak.store(value, Ordering::Relaxed);
         }
+    }
+}
+
+/// An amount per second: of the last active second, and the peak.
+#[derive(Debug)]
+pub struct PerSecond {
+    gauge: Gauge,
+    /// Start of the current second as a [`moment`], and its amount.
+    began: AtomicU64,
+    counted: AtomicU64,
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+impl PerSecond {
+    /// The amount of the last full second, or of the current one.
+    pub fn now(&self) -> u64 {
+        let passed = moment(Instant::now()).saturating_sub(self.began.load(Ordering::Relaxed));
+        match passed / SECOND {
+            0 => self.gauge.now(),
+            1 => self.counted.load(Ordering::Relaxed),
+            _ => 0,
+        }
+    }
+
+    /// The peak of any second.
+    pub fn peak(&self) -> u64 {
+        self.gauge.peak().max(self.counted.load(Ordering::Relaxed))
+    }
+
+    /// Adds an amount at `now`.
+    #[inline]
+    pub fn add(&self, now: Instant, amount: u64) {
+        self.add_at(moment(now), amount);
+    }
+
+    /// Adds an amount at a [`moment`].
+    #[inline]
+    pub fn add_at(&self, now: u64, amount: u64) {
+        let counted = self.counted.load(Ordering::Relaxed);
+        let passed = now.saturating_sub(self.began.load(Ordering::Relaxed));
+        if passed < SECOND {
+            self.counted.store(counted.saturating_add(amount), Ordering::Relaxed);
+            return;
+        }
+        self.gauge.set(counted);
+        if passed >= 2 * SECOND {
+            // In between was a second without any.
+            self.gauge.set(0);
+        }
+        self.began.store(now, Ordering::Relaxed);
+        self.counted.store(amount, Ordering::Relaxed);
+    }
+}
+
+impl Default for PerSecond {
+    fn default() -> Self {
+        Self {
+            gauge: Gauge::default(),
+            began: AtomicU64::new(moment(Instant::now())),
+            counted: AtomicU64::new(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_burst_before_a_rest_is_the_peak_and_is_over() {
+        let (counter, start) = (PerSecond::default(), Instant::now());
+        counter.add(start + Duration::from_millis(900), 900);
+        assert_eq!(counter.peak(), 900);
+        counter.add(start + Duration::from_secs(100), 1);
+        counter.add(start + Duration::from_millis(100_500), 1);
+        assert_eq!((counter.gauge.now(), counter.peak()), (0, 900));
+        counter.add(start + Duration::from_millis(101_100), 7);
+        assert_eq!((counter.gauge.now(), counter.peak()), (2, 900));
     }
 }

@@ -12,7 +12,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::{dir_usage::DirUsage, gauge::Gauge, per_second::PerSecond};
+use crate::gauge::{Gauge, PerSecond};
 
 /// An extension's use of its limits, over all its instances.
 #[derive(Debug, Default)]
@@ -91,5 +91,27 @@ impl Usage {
     /// Sets the usage of a directory.
     pub fn set_dir(&self, host: &Path, usage: Arc<DirUsage>) {
         self.dirs.lock().insert(host.to_owned(), usage);
+    }
+}
+
+/// Usage of a granted directory with bounds, including its subdirectories.
+#[derive(Debug, Default)]
+pub struct DirUsage {
+    /// Bytes, in blocks of 4 KiB for each file.
+    pub bytes: Gauge,
+    /// Files, directories and symlinks.
+    pub files: Gauge,
+    written: AtomicU64,
+}
+
+impl DirUsage {
+    /// Bytes that guests have written since Main started, including overwritten ones.
+    pub fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    /// Adds written bytes.
+    pub fn add_written(&self, bytes: u64) {
+        self.written.fetch_add(bytes, Ordering::Relaxed);
     }
 }

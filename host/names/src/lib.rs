@@ -4,14 +4,12 @@
 //! Hosts and extensions share it, so it stays small. Names are checked when they are made. Knows nothing of the
 //! things behind names or of permissions.
 
-mod call_grant;
 pub mod codec;
 mod contract;
 mod description;
 mod error;
 #[doc(hidden)]
 pub mod json;
-mod log_filter;
 mod name;
 mod policy;
 pub mod rules;
@@ -21,17 +19,15 @@ mod text;
 mod trace_context;
 
 pub use self::{
-    call_grant::CallGrant,
     contract::{Contract, Operation},
     description::{Description, Item, Payload, Role},
     error::{Error, HandlerError},
-    log_filter::log_filter,
     name::{
-        ContractName, ExtensionId, HookDirName, MAIN, NameError, OperationName, PeerName, QueueName,
-        StoreName, Topic, TopicPattern,
+        CallGrant, ContractName, ExtensionId, HookDirName, MAIN, NameError, OperationName, PeerName,
+        QueueName, StoreName, Topic, TopicPattern,
     },
     policy::{Policy, QueuePolicy, RequestPolicy},
     share::{CpuShare, CpuShareError},
-    text::{harmless, is_harmful, truncated},
+    text::{harmless, is_harmful, log_filter, truncated},
     trace_context::{SpanId, TraceContext, TraceContextError, TraceId, TraceIdError},
 };

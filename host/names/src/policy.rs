@@ -6,86 +6,78 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// What happens to an event without room.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Policy {
+/// Defines the policies for one kind of message, each with the operator's word for it.
+macro_rules! policies {
+    (
+        $(#[doc = $doc:literal])+
+        $type:ident, $count:literal:
+        $($(#[$of_policy:meta])+ $policy:ident = $word:literal,)+
+    ) => {
+        $(#[doc = $doc])+
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+        pub enum $type {
+            $($(#[$of_policy])+ #[serde(rename = $word)] $policy,)+
+        }
+
+        impl $type {
+            /// Every policy.
+            pub const ALL: [Self; $count] = [$(Self::$policy),+];
+
+            /// The operator's word for it.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$policy => $word),+
+                }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    };
+}
+
+policies! {
+    /// What happens to an event without room.
+    Policy, 5:
     /// Its sender waits for room, until its deadline.
-    Block,
+    Block = "block",
     /// It is refused, and its sender is told.
-    Reject,
+    Reject = "reject",
     /// The oldest waiting events are lost.
     #[default]
-    DropOldest,
+    DropOldest = "drop-oldest",
     /// It is lost.
-    DropNewest,
+    DropNewest = "drop-newest",
     /// Only the latest event of each topic waits. If that is too much, the oldest are lost.
-    Latest,
+    Latest = "latest",
 }
 
-/// What happens to a job without room in its queue. There is no `latest`, since jobs have no topics.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum QueuePolicy {
+policies! {
+    /// What happens to a job without room in its queue. There is no `latest`, since jobs have no topics.
+    QueuePolicy, 4:
     /// It is refused, and its sender is told.
     #[default]
-    Reject,
+    Reject = "reject",
     /// Its sender waits for room, until its deadline.
-    Block,
+    Block = "block",
     /// The oldest waiting jobs are lost.
-    DropOldest,
+    DropOldest = "drop-oldest",
     /// It is lost.
-    DropNewest,
+    DropNewest = "drop-newest",
 }
 
-/// What happens to a request without room in the inbox. Requests are never lost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RequestPolicy {
+policies! {
+    /// What happens to a request without room in the inbox. Requests are never lost.
+    RequestPolicy, 2:
     /// It is refused, and its sender is told.
     #[default]
-    Reject,
+    Reject = "reject",
     /// Its sender waits for room, until its deadline.
-    Block,
-}
-
-impl Policy {
-    /// Every policy.
-    pub const ALL: [Self; 5] = [Self::Block, Self::Reject, Self::DropOldest, Self::DropNewest, Self::Latest];
-
-    /// The operator's word for it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Block => "block",
-            Self::Reject => "reject",
-            Self::DropOldest => "drop-oldest",
-            Self::DropNewest => "drop-newest",
-            Self::Latest => "latest",
-        }
-    }
-}
-
-impl QueuePolicy {
-    /// Every policy.
-    pub const ALL: [Self; 4] = [Self::Reject, Self::Block, Self::DropOldest, Self::DropNewest];
-
-    /// The operator's word for it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Policy::from(self).name()
-    }
-}
-
-impl RequestPolicy {
-    /// Every policy.
-    pub const ALL: [Self; 2] = [Self::Reject, Self::Block];
-
-    /// The operator's word for it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Policy::from(self).name()
-    }
+    Block = "block",
 }
 
 impl From<QueuePolicy> for Policy {
@@ -105,23 +97,5 @@ impl From<RequestPolicy> for Policy {
             RequestPolicy::Reject => Self::Reject,
             RequestPolicy::Block => Self::Block,
         }
-    }
-}
-
-impl fmt::Display for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl fmt::Display for QueuePolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl fmt::Display for RequestPolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }

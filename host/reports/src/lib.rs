@@ -9,10 +9,7 @@
 //! same.
 
 mod extension;
-mod failure;
 mod limit_hit;
-mod message_id;
-mod operation;
 mod peer;
 mod span;
 #[cfg(test)]
@@ -21,13 +18,10 @@ mod time;
 mod traffic;
 
 pub use self::{
-    extension::{BeingCompiled, ExtensionState, ExtensionStatus},
-    failure::{FailureRecord, HandledMessage},
+    extension::{BeingCompiled, ExtensionState, ExtensionStatus, FailureRecord, HandledMessage, MessageId},
     limit_hit::{LimitHit, LimitName, LimitUnit, LimitValue},
-    message_id::MessageId,
-    operation::OperationStatus,
     peer::{PeerCounts, PeerStatus, SessionId, SessionStatus},
     span::{Span, SpanKind},
     time::{rfc3339, rfc3339_if_any, rfc3339_nanos, seconds, seconds_if_any},
-    traffic::{QueueStatus, SubscriptionStatus, TopicStatus},
+    traffic::{OperationStatus, QueueStatus, SubscriptionStatus, TopicStatus},
 };
