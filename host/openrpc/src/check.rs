@@ -14,7 +14,7 @@ use std::fmt;
 use self::judge::Judge;
 pub(crate) use self::{
     containers::nearest,
-    scalar::{kind_of, range_of},
+    scalar::{integer_range, kind_of, number_range, range_of},
     union::{Union, View},
 };
 use crate::{Arguments, Document, Payload};

@@ -6,6 +6,7 @@ mod schema;
 
 use weir_names::{ContractName, Description, OperationName, QueueName, TopicPattern};
 
+pub(crate) use self::fields::fault;
 pub use self::{fields::DocumentError, schema::MAX_SCHEMA_DEPTH};
 use self::{
     fields::{At, description, different, flag, list, missing, name, object, optional_text, text},
@@ -74,18 +75,13 @@ impl Document {
     /// If a bound is exceeded, a line is no document, or the component describes how it serves a contract twice.
     pub fn parse_section(section: &[u8]) -> Result<Vec<Self>, DocumentError> {
         if section.len() > MAX_SECTION {
-            return Err(DocumentError::new(format_args!(
-                "the section takes {} bytes, of at most {MAX_SECTION}",
-                section.len()
-            )));
+            return Err(fault!("the section takes {} bytes, of at most {MAX_SECTION}", section.len()));
         }
-        let text = str::from_utf8(section)
-            .map_err(|error| DocumentError::new(format_args!("byte {} is no UTF-8", error.valid_up_to())))?;
+        let text =
+            str::from_utf8(section).map_err(|error| fault!("byte {} is no UTF-8", error.valid_up_to()))?;
         let count = text.lines().count();
         if count > MAX_DOCUMENTS {
-            return Err(DocumentError::new(format_args!(
-                "it has {count} documents, of at most {MAX_DOCUMENTS}"
-            )));
+            return Err(fault!("it has {count} documents, of at most {MAX_DOCUMENTS}"));
         }
         let mut documents: Vec<Self> = Vec::new();
         let mut entries = 0;
@@ -93,21 +89,18 @@ impl Document {
             let document = Self::parse(text).map_err(|error| error.on_line(line))?;
             entries += document.entries();
             if entries > MAX_ENTRIES {
-                return Err(DocumentError::new(format_args!(
-                    "it has more than {MAX_ENTRIES} operations, topics and queues"
-                ))
-                .on_line(line));
+                return Err(
+                    fault!("it has more than {MAX_ENTRIES} operations, topics and queues").on_line(line)
+                );
             }
             if documents.contains(&document) {
                 continue;
             }
             let is_same = |other: &Self| other.contract == document.contract && other.role == Role::Provider;
             if document.role == Role::Provider && documents.iter().any(is_same) {
-                return Err(DocumentError::new(format_args!(
-                    "`{}` is described before, and differently",
-                    document.contract
-                ))
-                .on_line(line));
+                return Err(
+                    fault!("`{}` is described before, and differently", document.contract).on_line(line)
+                );
             }
             documents.push(document);
         }
@@ -121,10 +114,7 @@ impl Document {
 
 fn json(text: &str) -> Result<Json, DocumentError> {
     if text.len() > MAX_DOCUMENT {
-        return Err(DocumentError::new(format_args!(
-            "it takes {} bytes, of at most {MAX_DOCUMENT}",
-            text.len()
-        )));
+        return Err(fault!("it takes {} bytes, of at most {MAX_DOCUMENT}", text.len()));
     }
     serde_json::from_str(text).map_err(|error| DocumentError::not_json(&error))
 }
@@ -148,10 +138,10 @@ fn document(json: &Json) -> Result<Document, DocumentError> {
     let methods = list(json, "methods", |json| method(json, &types, &document.contract))?;
     let document = Document { methods, ..document };
     if document.entries() > MAX_ENTRIES {
-        return Err(DocumentError::new(format_args!(
+        return Err(fault!(
             "it has {} operations, topics and queues, of at most {MAX_ENTRIES}",
             document.entries()
-        )));
+        ));
     }
     different(document.methods.iter().map(|method| &*method.name)).at("methods")?;
     different(document.topics.iter().map(|topic| &*topic.pattern)).at("x-topics")?;
@@ -170,9 +160,8 @@ fn role(json: &Json) -> Result<Role, DocumentError> {
 fn method(json: &Json, types: &Types<'_>, contract: &ContractName) -> Result<Method, DocumentError> {
     let full = text(json, "name")?;
     let operation = full.strip_prefix(contract.as_str()).and_then(|rest| rest.strip_prefix('/'));
-    let operation = operation.ok_or_else(|| {
-        DocumentError::new(format_args!("`{}` does not begin with `{contract}/`", shown(full))).at("name")
-    })?;
+    let operation =
+        operation.ok_or_else(|| fault!("`{}` does not begin with `{contract}/`", shown(full)).at("name"))?;
     let operation: OperationName = operation.parse().map_err(DocumentError::new).at("name")?;
     let is_bytes = flag(json, "x-bytes")?;
     Ok(Method {
@@ -239,10 +228,7 @@ fn error_code(json: &Json) -> Result<ErrorCode, DocumentError> {
         _ => None,
     };
     if code != Some(HANDLER_ERROR) {
-        return Err(DocumentError::new(format_args!(
-            "must be {HANDLER_ERROR}, the code of an error of the provider's own"
-        ))
-        .at("code"));
+        return Err(fault!("must be {HANDLER_ERROR}, the code of an error of the provider's own").at("code"));
     }
     let description = optional_text(json, "data")?.to_owned();
     Ok(ErrorCode { code: text(json, "message")?.to_owned(), description })

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::{
     Arguments, Document, DocumentError, Field, Json, Payload, Schema, Shape,
+    parse::fault,
     path::shown,
     write::{self, Object},
 };
@@ -60,7 +61,7 @@ pub(crate) fn finite(document: Document) -> Result<Document, DocumentError> {
                 Step::Into(name) => name,
             };
             if !within.insert(name) {
-                return Err(DocumentError::new(format_args!("type `{}` consists of itself", shown(name)))
+                return Err(fault!("type `{}` consists of itself", shown(name))
                     .at("schemas")
                     .at("components"));
             }

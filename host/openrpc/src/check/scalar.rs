@@ -1,5 +1,7 @@
 //! Values that are neither list nor object.
 
+use std::fmt::Display;
+
 use serde_json::Value;
 
 use super::fault::Fault;
@@ -25,17 +27,17 @@ impl Scalar<'_> {
         match (shape, self) {
             (Shape::Any, _) | (Shape::Null, Self::Null) | (Shape::Boolean, Self::Boolean(_)) => None,
             (Shape::Integer { minimum, maximum, format }, Self::Integer(number)) => {
-                integer_fault(number, *minimum, *maximum, format.as_deref())
+                range_fault(number, integer_range(*minimum, *maximum, format.as_deref()))
             }
             (Shape::Integer { minimum, maximum, format }, Self::Number(number)) => match huge(number) {
-                Some(whole) => integer_fault(whole, *minimum, *maximum, format.as_deref()),
+                Some(whole) => range_fault(whole, integer_range(*minimum, *maximum, format.as_deref())),
                 None => Some(Fault::other("an integer", format!("`{number}`"))),
             },
             (Shape::Number { minimum, maximum, .. }, Self::Number(number)) => {
-                range_fault(number, *minimum, *maximum)
+                range_fault(number, number_range(*minimum, *maximum))
             }
             (Shape::Number { minimum, maximum, .. }, Self::Integer(number)) => {
-                range_fault(approximate(number), *minimum, *maximum)
+                range_fault(approximate(number), number_range(*minimum, *maximum))
             }
             (Shape::String { min_length, max_length, .. }, Self::Text(text)) => {
                 length_fault(text, *min_length, *max_length)
@@ -112,31 +114,26 @@ pub(crate) fn range_of(format: Option<&str>) -> (i128, i128) {
     }
 }
 
-fn integer_fault(
-    number: i128,
+/// The range of an integer, within that of its format.
+pub(crate) fn integer_range(
     minimum: Option<i128>,
     maximum: Option<i128>,
     format: Option<&str>,
-) -> Option<Fault> {
+) -> (i128, i128) {
     let (least, greatest) = range_of(format);
-    let least = minimum.map_or(least, |minimum| minimum.max(least));
-    let greatest = maximum.map_or(greatest, |maximum| maximum.min(greatest));
+    (minimum.map_or(least, |it| it.max(least)), maximum.map_or(greatest, |it| it.min(greatest)))
+}
+
+/// The range of a number that may have a fraction.
+pub(crate) fn number_range(minimum: Option<f64>, maximum: Option<f64>) -> (f64, f64) {
+    (minimum.unwrap_or(f64::NEG_INFINITY), maximum.unwrap_or(f64::INFINITY))
+}
+
+fn range_fault<N: PartialOrd + Display>(number: N, (least, greatest): (N, N)) -> Option<Fault> {
     if number < least {
         return Some(Fault::message(format!("must be at least {least}, and is {number}")));
     }
     (number > greatest).then(|| Fault::message(format!("must be at most {greatest}, and is {number}")))
-}
-
-fn range_fault(number: f64, minimum: Option<f64>, maximum: Option<f64>) -> Option<Fault> {
-    match (minimum, maximum) {
-        (Some(least), _) if number < least => {
-            Some(Fault::message(format!("must be at least {least}, and is {number}")))
-        }
-        (_, Some(greatest)) if number > greatest => {
-            Some(Fault::message(format!("must be at most {greatest}, and is {number}")))
-        }
-        _ => None,
-    }
 }
 
 fn length_fault(text: &str, min: Option<u64>, max: Option<u64>) -> Option<Fault> {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::walk::{Place, Walk};
 use crate::{
     Schema, Shape,
-    check::{View, range_of},
+    check::{View, integer_range, number_range},
     path::{self, alternatives, shown},
 };
 
@@ -16,15 +16,23 @@ use crate::{
 /// that breaks.
 pub(super) fn numbers<'a>(walk: &mut Walk<'a>, place: &Place<'a>, old: &'a Shape, new: &'a Shape) -> bool {
     match (old, new) {
-        (Shape::Integer { .. }, Shape::Integer { .. }) => {
-            let (old, new) = (whole_range(old), whole_range(new));
+        (
+            Shape::Integer { minimum, maximum, format },
+            Shape::Integer { minimum: new_minimum, maximum: new_maximum, format: new_format },
+        ) => {
+            let old = integer_range(*minimum, *maximum, format.as_deref());
+            let new = integer_range(*new_minimum, *new_maximum, new_format.as_deref());
             range(walk, place, "be", (old, new), |bound| {
                 (bound != i128::MIN && bound != i128::MAX).then(|| bound.to_string())
             });
             true
         }
-        (Shape::Number { .. }, Shape::Number { .. }) => {
-            let (old, new) = (number_range(old), number_range(new));
+        (
+            Shape::Number { minimum, maximum, .. },
+            Shape::Number { minimum: new_minimum, maximum: new_maximum, .. },
+        ) => {
+            let old = number_range(*minimum, *maximum);
+            let new = number_range(*new_minimum, *new_maximum);
             range(walk, place, "be", (old, new), |bound: f64| bound.is_finite().then(|| bound.to_string()));
             true
         }
@@ -75,20 +83,6 @@ fn range<'a, T: PartialOrd + Copy>(
     } else if new_greatest < old_greatest {
         walk.lost(place, more(new_greatest), false);
     }
-}
-
-fn whole_range(shape: &Shape) -> (i128, i128) {
-    let Shape::Integer { minimum, maximum, format } = shape else { return (i128::MIN, i128::MAX) };
-    let (least, greatest) = range_of(format.as_deref());
-    (
-        minimum.map_or(least, |minimum| minimum.max(least)),
-        maximum.map_or(greatest, |maximum| maximum.min(greatest)),
-    )
-}
-
-fn number_range(shape: &Shape) -> (f64, f64) {
-    let Shape::Number { minimum, maximum, .. } = shape else { return (f64::NEG_INFINITY, f64::INFINITY) };
-    (minimum.unwrap_or(f64::NEG_INFINITY), maximum.unwrap_or(f64::INFINITY))
 }
 
 /// Words in one message.

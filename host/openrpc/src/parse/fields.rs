@@ -22,6 +22,14 @@ pub struct DocumentError {
     message: String,
 }
 
+/// A [`DocumentError`] with a message as of `format!`.
+macro_rules! fault {
+    ($($message:tt)+) => {
+        $crate::DocumentError::new(format_args!($($message)+))
+    };
+}
+pub(crate) use fault;
+
 impl DocumentError {
     pub(crate) fn new(message: impl Display) -> Self {
         Self { line: None, path: String::new(), message: harmless(message, 400) }
@@ -92,7 +100,7 @@ pub(super) fn different<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), 
     let mut known = HashSet::new();
     for name in names {
         if !known.insert(name) {
-            return Err(DocumentError::new(format_args!("`{}` is there twice", shown(name))));
+            return Err(fault!("`{}` is there twice", shown(name)));
         }
     }
     Ok(())
@@ -153,5 +161,5 @@ pub(super) fn flag(json: &Json, key: &str) -> Result<bool, DocumentError> {
 }
 
 pub(super) fn missing(key: &str) -> DocumentError {
-    DocumentError::new(format_args!("has no `{key}`"))
+    fault!("has no `{key}`")
 }

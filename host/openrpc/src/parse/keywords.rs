@@ -2,7 +2,7 @@
 
 use super::{
     DocumentError,
-    fields::{missing, text},
+    fields::{fault, missing, text},
 };
 use crate::{Json, Shape, path::shown};
 
@@ -51,7 +51,7 @@ fn not_understood(name: &str, form: &str, kind: &str) -> DocumentError {
         ("type", kind) => format!("of type `{kind}`"),
         (form, _) => format!("with `{form}`"),
     };
-    DocumentError::new(format_args!("is not understood in a schema {beside}")).at(name)
+    fault!("is not understood in a schema {beside}").at(name)
 }
 
 /// The type, or nothing, and whether `null` is one, too.
@@ -59,9 +59,10 @@ pub(super) fn kind(json: &Json) -> Result<(&'static str, bool), DocumentError> {
     const KINDS: [&str; 7] = ["boolean", "null", "integer", "number", "string", "array", "object"];
     let known = |kind: &Json| {
         let kind = kind.as_str().ok_or_else(|| DocumentError::expected("a string", kind).at("type"))?;
-        KINDS.into_iter().find(|known| *known == kind).ok_or_else(|| {
-            DocumentError::new(format_args!("`{}` is no type of JSON", shown(kind))).at("type")
-        })
+        KINDS
+            .into_iter()
+            .find(|known| *known == kind)
+            .ok_or_else(|| fault!("`{}` is no type of JSON", shown(kind)).at("type"))
     };
     match json.get("type") {
         None => Ok(("", false)),
@@ -88,28 +89,24 @@ pub(super) fn scalar(json: &Json, kind: &str) -> Result<Shape, DocumentError> {
             Shape::Number { minimum: number(json, "minimum")?, maximum: number(json, "maximum")?, format }
         }
         _ => {
-            let Bounds { least: min_length, greatest: max_length } =
-                Bounds::of(json, "minLength", "maxLength")?;
+            let (min_length, max_length) = bounds(json, "minLength", "maxLength")?;
             Shape::String { format, min_length, max_length }
         }
     })
 }
 
-/// How long a text or a list is.
-pub(super) struct Bounds {
-    pub(super) least: Option<u64>,
-    pub(super) greatest: Option<u64>,
-}
-
-impl Bounds {
-    pub(super) fn of(json: &Json, least: &str, greatest: &str) -> Result<Self, DocumentError> {
-        let read = |key: &str| match json.get(key) {
-            None => Ok(None),
-            Some(Json::Number(number)) if number.is_u64() => Ok(number.as_u64()),
-            Some(_) => Err(DocumentError::new("must be a number of at least 0").at(key)),
-        };
-        Ok(Self { least: read(least)?, greatest: read(greatest)? })
-    }
+/// How long a text or a list is, at least and at most.
+pub(super) fn bounds(
+    json: &Json,
+    least: &str,
+    greatest: &str,
+) -> Result<(Option<u64>, Option<u64>), DocumentError> {
+    let read = |key: &str| match json.get(key) {
+        None => Ok(None),
+        Some(Json::Number(number)) if number.is_u64() => Ok(number.as_u64()),
+        Some(_) => Err(DocumentError::new("must be a number of at least 0").at(key)),
+    };
+    Ok((read(least)?, read(greatest)?))
 }
 
 fn whole(json: &Json, key: &str) -> Result<Option<i128>, DocumentError> {

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use super::{
     DocumentError, MAX_ENTRIES,
-    fields::{At, description, different, flag, list, missing, object, text},
-    keywords::{self, Bounds},
+    fields::{At, description, different, fault, flag, list, missing, object, text},
+    keywords,
 };
 use crate::{Field, Json, Schema, Shape, Word, path::shown};
 
@@ -32,12 +32,9 @@ impl<'a> Types<'a> {
             }
         };
         if named.len() > MAX_ENTRIES {
-            return Err(DocumentError::new(format_args!(
-                "has {} types, of at most {MAX_ENTRIES}",
-                named.len()
-            ))
-            .at("schemas")
-            .at("components"));
+            return Err(fault!("has {} types, of at most {MAX_ENTRIES}", named.len())
+                .at("schemas")
+                .at("components"));
         }
         Ok(Self { names: named.iter().map(|(name, _)| *name).collect(), named })
     }
@@ -55,7 +52,7 @@ impl<'a> Types<'a> {
 
     fn below(&self, json: &Json, levels: usize) -> Result<Schema, DocumentError> {
         let Some(levels) = levels.checked_sub(1) else {
-            return Err(DocumentError::new(format_args!("a schema has at most {MAX_SCHEMA_DEPTH} levels")));
+            return Err(fault!("a schema has at most {MAX_SCHEMA_DEPTH} levels"));
         };
         match json {
             Json::Bool(true) => return Ok(Shape::Any.into()),
@@ -74,15 +71,15 @@ impl<'a> Types<'a> {
     }
 
     fn reference(&self, to: &str) -> Result<Shape, DocumentError> {
-        let name = to.strip_prefix(REFERENCE).ok_or_else(|| {
-            DocumentError::new(format_args!("`{}` does not begin with `{REFERENCE}`", shown(to)))
-        })?;
+        let name = to
+            .strip_prefix(REFERENCE)
+            .ok_or_else(|| fault!("`{}` does not begin with `{REFERENCE}`", shown(to)))?;
         // JSON pointers escape these two.
         let name = name.replace("~1", "/").replace("~0", "~");
         if self.names.contains(&*name) {
             Ok(Shape::Named(name))
         } else {
-            Err(DocumentError::new(format_args!("there is no type `{}`", shown(&name))))
+            Err(fault!("there is no type `{}`", shown(&name)))
         }
     }
 
@@ -122,16 +119,16 @@ impl<'a> Types<'a> {
     }
 
     fn array(&self, json: &Json, levels: usize) -> Result<Shape, DocumentError> {
-        let Bounds { least: min, greatest: max } = Bounds::of(json, "minItems", "maxItems")?;
+        let (min, max) = keywords::bounds(json, "minItems", "maxItems")?;
         if json.get("prefixItems").is_some() {
             let places = list(json, "prefixItems", |place| self.below(place, levels))?;
             let length = u64::try_from(places.len()).ok();
             let no_more = matches!(json.get("items"), Some(Json::Bool(false))) || max == length;
             if min != length || !no_more {
-                return Err(DocumentError::new(format_args!(
+                return Err(fault!(
                     "needs `minItems` and `maxItems` of {}, as many as there are",
                     places.len()
-                ))
+                )
                 .at("prefixItems"));
             }
             return Ok(Shape::Tuple(places));
@@ -176,15 +173,13 @@ impl<'a> Types<'a> {
 }
 
 fn missing_property(name: &str) -> DocumentError {
-    DocumentError::new(format_args!("`{}` is none of the `properties`", shown(name))).at("required")
+    fault!("`{}` is none of the `properties`", shown(name)).at("required")
 }
 
 fn constant(value: &Json) -> Result<Shape, DocumentError> {
     match value {
         Json::Null => Ok(Shape::Null),
-        Json::Array(_) | Json::Object(_) => {
-            Err(DocumentError::new(format_args!("must not be {}", value.kind())))
-        }
+        Json::Array(_) | Json::Object(_) => Err(fault!("must not be {}", value.kind())),
         other => Ok(Shape::Constant(other.clone().into())),
     }
 }

@@ -87,18 +87,21 @@ impl Page {
         if !errors.is_empty() {
             self.line(1, "errors");
         }
-        let width = errors.iter().map(|error| shown(&error.code).chars().count()).max().unwrap_or(0);
-        for error in errors {
-            self.pair(2, width, &shown(&error.code), &error.description);
-        }
+        let rows = errors.iter().map(|error| (shown(&error.code), &*error.description));
+        self.pairs(2, usize::MAX, rows.collect());
     }
 
     fn fields(&mut self, depth: usize, fields: &[Field]) {
-        let texts: Vec<String> = fields.iter().map(field_text).collect();
-        let width =
-            texts.iter().map(|text| text.chars().count()).filter(|width| *width <= 40).max().unwrap_or(0);
-        for (field, text) in fields.iter().zip(&texts) {
-            self.pair(depth, width, text, &field.description);
+        let rows = fields.iter().map(|field| (field_text(field), &*field.description));
+        self.pairs(depth, 40, rows.collect());
+    }
+
+    /// Rows of two columns. The first is as wide as its widest text of up to `max_width` characters.
+    fn pairs(&mut self, depth: usize, max_width: usize, rows: Vec<(String, &str)>) {
+        let widths = rows.iter().map(|(left, _)| left.chars().count());
+        let width = widths.filter(|width| *width <= max_width).max().unwrap_or(0);
+        for (left, right) in rows {
+            self.pair(depth, width, &left, right);
         }
     }
 
@@ -123,20 +126,15 @@ impl Page {
             Shape::Words { words, open } if words.iter().any(|word| !word.description.is_empty()) => {
                 self.line(0, &format!("type {name}"));
                 self.description(1, &schema.description);
-                let texts: Vec<String> =
-                    words.iter().map(|word| format!("\"{}\"", shown(&word.word))).collect();
-                let width = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0);
-                for (word, text) in words.iter().zip(&texts) {
-                    self.pair(1, width, text, &word.description);
-                }
+                let rows = words.iter().map(|it| (format!("\"{}\"", shown(&it.word)), &*it.description));
+                self.pairs(1, usize::MAX, rows.collect());
                 self.more(*open);
             }
             Shape::OneOf { options, open } => {
                 self.line(0, &format!("type {name}, one of"));
                 self.description(1, &schema.description);
-                let texts: Vec<String> = options.iter().map(type_text).collect();
-                for (option, text) in options.iter().zip(&texts) {
-                    self.pair(1, 0, text, "");
+                for option in options {
+                    self.pair(1, 0, &type_text(option), "");
                     self.description(2, &option.description);
                 }
                 self.more(*open);
