@@ -33,11 +33,9 @@ impl<'a> Writer<'a> {
     /// Adds texts together as one JSON string.
     pub const fn string_of(&mut self, texts: &[&str]) {
         self.text("\"");
-        let mut rest = texts;
-        while let [text, tail @ ..] = rest {
+        each!(text in texts => {
             self.escaped(text.as_bytes());
-            rest = tail;
-        }
+        });
         self.text("\"");
     }
 

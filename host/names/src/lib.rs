@@ -4,6 +4,17 @@
 //! Hosts and extensions share it, so it stays small. Names are checked when they are made. Knows nothing of the
 //! things behind names or of permissions.
 
+/// `for` in a `const`.
+macro_rules! each {
+    ($item:pat in $list:expr => $body:block) => {
+        let mut rest: &[_] = $list;
+        while let [$item, tail @ ..] = rest {
+            rest = tail;
+            $body
+        }
+    };
+}
+
 pub mod codec;
 mod contract;
 mod description;

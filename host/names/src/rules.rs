@@ -44,13 +44,11 @@ pub const fn is_contract_name(text: &str) -> bool {
 /// Whether the text is an [`OperationName`](crate::OperationName).
 #[must_use]
 pub const fn is_operation_name(text: &str) -> bool {
-    let mut rest = text.as_bytes();
-    while let [byte, tail @ ..] = rest {
+    each!(byte in text.as_bytes() => {
         if !byte.is_ascii_graphic() || *byte == b'/' {
             return false;
         }
-        rest = tail;
-    }
+    });
     !text.is_empty() && text.len() <= 128
 }
 
@@ -112,13 +110,11 @@ const fn is_version(digits: &[u8]) -> bool {
 }
 
 const fn all_lower(bytes: &[u8]) -> bool {
-    let mut rest = bytes;
-    while let [byte, tail @ ..] = rest {
+    each!(byte in bytes => {
         if !is_lower(*byte) {
             return false;
         }
-        rest = tail;
-    }
+    });
     true
 }
 

@@ -160,10 +160,8 @@ pub struct Described {
 #[must_use]
 pub const fn type_id(text: &str) -> u64 {
     let mut id = 0xcbf2_9ce4_8422_2325;
-    let mut rest = text.as_bytes();
-    while let [byte, tail @ ..] = rest {
+    each!(byte in text.as_bytes() => {
         id = (id ^ *byte as u64).wrapping_mul(0x100_0000_01b3);
-        rest = tail;
-    }
+    });
     id
 }

@@ -59,8 +59,7 @@ impl Contract {
 impl Description {
     const fn definitions(&self) -> Definitions {
         let mut definitions = Definitions::new();
-        let mut rest = self.items;
-        while let [item, tail @ ..] = rest {
+        each!(item in self.items => {
             match item {
                 Item::Operation { arguments, result, .. } => {
                     match arguments {
@@ -74,8 +73,7 @@ impl Description {
                 }
                 Item::Topic { payload, .. } | Item::Queue { payload, .. } => add(&mut definitions, payload),
             }
-            rest = tail;
-        }
+        });
         definitions
     }
 }
@@ -93,9 +91,7 @@ impl Document<'_, '_> {
             self.text(begin);
         }
         let mut separator = "";
-        let mut rest = items;
-        while let [item, tail @ ..] = rest {
-            rest = tail;
+        each!(item in items => {
             if item.kind() as u8 != kind as u8 {
                 continue;
             }
@@ -106,7 +102,7 @@ impl Document<'_, '_> {
             self.text(separator);
             self.item(item);
             separator = ",";
-        }
+        });
         if is_begun {
             self.text("]");
         }
@@ -191,8 +187,7 @@ impl Document<'_, '_> {
 
     const fn errors(&mut self, errors: &[(&str, &str)]) {
         let mut separator = ",\"errors\":[";
-        let mut rest = errors;
-        while let [(code, meaning), tail @ ..] = rest {
+        each!((code, meaning) in errors => {
             self.text(separator);
             // The gateway's code for an error of the provider's own.
             self.text("{\"code\":-32010,\"message\":");
@@ -201,8 +196,7 @@ impl Document<'_, '_> {
             self.schemas.json.string(meaning);
             self.text("}");
             separator = ",";
-            rest = tail;
-        }
+        });
         self.text("]");
     }
 

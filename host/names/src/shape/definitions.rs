@@ -32,11 +32,9 @@ impl Definitions {
     }
 
     pub(crate) const fn add_fields(&mut self, fields: &'static [Field]) {
-        let mut rest = fields;
-        while let [field, tail @ ..] = rest {
+        each!(field in fields => {
             self.add(field.schema);
-            rest = tail;
-        }
+        });
     }
 
     pub(crate) const fn get(&self, place: usize) -> Option<&'static Definition> {
@@ -85,19 +83,15 @@ impl Definitions {
     }
 
     const fn find_all(&mut self, options: &'static [Described]) {
-        let mut rest = options;
-        while let [option, tail @ ..] = rest {
+        each!(option in options => {
             self.find(option.schema);
-            rest = tail;
-        }
+        });
     }
 
     const fn find_fields(&mut self, fields: &'static [Field]) {
-        let mut rest = fields;
-        while let [field, tail @ ..] = rest {
+        each!(field in fields => {
             self.find(field.schema);
-            rest = tail;
-        }
+        });
     }
 
     const fn push(&mut self, definition: &'static Definition) {

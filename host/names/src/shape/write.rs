@@ -195,15 +195,13 @@ impl Schemas<'_, '_> {
             self.json.text("}");
             separator = ",";
         }
-        let mut rest = fields;
-        while let [field, tail @ ..] = rest {
+        each!(field in fields => {
             self.json.text(separator);
             self.json.string(field.name);
             self.json.text(":");
             self.schema(field.schema, field.doc);
             separator = ",";
-            rest = tail;
-        }
+        });
         self.json.text("}");
     }
 
@@ -215,15 +213,13 @@ impl Schemas<'_, '_> {
             self.json.string(tag);
             separator = ",";
         }
-        let mut rest = fields;
-        while let [field, tail @ ..] = rest {
+        each!(field in fields => {
             if !field.optional {
                 self.json.text(separator);
                 self.json.string(field.name);
                 separator = ",";
             }
-            rest = tail;
-        }
+        });
         if separator.len() < BEGIN.len() {
             self.json.text("]");
         }
