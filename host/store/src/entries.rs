@@ -3,15 +3,12 @@
 use std::{collections::BTreeMap, ops::Bound};
 
 use bytes::Bytes;
-use redb::{ReadableTable, StorageError, Table};
+use redb::{ReadOnlyTable, ReadableTable, StorageError, Table};
 use sha2::{Digest, Sha256};
 
 use crate::{
     ENTRY_BYTES, MAX_KEY, MAX_KEYS_AT_ONCE, MAX_PAGE, StoreConfig, StoreError,
-    work::{
-        Change, Found, Hash, Owner, Page, Read, ReadOutcome, Row, Rows, StoreUsage, Write, WriteOutcome,
-        Written,
-    },
+    work::{Change, Hash, Owner, Page, Row, Rows, StoreUsage, Write, WriteOutcome, Written},
 };
 
 /// Bytes of values in one page of entries, or one value more.
@@ -32,6 +29,9 @@ const SEEN: usize = 20_000;
 /// The table of entries while it is written.
 pub(crate) type Entries<'t> = Table<'t, (&'static str, &'static str), &'static [u8]>;
 
+/// The table of entries in a snapshot.
+pub(crate) type Read = ReadOnlyTable<(&'static str, &'static str), &'static [u8]>;
+
 /// A change that was made: whose, and of which key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Made {
@@ -51,12 +51,7 @@ pub(crate) fn write(
 ) -> Result<WriteOutcome, StorageError> {
     match write {
         Write::Change(changes) => {
-            let changes = changes.into_iter().map(|(key, value)| (owner.clone(), key, value)).collect();
             change(entries, usage, config, changes, made).map(|outcome| outcome.map(Written::Changed))
-        }
-        Write::Import(rows) => {
-            let rows = rows.into_iter().map(|(owner, key, value)| (owner, key, Some(value))).collect();
-            change(entries, usage, config, rows, made).map(|outcome| outcome.map(Written::Changed))
         }
         Write::Increment { key, delta, range } => {
             let before = match get(entries, owner, &key)?.as_deref().map(number).transpose() {
@@ -200,7 +195,7 @@ fn get(
     Ok(entries.get((owner, key))?.map(|value| Bytes::copy_from_slice(value.value())))
 }
 
-fn hash(
+pub(crate) fn hash(
     entries: &impl ReadableTable<(&'static str, &'static str), &'static [u8]>,
     owner: &str,
     key: &str,
@@ -227,48 +222,46 @@ pub(crate) fn check_number(keys: usize) -> Result<(), StoreError> {
     if keys <= MAX_KEYS_AT_ONCE { Ok(()) } else { Err(StoreError::KeysAtOnce(keys)) }
 }
 
-/// Does one read.
-pub(crate) fn read(
-    entries: &impl ReadableTable<(&'static str, &'static str), &'static [u8]>,
-    owner: &Owner,
-    read: Read,
-) -> Result<ReadOutcome, StorageError> {
-    match read {
-        Read::Get { keys, allowed } => {
-            let (mut values, mut bytes) = (Vec::with_capacity(keys.len()), 0_u64);
-            for key in keys {
-                // The length first: the values of many keys may have gigabytes.
-                let Some(value) = entries.get((&**owner, &*key))? else {
-                    values.push(None);
-                    continue;
-                };
-                bytes = bytes.saturating_add(key.len() as u64).saturating_add(value.value().len() as u64);
-                if bytes > allowed {
-                    return Ok(Err(StoreError::AnswerTooLarge { allowed }));
-                }
-                values.push(Some(Bytes::copy_from_slice(value.value())));
-            }
-            Ok(Ok(Found::Values(values)))
+/// The values of keys, of up to `allowed` bytes together with their keys.
+pub(crate) fn get_many(
+    entries: &Read,
+    owner: &str,
+    keys: Vec<String>,
+    allowed: u64,
+) -> Result<Result<Vec<Option<Bytes>>, StoreError>, StorageError> {
+    let (mut values, mut bytes) = (Vec::with_capacity(keys.len()), 0_u64);
+    for key in keys {
+        // The length first: the values of many keys may have gigabytes.
+        let Some(value) = entries.get((owner, &*key))? else {
+            values.push(None);
+            continue;
+        };
+        bytes = bytes.saturating_add(key.len() as u64).saturating_add(value.value().len() as u64);
+        if bytes > allowed {
+            return Ok(Err(StoreError::AnswerTooLarge { allowed }));
         }
-        Read::Exists { key } => Ok(Ok(Found::Exists(entries.get((&**owner, &*key))?.is_some()))),
-        Read::Hash { key } => Ok(Ok(Found::Hash(hash(entries, owner, &key)?))),
-        Read::List { after, prefix, limit } => {
-            let after = after.map(|key| (owner.as_ref().to_owned(), key));
-            let found = rows(entries, Some(owner), after, &prefix, limit, false)?;
-            let keys = found.rows.into_iter().map(|row| row.key).collect();
-            Ok(Ok(Found::Page(Page { keys, next: found.next.map(|(_, key)| key) })))
-        }
-        Read::Rows { owner, after, prefix, limit, values } => {
-            rows(entries, owner.as_deref(), after, &prefix, limit, values).map(|rows| Ok(Found::Rows(rows)))
-        }
-        // The caller has it from elsewhere.
-        Read::Usage => Ok(Ok(Found::Usage(StoreUsage::default()))),
+        values.push(Some(Bytes::copy_from_slice(value.value())));
     }
+    Ok(Ok(values))
+}
+
+/// Keys of one owner with a prefix after one, in order.
+pub(crate) fn list(
+    entries: &Read,
+    owner: &str,
+    after: Option<String>,
+    prefix: &str,
+    limit: usize,
+) -> Result<Page, StorageError> {
+    let after = after.map(|key| (owner.to_owned(), key));
+    let found = rows(entries, Some(owner), after, prefix, limit, false)?;
+    let keys = found.rows.into_iter().map(|row| row.key).collect();
+    Ok(Page { keys, next: found.next.map(|(_, key)| key) })
 }
 
 /// Up to `limit` entries after one, in order: of one owner with a prefix, or of all.
-fn rows(
-    entries: &impl ReadableTable<(&'static str, &'static str), &'static [u8]>,
+pub(crate) fn rows(
+    entries: &Read,
     owner: Option<&str>,
     after: Option<(String, String)>,
     prefix: &str,

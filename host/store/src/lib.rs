@@ -8,7 +8,6 @@
 //! - All writes that wait are one transaction. Each is answered once, with an outcome of its own.
 
 mod bound;
-mod bucket;
 mod config;
 mod entries;
 mod error;
@@ -21,12 +20,11 @@ mod tests;
 mod work;
 
 pub use self::{
-    bucket::Bucket,
     config::{StoreConfig, StoresConfig},
     error::{OpenError, StoreError},
     file::Opened,
     store::{Changed, OnChange, Store},
-    stores::{Stores, Unavailable},
+    stores::{Bucket, Stores, Unavailable},
     work::{Page, Row, Rows, StoreUsage},
 };
 

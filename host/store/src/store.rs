@@ -23,13 +23,14 @@ use tokio::{
 };
 use weir_names::StoreName;
 
+pub(crate) use self::reader::Snapshot;
 use crate::{
     OpenError, StoreConfig, StoreError,
     bound::Bound,
-    entries::Made,
+    entries::{self, Made},
     file::{self, Opened},
     line::{Line, Pushed},
-    work::{Found, Owner, Read, ReadOutcome, Rows, StoreUsage, Write, WriteOutcome},
+    work::{Owner, Rows, StoreUsage, Write, WriteOutcome},
 };
 
 /// Openings at once. Then a file that fails is opened once a second.
@@ -76,8 +77,8 @@ pub struct Store {
     packed_at: AtomicU64,
     failures: Mutex<Failures>,
     is_closed: AtomicBool,
-    writes: Line<Job<Write, WriteOutcome>>,
-    reads: Line<Job<Read, ReadOutcome>>,
+    writes: Line<Job>,
+    reads: Line<reader::Job>,
     /// What was answered and is not on disk.
     pending: Mutex<Pending>,
 }
@@ -110,11 +111,12 @@ struct Pending {
     flush: Option<AbortHandle>,
 }
 
+/// A write that waits.
 #[derive(Debug)]
-struct Job<W, O> {
+struct Job {
     owner: Owner,
-    work: W,
-    answer: oneshot::Sender<O>,
+    work: Write,
+    answer: oneshot::Sender<WriteOutcome>,
 }
 
 impl Store {
@@ -202,10 +204,12 @@ impl Store {
     ///
     /// The file failed, or the store is closed.
     pub async fn usage(self: &Arc<Self>) -> Result<StoreUsage, StoreError> {
-        match self.read(Owner::from(""), Read::Usage).await? {
-            Found::Usage(usage) => Ok(usage),
-            _ => Err(StoreError::Closed),
-        }
+        let path = self.path.clone();
+        let read = move |snapshot: &Snapshot| {
+            let file = path.metadata().map_or(0, |found| found.len());
+            Ok(Ok(StoreUsage { file, ..snapshot.usage()? }))
+        };
+        self.read(&Owner::from(""), read).await
     }
 
     /// Up to `limit` entries of one owner, or of all, after one. They come with their values if asked for.
@@ -221,11 +225,10 @@ impl Store {
         limit: usize,
         values: bool,
     ) -> Result<Rows, StoreError> {
-        let read = Read::Rows { owner, after, prefix, limit, values };
-        match self.read(Owner::from(""), read).await? {
-            Found::Rows(rows) => Ok(rows),
-            _ => Err(StoreError::Closed),
-        }
+        let read = move |snapshot: &Snapshot| {
+            Ok(Ok(entries::rows(&snapshot.entries, owner.as_deref(), after, &prefix, limit, values)?))
+        };
+        self.read(&Owner::from(""), read).await
     }
 
     /// Sets entries of any owners, all or none.
@@ -237,10 +240,10 @@ impl Store {
         self: &Arc<Self>,
         rows: Vec<(String, String, bytes::Bytes)>,
     ) -> Result<(), StoreError> {
-        crate::entries::check_number(rows.len())?;
-        rows.iter().try_for_each(|(_, key, _)| crate::entries::check_key(key))?;
-        let rows = rows.into_iter().map(|(owner, key, value)| (owner.into(), key, value)).collect();
-        self.write(Owner::from(""), Write::Import(rows)).await.map(drop)
+        entries::check_number(rows.len())?;
+        rows.iter().try_for_each(|(_, key, _)| entries::check_key(key))?;
+        let rows = rows.into_iter().map(|(owner, key, value)| (owner.into(), key, Some(value))).collect();
+        self.write(Owner::from(""), Write::Change(rows)).await.map(drop)
     }
 
     /// Makes the file as small as its entries. Other calls wait meanwhile.
@@ -314,13 +317,17 @@ impl Store {
         answered.await.unwrap_or_else(|_| Err(self.dropped()))
     }
 
-    pub(crate) async fn read(self: &Arc<Self>, owner: Owner, work: Read) -> ReadOutcome {
+    /// Reads a snapshot on the thread for reads, in the turn of a user.
+    pub(crate) async fn read<T: Send + 'static>(
+        self: &Arc<Self>,
+        user: &Owner,
+        read: impl FnOnce(&Snapshot) -> Result<Result<T, StoreError>, redb::Error> + Send + 'static,
+    ) -> Result<T, StoreError> {
         if self.is_closed.load(Ordering::Acquire) {
             return Err(StoreError::Closed);
         }
         let (answer, answered) = oneshot::channel();
-        let user = owner.clone();
-        match self.reads.push(&user, 0, Job { owner, work, answer }) {
+        match self.reads.push(user, 0, reader::job(read, answer)) {
             Pushed::Waits => {}
             Pushed::First => self.start(Self::read_all),
             Pushed::Full => return Err(StoreError::Busy),

@@ -1,13 +1,19 @@
-//! The stores of one Main.
+//! The stores of one Main, and a store as one user sees it.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, ops::RangeInclusive, path::PathBuf, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use parking_lot::Mutex;
+use redb::StorageError;
 use tokio::{runtime::Handle, task::JoinSet};
 use weir_config::{DirMode, StoreGrant};
 use weir_names::StoreName;
 
-use crate::{Bucket, OnChange, Store, StoresConfig};
+use crate::{
+    OnChange, Store, StoreError, StoresConfig,
+    entries::{self, check_changes, check_key, check_number},
+    work::{Change, Owner, Page, Write, Written},
+};
 
 /// Time for all files to be written and closed at the end.
 const CLOSING: Duration = Duration::from_secs(10);
@@ -129,5 +135,173 @@ impl Stores {
 impl std::fmt::Debug for Stores {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Stores").field("known", &self.known.lock()).finish_non_exhaustive()
+    }
+}
+
+/// A store as one user sees it: its keys, and whether it may change them.
+///
+/// A write is answered when it is visible to all, and on disk unless the store has `durable-within`. A caller that
+/// drops the future of a write does not undo it.
+#[derive(Clone, Debug)]
+pub struct Bucket {
+    store: Arc<Store>,
+    owner: Owner,
+    /// The user: each has its turn.
+    user: Owner,
+    is_writable: bool,
+}
+
+impl Bucket {
+    pub(crate) fn new(store: Arc<Store>, owner: Owner, is_writable: bool) -> Self {
+        Self { store, user: owner.clone(), owner, is_writable }
+    }
+
+    pub(crate) fn used_by(self, user: Owner) -> Self {
+        Self { user, ..self }
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// The value of a key, up to `allowed` bytes with its key.
+    ///
+    /// # Errors
+    ///
+    /// A key of a wrong length, a larger value, a file that failed, or a closed store.
+    pub async fn get(&self, key: String, allowed: u64) -> Result<Option<Bytes>, StoreError> {
+        Ok(self.get_many(vec![key], allowed).await?.pop().flatten())
+    }
+
+    /// The values of keys, in their order, of up to `allowed` bytes together.
+    ///
+    /// # Errors
+    ///
+    /// Too many keys, keys of a wrong length, larger values, a file that failed, or a closed store.
+    pub async fn get_many(&self, keys: Vec<String>, allowed: u64) -> Result<Vec<Option<Bytes>>, StoreError> {
+        check_number(keys.len())?;
+        keys.iter().try_for_each(|key| check_key(key))?;
+        self.read(move |entries, owner| entries::get_many(entries, owner, keys, allowed)).await
+    }
+
+    /// Whether a key has a value.
+    ///
+    /// # Errors
+    ///
+    /// A key of a wrong length, a file that failed, or a closed store.
+    pub async fn exists(&self, key: String) -> Result<bool, StoreError> {
+        check_key(&key)?;
+        self.read(move |entries, owner| Ok(Ok(entries.get((owner, &*key))?.is_some()))).await
+    }
+
+    /// Keys with a prefix after one, in the order of their bytes: at most `limit`, and at most [`MAX_PAGE`](crate::MAX_PAGE). Keys that
+    /// come or go between two pages do not make others appear twice or be left out.
+    ///
+    /// # Errors
+    ///
+    /// A file that failed, or a closed store.
+    pub async fn list(
+        &self,
+        prefix: String,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        self.read(move |entries, owner| Ok(Ok(entries::list(entries, owner, after, &prefix, limit)?))).await
+    }
+
+    /// Sets values (some) and deletes keys (none): all, or none if it fails. Returns how many of the keys had a value.
+    ///
+    /// # Errors
+    ///
+    /// Too many keys, keys or values out of bounds, no room, a grant to read, a file that failed, or a closed store.
+    pub async fn change(&self, changes: Vec<Change>) -> Result<usize, StoreError> {
+        check_changes(&changes)?;
+        let of_owner = |(key, value)| (self.owner.clone(), key, value);
+        match self.write(Write::Change(changes.into_iter().map(of_owner).collect())).await? {
+            Written::Changed(existed) => Ok(existed),
+            _ => Err(StoreError::Closed),
+        }
+    }
+
+    /// Adds `delta` to a number in decimal text, 0 if there is none, within a range. Returns the sum.
+    ///
+    /// # Errors
+    ///
+    /// A value that is no number, a sum out of the range, and as [`change`](Self::change).
+    pub async fn increment(
+        &self,
+        key: String,
+        delta: i128,
+        range: RangeInclusive<i128>,
+    ) -> Result<i128, StoreError> {
+        check_key(&key)?;
+        match self.write(Write::Increment { key, delta, range }).await? {
+            Written::Number(sum) => Ok(sum),
+            _ => Err(StoreError::Closed),
+        }
+    }
+
+    /// Replaces the `expected` value, or its absence, by another. Otherwise returns the value that is there.
+    ///
+    /// # Errors
+    ///
+    /// As [`change`](Self::change).
+    pub async fn swap(
+        &self,
+        key: String,
+        expected: Option<Bytes>,
+        value: Option<Bytes>,
+    ) -> Result<Result<(), Option<Bytes>>, StoreError> {
+        check_key(&key)?;
+        match self.write(Write::Swap { key, expected, value }).await? {
+            Written::Swapped(outcome) => Ok(outcome),
+            _ => Err(StoreError::Closed),
+        }
+    }
+
+    /// The SHA-256 of a key's value, whatever its size. It is made on the pool.
+    ///
+    /// # Errors
+    ///
+    /// A key of a wrong length, a file that failed, or a closed store.
+    pub async fn hash(&self, key: String) -> Result<Option<[u8; 32]>, StoreError> {
+        check_key(&key)?;
+        self.read(move |entries, owner| Ok(Ok(entries::hash(entries, owner, &key)?))).await
+    }
+
+    /// Replaces a value whose SHA-256 is still the one `seen`, or its absence. Otherwise returns the hash of the value
+    /// that is there.
+    ///
+    /// # Errors
+    ///
+    /// As [`change`](Self::change).
+    pub async fn swap_seen(
+        &self,
+        key: String,
+        seen: Option<[u8; 32]>,
+        value: Option<Bytes>,
+    ) -> Result<Result<(), Option<[u8; 32]>>, StoreError> {
+        check_key(&key)?;
+        match self.write(Write::SwapSeen { key, seen, value }).await? {
+            Written::SwappedSeen(outcome) => Ok(outcome),
+            _ => Err(StoreError::Closed),
+        }
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&entries::Read, &str) -> Result<Result<T, StoreError>, StorageError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let owner = self.owner.clone();
+        self.store.read(&self.owner, move |snapshot| Ok(read(&snapshot.entries, &owner)?)).await
+    }
+
+    async fn write(&self, write: Write) -> Result<Written, StoreError> {
+        if !self.is_writable {
+            return Err(StoreError::ReadOnly);
+        }
+        self.store.write_as(&self.user, self.owner.clone(), write).await
     }
 }

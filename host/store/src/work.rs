@@ -65,15 +65,13 @@ pub struct StoreUsage {
 #[derive(Clone, Debug)]
 pub(crate) enum Write {
     /// All of them, or none.
-    Change(Vec<Change>),
+    Change(Vec<(Owner, String, Option<Bytes>)>),
     /// Adds to a number. The sum stays in the range.
     Increment { key: String, delta: i128, range: RangeInclusive<i128> },
     /// Replaces one value by another, if it is still there.
     Swap { key: String, expected: Option<Bytes>, value: Option<Bytes> },
     /// Replaces one value by another, if it has still this hash.
     SwapSeen { key: String, seen: Option<Hash>, value: Option<Bytes> },
-    /// Entries of any owner, all or none.
-    Import(Vec<(Owner, String, Bytes)>),
     /// What was answered is on disk when this is.
     Flush,
     /// Makes the file as small as its entries.
@@ -88,14 +86,13 @@ impl Write {
         let of = |value: &Option<Bytes>| value.as_ref().map_or(0, Bytes::len);
         match self {
             Self::Change(changes) => {
-                changes.iter().map(|(key, value)| key.len().saturating_add(of(value))).sum()
+                changes.iter().map(|(_, key, value)| key.len().saturating_add(of(value))).sum()
             }
             Self::Increment { key, .. } => key.len(),
             Self::Swap { key, expected, value } => {
                 key.len().saturating_add(of(expected)).saturating_add(of(value))
             }
             Self::SwapSeen { key, value, .. } => key.len().saturating_add(of(value)),
-            Self::Import(rows) => rows.iter().map(|(_, key, value)| key.len() + value.len()).sum(),
             Self::Flush | Self::Compact | Self::Close => 0,
         }
     }
@@ -105,7 +102,6 @@ impl Write {
         match self {
             Self::Change(changes) => changes.len(),
             Self::Increment { .. } | Self::Swap { .. } | Self::SwapSeen { .. } => 1,
-            Self::Import(rows) => rows.len(),
             Self::Flush | Self::Compact | Self::Close => 0,
         }
     }
@@ -113,9 +109,9 @@ impl Write {
     /// Whether it only deletes.
     pub(crate) fn is_delete(&self) -> bool {
         match self {
-            Self::Change(changes) => changes.iter().all(|(_, value)| value.is_none()),
+            Self::Change(changes) => changes.iter().all(|(_, _, value)| value.is_none()),
             Self::Swap { value, .. } | Self::SwapSeen { value, .. } => value.is_none(),
-            Self::Increment { .. } | Self::Import(_) | Self::Flush | Self::Compact | Self::Close => false,
+            Self::Increment { .. } | Self::Flush | Self::Compact | Self::Close => false,
         }
     }
 
@@ -127,9 +123,8 @@ impl Write {
     /// Bytes of its largest value.
     pub(crate) fn largest(&self) -> u64 {
         let values: &mut dyn Iterator<Item = &Bytes> = match self {
-            Self::Change(changes) => &mut changes.iter().filter_map(|(_, value)| value.as_ref()),
+            Self::Change(changes) => &mut changes.iter().filter_map(|(_, _, value)| value.as_ref()),
             Self::Swap { value, .. } | Self::SwapSeen { value, .. } => &mut value.iter(),
-            Self::Import(rows) => &mut rows.iter().map(|(_, _, value)| value),
             Self::Increment { .. } | Self::Flush | Self::Compact | Self::Close => &mut std::iter::empty(),
         };
         values.map(|value| value.len() as u64).max().unwrap_or_default()
@@ -152,39 +147,3 @@ pub(crate) enum Written {
 }
 
 pub(crate) type WriteOutcome = Result<Written, StoreError>;
-
-/// What reads a store.
-#[derive(Debug)]
-pub(crate) enum Read {
-    /// The values of these keys, which may have so many bytes together.
-    Get { keys: Vec<String>, allowed: u64 },
-    /// Whether there is such a key.
-    Exists { key: String },
-    /// The hash of a value.
-    Hash { key: String },
-    /// Keys after one, with a prefix.
-    List { after: Option<String>, prefix: String, limit: usize },
-    /// Entries of any owner after one.
-    Rows {
-        owner: Option<String>,
-        after: Option<(String, String)>,
-        prefix: String,
-        limit: usize,
-        values: bool,
-    },
-    /// What the store holds.
-    Usage,
-}
-
-/// What was read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
-    Values(Vec<Option<Bytes>>),
-    Exists(bool),
-    Hash(Option<Hash>),
-    Page(Page),
-    Rows(Rows),
-    Usage(StoreUsage),
-}
-
-pub(crate) type ReadOutcome = Result<Found, StoreError>;

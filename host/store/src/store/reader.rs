@@ -2,19 +2,58 @@
 
 use std::{sync::Arc, time::Instant};
 
-use redb::{Database, ReadableDatabase};
+use redb::{Database, ReadTransaction, ReadableDatabase};
+use tokio::sync::oneshot;
 
-use super::{Abandon, Job, Store};
+use super::{
+    Abandon, Store,
+    writer::{AGAIN, TURN},
+};
 use crate::{
     StoreError, entries,
     file::{ENTRIES, META, USAGE},
-    work::{Found, Read, ReadOutcome, StoreUsage},
+    work::StoreUsage,
 };
-
-use super::writer::{AGAIN, TURN};
 
 /// Reads of one snapshot.
 const AT_ONCE: usize = 256;
+
+/// The store at one moment.
+pub(crate) struct Snapshot {
+    transaction: ReadTransaction,
+    pub(crate) entries: entries::Read,
+}
+
+/// A read that waits. It answers its caller; its error is the file's.
+pub(super) type Job = Box<dyn FnOnce(Result<&Snapshot, StoreError>) -> Result<(), redb::Error> + Send>;
+
+/// A job that reads, and answers unless its caller has given up.
+pub(super) fn job<T: Send + 'static>(
+    read: impl FnOnce(&Snapshot) -> Result<Result<T, StoreError>, redb::Error> + Send + 'static,
+    answer: oneshot::Sender<Result<T, StoreError>>,
+) -> Job {
+    Box::new(move |snapshot| {
+        if answer.is_closed() {
+            return Ok(());
+        }
+        let (outcome, done) = match snapshot.map(read) {
+            Ok(Ok(outcome)) => (outcome, Ok(())),
+            Ok(Err(error)) => (Err(StoreError::Io(error.to_string())), Err(error)),
+            Err(error) => (Err(error), Ok(())),
+        };
+        let _given_up = answer.send(outcome);
+        done
+    })
+}
+
+impl Snapshot {
+    /// What the entries count.
+    pub(crate) fn usage(&self) -> Result<StoreUsage, redb::Error> {
+        let row = self.transaction.open_table(META)?.get(USAGE)?.map(|row| row.value());
+        let (keys, bytes) = row.unwrap_or_default();
+        Ok(StoreUsage { keys, bytes, file: 0 })
+    }
+}
 
 impl Store {
     pub(super) fn read_all(self: Arc<Self>) {
@@ -33,12 +72,11 @@ impl Store {
         }
     }
 
-    fn read_some(self: &Arc<Self>, jobs: Vec<Job<Read, ReadOutcome>>) {
+    fn read_some(self: &Arc<Self>, jobs: Vec<Job>) {
         let mut waiting = jobs.into_iter();
         while waiting.len() > 0 {
-            let read = self.with_database(|database| {
-                self.check_missing().map(|()| self.snapshot(database, &mut waiting))
-            });
+            let read = self
+                .with_database(|database| self.check_missing().map(|()| snapshot(database, &mut waiting)));
             let error = match read {
                 Ok(Ok(Ok(()))) => continue,
                 Ok(Ok(Err(error))) => {
@@ -53,51 +91,22 @@ impl Store {
                 }
                 Err(error) => error.into(),
             };
-            waiting.by_ref().for_each(|job| job.give(Err(error.clone())));
+            waiting.by_ref().for_each(|job| drop(job(Err(error.clone()))));
         }
-    }
-
-    /// Does some of the work: a write may wait for the end of the snapshot.
-    fn snapshot(
-        &self,
-        database: &Database,
-        jobs: &mut impl Iterator<Item = Job<Read, ReadOutcome>>,
-    ) -> Result<(), redb::Error> {
-        let began = Instant::now();
-        let transaction = database.begin_read()?;
-        let entries = transaction.open_table(ENTRIES)?;
-        for Job { owner, work, answer } in jobs {
-            if answer.is_closed() {
-                continue;
-            }
-            let outcome = match work {
-                Read::Usage => {
-                    let row = transaction.open_table(META)?.get(USAGE)?.map(|row| row.value());
-                    let (keys, bytes) = row.unwrap_or_default();
-                    let file = self.path.metadata().map_or(0, |found| found.len());
-                    Ok(Ok(Found::Usage(StoreUsage { keys, bytes, file })))
-                }
-                work => entries::read(&entries, &owner, work),
-            };
-            let (outcome, failed) = match outcome {
-                Ok(outcome) => (outcome, None),
-                Err(error) => (Err(StoreError::Io(error.to_string())), Some(error)),
-            };
-            Job { owner, work: (), answer }.give(outcome);
-            if let Some(error) = failed {
-                return Err(error.into());
-            }
-            if began.elapsed() >= TURN {
-                break;
-            }
-        }
-        Ok(())
     }
 }
 
-impl<W, O> Job<W, O> {
-    /// Answers, unless its caller has given up.
-    pub(super) fn give(self, outcome: O) {
-        let _given_up = self.answer.send(outcome);
+/// Does some of the work: a write may wait for the end of the snapshot.
+fn snapshot(database: &Database, jobs: &mut impl Iterator<Item = Job>) -> Result<(), redb::Error> {
+    let began = Instant::now();
+    let transaction = database.begin_read()?;
+    let entries = transaction.open_table(ENTRIES)?;
+    let snapshot = Snapshot { transaction, entries };
+    for job in jobs {
+        job(Ok(&snapshot))?;
+        if began.elapsed() >= TURN {
+            break;
+        }
     }
+    Ok(())
 }

@@ -71,7 +71,7 @@ impl Store {
         }
     }
 
-    fn write_some(self: &Arc<Self>, jobs: Vec<Job<Write, WriteOutcome>>) {
+    fn write_some(self: &Arc<Self>, jobs: Vec<Job>) {
         // What is alone in the file goes by itself, in its turn.
         let mut together = Vec::with_capacity(jobs.len());
         for job in jobs {
@@ -88,7 +88,7 @@ impl Store {
 
     /// One transaction of all. If the file fails, each is tried by itself: a large one may have found the disk full,
     /// where the others have room.
-    fn transact_or_each(self: &Arc<Self>, jobs: Vec<Job<Write, WriteOutcome>>) {
+    fn transact_or_each(self: &Arc<Self>, jobs: Vec<Job>) {
         if jobs.is_empty() {
             return;
         }
@@ -349,7 +349,7 @@ impl Store {
         Err(StoreError::Io("what was answered could not be written: see Main's log".to_owned()))
     }
 
-    fn do_alone(self: &Arc<Self>, job: Job<Write, WriteOutcome>) {
+    fn do_alone(self: &Arc<Self>, job: Job) {
         let pending = self.pending.lock().bytes;
         let flushed = match pending {
             // Closing a file that was never opened does not open it.
@@ -364,7 +364,7 @@ impl Store {
         if matches!(job.work, Write::Close) {
             self.end_now();
         }
-        job.give(outcome);
+        answer([(job.answer, outcome)]);
     }
 
     fn end_now(&self) {
