@@ -278,9 +278,8 @@ impl FromStr for NetGrant {
 
     fn from_str(text: &str) -> Result<Self, GrantError> {
         let parse = || {
-            let (host, port) = text.rsplit_once(':')?;
-            let port = port.bytes().all(|b| b.is_ascii_digit()).then(|| port.parse().ok())?;
-            Some(Self { host: parse_host(host)?, port: port.filter(|port| *port > 0)? })
+            let (host, port) = split_port(text, None)?;
+            Some(Self { host: parse_host(host)?, port })
         };
         parse().ok_or_else(|| {
             GrantError::new(
@@ -311,6 +310,19 @@ pub(super) fn check_variable(name: &str, value: &str) -> Result<(), String> {
         return Err(format!("the value of {} contains a NUL", quote(name)));
     }
     Ok(())
+}
+
+/// A host and its port, which is not zero. `default` is the port of a host without one.
+pub fn split_port(text: &str, default: Option<u16>) -> Option<(&str, u16)> {
+    match text.rsplit_once(':') {
+        // The colon is within the brackets of an IPv6 address.
+        Some((_, rest)) if rest.ends_with(']') => Some((text, default?)),
+        Some((host, port)) => {
+            let port = port.bytes().all(|b| b.is_ascii_digit()).then(|| port.parse().ok())??;
+            (port > 0).then_some((host, port))
+        }
+        None => Some((text, default?)),
+    }
 }
 
 /// A host without a port: a name in lowercase, an IPv4 address, or an IPv6 address, which `text` has in brackets.

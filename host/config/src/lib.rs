@@ -63,7 +63,7 @@ pub mod extend {
         check::{Granted, Judged, check_grants, doubles, doubles_in, is_inside, shown},
         differences::Facts,
         error::{ERRORS_MAX, Location, listed, quote, shorten},
-        grants::parse_host,
+        grants::{parse_host, split_port},
         key::{Contradiction, Key, Places, Table, facts, faults},
         schema::{ConfigSection, MemoryUse, ProtectedDir, Settling},
         section::{KnownKey, Located, Section, nearest, suggestion},

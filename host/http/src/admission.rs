@@ -7,7 +7,10 @@ use std::{borrow::Cow, net::IpAddr, sync::Arc};
 
 use http::{Method, Uri, uri::Scheme};
 use percent_encoding::percent_decode;
-use weir_config::{AddressGrant, HttpGrant, HttpTarget, extend::parse_host};
+use weir_config::{
+    AddressGrant, HttpGrant, HttpTarget,
+    extend::{parse_host, split_port},
+};
 use weir_names::harmless;
 
 use crate::{address::is_allowed, error::HttpError};
@@ -56,9 +59,9 @@ impl Place {
     pub(crate) fn authority(&self) -> String {
         let Self { is_tls, host, port } = self;
         let host = if host.contains(':') { Cow::Owned(format!("[{host}]")) } else { Cow::Borrowed(&**host) };
-        match (is_tls, port) {
-            (true, 443) | (false, 80) => host.into_owned(),
-            _ => format!("{host}:{port}"),
+        match *port == HttpTarget::default_port(*is_tls) {
+            true => host.into_owned(),
+            false => format!("{host}:{port}"),
         }
     }
 }
@@ -101,31 +104,13 @@ fn place(uri: &Uri) -> Result<Place, HttpError> {
         _ => return Err(HttpError::Uri("its scheme is neither `https` nor `http`".to_owned())),
     };
     let authority = uri.authority().map(http::uri::Authority::as_str).unwrap_or_default();
-    let wrong =
-        || HttpError::Uri(format!("`{}` is no host, with or without a port", harmless(authority, SHOWN)));
-    let (host, port) = match authority.rsplit_once(':') {
-        // The colon is within the brackets of an IPv6 address.
-        Some((_, rest)) if rest.ends_with(']') => (authority, None),
-        Some((host, port)) => (host, Some(port)),
-        None => (authority, None),
+    let place = || {
+        let (host, port) = split_port(authority, Some(HttpTarget::default_port(is_tls)))?;
+        Some(Place { is_tls, host: parse_host(host)?, port })
     };
-    let port = match port {
-        None => {
-            if is_tls {
-                443
-            } else {
-                80
-            }
-        }
-        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-            digits.parse().map_err(|_| wrong())?
-        }
-        Some(_) => return Err(wrong()),
-    };
-    match parse_host(host) {
-        Some(host) if port > 0 => Ok(Place { is_tls, host, port }),
-        _ => Err(wrong()),
-    }
+    place().ok_or_else(|| {
+        HttpError::Uri(format!("`{}` is no host, with or without a port", harmless(authority, SHOWN)))
+    })
 }
 
 fn covers_host(target: &HttpTarget, place: &Place) -> bool {

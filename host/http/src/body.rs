@@ -127,26 +127,9 @@ pub(crate) struct CountedBody {
     client: Arc<client::Shared>,
     /// Fails once the guest has ended.
     ended: watch::Receiver<()>,
-    progress: Arc<Progress>,
+    /// When the request was last seen to go on.
+    progress: Arc<Mutex<Instant>>,
     wait: Option<Pin<Box<Sleep>>>,
-}
-
-/// When a request was last seen to go on.
-#[derive(Debug)]
-pub(crate) struct Progress(Mutex<Instant>);
-
-impl Progress {
-    pub(crate) fn new(now: Instant) -> Self {
-        Self(Mutex::new(now))
-    }
-
-    pub(crate) fn last(&self) -> Instant {
-        *self.0.lock()
-    }
-
-    pub(crate) fn set(&self, now: Instant) {
-        *self.0.lock() = now;
-    }
 }
 
 impl CountedBody {
@@ -154,7 +137,7 @@ impl CountedBody {
         body: RequestBody,
         first: Option<Frame<Bytes>>,
         order: &Order,
-        progress: Arc<Progress>,
+        progress: Arc<Mutex<Instant>>,
     ) -> Self {
         let (client, ended) = (order.client.clone(), order.ended.clone());
         Self { body, first, client, ended, progress, wait: None }
@@ -172,7 +155,7 @@ impl Body for CountedBody {
         if let Some(wait) = &mut self.wait {
             ready!(wait.as_mut().poll(context));
             self.wait = None;
-            self.progress.set(Instant::now());
+            *self.progress.lock() = Instant::now();
         }
         let frame = match self.first.take() {
             Some(first) => Some(Ok(first)),
@@ -183,14 +166,14 @@ impl Body for CountedBody {
             return Poll::Ready(Some(Err("the guest has ended".into())));
         }
         let now = Instant::now();
-        self.progress.set(now);
+        *self.progress.lock() = now;
         if let Some(Ok(frame)) = &frame
             && let Some(data) = frame.data_ref()
         {
             let wait = self.client.sent(data.len() as u64, now);
             self.wait = wait.map(|wait| Box::pin(sleep(wait)));
             // No server answers before it: the guest's own rate is not the server's silence.
-            self.progress.set(now + wait.unwrap_or_default());
+            *self.progress.lock() = now + wait.unwrap_or_default();
         }
         Poll::Ready(frame)
     }

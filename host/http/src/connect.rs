@@ -1,11 +1,12 @@
-//! Makes connections: resolves a name, leaves out what is not allowed, dials the rest.
+//! Makes connections: resolves a name, leaves out what is not allowed, dials the rest, and trusts some certificates.
 
 use std::{
     future::Future,
     io,
     net::{IpAddr, SocketAddr, ToSocketAddrs},
+    path::{Path, PathBuf},
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -18,7 +19,14 @@ use tokio::{
     task::spawn_blocking,
     time::{sleep, timeout},
 };
-use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::{
+    TlsConnector,
+    rustls::{
+        ClientConfig, RootCertStore,
+        crypto::ring,
+        pki_types::{CertificateDer, ServerName, pem::PemObject},
+    },
+};
 
 use crate::{
     admission::Route,
@@ -26,7 +34,6 @@ use crate::{
     error::HttpError,
     exchange::charged,
     pool::{Connection, Pool},
-    tls::Tls,
 };
 
 /// Bytes that a connection reads ahead of its guest.
@@ -141,9 +148,7 @@ impl Dialer {
         }
         Ok(allowed)
     }
-}
 
-impl Dialer {
     /// The addresses of the order's name. A lookup cannot be ended: it keeps its places until it ends by itself, even
     /// if nobody waits for it any more.
     async fn look_up(&self, order: &Order) -> Result<Vec<SocketAddr>, HttpError> {
@@ -192,4 +197,71 @@ async fn handshake(
         .await?;
     // Its errors reach the request that is under way.
     Ok((requests, Box::pin(async move { drop(connection.await) })))
+}
+
+/// Connects with TLS, once anything does.
+#[derive(Default)]
+pub(crate) struct Tls {
+    /// Of the operator's file. `None`: those of the system.
+    roots: Option<Arc<RootCertStore>>,
+    connector: OnceLock<TlsConnector>,
+}
+
+impl Tls {
+    /// Trusts the certificates in this file alone.
+    pub(crate) fn of_file(path: &Path) -> Result<Self, NotTrusted> {
+        let failed = |why: String| NotTrusted { path: path.to_owned(), why };
+        let found: Vec<_> = CertificateDer::pem_file_iter(path)
+            .and_then(Iterator::collect)
+            .map_err(|error| failed(error.to_string()))?;
+        let mut roots = RootCertStore::empty();
+        for certificate in found {
+            roots.add(certificate).map_err(|error| failed(error.to_string()))?;
+        }
+        if roots.is_empty() {
+            return Err(failed("it has no certificate".to_owned()));
+        }
+        Ok(Self { roots: Some(Arc::new(roots)), connector: OnceLock::new() })
+    }
+
+    /// Reads the system's certificates at the first call, which blocks the sender's thread for milliseconds.
+    pub(crate) fn connector(&self) -> Result<TlsConnector, HttpError> {
+        if let Some(connector) = self.connector.get() {
+            return Ok(connector.clone());
+        }
+        let roots = match &self.roots {
+            Some(roots) => roots.clone(),
+            None => system_roots()?,
+        };
+        // By name: a program with several providers has no default.
+        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| HttpError::Configuration(error.to_string()))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(self.connector.get_or_init(|| TlsConnector::from(Arc::new(config))).clone())
+    }
+}
+
+fn system_roots() -> Result<Arc<RootCertStore>, HttpError> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    // Systems have a few that no longer conform.
+    let (added, _) = roots.add_parsable_certificates(found.certs);
+    if added == 0 {
+        let why = found.errors.first().map_or_else(|| "there are none".to_owned(), ToString::to_string);
+        let message =
+            format!("the system's certificates cannot be read, and `http.ca-file` is not set: {why}");
+        return Err(HttpError::Configuration(message));
+    }
+    Ok(Arc::new(roots))
+}
+
+/// The operator's certificates cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the certificates of `http.ca-file`, `{}`, cannot be used: {why}", path.display())]
+pub(crate) struct NotTrusted {
+    path: PathBuf,
+    why: String,
 }

@@ -17,13 +17,14 @@ use http::{
 use http_body::{Body, Frame};
 use http_body_util::{BodyExt, Empty};
 use hyper::{body::Incoming, client::conn::TrySendError};
+use parking_lot::Mutex;
 use tokio::{
     sync::mpsc,
     time::{Sleep, sleep, sleep_until, timeout, timeout_at},
 };
 
 use crate::{
-    body::{CountedBody, Progress, RequestBody, response_body},
+    body::{CountedBody, RequestBody, response_body},
     client::{Order, Shared, header_size},
     connect::Dialer,
     error::HttpError,
@@ -178,7 +179,7 @@ async fn begin(
     let parts = as_sent(parts, order)?;
     pause(client.sent(header_size(&parts.headers), Instant::now()), order).await?;
     let may_repeat = is_safe(&parts.method) && body.is_end_stream();
-    let progress = Arc::new(Progress::new(Instant::now()));
+    let progress = Arc::new(Mutex::new(Instant::now()));
     let (mut parts, mut body) = (Some(parts), Some((body, first)));
     let (mut unsent, mut is_repeated) = (None, false);
     loop {
@@ -193,7 +194,7 @@ async fn begin(
             // Boxed, because it is far larger than what most requests need.
             None => until(order, Box::pin(dialer.connect(order))).await?,
         };
-        progress.set(Instant::now());
+        *progress.lock() = Instant::now();
         let request = match (unsent.take(), parts.take()) {
             (Some(request), _) => request,
             (None, Some(parts)) => {
@@ -261,11 +262,11 @@ type Sent = Result<Response<Incoming>, TrySendError<Request<CountedBody>>>;
 async fn first_byte(
     answer: impl Future<Output = Sent>,
     mut late: Pin<&mut Sleep>,
-    progress: &Progress,
+    progress: &Mutex<Instant>,
     order: &Order,
 ) -> Result<Sent, HttpError> {
     let mut answer = pin!(answer);
-    let end = || order.deadline.min(progress.last() + order.first_byte);
+    let end = || order.deadline.min(*progress.lock() + order.first_byte);
     if late.is_elapsed() || late.deadline() > end().into() {
         late.as_mut().reset(end().into());
     }

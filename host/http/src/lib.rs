@@ -11,10 +11,8 @@ mod config;
 mod connect;
 mod error;
 mod exchange;
-mod pace;
 mod pool;
 mod sender;
-mod tls;
 
 pub use self::{
     body::{BodyError, RequestBody, ResponseBody},

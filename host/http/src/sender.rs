@@ -20,11 +20,10 @@ use weir_config::Limits;
 use crate::{
     client::{HttpClient, HttpGuest, Order},
     config::HttpConfig,
-    connect::{Dialer, LOOKUPS, OfSystem, Resolve},
+    connect::{Dialer, LOOKUPS, OfSystem, Resolve, Tls},
     error::HttpError,
     exchange::{Begun, carry_out, charged},
     pool::Pool,
-    tls::Tls,
 };
 
 /// Requests that may wait for the thread, which takes them at once. Further ones are refused.

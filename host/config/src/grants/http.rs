@@ -4,7 +4,7 @@
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
-use super::{GrantError, parse_host};
+use super::{GrantError, parse_host, split_port};
 use crate::{
     key::Table,
     keys,
@@ -135,7 +135,9 @@ impl HttpTarget {
         self.host.parse().ok()
     }
 
-    const fn default_port(is_tls: bool) -> u16 {
+    /// The port of a URL without one.
+    #[must_use]
+    pub const fn default_port(is_tls: bool) -> u16 {
         if is_tls { 443 } else { 80 }
     }
 }
@@ -152,12 +154,7 @@ impl FromStr for HttpTarget {
                 _ => return None,
             };
             let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-            let (host, port) = match authority.rsplit_once(':') {
-                // The colon is within the brackets of an IPv6 address.
-                Some((_, port)) if port.ends_with(']') => (authority, Self::default_port(is_tls)),
-                Some((host, port)) => (host, parse_port(port)?),
-                None => (authority, Self::default_port(is_tls)),
-            };
+            let (host, port) = split_port(authority, Some(Self::default_port(is_tls)))?;
             let host = match host.strip_prefix("*.") {
                 Some(name) => format!("*.{}", parse_host(name).filter(|name| is_below_a_top_level(name))?),
                 None => parse_host(host)?,
@@ -171,11 +168,6 @@ impl FromStr for HttpTarget {
             )
         })
     }
-}
-
-fn parse_port(text: &str) -> Option<u16> {
-    let port = text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?;
-    port.filter(|port| *port > 0)
 }
 
 /// `*.com` would be half of the world, and `*.1.2.3` no name.

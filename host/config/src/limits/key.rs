@@ -323,50 +323,27 @@ pub trait Number: Clone {
     fn of(number: u64) -> Self;
 }
 
-impl Number for u64 {
-    fn number(&self) -> Option<u64> {
-        Some(*self)
-    }
-
-    fn of(number: u64) -> Self {
-        number
-    }
-}
-
-macro_rules! small_numbers {
-    ($($type:ty)+) => {$(
+macro_rules! numbers {
+    ($($type:ty: |$value:ident| $number:expr, |$of:ident| $made:expr;)+) => {$(
         impl Number for $type {
             fn number(&self) -> Option<u64> {
-                Some((*self).into())
+                let $value = *self;
+                Some($number)
             }
 
-            fn of(number: u64) -> Self {
-                Self::try_from(number).unwrap_or(Self::MAX)
+            fn of($of: u64) -> Self {
+                $made
             }
         }
     )+};
 }
 
-small_numbers!(u16 u32);
-
-impl Number for CpuShare {
-    fn number(&self) -> Option<u64> {
-        Some(self.basis_points())
-    }
-
-    fn of(number: u64) -> Self {
-        Self::from_basis_points(number)
-    }
-}
-
-impl Number for Duration {
-    fn number(&self) -> Option<u64> {
-        Some(nanoseconds(*self))
-    }
-
-    fn of(number: u64) -> Self {
-        Self::from_nanos(number)
-    }
+numbers! {
+    u16: |value| value.into(), |number| Self::try_from(number).unwrap_or(Self::MAX);
+    u32: |value| value.into(), |number| Self::try_from(number).unwrap_or(Self::MAX);
+    u64: |value| value, |number| number;
+    CpuShare: |share| share.basis_points(), |number| Self::from_basis_points(number);
+    Duration: |time| nanoseconds(time), |number| Self::from_nanos(number);
 }
 
 impl<N: Number> Number for Option<N> {
