@@ -1,6 +1,5 @@
 //! The configuration of directories of hooks.
 
-mod check;
 mod section;
 
 use std::{collections::BTreeMap, fmt, io, ops::RangeInclusive, path::PathBuf, time::Duration};
@@ -97,7 +96,7 @@ impl HookDirConfig {
     /// All values that are invalid, contradictory or repeated, and directories granted for writing that overlap with
     /// the hooks' directory.
     pub fn check(&self) -> Result<(), ConfigErrors> {
-        ConfigErrors::none_of(check::alone(self))
+        ConfigErrors::none_of(section::alone(self))
     }
 
     /// The files of its hooks now, in their order; of more than 1000, about the first 1000 that are found.

@@ -1,8 +1,5 @@
 //! The hooks of a Main: their directories, start and end.
 
-#[cfg(test)]
-mod tests;
-
 use std::{collections::BTreeMap, convert::Infallible, path::PathBuf, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
@@ -292,5 +289,27 @@ struct Aborted<T>(JoinHandle<T>);
 impl<T> Drop for Aborted<T> {
     fn drop(&mut self) {
         self.0.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_config::MainConfig;
+    use weir_guest::{AT_ONCE, Compilation, Runtime, Sources};
+
+    use super::*;
+
+    /// A program may start many Mains, so engines, pools, compiled code and runtime handles must go.
+    #[tokio::test]
+    async fn nothing_is_left_of_configured_hooks_once_main_has_ended_and_nobody_has_them() {
+        let sources = Sources::new(&MainConfig::default(), Compilation::default(), Arc::default());
+        let programs = Programs::new(Runtime::new(weir_guest::AddressClass::Large).unwrap(), sources, 1)
+            .in_pools(AT_ONCE);
+        let (hooks, closing) = Hooks::new(programs, Handle::current(), SharedResources::default(), 1);
+        hooks.configure([("a".parse().unwrap(), HookDirConfig::new("/nowhere"))].into());
+        let shared = Arc::downgrade(&hooks.0);
+        closing.close().await;
+        drop(hooks);
+        assert!(shared.upgrade().is_none());
     }
 }

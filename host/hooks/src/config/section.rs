@@ -1,17 +1,17 @@
-//! The table `[hooks.NAME]`: its keys, and its part in the checks of a configuration.
+//! The table `[hooks.NAME]` in the operator's file, and its part in the checks of a configuration.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
 use weir_config::{
-    ConfigError, HOOKS_CONTRACT, bytes,
+    ConfigError, Grants, HOOKS_CONTRACT, bytes,
     extend::{
-        ConfigSection, Facts, Granted, Judged, Located, MemoryUse, Places, ProtectedDir, Section, Settling,
-        facts,
+        ConfigSection, Facts, Granted, Judged, Located, Location, MemoryUse, Places, ProtectedDir, Section,
+        Settling, check_grants, doubles, facts, faults, is_inside, shorten, shown, suggestion,
     },
 };
 use weir_names::{ContractName, HookDirName};
 
-use super::{HookDirConfig, HooksConfig, check};
+use super::{HookDirConfig, HooksConfig, suffix};
 
 impl ConfigSection for HooksConfig {
     const TABLE: &'static str = "hooks";
@@ -35,15 +35,41 @@ impl ConfigSection for HooksConfig {
     }
 
     fn check_values(&self) -> Vec<ConfigError> {
-        self.0.iter().flat_map(|(name, config)| check::values(config, &format!("hooks.{name}"))).collect()
+        self.0.iter().flat_map(|(name, config)| values(config, &format!("hooks.{name}"))).collect()
     }
 
     fn check(&self, judged: &Judged<'_>, at: &Self::Locations, errors: &mut Vec<ConfigError>) {
-        check::dirs(self, judged, at, errors);
+        let cache = judged.config().main.cache_dir.as_deref();
+        for (name, hooks) in &self.0 {
+            let locations = at.get(name);
+            errors.extend(doubles(&format!("hooks.{name}"), "suffixes", &hooks.suffixes, locations));
+            errors.extend(cache.filter(|cache| is_inside(&hooks.dir, cache)).map(|cache: &Path| {
+                let key = format!("hooks.{name}.dir");
+                let message = format!(
+                    "in `{key}`: {} is in `main.cache-dir`, {}, where only Main writes",
+                    shown(&hooks.dir),
+                    shown(cache)
+                );
+                ConfigError::new(key, message, locations.and_then(|at| at.of("dir")))
+            }));
+        }
     }
 
     fn check_names(&self, judged: &Judged<'_>, _at: &Self::Locations, errors: &mut Vec<ConfigError>) {
-        check::runs(self, judged, errors);
+        let known = &self.0;
+        for (index, extension) in judged.config().extensions.iter().enumerate() {
+            let id = &extension.id;
+            for (item, name) in
+                extension.runs.iter().enumerate().filter(|(_, name)| !known.contains_key(*name))
+            {
+                let names = known.keys().map(HookDirName::as_str);
+                let otherwise = format!("add them, as `[hooks.{name}]` with their `dir`");
+                let help = suggestion(name.as_str(), names, errors, otherwise);
+                let message = format!("`{id}` runs the hooks `{name}`, but there are no such hooks: {help}");
+                let location = judged.places_of_extension(index).and_then(|at| at.of_item("runs", item));
+                errors.push(ConfigError::new(format!("extension[{id}].runs"), message, location));
+            }
+        }
     }
 
     fn memory(&self, at: &Self::Locations) -> Vec<MemoryUse> {
@@ -58,19 +84,14 @@ impl ConfigSection for HooksConfig {
 
     fn protected(&self, at: &Self::Locations) -> Vec<ProtectedDir> {
         let dir = |(name, config): (&HookDirName, &HookDirConfig)| {
-            check::protected(format!("hooks.{name}.dir"), config, at.get(name).and_then(|at| at.of("dir")))
+            protected(format!("hooks.{name}.dir"), config, at.get(name).and_then(|at| at.of("dir")))
         };
         self.0.iter().map(dir).collect()
     }
 
     fn granted<'c>(&'c self, at: &'c Self::Locations) -> Vec<Granted<'c>> {
-        let granted = |(name, config): (&HookDirName, &'c HookDirConfig)| Granted {
-            path: format!("hooks.{name}"),
-            dirs: &config.grants.dirs,
-            stores: &config.grants.stores,
-            places: at.get(name).and_then(|at| at.within("grants")),
-        };
-        self.0.iter().map(granted).collect()
+        let places = |name| at.get(name).and_then(|at| at.within("grants"));
+        self.0.iter().map(|(name, config)| granted(format!("hooks.{name}"), config, places(name))).collect()
     }
 
     fn serves() -> Vec<ContractName> {
@@ -93,4 +114,41 @@ fn factors(hooks: &HookDirConfig) -> String {
         1 => run,
         at_once => format!("`at-once` {at_once} × ({run})"),
     }
+}
+
+pub(super) fn alone(config: &HookDirConfig) -> Vec<ConfigError> {
+    let path = format!("hooks[{}]", shorten(&config.dir.display().to_string(), 100));
+    let mut errors = values(config, &path);
+    let own = protected(format!("{path}.dir"), config, None);
+    let granted = granted(path.clone(), config, None);
+    errors.extend(check_grants(&granted, vec![own]));
+    errors.extend(doubles(&path, "suffixes", &config.suffixes, None));
+    errors
+}
+
+/// Faulty values, and contradictions between them, of the table at `path`.
+fn values(hooks: &HookDirConfig, path: &str) -> Vec<ConfigError> {
+    let mut errors = faults(hooks, path);
+    errors.extend(hooks.suffixes.iter().filter_map(|text| suffix(text).err()).map(|fault| {
+        let key = format!("{path}.suffixes");
+        let message = format!("in `{key}`: {fault}");
+        ConfigError::new(key, message, None)
+    }));
+    errors
+}
+
+/// Files in a directory of hooks run with the hooks' grants.
+fn protected(key: String, config: &HookDirConfig, location: Option<Location>) -> ProtectedDir {
+    ProtectedDir {
+        key,
+        dir: config.dir.clone(),
+        location,
+        why: "a guest that writes there can change the hooks",
+        note: "the directory of hooks is set here",
+    }
+}
+
+fn granted<'c>(path: String, config: &'c HookDirConfig, places: Option<&'c Places>) -> Granted<'c> {
+    let Grants { dirs, stores, .. } = &config.grants;
+    Granted { path, dirs, stores, places }
 }
