@@ -1,6 +1,6 @@
 //! The configuration of one extension.
 
-use std::{collections::BTreeMap, ops::RangeInclusive, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf};
 
 use bytes::Bytes;
 use weir_names::{ContractName, ExtensionId, HookDirName, QueueName, RequestPolicy, TopicPattern, harmless};
@@ -26,8 +26,6 @@ const SECRET_FILE: &str = "the path of a file, as in `/etc/weir/token`";
 const FROM_FILE: &str = "[The secret](#secrets) is in this file. A relative path starts at the directory of the configuration file.";
 const FROM_CREDENTIAL: &str = "[The secret](#secrets) is this credential of the service.";
 const CREDENTIAL: &str = "the name of a credential, as in `LoadCredential=`";
-
-const INSTANCES: RangeInclusive<u32> = 1..=64;
 
 /// The contract that runs the hooks in [`runs`](ExtensionConfig::runs).
 pub const HOOKS_CONTRACT: &str = "hooks@1";
@@ -262,7 +260,7 @@ impl Table for ExtensionConfig {
         // Each instance has its own configuration.
         /// So many instances run at once and compete for the inbox: each message goes to one of them. Limits hold for
         /// each instance, and each counts against `main.memory-budget`.
-        "instances" instances = number(Shape::counts(INSTANCES)).hidden(), default("1");
+        "instances" instances = number(Shape::Count(1..=64)).hidden(), default("1");
         /// What it may reach beside channels: [below](#grants). Everything else is absent.
         "grants" grants = table();
         /// What it reads through `wasi:config/store`, as strings: `interval = 1_000` is read as `1000`. Quote a name

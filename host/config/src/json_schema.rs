@@ -42,12 +42,8 @@ fn table(keys: &[KnownKey], path: &str) -> Value {
             properties.insert(name.to_owned(), value(keys, key));
         }
     }
-    let mut table = object(json!(false));
-    table["properties"] = properties.into();
-    if !required.is_empty() {
-        table["required"] = required.into();
-    }
-    table
+    let table = with(object(json!(false)), "properties", properties);
+    if required.is_empty() { table } else { with(table, "required", required) }
 }
 
 fn value(keys: &[KnownKey], key: &KnownKey) -> Value {
@@ -59,7 +55,7 @@ fn value(keys: &[KnownKey], key: &KnownKey) -> Value {
     let list = |items: Value| json!({ "type": "array", "items": items });
     let any_of = |schemas: [Value; 2]| json!({ "anyOf": schemas });
     let count = |from: &u64, to: &u64| json!({ "type": "integer", "minimum": from, "maximum": to });
-    let mut value = match &key.shape {
+    let value = match &key.shape {
         Shape::Flag => json!({ "type": "boolean" }),
         Shape::Count(range) => count(range.start(), range.end()),
         Shape::Size(range) => any_of([count(range.start(), range.end()), pattern(SIZE)]),
@@ -77,8 +73,15 @@ fn value(keys: &[KnownKey], key: &KnownKey) -> Value {
         Shape::NamedTexts(_) => object(json!({ "type": "array", "items": text(), "minItems": 1 })),
         Shape::NamedTextsAndTables(_) => object(any_of([text(), entry()])),
     };
-    value["description"] = description(key).into();
-    value
+    with(value, "description", description(key))
+}
+
+/// The object with a further member.
+fn with(mut object: Value, name: &str, member: impl Into<Value>) -> Value {
+    if let Some(members) = object.as_object_mut() {
+        members.insert(name.to_owned(), member.into());
+    }
+    object
 }
 
 fn object(others: Value) -> Value {

@@ -2,7 +2,6 @@
 
 use std::{
     env,
-    ops::RangeInclusive,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -27,12 +26,6 @@ use crate::{keys, words};
 const CONTROL_SOCKET: &str = "control-socket";
 
 const TRUSTED_KEY: &str = "a public key, as `weir keygen` shows it";
-
-const BLOCKING_THREADS: RangeInclusive<u16> = 1..=64;
-
-const TRACE_ONE_IN: RangeInclusive<u32> = 0..=1_000_000;
-
-const TRACE_SPANS: RangeInclusive<u32> = 1..=1_000_000;
 
 /// 1 MiB to 1 TiB.
 const BYTES: Shape = Shape::Size(1 << 20..=1 << 40);
@@ -137,11 +130,11 @@ impl Table for MainConfig {
         "request-timeout" request_timeout = number(Shape::Time(TIMEOUT));
         /// Of so many [traces](tracing.md) that begin here, one is recorded: 1 records all, 0 none but those that an
         /// operator asks for.
-        "trace-one-in" trace_one_in = number(Shape::counts(TRACE_ONE_IN)), at_once();
+        "trace-one-in" trace_one_in = number(Shape::Count(0..=1_000_000)), at_once();
         /// Spans kept. A span takes about 300 bytes, once it is recorded.
-        "trace-spans" trace_spans = number(Shape::counts(TRACE_SPANS)), at_once();
+        "trace-spans" trace_spans = number(Shape::Count(1..=1_000_000)), at_once();
         /// Threads of the pool for blocking work, such as reading files. All extensions run on one other thread.
-        "blocking-threads" blocking_threads = number(Shape::counts(BLOCKING_THREADS));
+        "blocking-threads" blocking_threads = number(Shape::Count(1..=64));
     }
 }
 

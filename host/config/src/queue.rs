@@ -1,6 +1,6 @@
 //! The configuration of shared queues, topics and subscriptions.
 
-use std::{collections::BTreeMap, ops::RangeInclusive, str::FromStr};
+use std::{collections::BTreeMap, str::FromStr};
 
 use weir_names::{ContractName, NameError, Policy, QueueName, QueuePolicy, TopicPattern};
 
@@ -12,12 +12,8 @@ use super::{
 };
 use crate::keys;
 
-const MESSAGES: RangeInclusive<u32> = 1..=1_000_000;
-
 /// 4 KiB to 1 GiB.
 const BYTES: Shape = Shape::Size(4 << 10..=1 << 30);
-
-const MAX_DELIVERIES: RangeInclusive<u32> = 1..=1000;
 
 /// A shared queue: its room, and the fate of jobs that find none or are not finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,14 +52,14 @@ impl Table for QueueConfig {
     keys! {
         QueueConfig;
         /// Jobs in it, both waiting and in hand.
-        "messages" messages = number(Shape::counts(MESSAGES));
+        "messages" messages = number(Shape::Count(1..=1_000_000));
         /// Bytes of these jobs, which count against `main.memory-budget`.
         "bytes" bytes = number(BYTES);
         /// What happens to a job that finds no room: [each policy](operators.md#when-there-is-no-room). Not `latest`:
         /// jobs have no topics. With a `store` only `reject` or `block`.
         "when-full" when_full = policy(&QueuePolicy::ALL, "keeps one of each topic, and jobs have no topics");
         /// How often a job is delivered at most. If it is not done by then, it is dead.
-        "max-deliveries" max_deliveries = number(Shape::counts(MAX_DELIVERIES));
+        "max-deliveries" max_deliveries = number(Shape::Count(1..=1000));
         /// The queue for dead jobs. Without one they are dropped.
         "dead-letter" dead_letter = text(QUEUE, str::parse).optional();
         /// The contract of the peer that keeps the jobs, if they must outlive Main.
@@ -139,7 +135,7 @@ impl Table for SubscribeGrant {
         /// What happens to an event that finds no room: [each policy](operators.md#when-there-is-no-room).
         "policy" policy = policy(&Policy::ALL, "is none of them");
         /// Events of one subscription that may wait. Not more than `inbox.messages` of the extension or the peer.
-        "messages" messages = number(Shape::counts(MESSAGES)), default("`inbox.messages`");
+        "messages" messages = number(Shape::Count(1..=1_000_000)), default("`inbox.messages`");
         /// Bytes of them. Not more than `inbox.bytes` of the extension or the peer.
         "bytes" bytes = number(Shape::Size(1 << 10..=1 << 30)), default("`inbox.bytes`");
     }

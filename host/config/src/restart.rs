@@ -15,8 +15,6 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) const BACKOFF: RangeInclusive<Duration> = Duration::from_millis(1)..=DAY;
 
-pub(super) const FAILURES: RangeInclusive<u32> = 1..=1000;
-
 pub(super) const WINDOW: RangeInclusive<Duration> =
     Duration::from_millis(1)..=Duration::from_secs(7 * DAY.as_secs());
 
@@ -129,7 +127,7 @@ impl Table for RestartConfig {
         /// The longest delay of any restart, also of one under way at a reload. Not less than `backoff`.
         "max-backoff" max_backoff = number(Shape::Time(BACKOFF));
         /// So many failures within `window` quarantine it.
-        "failures" failures = number(Shape::counts(FAILURES));
+        "failures" failures = number(Shape::Count(1..=1000));
         /// How long a failure counts.
         "window" window = number(Shape::Time(WINDOW));
     }

@@ -5,7 +5,7 @@
 use std::{
     any::Any,
     collections::{BTreeMap, BTreeSet},
-    fmt::{self, Debug, Display},
+    fmt::{Debug, Display},
     path::PathBuf,
 };
 
@@ -171,7 +171,7 @@ impl Settling<'_> {
 }
 
 /// Other crates' sections in a configuration, by table.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Sections(BTreeMap<&'static str, Box<dyn Held>>);
 
 impl Sections {
@@ -228,12 +228,6 @@ impl Clone for Sections {
 impl PartialEq for Sections {
     fn eq(&self, other: &Self) -> bool {
         self.names(other).into_iter().all(|table| !self.differs(other, table))
-    }
-}
-
-impl fmt::Debug for Sections {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(&self.0).finish()
     }
 }
 

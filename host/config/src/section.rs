@@ -16,7 +16,7 @@ pub(super) use self::tables::NAME;
 use super::{
     error::{ConfigError, ERRORS_MAX, Location, listed, quote, shorten},
     read::Reader,
-    shape::{self, Found, Shape},
+    shape::{self, Shape, kind},
 };
 
 /// Longer keys are not compared with known ones.
@@ -236,7 +236,7 @@ impl<'t> Section<'_, 't> {
         &mut self,
         key: &'static str,
         shape: &Shape,
-        convert: impl FnOnce(&DeValue<'_>) -> Result<T, Found>,
+        convert: impl FnOnce(&DeValue<'_>) -> Result<T, String>,
     ) -> Option<Located<T>> {
         let value = self.find(key, shape)?;
         match convert(value.get_ref()) {
@@ -256,7 +256,7 @@ impl<'t> Section<'_, 't> {
         parse: impl Fn(&str) -> Result<T, E>,
     ) -> Option<Located<T>> {
         let Some(text) = value.get_ref().as_str() else {
-            self.wrong(path, shape, value, &Found::kind(value.get_ref()));
+            self.wrong(path, shape, value, &kind(value.get_ref()));
             return None;
         };
         match parse(text) {
@@ -269,7 +269,7 @@ impl<'t> Section<'_, 't> {
         }
     }
 
-    fn wrong(&mut self, path: &str, shape: &Shape, value: &Spanned<DeValue<'_>>, found: &Found) {
+    fn wrong(&mut self, path: &str, shape: &Shape, value: &Spanned<DeValue<'_>>, found: &str) {
         let message = format!("`{path}` must be {}, not {found}", shape.with_example());
         self.error(path, message, self.reader.location(value.span()));
     }

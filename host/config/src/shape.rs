@@ -139,11 +139,11 @@ impl Shape {
     }
 
     /// Reads a number: a count, or a string with a unit.
-    pub(super) fn number(&self, value: &DeValue<'_>) -> Result<u64, Found> {
+    pub(super) fn number(&self, value: &DeValue<'_>) -> Result<u64, String> {
         match (self, value.as_str()) {
             (Self::Count(range), _) | (Self::Size(range), None) => count(value, range),
-            (_, None) => Err(Found::kind(value)),
-            (_, Some(text)) => self.number_in(text).ok_or_else(|| Found::text(text)),
+            (_, None) => Err(kind(value)),
+            (_, Some(text)) => self.number_in(text).ok_or_else(|| quote(text)),
         }
     }
 
@@ -174,42 +174,23 @@ impl Shape {
     }
 }
 
-/// The faulty value. Completes "not".
-#[derive(Debug)]
-pub(super) struct Found(String);
-
-impl fmt::Display for Found {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
+/// The kind of a value. Completes "not".
+pub(super) fn kind(value: &DeValue<'_>) -> String {
+    let kind = value.type_str();
+    let article = if kind.starts_with(['a', 'i']) { "an" } else { "a" };
+    format!("{article} {kind}")
 }
 
-impl Found {
-    pub(super) fn kind(value: &DeValue<'_>) -> Self {
-        let kind = value.type_str();
-        let article = if kind.starts_with(['a', 'i']) { "an" } else { "a" };
-        Self(format!("{article} {kind}"))
-    }
-
-    pub(super) fn empty_list() -> Self {
-        Self("an empty one".to_owned())
-    }
-
-    fn text(text: &str) -> Self {
-        Self(quote(text))
-    }
+pub(super) fn flag(value: &DeValue<'_>) -> Result<bool, String> {
+    value.as_bool().ok_or_else(|| kind(value))
 }
 
-pub(super) fn flag(value: &DeValue<'_>) -> Result<bool, Found> {
-    value.as_bool().ok_or_else(|| Found::kind(value))
-}
-
-pub(super) fn count(value: &DeValue<'_>, range: &RangeInclusive<u64>) -> Result<u64, Found> {
-    let integer = value.as_integer().ok_or_else(|| Found::kind(value))?;
+pub(super) fn count(value: &DeValue<'_>, range: &RangeInclusive<u64>) -> Result<u64, String> {
+    let integer = value.as_integer().ok_or_else(|| kind(value))?;
     u64::from_str_radix(integer.as_str(), integer.radix())
         .ok()
         .filter(|number| range.contains(number))
-        .ok_or_else(|| Found::text(&integer.to_string()))
+        .ok_or_else(|| quote(&integer.to_string()))
 }
 
 /// A decimal number with single underscores between digits.
@@ -219,21 +200,21 @@ fn grouped(text: &str) -> Option<u64> {
 }
 
 /// A string, number or boolean as the text that an extension reads. Numbers are decimal.
-pub(super) fn scalar(value: &DeValue<'_>) -> Result<String, Found> {
+pub(super) fn scalar(value: &DeValue<'_>) -> Result<String, String> {
     match value {
         DeValue::String(text) => Ok(text.to_string()),
         DeValue::Boolean(flag) => Ok(flag.to_string()),
         DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix())
             .map(|number| number.to_string())
-            .map_err(|_| Found::text(&integer.to_string())),
+            .map_err(|_| quote(&integer.to_string())),
         DeValue::Float(float) => float
             .as_str()
             .parse()
             .ok()
             .filter(|number: &f64| number.is_finite())
             .map(|number| number.to_string())
-            .ok_or_else(|| Found::text(float.as_str())),
-        DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => Err(Found::kind(value)),
+            .ok_or_else(|| quote(float.as_str())),
+        DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => Err(kind(value)),
     }
 }
 

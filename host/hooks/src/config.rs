@@ -2,7 +2,7 @@
 
 mod section;
 
-use std::{collections::BTreeMap, fmt, io, ops::RangeInclusive, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, fmt, io, path::PathBuf, time::Duration};
 
 use weir_config::{
     ConfigErrors, Grants, Limits, Shape, TIMEOUT,
@@ -25,8 +25,6 @@ const SUFFIX: &str = "the end of a file's name, as in `.wasm`";
 
 /// 1 KiB to 16 MiB.
 const OUTPUT: Shape = Shape::Size(1 << 10..=16 << 20);
-
-const AT_ONCE: RangeInclusive<u32> = 1..=64;
 
 /// The directories of hooks of a [`Config`](weir_config::Config), by name.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -137,7 +135,7 @@ impl Table for HookDirConfig {
         /// writes more is ended.
         "output" output = number(OUTPUT);
         /// Runs of the directory that may be under way at once. More wait, for as long as their `total-timeout` lasts.
-        "at-once" at_once = number(Shape::counts(AT_ONCE));
+        "at-once" at_once = number(Shape::Count(1..=64));
         /// What exit codes mean: the three keys below, as in `{ ok = "0", error = "1-31", warning = "32-63" }`. No code
         /// can mean two things. A code that means nothing here is reserved, and an error.
         "exit-codes" exit_codes = table();

@@ -11,8 +11,6 @@ use weir_config::{
     keys,
 };
 
-const CONNECTIONS: RangeInclusive<u32> = 1..=65_536;
-
 /// 1 second to 1 day.
 const IDLE_TIMEOUT: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(24 * 60 * 60);
 
@@ -44,7 +42,7 @@ impl Table for HttpConfig {
         "ca-file" ca_file = path(FILE).optional(), default("the system's certificates");
         /// Connections open at once, of all extensions and hooks together. For a further one, the longest idle is
         /// closed; if none is idle, the request fails with `connection-limit-reached`.
-        "connections" connections = number(Shape::counts(CONNECTIONS));
+        "connections" connections = number(Shape::Count(1..=65_536));
         /// How long a connection waits for another request.
         "idle-timeout" idle_timeout = number(Shape::Time(IDLE_TIMEOUT));
     }

@@ -22,8 +22,6 @@ const LEAST: u64 = 64 << 10;
 /// 64 KiB to 1 TiB.
 const BYTES: Shape = Shape::Size(LEAST..=1 << 40);
 
-const KEYS: RangeInclusive<u32> = 1..=100_000_000;
-
 /// 1 KiB to 64 MiB.
 const VALUE_SIZE: Shape = Shape::Size(1 << 10..=64 << 20);
 
@@ -86,7 +84,7 @@ impl Table for StoreConfig {
         /// or with a long key, the next power of two from 4 KiB. The file has at most four times as many.
         "bytes" bytes = number(BYTES);
         /// Keys.
-        "keys" keys = number(Shape::counts(KEYS));
+        "keys" keys = number(Shape::Count(1..=100_000_000));
         /// Bytes of one value.
         "value-size" value_size = number(VALUE_SIZE);
         /// Memory for pages of the file. A change holds once the file is opened anew.

@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     Judged,
-    paths::{is_inside, resolved, shown},
+    paths::{resolved, shown},
     repeated,
 };
 use crate::{
@@ -50,9 +50,16 @@ impl<'c> Judged<'c> {
         let sections = self.config.sections.all();
         let protected = sections.flat_map(|section| section.protected(&self.locations.sections));
         let protected = ProtectedDirs::new(protected.chain(self.data_dir()));
-        let cache = self.config.main.cache_dir.as_deref();
+        let cache = self.config.main.cache_dir.clone().map(|dir| ProtectedDir {
+            key: "main.cache-dir".to_owned(),
+            dir,
+            location: None,
+            why: "a guest that writes there can leave the sandbox",
+            note: "",
+        });
+        let cache = ProtectedDirs::new(cache);
         for granted in self.granted() {
-            errors.extend(cache.into_iter().flat_map(|cache| granted.over_cache(cache)));
+            errors.extend(granted.over_protected(&cache));
             errors.extend(granted.over_protected(&protected));
         }
     }
@@ -121,33 +128,21 @@ impl Granted<'_> {
         })
     }
 
-    fn over_cache(&self, cache: &Path) -> impl Iterator<Item = ConfigError> {
-        let overlapping = self.written().filter(|(_, host)| is_inside(cache, host) || is_inside(host, cache));
-        overlapping.map(|(item, host)| {
-            let cache = format!("`main.cache-dir`, {}", shown(cache));
-            self.overlap(item, host, &cache, "a guest that writes there can leave the sandbox")
-        })
-    }
-
     fn over_protected(&self, protected: &ProtectedDirs) -> impl Iterator<Item = ConfigError> {
-        let overlapping =
-            self.written().filter_map(|(item, host)| Some((item, host, protected.next_to(host)?)));
-        overlapping.map(|(item, host, other)| {
-            let dir = format!("`{}`, {}", other.key, shown(&other.dir));
-            self.overlap(item, host, &dir, other.why).note(other.location.clone(), other.note)
+        let written = self.dirs.iter().enumerate().filter(|(_, dir)| dir.mode == DirMode::Rw);
+        let overlapping = written.filter_map(|(item, dir)| Some((item, dir, protected.next_to(&dir.host)?)));
+        overlapping.map(|(item, dir, other)| {
+            let key = format!("{}.grants.dirs.host", self.path);
+            let message = format!(
+                "in `{key}`: {} is granted for writing and overlaps with `{}`, {}: {}",
+                shown(&dir.host),
+                other.key,
+                shown(&other.dir),
+                other.why
+            );
+            let error = ConfigError::new(key, message, self.place_of_dir(item, "host"));
+            error.note(other.location.clone(), other.note)
         })
-    }
-
-    fn written(&self) -> impl Iterator<Item = (usize, &Path)> {
-        let dirs = self.dirs.iter().enumerate().filter(|(_, dir)| dir.mode == DirMode::Rw);
-        dirs.map(|(item, dir)| (item, &*dir.host))
-    }
-
-    fn overlap(&self, item: usize, host: &Path, other: &str, why: &str) -> ConfigError {
-        let key = format!("{}.grants.dirs.host", self.path);
-        let message =
-            format!("in `{key}`: {} is granted for writing and overlaps with {other}: {why}", shown(host));
-        ConfigError::new(key, message, self.place_of_dir(item, "host"))
     }
 
     fn place_of_dir(&self, item: usize, key: &str) -> Option<Location> {

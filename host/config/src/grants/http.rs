@@ -211,12 +211,7 @@ impl FromStr for AddressGrant {
             "link-local" => Self::LinkLocal,
             "private" => Self::Private,
             "shared" => Self::Shared,
-            _ => Self::Range(AddressRange::parse(text).ok_or_else(|| {
-                GrantError::new(
-                    text,
-                    "`loopback`, `link-local`, `private`, `shared`, or addresses as in `192.168.7.0/24`",
-                )
-            })?),
+            _ => Self::Range(AddressRange::parse(text).ok_or_else(|| GrantError::new(text, ADDRESSES))?),
         })
     }
 }

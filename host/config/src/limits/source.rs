@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use serde::{Serialize, Serializer};
+use serde::{Serializer, ser::SerializeMap};
 
 use super::{LimitKey, Limits};
 
@@ -45,25 +45,24 @@ impl fmt::Display for LimitSource {
 ///
 /// Those of the serializer.
 pub fn source<S: Serializer>(source: &LimitSource, serializer: S) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct Json<'a> {
-        kind: &'static str,
-        text: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        file: Option<&'a str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        line: Option<usize>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        name: Option<&'a str>,
-    }
-    let (kind, file, line, name) = match source {
-        LimitSource::Class(name) => ("class", None, None, Some(name.as_str())),
-        LimitSource::File { file, line } => ("file", Some(file.as_str()), Some(*line), None),
-        LimitSource::Environment(name) => ("environment", None, None, Some(name.as_str())),
-        LimitSource::Main(name) => ("main", None, None, Some(*name)),
-        LimitSource::Program => ("program", None, None, None),
+    let (kind, name) = match source {
+        LimitSource::Class(name) => ("class", Some(&**name)),
+        LimitSource::File { .. } => ("file", None),
+        LimitSource::Environment(name) => ("environment", Some(&**name)),
+        LimitSource::Main(name) => ("main", Some(*name)),
+        LimitSource::Program => ("program", None),
     };
-    Json { kind, text: source.to_string(), file, line, name }.serialize(serializer)
+    let mut json = serializer.serialize_map(None)?;
+    json.serialize_entry("kind", kind)?;
+    json.serialize_entry("text", &source.to_string())?;
+    if let LimitSource::File { file, line } = source {
+        json.serialize_entry("file", file)?;
+        json.serialize_entry("line", line)?;
+    }
+    if let Some(name) = name {
+        json.serialize_entry("name", name)?;
+    }
+    json.end()
 }
 
 #[derive(Clone, Default, PartialEq, Eq)]

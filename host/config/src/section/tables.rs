@@ -9,7 +9,7 @@ use toml::{
 use weir_names::ExtensionId;
 
 use super::{Located, Section, child};
-use crate::shape::{self, Found, Shape};
+use crate::shape::{self, Shape, kind};
 
 /// Stands for the operator's name in lists of keys.
 pub(crate) const NAME: &str = "NAME";
@@ -38,7 +38,7 @@ impl Section<'_, '_> {
         let texts = self.texts(key, what, parse);
         let value = self.table.get(key)?;
         if value.get_ref().as_array().is_some_and(|list| list.is_empty()) {
-            self.wrong(&self.path_of(key), &Shape::Texts(what), value, &Found::empty_list());
+            self.wrong(&self.path_of(key), &Shape::Texts(what), value, "an empty one");
         }
         Some(texts)
     }
@@ -211,7 +211,7 @@ impl Section<'_, '_> {
         for (name, path, value) in self.entries(key, &Shape::NamedTexts(what)) {
             let Some(list) = self.as_list(&path, &shape, value) else { continue };
             if list.is_empty() {
-                self.wrong(&path, &shape, value, &Found::empty_list());
+                self.wrong(&path, &shape, value, "an empty one");
                 continue;
             }
             let texts = list.iter().filter_map(|item| self.parsed(&path, &shape, item, &parse));
@@ -238,7 +238,7 @@ impl Section<'_, '_> {
                     self.parsed(&path, &Shape::Text(what), value, &parse).map(|at| at.value)
                 }
                 None => {
-                    let found = Found::kind(value.get_ref());
+                    let found = kind(value.get_ref());
                     let message = format!("`{path}` must be a string, {what}, or a table, not {found}");
                     self.error(path, message, self.reader.location(value.span()));
                     None
@@ -281,7 +281,7 @@ impl<'t> Section<'_, 't> {
     ) -> Option<&'t DeArray<'t>> {
         let list = value.get_ref().as_array();
         if list.is_none() {
-            self.wrong(path, shape, value, &Found::kind(value.get_ref()));
+            self.wrong(path, shape, value, &kind(value.get_ref()));
         }
         list
     }
@@ -295,7 +295,7 @@ impl<'t> Section<'_, 't> {
     ) -> Option<&'t DeTable<'t>> {
         let table = value.get_ref().as_table();
         if table.is_none() {
-            self.wrong(path, shape, value, &Found::kind(value.get_ref()));
+            self.wrong(path, shape, value, &kind(value.get_ref()));
         }
         table
     }
