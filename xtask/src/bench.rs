@@ -11,8 +11,9 @@ use clap::Args;
 use crate::{
     demo::weir,
     dist::{TARGETS, Target},
-    guests, nats, pgo,
+    guests, pgo,
     run::{cargo, root, run, target_dir},
+    tools,
 };
 
 /// The scenario that needs a NATS server.
@@ -161,7 +162,7 @@ impl Profile {
 
     /// Builds the programs of the scenario `fleet`, and names them, if there is a NATS server.
     fn add_fleet(self, measure: &mut Command) -> Result<()> {
-        let server = match nats::server() {
+        let server = match tools::nats_server() {
             Ok(server) => server,
             Err(error) => {
                 eprintln!("going on without the scenario `{FLEET}`: {error:#}");

@@ -8,7 +8,10 @@ use std::{
 
 use anyhow::{Context, Result};
 
-use crate::run::{cargo, root, run, target_dir};
+use crate::{
+    files,
+    run::{cargo, root, run, target_dir},
+};
 
 /// Files of the tree that name versions: the template below `capi/install`, and the place.
 const TEMPLATES: [(&str, &str); 3] = [
@@ -57,7 +60,7 @@ pub(crate) fn install(built: &Path, prefix: &Path) -> Result<()> {
     let capi = root()?.join("capi");
     for directory in ["include", "lib/pkgconfig", "lib/cmake/weir"] {
         let directory = prefix.join(directory);
-        fs::create_dir_all(&directory).with_context(|| format!("cannot make `{}`", directory.display()))?;
+        files::make_directory(&directory)?;
     }
     for header in HEADERS {
         copy(&capi.join("include").join(header), &prefix.join("include").join(header))?;
@@ -70,11 +73,10 @@ pub(crate) fn install(built: &Path, prefix: &Path) -> Result<()> {
     link(&file, &library.join(&names))?;
     link(&names, &library.join("libweir.so"))?;
     for (template, place) in TEMPLATES {
-        let text = fs::read_to_string(capi.join("install").join(template))
-            .with_context(|| format!("cannot read the template `{template}`"))?;
+        let text = files::read(capi.join("install").join(template))?;
         let text = text.replace("@VERSION@", version).replace("@SONAME@", &soname);
         let place = prefix.join(place);
-        fs::write(&place, text).with_context(|| format!("cannot write `{}`", place.display()))?;
+        files::write(&place, text)?;
     }
     Ok(())
 }
@@ -90,9 +92,7 @@ fn soname() -> String {
 /// A running program keeps the file that it has, so an older one is removed and not written to.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     remove(to)?;
-    fs::copy(from, to)
-        .with_context(|| format!("cannot copy `{}` to `{}`", from.display(), to.display()))
-        .map(drop)
+    files::copy(from, to)
 }
 
 fn link(target: &str, link: &Path) -> Result<()> {

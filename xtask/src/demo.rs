@@ -2,10 +2,9 @@
 
 pub(crate) mod app;
 pub(crate) mod fleet;
-mod idle;
 pub(crate) mod weir;
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -14,7 +13,10 @@ use self::{
     app::{App, Ports},
     weir::RunningWeir,
 };
-use crate::{guests, run::target_dir};
+use crate::{
+    files,
+    {guests, run::target_dir},
+};
 
 /// Runs the demo until Ctrl-C. With `check`, ends after comparing the answers with this machine.
 pub(crate) fn demo(check: bool) -> Result<()> {
@@ -31,7 +33,7 @@ pub(crate) fn demo(check: bool) -> Result<()> {
         answers.compare()?;
         app.check(&main)?;
         println!("\nAll answers agree with what this machine says itself.");
-        idle::check(main.process())?;
+        main.check_idle()?;
         main.shut_down()?;
         return Ok(());
     }
@@ -57,11 +59,9 @@ pub(crate) fn demo(check: bool) -> Result<()> {
 /// without values.
 pub(crate) fn clear_storage() -> Result<()> {
     let demo = target_dir()?.join("demo");
-    fs::create_dir_all(&demo).with_context(|| format!("cannot make `{}`", demo.display()))?;
+    files::make_directory(&demo)?;
     let data = demo.join("data");
-    if data.exists() {
-        fs::remove_dir_all(&data).with_context(|| format!("cannot clear `{}`", data.display()))?;
-    }
+    files::clear(&data)?;
     Ok(())
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn check_c_guest(component: &Path) -> Result<()> {
     let config = directory.join("weir.toml");
     let text = "[main]\ncontrol-socket = \"weir.sock\"\n\n[[extension]]\nid = \"hello\"\npath = \"hello.wasm\"\n\
                 fulfills = [\"hello.c@1\"]\n";
-    fs::write(&config, text).with_context(|| format!("cannot write `{}`", config.display()))?;
+    files::write(&config, text)?;
     let mut main = RunningWeir::start(&weir, &config)?;
     let greeting = main.run(&["call", "--raw", "hello.c@1", "greet", "weir"])?;
     ensure!(greeting.trim() == "hello, weir", "`greet` answered `{greeting}`");
@@ -155,7 +155,7 @@ impl Answers {
 
 /// The text after `key` at the start of a line of `file`.
 fn proc_value(file: &str, key: &str) -> Result<String> {
-    let text = fs::read_to_string(file).with_context(|| format!("cannot read `{file}`"))?;
+    let text = files::read(file)?;
     let value = text.lines().find_map(|line| line.strip_prefix(key));
     Ok(value.with_context(|| format!("`{file}` has no `{key}`"))?.trim().to_owned())
 }

@@ -5,24 +5,22 @@
 mod archive;
 mod build;
 mod check;
-mod deb;
-mod licences;
 mod packages;
 mod sbom;
 mod sizes;
 mod stage;
 mod target;
 
-use std::{fs, path::PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 
 pub(crate) use self::target::{TARGETS, Target};
 use self::{
     build::{Build, EPOCH_VARIABLE, epoch},
     packages::Packages,
 };
-use crate::run::target_dir;
+use crate::{files, run::target_dir};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -77,12 +75,12 @@ pub(crate) fn dist(arguments: &Arguments) -> Result<()> {
 fn make(build: Build, deb: bool, sbom: bool) -> Result<Vec<PathBuf>> {
     build.target.prepare()?;
     let to = target_dir()?.join("dist");
-    fs::create_dir_all(&to).with_context(|| format!("cannot make `{}`", to.display()))?;
+    files::make_directory(&to)?;
     let packages = Packages::of(&build)?;
     let staged = stage::fill(&build, &packages, &to)?;
     let mut made = vec![archive::pack(&staged, &to, &build)?];
     if deb {
-        made.push(deb::make(&staged, &to, &build)?);
+        made.push(archive::pack_deb(&staged, &to, &build)?);
     }
     if sbom {
         made.push(sbom::write(&packages, &to, &build)?);

@@ -11,12 +11,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::{
     demo::weir,
-    guests,
-    run::{cargo, output, pause, root, run, target_dir},
+    files, guests,
+    run::{cargo, output, root, run, target_dir, until},
 };
 
 /// The crates of this repository that authors depend on, and what these need of it, as published.
@@ -32,8 +32,7 @@ pub(crate) fn check() -> Result<()> {
     guests::add_target()?;
     let weir = weir::build()?;
     let author = Author::new(&weir)?;
-    let page = fs::read_to_string(root()?.join("docs/first-extension.md")).context("cannot read the page")?;
-    author.follow(&page)?;
+    author.follow(&files::read("docs/first-extension.md")?)?;
     for kind in ["hook", "sidecar", "app"] {
         author.make_and_test(kind, &["--kind", kind], false)?;
     }
@@ -74,9 +73,10 @@ impl Author {
         let project = self.directory.path().join("greeter");
         self.shell(self.directory.path(), &shown(page, "new")?)?;
         for file in SHOWN {
-            let made =
-                fs::read_to_string(project.join(file)).with_context(|| format!("no `{file}` was made"))?;
-            ensure!(made == shown(page, file)?, "the page shows another `{file}` than `weir new` makes");
+            ensure!(
+                files::read(project.join(file))? == shown(page, file)?,
+                "the page shows another `{file}` than `weir new` makes"
+            );
         }
         let dev = Dev::start(self.command("timeout", &project), &shown(page, "dev")?)?;
         self.until_answered(&dev, &project, page, "answer")?;
@@ -92,18 +92,15 @@ impl Author {
 
     fn until_answered(&self, dev: &Dev, project: &Path, page: &str, name: &str) -> Result<()> {
         let (call, expected) = (shown(page, "call")?, shown(page, name)?);
-        let begun = Instant::now();
-        loop {
+        let mut last = None;
+        let answered = until(ANSWER_WITHIN, Duration::from_millis(100), || {
             let mut command = self.command("sh", project);
             let answer = output(command.args(["-ec", &call]).env("WEIR_SOCKET", &dev.socket));
-            match answer {
-                Ok(answer) if answer.trim() == expected.trim() => return Ok(()),
-                answer if begun.elapsed() > ANSWER_WITHIN => {
-                    bail!("the page says `{expected}`, and the answer is {answer:?}")
-                }
-                _ => pause(Duration::from_millis(100)),
-            }
-        }
+            let is_answered = answer.as_ref().is_ok_and(|answer| answer.trim() == expected.trim());
+            last = Some(answer);
+            Ok(is_answered.then_some(()))
+        })?;
+        answered.with_context(|| format!("the page says `{expected}`, and the answer is {last:?}"))
     }
 
     fn make_and_test(&self, name: &str, options: &[&str], with_clone: bool) -> Result<()> {

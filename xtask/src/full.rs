@@ -1,15 +1,22 @@
 //! Groups of tests that take too long for every commit. Each runs on demand, and every night in
 //! `.github/workflows/ci.yml`.
 
-use std::time::Instant;
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    time::Instant,
+};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use tempfile::TempDir;
 
 use crate::{
-    bench, browser, full_capi, full_contracts, full_devices, full_http, full_nats, full_prometheus,
-    full_sdks, full_store,
-    run::{cargo, run as run_command},
-    spec_tests,
+    bench, browser,
+    demo::fleet::{self, Programs},
+    dist::Target,
+    full_capi, full_contracts, full_http, full_prometheus, full_sdks,
+    run::{cargo, output, run as run_command},
+    tools,
 };
 
 struct Group {
@@ -23,7 +30,7 @@ const GROUPS: [Group; 15] = [
     Group {
         name: "spec-tests",
         about: "the component model's test scripts, through the configuration of Weir's engines",
-        run: || spec_tests::check().map(|()| Vec::new()),
+        run: spec_tests,
     },
     Group {
         name: "soak",
@@ -62,12 +69,12 @@ const GROUPS: [Group; 15] = [
     Group {
         name: "store",
         about: "stores of a process that is killed a thousand times, and on a disk that runs full",
-        run: full_store::check,
+        run: store,
     },
     Group {
         name: "nats",
         about: "bridges beside a real NATS server: what crosses, the demo of a fleet, and Mains, bridges and servers that are killed and parted",
-        run: full_nats::check,
+        run: nats,
     },
     Group {
         name: "capi",
@@ -77,12 +84,12 @@ const GROUPS: [Group; 15] = [
     Group {
         name: "armv7",
         about: "a device with a 32-bit ARM, under qemu: artifacts for the interpreter, messages, hooks, traps, limits, reloads, Main killed",
-        run: full_devices::armv7,
+        run: armv7,
     },
     Group {
         name: "aarch64",
         about: "the same with a 64-bit ARM, with large and with small address spaces",
-        run: full_devices::aarch64,
+        run: aarch64,
     },
     Group {
         name: "python",
@@ -122,6 +129,124 @@ pub(crate) fn list() {
     for Group { name, about, .. } in &GROUPS {
         println!("{name}: {about}");
     }
+}
+
+/// Checks the crate of the component model's test scripts, a workspace of its own, and runs them.
+fn spec_tests() -> Result<Vec<String>> {
+    run_command(in_crate(&["fmt"])?.arg("--check"))?;
+    run_command(in_crate(&["clippy", "--all-targets"])?.args(["--", "--deny", "warnings"]))?;
+    run_command(in_crate(&["test", "--quiet"])?.args(["--", "--quiet"]))?;
+    let scripts = output(in_crate(&["test", "--quiet"])?.args(["--", "--list"]))?;
+    ensure!(
+        scripts.lines().any(|line| line.ends_with(": test")),
+        "there are no scripts: `WEIR_SPEC_TESTS` can name the folder `test` of a clone of \
+         https://github.com/WebAssembly/component-model"
+    );
+    Ok(Vec::new())
+}
+
+fn in_crate(arguments: &[&str]) -> Result<Command> {
+    let mut cargo = cargo(arguments)?;
+    cargo.args(["--manifest-path", "tests/spec-tests/Cargo.toml"]);
+    Ok(cargo)
+}
+
+/// What is tested stands in `host/store/tests`.
+fn store() -> Result<Vec<String>> {
+    run_command(test_of_store("kills", "--nocapture")?.env("WEIR_KILLS", "1000"))?;
+    let disk = match SmallDisk::mount() {
+        Ok(disk) => disk,
+        Err(error) => return Ok(vec![format!("a full disk, which only root can mount: {error:#}")]),
+    };
+    run_command(test_of_store("small_disk", "--ignored")?.env("WEIR_SMALL_DISK", disk.0.path()))?;
+    Ok(Vec::new())
+}
+
+fn test_of_store(name: &str, option: &str) -> Result<Command> {
+    cargo(["test", "--workspace", "--test", name, "--", option])
+}
+
+/// A disk of 4 MiB in memory. Dropped, it is gone.
+struct SmallDisk(TempDir);
+
+impl SmallDisk {
+    fn mount() -> Result<Self> {
+        let dir = tempfile::tempdir()?;
+        run_command(Command::new("mount").args(["-t", "tmpfs", "-o", "size=4m", "weir"]).arg(dir.path()))?;
+        Ok(Self(dir))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // If it fails, the directory stays, and the tests have been judged.
+        let _unmounted = run_command(Command::new("umount").arg(self.0.path()));
+    }
+}
+
+/// Bridges beside a real NATS server: their own tests, the demo of a fleet, and whole fleets that are killed and parted.
+fn nats() -> Result<Vec<String>> {
+    let mut programs = Programs::build()?;
+    let mut skipped = Vec::new();
+    match tools::nats_command() {
+        Ok(command) => programs.nats = Some(command),
+        Err(error) => {
+            eprintln!("going on without NATS's own command: {error:#}");
+            skipped.push("`nats micro list`: Go cannot build the command".to_owned());
+        }
+    }
+    fleet::show(&programs, true)?;
+    let mut tests = cargo(["test", "--workspace", "--test", "fleet"])?;
+    // Each has the machine for itself: some of them measure.
+    tests.args(["--", "--include-ignored", "--nocapture", "--test-threads", "1"]);
+    tests.env("WEIR_COMMAND", &programs.weir).env("WEIR_NATS_COMMAND", &programs.bridge);
+    run_command(tests.env("WEIR_NATS_SERVER", &programs.server).env("WEIR_PLUGINS", &programs.plugins))?;
+    Ok(skipped)
+}
+
+/// What no test of devices looks at, and why.
+const SKIPPED: [&str; 3] = [
+    "compiling: the device has no compiler",
+    "the gateway, HTTP, stores and OTLP: this `weir` is built without them",
+    "times and memory: an emulator's are not the device's",
+];
+
+/// The device suite, emulated by qemu: Main without the compiler, and artifacts that are compiled and signed here. 32-bit
+/// ARM, where Pulley interprets.
+fn armv7() -> Result<Vec<String>> {
+    let target = Target::named("armv7-unknown-linux-gnueabihf")?;
+    device_suite(target, &build_for(target)?, None)
+}
+
+/// 64-bit ARM, with each class of address space.
+fn aarch64() -> Result<Vec<String>> {
+    let target = Target::named("aarch64-unknown-linux-gnu")?;
+    let weir = build_for(target)?;
+    device_suite(target, &weir, Some("large"))?;
+    device_suite(target, &weir, Some("small"))
+}
+
+/// Builds `weir` as devices have it.
+fn build_for(target: &Target) -> Result<PathBuf> {
+    target.prepare()?;
+    let directory = Target::directory()?;
+    let mut build = cargo(["build", "--package", "weir", "--no-default-features"])?;
+    target.choose(&mut build);
+    run_command(build.env("CARGO_TARGET_DIR", &directory))?;
+    Ok(directory.join(target.triple).join("debug/weir"))
+}
+
+/// Runs the suite of `cli/tests/device` on that `weir`. Returns what it skips.
+fn device_suite(target: &Target, weir: &Path, address_space: Option<&str>) -> Result<Vec<String>> {
+    // In the selection of features of all tests, so that wasmtime is built once.
+    let mut suite = cargo(["test", "--workspace", "--test", "device"])?;
+    suite.env("WEIR_DEVICE_BIN", weir).env("WEIR_DEVICE_TARGET", target.triple);
+    suite.env("WEIR_DEVICE_RUNNER", target.emulator.unwrap_or_default());
+    if let Some(space) = address_space {
+        suite.env("WEIR_DEVICE_ADDRESS_SPACE", space);
+    }
+    run_command(&mut suite)?;
+    Ok(SKIPPED.map(ToOwned::to_owned).to_vec())
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 
 use crate::{
-    capi, guests,
+    capi, files, guests,
     run::{cargo, output, root, run, target_dir},
     setup::{self, CMAKE, VALGRIND},
 };
@@ -39,8 +39,7 @@ const CONFIG: &str = r#"
 const RUNS: usize = 10;
 
 pub(crate) fn check() -> Result<Vec<String>> {
-    let missing = setup::install(&[&CMAKE, &VALGRIND])?;
-    ensure!(missing.is_empty(), "first run `{}`", setup::line(&missing));
+    setup::require(&[&CMAKE, &VALGRIND])?;
     let directory = tempfile::tempdir().context("cannot make a directory")?;
     let tree = tree(&directory)?;
     let config = config(directory.path())?;
@@ -76,15 +75,14 @@ fn tree(directory: &TempDir) -> Result<PathBuf> {
 
 /// A configuration for `embed`.
 fn config(directory: &Path) -> Result<PathBuf> {
-    fs::copy(guests::test_guest("puppet")?, directory.join("puppet.wasm"))
-        .context("cannot copy the guest")?;
+    files::copy(&guests::test_guest("puppet")?, &directory.join("puppet.wasm"))?;
     let path = directory.join("device.toml");
-    fs::write(&path, CONFIG).context("cannot write the configuration")?;
+    files::write(&path, CONFIG)?;
     Ok(path)
 }
 
 fn by_pkg_config(tree: &Path, to: &Path) -> Result<PathBuf> {
-    fs::create_dir_all(to).context("cannot make a directory")?;
+    files::make_directory(to)?;
     let examples = root()?.join("capi/examples");
     let flags = |more: &[&str]| -> Result<Vec<String>> {
         let mut pkg_config = Command::new("pkg-config");

@@ -2,26 +2,23 @@
 //! type checkers of their languages, and calling the real extensions, also after Main was killed.
 
 mod programs;
-mod tools;
 
 use std::{
-    fs,
     net::TcpListener,
     path::{Path, PathBuf},
     process::Command,
 };
 
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
 
-use self::{programs::Program, tools::Tools};
+use self::programs::Tools;
 use crate::{
     demo::{
         self,
         weir::{self, RunningWeir},
     },
-    guests,
-    run::{output, root, target_dir},
+    files, guests,
+    run::target_dir,
 };
 
 /// The peer that all clients are.
@@ -42,7 +39,7 @@ pub(crate) fn check() -> Result<Vec<String>> {
     let weir = weir::build()?;
     demo::clear_storage()?;
     let directory = target_dir()?.join("contracts");
-    fs::create_dir_all(&directory).with_context(|| format!("cannot make `{}`", directory.display()))?;
+    files::make_directory(&directory)?;
     let access = Access::new(&weir, &directory)?;
     let (tools, skipped) = Tools::install(&directory)?;
 
@@ -71,8 +68,10 @@ pub(crate) fn check() -> Result<Vec<String>> {
 fn compare(main: &RunningWeir) -> Result<()> {
     for (kind, path) in COMPILED {
         let text = main.run(&["generate", "rust", "--for", kind, "settings@1"])?;
-        let kept = fs::read_to_string(root()?.join(path)).with_context(|| format!("cannot read `{path}`"))?;
-        ensure!(text == kept, "`weir generate rust --for {kind} settings@1` does not write `{path}`");
+        ensure!(
+            text == files::read(path)?,
+            "`weir generate rust --for {kind} settings@1` does not write `{path}`"
+        );
     }
     Ok(())
 }
@@ -104,25 +103,21 @@ pub(crate) struct Access {
 impl Access {
     /// Writes a file for Main: that of `examples/device.toml`, and what lets the clients in.
     fn new(weir: &Path, directory: &Path) -> Result<Self> {
-        let made = output(Command::new(weir).args(["peers", "token", PEER, "--json"]))?;
-        let made: Value = serde_json::from_str(&made).context("`weir peers token` printed no JSON")?;
-        let text = |member: &str| made.get(member).and_then(Value::as_str).context("no token was made");
-        let (token, hash) = (text("token")?.to_owned(), text("hash")?);
+        let (token, hash) = weir::token(weir, PEER)?;
         // Free again, for Main.
         let gateway = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let (config, peers) = (directory.join("weir.toml"), directory.join("peers.sock"));
-        let path = "examples/device.toml";
-        let device =
-            fs::read_to_string(root()?.join(path)).with_context(|| format!("cannot read `{path}`"))?;
         // The new file lies one folder deeper.
-        let device =
-            device.replace("\"../", "\"../../").replacen("[main]", "[main]\npeer-socket = \"peers.sock\"", 1);
+        let device = files::read("examples/device.toml")?.replace("\"../", "\"../../").replacen(
+            "[main]",
+            "[main]\npeer-socket = \"peers.sock\"",
+            1,
+        );
         let let_in = format!(
             "\n[gateway]\nlisten = [\"{gateway}\"]\n\n[peer.\"{PEER}\"]\ntokens = [\"{hash}\"]\nwants = \
              {CONTRACTS:?}\nsubscribes = [\"settings.changed.>\"]\n"
         );
-        fs::write(&config, device + &let_in)
-            .with_context(|| format!("cannot write `{}`", config.display()))?;
+        files::write(&config, device + &let_in)?;
         Ok(Self { config, gateway: format!("ws://{gateway}"), peers, token })
     }
 
@@ -138,5 +133,5 @@ impl Access {
 /// Puts a file of this group into a directory.
 fn place(directory: &Path, name: &str, text: &str) -> Result<()> {
     let path = directory.join(name);
-    fs::write(&path, text).with_context(|| format!("cannot write `{}`", path.display()))
+    files::write(&path, text)
 }

@@ -4,17 +4,18 @@
 
 use std::{
     fs,
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
+    time::Duration,
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::{
-    guests,
-    run::{cargo, output, root, run, target_dir},
+    files, guests,
+    run::{Process, cargo, output, root, run, target_dir, until},
     setup::{self, NGINX, PYTHON},
 };
 
@@ -27,8 +28,7 @@ const PYTHON_PROGRAM: &str = "xtask/src/full_http";
 const COMPONENTIZE_PY: &str = "componentize-py==0.25.0";
 
 pub(crate) fn check() -> Result<Vec<String>> {
-    let missing = setup::install(&[&NGINX, &PYTHON])?;
-    ensure!(missing.is_empty(), "first run `{}`", setup::line(&missing));
+    setup::require(&[&NGINX, &PYTHON])?;
     guests::add_target()?;
     let rust = rust_program()?;
     let python = python_program()?;
@@ -46,8 +46,7 @@ fn rust_program() -> Result<PathBuf> {
     let copy = target_dir()?.join("http/wstd");
     copy_of(&package("wstd")?, &copy)?;
     let manifest = copy.join("Cargo.toml");
-    let text = fs::read_to_string(&manifest)?;
-    fs::write(&manifest, text + "\n[workspace]\n")?;
+    files::write(&manifest, files::read(&manifest)? + "\n[workspace]\n")?;
     let built = target_dir()?.join("http/built");
     let mut build = cargo(["build", "--release", "--example", "http_client", "--target", guests::TARGET])?;
     run(build.current_dir(&copy).arg("--target-dir").arg(&built))?;
@@ -67,10 +66,8 @@ fn package(name: &str) -> Result<PathBuf> {
 
 /// Copies a directory, in place of an earlier copy.
 fn copy_of(source: &Path, copy: &Path) -> Result<()> {
-    fs::create_dir_all(copy.parent().context("no directory")?)?;
-    if copy.exists() {
-        fs::remove_dir_all(copy).context("cannot remove the last copy")?;
-    }
+    files::make_directory(copy.parent().context("no directory")?)?;
+    files::clear(copy)?;
     run(Command::new("cp").arg("-R").arg(source).arg(copy))
 }
 
@@ -84,7 +81,7 @@ fn python_program() -> Result<PathBuf> {
     // The standard's own WIT, as the crate for Rust has it.
     let wit = directory.join("wit");
     copy_of(&package("wasip2")?.join("wit/deps"), &wit.join("deps"))?;
-    fs::copy(source.join("fetch.wit"), wit.join("fetch.wit")).context("cannot copy the world")?;
+    files::copy(&source.join("fetch.wit"), &wit.join("fetch.wit"))?;
     let component = directory.join("fetch.wasm");
     let mut componentize = Command::new(programs.join("componentize-py"));
     componentize.arg("-d").arg(&wit).args(["-w", "fetch", "componentize", "app", "-o"]);
@@ -96,7 +93,7 @@ fn python_program() -> Result<PathBuf> {
 /// nginx with a few files, on a free port of loopback.
 struct Nginx {
     url: String,
-    process: Child,
+    _process: Process,
     _directory: tempfile::TempDir,
 }
 
@@ -114,28 +111,11 @@ impl Nginx {
         fs::File::create(files.join("gigabyte"))?.set_len(1 << 30)?;
         let mut nginx = Command::new("nginx");
         nginx.arg("-p").arg(path).arg("-c").arg(path.join("nginx.conf")).args(["-e", "stderr"]);
-        let process = nginx.stdin(Stdio::null()).spawn().context("cannot start nginx")?;
-        let nginx = Self { url: format!("https://127.0.0.1:{port}"), process, _directory: directory };
-        nginx.until_it_listens(port)?;
-        Ok(nginx)
-    }
-
-    fn until_it_listens(&self, port: u16) -> Result<()> {
-        for _ in 0..200 {
-            if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
-                return Ok(());
-            }
-            crate::run::pause(std::time::Duration::from_millis(50));
-        }
-        anyhow::bail!("nginx does not listen")
-    }
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        // Fails if it has ended.
-        let _ended = self.process.kill();
-        let _reaped = self.process.wait();
+        let process = Process(nginx.stdin(Stdio::null()).spawn().context("cannot start nginx")?);
+        let connect = || Ok(TcpStream::connect(("127.0.0.1", port)).ok());
+        until(Duration::from_secs(10), Duration::from_millis(50), connect)?
+            .context("nginx does not listen")?;
+        Ok(Self { url: format!("https://127.0.0.1:{port}"), _process: process, _directory: directory })
     }
 }
 

@@ -6,11 +6,11 @@ use std::{
     io::{BufRead, BufReader, Write},
     net::TcpListener,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    time::{Duration, Instant},
+    process::{Command, Stdio},
+    time::Duration,
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::{
@@ -18,8 +18,8 @@ use crate::{
         self,
         weir::{self, RunningWeir},
     },
-    guests,
-    run::{output, pause, root, run, target_dir},
+    files, guests,
+    run::{Process, output, root, run, target_dir, until},
     setup::{self, PROMETHEUS},
 };
 
@@ -34,8 +34,7 @@ const SEEN_WITHIN: Duration = Duration::from_secs(60);
 const FAILS: &str = "\n[[extension]]\nid = \"fails\"\npath = \"storage.wasm\"\nrestart = { backoff = \"10ms\", max-backoff = \"10ms\", failures = 2 }\n";
 
 pub(crate) fn check() -> Result<Vec<String>> {
-    let missing = setup::install(&[&PROMETHEUS])?;
-    ensure!(missing.is_empty(), "first run `{}`", setup::line(&missing));
+    setup::require(&[&PROMETHEUS])?;
     guests::plugins()?;
     let weir = weir::build()?;
     demo::clear_storage()?;
@@ -44,12 +43,10 @@ pub(crate) fn check() -> Result<Vec<String>> {
 
     let directory = tempfile::tempdir().context("cannot make a directory")?;
     let config = target_dir()?.join("prometheus/weir.toml");
-    fs::create_dir_all(config.parent().context("no directory")?)?;
-    let device =
-        fs::read_to_string(root()?.join("examples/device.toml")).context("cannot read the example")?;
+    files::make_directory(config.parent().context("no directory")?)?;
+    let device = files::read("examples/device.toml")?;
     // The new file lies one folder deeper.
-    fs::write(&config, device.replace("\"../", "\"../../") + FAILS)
-        .context("cannot write the configuration")?;
+    files::write(&config, device.replace("\"../", "\"../../") + FAILS)?;
     let mut main = RunningWeir::start(&weir, &config)?;
     lint(&main.run(&["metrics", "--topics"])?)?;
 
@@ -83,8 +80,8 @@ pub(crate) fn check() -> Result<Vec<String>> {
 
 /// The queries of the dashboard for Grafana, as Grafana sends them.
 fn of_dashboard() -> Result<Vec<String>> {
-    let text = fs::read_to_string(root()?.join(DASHBOARD)).context("cannot read the dashboard")?;
-    let dashboard: Value = serde_json::from_str(&text).context("the dashboard is no JSON")?;
+    let dashboard: Value =
+        serde_json::from_str(&files::read(DASHBOARD)?).context("the dashboard is no JSON")?;
     let list = |of: &Value, name| of.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
     let targets = list(&dashboard, "panels").into_iter().flat_map(|panel| list(&panel, "targets"));
     let queries: Vec<_> = targets.map(|target| target.get("expr").cloned()).collect();
@@ -105,17 +102,6 @@ fn lint(text: &str) -> Result<()> {
     // By 3 it finds fault with the style of some names, but has read all.
     ensure!(matches!(output.status.code(), Some(0 | 3)), "{}", String::from_utf8_lossy(&output.stderr));
     Ok(())
-}
-
-/// A process that ends with this.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // Fails if it has ended.
-        let _ended = self.0.kill();
-        let _reaped = self.0.wait();
-    }
 }
 
 /// A `weir metrics --listen`.
@@ -150,7 +136,7 @@ impl Prometheus {
             "global: {{ scrape_interval: 1s, evaluation_interval: 1s }}\nscrape_configs:\n  - job_name: weir\n    \
              static_configs: [{{ targets: [{target:?}] }}]\nrule_files: [{rules:?}]\n"
         );
-        fs::write(&config, text).context("cannot write Prometheus's configuration")?;
+        files::write(&config, text)?;
         // Free again, for Prometheus.
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let mut command = Command::new("prometheus");
@@ -173,21 +159,18 @@ impl Prometheus {
 
     /// Waits until the answer to this query has the text.
     fn until(&self, query: &str, wanted: &str) -> Result<()> {
-        let deadline = Instant::now() + SEEN_WITHIN;
-        loop {
+        let mut last = None;
+        let line = until(SEEN_WITHIN, Duration::from_millis(500), || {
             // Fails until Prometheus answers.
             let answer = output(Command::new("promtool").args(["query", "instant", &self.url, query]));
-            if let Ok(answer) = &answer
-                && let Some(line) = answer.lines().find(|line| line.contains(wanted))
-            {
-                println!("{query}\n    {line}");
-                return Ok(());
-            }
-            if Instant::now() > deadline {
-                let log = fs::read_to_string(&self.log).unwrap_or_default();
-                bail!("`{query}` is to answer `{wanted}`, and answers {answer:?}; Prometheus says:\n{log}");
-            }
-            pause(Duration::from_millis(500));
-        }
+            let text = last.insert(answer).as_deref().unwrap_or_default();
+            Ok(text.lines().find(|line| line.contains(wanted)).map(str::to_owned))
+        })?;
+        let line = line.with_context(|| {
+            let log = fs::read_to_string(&self.log).unwrap_or_default();
+            format!("`{query}` is to answer `{wanted}`, and answers {last:?}; Prometheus says:\n{log}")
+        })?;
+        println!("{query}\n    {line}");
+        Ok(())
     }
 }

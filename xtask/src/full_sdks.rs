@@ -3,7 +3,7 @@
 
 use std::{path::Path, process::Command};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use tempfile::TempDir;
 
 use crate::{
@@ -63,8 +63,7 @@ pub(crate) fn go() -> Result<Vec<String>> {
 }
 
 fn begin(need: &'static Need) -> Result<TempDir> {
-    let missing = setup::install(&[need])?;
-    ensure!(missing.is_empty(), "first run `{}`", setup::line(&missing));
+    setup::require(&[need])?;
     tempfile::tempdir().context("cannot make a directory")
 }
 

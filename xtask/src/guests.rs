@@ -1,14 +1,18 @@
-//! Builds extensions and hooks, and puts their files side by side.
+//! Builds extensions and hooks, and puts their files side by side. A program of its own builds those in C and Go:
+//! `xtask/foreign-guests`.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::Command,
 };
 
 use anyhow::{Context, Result};
 
-use crate::run::{cargo, output, root, run, target_dir};
+use crate::{
+    demo::weir,
+    files,
+    run::{cargo, output, root, run, target_dir},
+};
 
 pub(crate) const TARGET: &str = "wasm32-wasip2";
 
@@ -27,6 +31,9 @@ const HOOKS: (&str, [&str; 5]) = (
     "example-hooks",
     ["10-create-root-dir", "20-touch-file", "30-echo-hello", "40-count-files", "50-check-node"],
 );
+
+/// The first release of Go, as in `go1.21`, with `wasip1` and `//go:wasmimport`.
+const OLDEST_GO: u32 = 21;
 
 /// Adds the guests' target to the current toolchain.
 pub(crate) fn add_target() -> Result<()> {
@@ -59,7 +66,6 @@ pub(crate) fn plugins() -> Result<PathBuf> {
     }
     run(&mut build)?;
     let gathered = target_dir()?.join("plugins");
-    fs::create_dir_all(&gathered).with_context(|| format!("cannot make `{}`", gathered.display()))?;
     for name in PLUGINS.iter().flat_map(|(_, programs)| *programs) {
         copy(name, &gathered)?;
     }
@@ -79,9 +85,20 @@ pub(crate) fn test_guest(name: &str) -> Result<PathBuf> {
     Ok(target_dir()?.join(TARGET).join("guest").join(format!("{name}.wasm")))
 }
 
+pub(crate) fn has_go() -> bool {
+    let version = output(Command::new("go").args(["env", "GOVERSION"])).unwrap_or_default();
+    let minor = version.trim().strip_prefix("go1.").and_then(|rest| rest.split(['.', 'r', 'b', '-']).next());
+    minor.and_then(|minor| minor.parse().ok()).is_some_and(|minor: u32| minor >= OLDEST_GO)
+}
+
+/// Builds a guest in C or Go (`c-extension`, `c-hook`, `go-hook`) into `out_dir`. Returns the path of the component.
+pub(crate) fn build_foreign(guest: &str, out_dir: &Path) -> Result<PathBuf> {
+    run(cargo(weir::AS_TESTED)?.args(["--bin", "foreign-guests"]))?;
+    let mut program = Command::new(target_dir()?.join("debug/foreign-guests"));
+    Ok(PathBuf::from(output(program.arg(guest).arg(out_dir))?.trim_end()))
+}
+
 fn copy(name: &str, to: &Path) -> Result<()> {
     let file = format!("{name}.wasm");
-    let built = target_dir()?.join(TARGET).join("guest").join(&file);
-    fs::copy(&built, to.join(&file)).with_context(|| format!("cannot copy `{}`", built.display()))?;
-    Ok(())
+    files::copy(&target_dir()?.join(TARGET).join("guest").join(&file), &to.join(&file))
 }

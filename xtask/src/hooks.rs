@@ -1,19 +1,11 @@
 //! Runs hooks written in C, Go and Rust in one directory, and compares the exit codes that arrive.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{path::PathBuf, process::Command};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use crate::{
-    demo::weir,
-    foreign_guests, guests,
-    run::{cargo, run, target_dir},
-};
+use crate::{demo::weir, files, guests, run::target_dir};
 
 /// Exit codes, their outcomes, and whether the next hook runs.
 const CODES: [(u8, &str, bool); 4] =
@@ -80,32 +72,17 @@ impl Directory {
 fn gather() -> Result<Vec<Hook>> {
     let target = target_dir()?;
     let dir = target.join("hooks");
-    if dir.exists() {
-        fs::remove_dir_all(&dir).with_context(|| format!("cannot clear `{}`", dir.display()))?;
-    }
-    fs::create_dir_all(&dir).with_context(|| format!("cannot make `{}`", dir.display()))?;
+    files::clear(&dir)?;
 
     let mut hooks = vec![Hook { file: "10-c.wasm", told_by: ("CODE_10", "") }];
-    copy(&foreign_guests::build("c-hook", &target.join("c-guest"))?, &dir.join("10-c.wasm"))?;
-    if foreign_guests::has_go() {
+    files::copy(&guests::build_foreign("c-hook", &target.join("c-guest"))?, &dir.join("10-c.wasm"))?;
+    if guests::has_go() {
         hooks.push(Hook { file: "20-go.wasm", told_by: ("CODE_20", "") });
-        copy(&foreign_guests::build("go-hook", &target.join("go-guest"))?, &dir.join("20-go.wasm"))?;
+        files::copy(&guests::build_foreign("go-hook", &target.join("go-guest"))?, &dir.join("20-go.wasm"))?;
     } else {
         eprintln!("there is no `go` of 1.21 or later: going on with C and Rust");
     }
-    guests::add_target()?;
-    run(cargo(["build", "--target", guests::TARGET, "--profile", "guest"])?.args([
-        "--package",
-        "test-guests",
-        "--bin",
-        "hook",
-    ]))?;
     hooks.push(Hook { file: "30-rust.wasm", told_by: ("DO_30", "exit ") });
-    copy(&target.join(guests::TARGET).join("guest/hook.wasm"), &dir.join("30-rust.wasm"))?;
+    files::copy(&guests::test_guest("hook")?, &dir.join("30-rust.wasm"))?;
     Ok(hooks)
-}
-
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    fs::copy(from, to).with_context(|| format!("cannot copy `{}`", from.display()))?;
-    Ok(())
 }

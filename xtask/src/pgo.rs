@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use tempfile::NamedTempFile;
 
 use crate::{
-    bench, instructions,
+    bench, files, instructions,
     run::{cargo, output, root, run, target_dir},
 };
 
@@ -118,7 +118,7 @@ fn profdata() -> Result<PathBuf> {
 /// Copies a file so that it is there whole or not at all.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     let dir = to.parent().context("a file lies in no directory")?;
-    fs::create_dir_all(dir).with_context(|| format!("cannot make `{}`", dir.display()))?;
+    files::make_directory(dir)?;
     let part = NamedTempFile::new_in(dir)?;
     fs::copy(from, part.path()).with_context(|| format!("cannot read `{}`", from.display()))?;
     part.persist(to).with_context(|| format!("cannot write `{}`", to.display()))?;

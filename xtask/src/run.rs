@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, ensure};
@@ -62,6 +62,21 @@ impl Drop for Process {
         // Fails if it has ended.
         let _ended = self.0.kill();
         let _reaped = self.0.wait();
+    }
+}
+
+/// Looks at another process until there is what it is to give, or time is up.
+pub(crate) fn until<T>(
+    within: Duration,
+    pace: Duration,
+    mut look: impl FnMut() -> Result<Option<T>>,
+) -> Result<Option<T>> {
+    let deadline = Instant::now() + within;
+    loop {
+        match look()? {
+            None if Instant::now() < deadline => pause(pace),
+            found => return Ok(found),
+        }
     }
 }
 

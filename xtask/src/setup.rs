@@ -111,6 +111,13 @@ pub(crate) fn install(needs: &[&'static Need]) -> Result<Vec<&'static Need>> {
     Ok(missing)
 }
 
+/// Installs what is missing, or says how to.
+pub(crate) fn require(needs: &[&'static Need]) -> Result<()> {
+    let missing = install(needs)?;
+    ensure!(missing.is_empty(), "first run `{}`", line(&missing));
+    Ok(())
+}
+
 pub(crate) fn line(missing: &[&Need]) -> String {
     format!("sudo apt-get install --no-install-recommends {}", packages(missing).join(" "))
 }

@@ -5,7 +5,7 @@ use std::{env, time::Instant};
 use anyhow::{Context, Result, ensure};
 
 use crate::{
-    conformance, demo, deny, first_extension, foreign_guests, guests, hooks, instructions,
+    conformance, demo, deny, first_extension, guests, hooks, instructions,
     run::{cargo, run, target_dir},
     setup::{self, C_FOR_WASM, Need, VALGRIND},
 };
@@ -126,7 +126,7 @@ fn unit_and_integration() -> Result<()> {
 }
 
 fn extension_in_c() -> Result<()> {
-    foreign_guests::build("c-native-tests", &target_dir()?.join("c-native-tests"))?;
-    let component = foreign_guests::build("c-extension", &target_dir()?.join("c-guest"))?;
+    guests::build_foreign("c-native-tests", &target_dir()?.join("c-native-tests"))?;
+    let component = guests::build_foreign("c-extension", &target_dir()?.join("c-guest"))?;
     demo::check_c_guest(&component)
 }

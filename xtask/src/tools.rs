@@ -1,10 +1,39 @@
-//! Programs of crates.io that tasks run, in pinned versions: found, or built once below `target/tools`.
+//! Programs of others that tasks run, in pinned versions: found, or built once below `target/tools`. The NATS server and
+//! its command are built by Go, or else come from Debian's package.
 
-use std::{path::PathBuf, process::Command};
+use std::{
+    env, fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 
-use crate::run::{cargo, output, run, target_dir};
+use crate::{
+    files,
+    run::{cargo, output, root, run, target_dir},
+    setup::{self, GO, NATS_SERVER},
+};
+
+/// Where a group finds the NATS server's version, from the root of the workspace.
+const SERVER: &str = "target/tools/bin/nats-server";
+
+/// Names a server to use instead.
+const SERVER_VARIABLE: &str = "WEIR_NATS_SERVER";
+
+/// What Go builds: the module with its version, and the name of the program.
+struct Tool {
+    module: &'static str,
+    version: &'static str,
+    program: &'static str,
+}
+
+const SERVER_TOOL: Tool =
+    Tool { module: "github.com/nats-io/nats-server/v2", version: "v2.15.2", program: "nats-server" };
+
+const COMMAND_TOOL: Tool =
+    Tool { module: "github.com/nats-io/natscli/nats", version: "v0.5.1", program: "nats" };
 
 /// A crate with a program of the same name, which prints its version after `--version`.
 pub(crate) fn of_cargo(name: &str, version: &str) -> Result<PathBuf> {
@@ -22,4 +51,60 @@ pub(crate) fn of_cargo(name: &str, version: &str) -> Result<PathBuf> {
     // Nothing else can use its artifacts.
     run(install.env_remove("CARGO_TARGET_DIR"))?;
     Ok(built)
+}
+
+/// The NATS server. Its path is always [`SERVER`].
+pub(crate) fn nats_server() -> Result<PathBuf> {
+    let server = root()?.join(SERVER);
+    if let Some(own) = env::var_os(SERVER_VARIABLE) {
+        let own = fs::canonicalize(&own)
+            .with_context(|| format!("`{SERVER_VARIABLE}` names `{}`", own.display()))?;
+        link(&own, &server)?;
+        return Ok(server);
+    }
+    let needs_package = match of_go(&SERVER_TOOL) {
+        Ok(_) => return Ok(server),
+        Err(error) => error,
+    };
+    eprintln!("going on with Debian's `nats-server`: {needs_package:#}");
+    let missing = setup::install(&[&NATS_SERVER])?;
+    ensure!(missing.is_empty(), "first run `{}`, or install Go 1.26", setup::line(&missing));
+    let found = output(Command::new("sh").args(["-c", "command -v nats-server"]))?;
+    link(Path::new(found.trim_end()), &server)?;
+    Ok(server)
+}
+
+/// The command that shows what a server has.
+pub(crate) fn nats_command() -> Result<PathBuf> {
+    of_go(&COMMAND_TOOL)
+}
+
+fn of_go(tool: &Tool) -> Result<PathBuf> {
+    let Tool { module, version, program } = tool;
+    let directory = target_dir()?.join("tools/bin");
+    let path = directory.join(program);
+    let printed = output(Command::new(&path).arg("--version")).unwrap_or_default();
+    if printed.split_whitespace().any(|word| word == *version) {
+        return Ok(path);
+    }
+    ensure!(GO.is_met(), "there is no Go 1.26 to build `{module}`");
+    files::make_directory(&directory)?;
+    // A link to Debian's would be written through.
+    if path.is_symlink() {
+        fs::remove_file(&path).with_context(|| format!("cannot remove `{}`", path.display()))?;
+    }
+    // Outside the workspace: no `go.mod` there has a say.
+    let mut go = Command::new("go");
+    go.arg("install").arg(format!("{module}@{version}")).env("GOBIN", &directory).current_dir(&directory);
+    run(go.env("GOTOOLCHAIN", "local"))?;
+    Ok(path)
+}
+
+fn link(from: &Path, to: &Path) -> Result<()> {
+    let directory = to.parent().context("a tool lies in no directory")?;
+    files::make_directory(directory)?;
+    if to.symlink_metadata().is_ok() {
+        fs::remove_file(to).with_context(|| format!("cannot remove `{}`", to.display()))?;
+    }
+    symlink(from, to).with_context(|| format!("cannot link `{}`", to.display()))
 }

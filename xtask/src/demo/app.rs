@@ -1,26 +1,31 @@
 //! The demo's app: the page of `examples/app`, a server that gives it tickets, and Main's configuration for it.
 
-mod check;
 mod http;
 
 use std::{
     fs,
-    net::{SocketAddr, TcpListener},
+    net::{SocketAddr, TcpListener, TcpStream},
     path::{Path, PathBuf},
-    process::Command,
     sync::Arc,
     thread,
+    time::Duration,
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
+use tungstenite::{Message, WebSocket, client::IntoClientRequest, http::HeaderValue};
 
 pub(crate) use self::http::{Request, Response};
-use super::weir::RunningWeir;
-use crate::run::{output, root, target_dir};
+use super::weir::{self, RunningWeir};
+use crate::{
+    files,
+    run::{root, target_dir},
+};
 
 /// The peer that the page is.
 const PEER: &str = "app:demo";
+
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What `examples/app/weir.toml` shows, and the demo has of its own.
 const SHOWN_GATEWAY: &str = "127.0.0.1:7410";
@@ -62,11 +67,7 @@ impl App {
         // Free again, for Main.
         let gateway = listener(SHOWN_GATEWAY, ports)?.local_addr()?;
         let origin = format!("http://{}", page.local_addr()?);
-        let made = output(Command::new(weir).args(["peers", "token", PEER, "--json"]))?;
-        let made: Value = serde_json::from_str(&made).context("`weir peers token` printed no JSON")?;
-        let text = |member: &str| made.get(member)?.as_str().map(str::to_owned);
-        let token = text("token").context("`weir peers token` gave no token")?;
-        let hash = text("hash").context("`weir peers token` gave no hash")?;
+        let (token, hash) = weir::token(weir, PEER)?;
         let config = write_config(&gateway.to_string(), &origin, &hash)?;
         Ok((Arc::new(Self { config, gateway, origin, token }), page))
     }
@@ -82,7 +83,39 @@ impl App {
 
     /// Uses the app without a browser: the page, a ticket, a call, and a change that another program makes.
     pub(crate) fn check(&self, main: &RunningWeir) -> Result<()> {
-        check::check(self, main)
+        let page = self.origin.trim_start_matches("http://").parse()?;
+        for (path, part) in
+            [("/", "app.js"), ("/app.js", "weir.js"), ("/weir.js", "class Weir"), ("/gateway", PEER)]
+        {
+            let body = http::get(page, path)?.body;
+            ensure!(String::from_utf8_lossy(&body).contains(part), "`{path}` of the page has no `{part}`");
+        }
+        let ask = |origin: &str| http::post(page, "/ticket", &[&format!("origin: {origin}")], &Value::Null);
+        ensure!(ask("http://127.0.0.1:1")?.status == 404, "another page got a ticket");
+        ensure!(
+            self.ticket("http://127.0.0.1:1")?.status == 403,
+            "the gateway gave a ticket for another origin"
+        );
+        let answer = ask(&self.origin)?.value()?;
+        let ticket =
+            answer.get("ticket").and_then(Value::as_str).with_context(|| format!("no ticket: {answer}"))?;
+
+        let mut socket = Socket::open(self, ticket)?;
+        ensure!(Socket::open(self, ticket).is_err(), "a ticket let two connections in");
+        let memory = socket.call("device.info@1/memory", &Value::Null)?;
+        let (total, same) = (memory.get("total_kib"), main.call("device.info@1", "memory", &json!({}))?);
+        ensure!(total.is_some() && total == same.get("total_kib"), "memory: {memory} and not {same}");
+
+        socket.call("events.subscribe", &json!({ "pattern": "settings.changed.>" }))?;
+        main.call("settings@1", "set", &json!({ "key": "brightness", "value": 70 }))?;
+        let change = socket.read()?;
+        let payload = json!({ "key": "brightness", "value": 70, "previous": null });
+        ensure!(
+            change.pointer("/params/payload") == Some(&payload),
+            "the app heard {change}, and not {payload}"
+        );
+        println!("\nThe app asks over a WebSocket, and hears of a change:\n    → {memory}\n    → {change}");
+        Ok(())
     }
 
     /// Answers as the page's server.
@@ -137,18 +170,47 @@ fn listener(shown: &str, ports: Ports) -> Result<TcpListener> {
 
 /// Writes Main's file: that of `examples/device.toml`, and what lets the app in.
 fn write_config(gateway: &str, origin: &str, hash: &str) -> Result<PathBuf> {
-    let read =
-        |path: &str| fs::read_to_string(root()?.join(path)).with_context(|| format!("cannot read `{path}`"));
     // The new file lies one folder deeper.
-    let device = read("examples/device.toml")?.replace("\"../", "\"../../");
-    let mut app = read("examples/app/weir.toml")?;
+    let device = files::read("examples/device.toml")?.replace("\"../", "\"../../");
+    let mut app = files::read("examples/app/weir.toml")?;
     let page = format!("http://{SHOWN_PAGE}");
     for (shown, own) in [(SHOWN_GATEWAY, gateway), (&page, origin), (SHOWN_HASH, hash)] {
         ensure!(app.contains(shown), "`examples/app/weir.toml` shows no `{shown}`");
         app = app.replace(shown, own);
     }
     let path = target_dir()?.join("demo/device.toml");
-    fs::write(&path, format!("{device}\n{app}"))
-        .with_context(|| format!("cannot write `{}`", path.display()))?;
+    files::write(&path, format!("{device}\n{app}"))?;
     Ok(path)
+}
+
+/// A WebSocket as a page has it.
+struct Socket(WebSocket<TcpStream>);
+
+impl Socket {
+    fn open(app: &App, ticket: &str) -> Result<Self> {
+        let url = format!("ws://{}/v1/peers/{PEER}/rpc?ticket={ticket}", app.gateway);
+        let mut request = url.into_client_request()?;
+        request.headers_mut().insert("origin", HeaderValue::from_str(&app.origin)?);
+        let stream = TcpStream::connect_timeout(&app.gateway, PATIENCE)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let (socket, _) = tungstenite::client(request, stream).context("the gateway lets the page not in")?;
+        Ok(Self(socket))
+    }
+
+    fn call(&mut self, method: &str, params: &Value) -> Result<Value> {
+        let mut request = json!({ "jsonrpc": "2.0", "id": 1, "method": method });
+        if let (Some(request), false) = (request.as_object_mut(), params.is_null()) {
+            request.insert("params".to_owned(), params.clone());
+        }
+        self.0.send(Message::text(request.to_string()))?;
+        let answer = self.read()?;
+        answer.get("result").cloned().with_context(|| format!("`{method}` was answered with {answer}"))
+    }
+
+    fn read(&mut self) -> Result<Value> {
+        match self.0.read().context("the gateway sends nothing")? {
+            Message::Text(text) => Ok(serde_json::from_str(&text)?),
+            other => bail!("the gateway sends {other:?}"),
+        }
+    }
 }

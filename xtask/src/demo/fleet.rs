@@ -6,8 +6,8 @@ use std::{
     io::{Read, Seek, SeekFrom},
     net::{SocketAddr, TcpListener, TcpStream},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    time::{Duration, Instant},
+    process::{Command, Stdio},
+    time::Duration,
 };
 
 use anyhow::{Context, Result, ensure};
@@ -15,8 +15,9 @@ use serde_json::Value;
 
 use super::weir;
 use crate::{
-    guests, nats,
-    run::{output, pause, root, run, target_dir},
+    files, guests,
+    run::{Process, output, pause, run, target_dir, until},
+    tools,
 };
 
 const PAGE: &str = "docs/fleet.md";
@@ -33,6 +34,8 @@ const OPERATOR: &str = "operator:operator-for-the-example";
 
 /// Main compiles its extensions meanwhile.
 const WITHIN: Duration = Duration::from_secs(120);
+
+const PACE: Duration = Duration::from_millis(20);
 
 /// The programs that the commands name.
 #[derive(Debug)]
@@ -54,7 +57,7 @@ impl Programs {
             (Some(weir), Some(bridge)) => (weir, bridge),
             _ => weir::build_with_bridge()?.into(),
         };
-        Ok(Self { weir, bridge, server: nats::server()?, plugins, nats: None })
+        Ok(Self { weir, bridge, server: tools::nats_server()?, plugins, nats: None })
     }
 }
 
@@ -71,7 +74,7 @@ pub(crate) fn show(programs: &Programs, check: bool) -> Result<()> {
     // Another program may have the port that the page shows.
     let address = if check { address } else { SHOWN_ADDRESS.parse()? };
     let site = Site::make(programs, address)?;
-    let page = fs::read_to_string(root()?.join(PAGE)).with_context(|| format!("cannot read `{PAGE}`"))?;
+    let page = files::read(PAGE)?;
     let mut background = Vec::new();
     let commands = commands(&page);
     ensure!(commands.len() == 10, "`{PAGE}` promises ten commands and shows {}", commands.len());
@@ -137,16 +140,12 @@ struct Site {
 impl Site {
     fn make(programs: &Programs, address: SocketAddr) -> Result<Self> {
         let directory = target_dir()?.join("demo-fleet");
-        if directory.exists() {
-            fs::remove_dir_all(&directory)
-                .with_context(|| format!("cannot clear `{}`", directory.display()))?;
-        }
+        files::clear(&directory)?;
         let copy = |file: &str| -> Result<()> {
             let file = format!("{FILES}/{file}");
-            let (from, to) = (root()?.join(&file), directory.join(&file));
-            fs::create_dir_all(to.parent().context("a file lies in no directory")?)?;
-            let text = fs::read_to_string(&from).with_context(|| format!("cannot read `{file}`"))?;
-            fs::write(&to, text.replace(SHOWN_ADDRESS, &address.to_string()))?;
+            let to = directory.join(&file);
+            files::make_directory(to.parent().context("a file lies in no directory")?)?;
+            files::write(&to, files::read(&file)?.replace(SHOWN_ADDRESS, &address.to_string()))?;
             // Only the owner may read tokens and passwords.
             run(Command::new("chmod").arg("600").arg(&to))
         };
@@ -184,7 +183,7 @@ impl Site {
         let child = child.with_context(|| format!("cannot start `{command}`"))?;
         Ok(Started {
             command: command.to_owned(),
-            child,
+            process: Process(child),
             log: File::open(log)?,
             shown: 0,
             said: String::new(),
@@ -193,20 +192,16 @@ impl Site {
 
     /// The output of a command, once it succeeds: an extension that needs the other machine may be starting.
     fn answer(&self, command: &str) -> Result<String> {
-        let deadline = Instant::now() + WITHIN;
-        loop {
-            match output(&mut self.shell(command)) {
-                Err(_) if Instant::now() < deadline => pause(Duration::from_millis(50)),
-                answer => return answer,
-            }
-        }
+        let mut last = None;
+        let answer =
+            until(WITHIN, PACE, || Ok(last.insert(output(&mut self.shell(command))).as_ref().ok().cloned()))?;
+        answer.map_or_else(|| last.context("it never ran")?, Ok)
     }
 
     fn wait_until_up(&self, command: &str, started: &mut Started) -> Result<()> {
-        let deadline = Instant::now() + WITHIN;
         let mut words = command.split_whitespace();
         let (program, verb) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        loop {
+        let up = until(WITHIN, PACE, || {
             let is_up = match (program, verb) {
                 ("nats-server", _) => TcpStream::connect(self.address).is_ok(),
                 ("weir", "run") => started.read()?.contains(" extensions are ready"),
@@ -219,13 +214,12 @@ impl Site {
                 }
                 _ => true,
             };
-            if is_up {
-                return Ok(());
+            if !is_up {
+                started.assert_alive()?;
             }
-            started.assert_alive()?;
-            ensure!(Instant::now() < deadline, "`{command}` is not up within {WITHIN:?}:\n{}", started.said);
-            pause(Duration::from_millis(20));
-        }
+            Ok(is_up.then_some(()))
+        })?;
+        up.with_context(|| format!("`{command}` is not up within {WITHIN:?}:\n{}", started.said))
     }
 
     /// What NATS's own command sees of the exported contracts.
@@ -243,19 +237,16 @@ impl Site {
             let answer = self.answer(&format!("weir call {call} --config {FILES}/{node}/weir.toml"))?;
             serde_json::from_str(&answer).with_context(|| format!("`{call}` answered no JSON: {answer}"))
         };
-        let until = |node: &str, call: &str, is_there: &dyn Fn(&Value) -> bool| {
-            let deadline = Instant::now() + WITHIN;
-            loop {
-                let answer = ask(node, call)?;
-                if is_there(&answer) {
-                    return anyhow::Ok(());
-                }
-                ensure!(Instant::now() < deadline, "`{call}` at the {node} still answers {answer}");
-                pause(Duration::from_millis(20));
-            }
+        let has = |node: &str, call: &str, is_there: &dyn Fn(&Value) -> bool| {
+            let mut last = Value::Null;
+            let there = until(WITHIN, PACE, || {
+                last = ask(node, call)?;
+                Ok(is_there(&last).then_some(()))
+            })?;
+            there.with_context(|| format!("`{call}` at the {node} still answers {last}"))
         };
         let stored = r#"local.storage@1 get '{"key": "settings/volume"}'"#;
-        until("cellar", stored, &|answer| answer.pointer("/value/value") == Some(&11.into()))?;
+        has("cellar", stored, &|answer| answer.pointer("/value/value") == Some(&11.into()))?;
         let counted = |topic: &'static str| {
             move |answer: &Value| {
                 let topics = answer.get("topics").and_then(Value::as_array).into_iter().flatten();
@@ -263,10 +254,10 @@ impl Site {
                 topics.next().and_then(|counted| counted.get("count")) == Some(&1.into())
             }
         };
-        until("cellar", "telemetry@1 snapshot", &counted("settings.changed.volume"))?;
-        until("kitchen", "telemetry@1 snapshot", &counted("courier.received.to-cellar"))?;
+        has("cellar", "telemetry@1 snapshot", &counted("settings.changed.volume"))?;
+        has("kitchen", "telemetry@1 snapshot", &counted("courier.received.to-cellar"))?;
         for (node, letter) in [("cellar", "the milk is out"), ("kitchen", "it is on the stairs")] {
-            until(node, "courier@1 received", &|answer| {
+            has(node, "courier@1 received", &|answer| {
                 let letters = answer.get("letters").and_then(Value::as_array).into_iter().flatten();
                 letters.filter_map(|it| it.get("text")).eq([&Value::from(letter)])
             })?;
@@ -275,10 +266,10 @@ impl Site {
     }
 }
 
-/// A command in the background, killed on drop.
+/// A command in the background.
 struct Started {
     command: String,
-    child: Child,
+    process: Process,
     log: File,
     /// Bytes of what it said that are shown.
     shown: usize,
@@ -308,18 +299,10 @@ impl Started {
     }
 
     fn assert_alive(&mut self) -> Result<()> {
-        let ended = self.child.try_wait()?;
+        let ended = self.process.0.try_wait()?;
         self.read()?;
         ensure!(ended.is_none(), "`{}` ended:\n{}", self.command, self.said);
         Ok(())
-    }
-}
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        // Fails if it has ended.
-        let _ended = self.child.kill();
-        let _reaped = self.child.wait();
     }
 }
 
@@ -327,16 +310,12 @@ impl Drop for Started {
 mod tests {
     use super::*;
 
-    fn read(file: impl AsRef<Path>) -> String {
-        fs::read_to_string(root().unwrap().join(file)).unwrap()
-    }
-
     #[test]
     fn the_page_has_ten_commands_and_the_files_that_they_name() {
-        let page = read(PAGE);
+        let page = files::read(PAGE).unwrap();
         assert_eq!(commands(&page).len(), 10);
         for file in ["kitchen/weir.toml", "kitchen/bridge.toml", "cellar/bridge.toml"] {
-            let text = read(Path::new(FILES).join(file));
+            let text = files::read(Path::new(FILES).join(file)).unwrap();
             // Without the comment that names the page.
             let (_, shown) = text.split_once("\n\n").unwrap();
             assert!(page.contains(shown), "`{PAGE}` shows another `{file}`");

@@ -1,20 +1,30 @@
-//! The `weir` command as its user has it: built, started, called, stopped.
+//! The `weir` command as its user has it: built, started, called, watched while idle, stopped.
 
 use std::{
+    collections::BTreeMap,
+    fs,
     path::{Path, PathBuf},
     process::Command,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::run::{Process, cargo, output, pause, run, target_dir};
+use crate::run::{Process, cargo, output, pause, run, target_dir, until};
 
 /// Time for Main to answer after its start. It compiles its extensions meanwhile.
 const UP_WITHIN: Duration = Duration::from_secs(120);
 
 const DOWN_WITHIN: Duration = Duration::from_secs(30);
+
+const PACE: Duration = Duration::from_millis(50);
+
+/// Time after the last call until all is over: the last deadline, the last save of an extension, the threads of
+/// the blocking pool, which wait 10 s for more work, and the gateway's look for old tickets, after 30 s.
+const SETTLING: Duration = Duration::from_secs(32);
+
+const WATCHED: Duration = Duration::from_secs(10);
 
 /// Builds a program, to be named, as the tests of the workspace have it: with all that the pages name. With the smallest
 /// of these tests: else features that only tests need are left out, and wasmtime is built a second time. That test looks
@@ -35,6 +45,14 @@ pub(crate) fn build_with_bridge() -> Result<[PathBuf; 2]> {
 fn build_with(build: &[&str], selection: &[&str]) -> Result<PathBuf> {
     run(cargo(build)?.args(selection))?;
     Ok(target_dir()?.join("debug/weir"))
+}
+
+/// A new token of a peer, and its hash for Main's file.
+pub(crate) fn token(weir: &Path, peer: &str) -> Result<(String, String)> {
+    let made = output(Command::new(weir).args(["peers", "token", peer, "--json"]))?;
+    let made: Value = serde_json::from_str(&made).context("`weir peers token` printed no JSON")?;
+    let text = |member: &str| made.get(member).and_then(Value::as_str).map(str::to_owned);
+    text("token").zip(text("hash")).context("`weir peers token` gave no token, or no hash")
 }
 
 /// A Main in its own process, killed on drop.
@@ -58,14 +76,14 @@ impl RunningWeir {
             .spawn()
             .with_context(|| format!("cannot start `{}`", weir.display()))?;
         let mut main = Self { weir: weir.to_owned(), socket, process: Process(child) };
-        let deadline = Instant::now() + UP_WITHIN;
-        while !main.is_up() {
-            if let Some(status) = main.process.0.try_wait()? {
-                bail!("Main ended before it answered: {status}");
+        let up = until(UP_WITHIN, PACE, || {
+            if main.is_up() {
+                return Ok(Some(()));
             }
-            ensure!(Instant::now() < deadline, "Main does not answer within {UP_WITHIN:?}");
-            pause(Duration::from_millis(50));
-        }
+            let ended = main.process.0.try_wait()?;
+            ended.map_or(Ok(None), |status| bail!("Main ended before it answered: {status}"))
+        })?;
+        up.with_context(|| format!("Main does not answer within {UP_WITHIN:?}"))?;
         Ok(main)
     }
 
@@ -77,10 +95,6 @@ impl RunningWeir {
 
     pub(crate) fn socket(&self) -> &Path {
         &self.socket
-    }
-
-    pub(crate) fn process(&self) -> u32 {
-        self.process.0.id()
     }
 
     /// Runs a `weir` command against it and returns the output.
@@ -95,15 +109,10 @@ impl RunningWeir {
 
     pub(crate) fn shut_down(&mut self) -> Result<()> {
         self.run(&["shutdown"])?;
-        let deadline = Instant::now() + DOWN_WITHIN;
-        loop {
-            if let Some(status) = self.process.0.try_wait()? {
-                ensure!(status.success(), "Main ended with {status}");
-                return Ok(());
-            }
-            ensure!(Instant::now() < deadline, "Main does not end within {DOWN_WITHIN:?}");
-            pause(Duration::from_millis(50));
-        }
+        let ended = until(DOWN_WITHIN, PACE, || Ok(self.process.0.try_wait()?))?;
+        let status = ended.with_context(|| format!("Main does not end within {DOWN_WITHIN:?}"))?;
+        ensure!(status.success(), "Main ended with {status}");
+        Ok(())
     }
 
     pub(crate) fn wait(&mut self) -> Result<()> {
@@ -112,9 +121,41 @@ impl RunningWeir {
         Ok(())
     }
 
+    /// Waits until it is idle and then watches it: no thread may wake up, or use a tick of the
+    /// processor.
+    pub(super) fn check_idle(&self) -> Result<()> {
+        pause(SETTLING);
+        let before = threads(self.process.0.id())?;
+        pause(WATCHED);
+        let after = threads(self.process.0.id())?;
+        ensure!(before == after, "idle for {WATCHED:?}, and threads have run: {before:?}, then {after:?}");
+        println!("\nIdle for {WATCHED:?}, {} threads made no context switch and used no tick.", after.len());
+        Ok(())
+    }
+
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.weir);
         command.args(arguments).env("WEIR_SOCKET", &self.socket);
         command
     }
+}
+
+/// For each thread: name, voluntary context switches, and ticks in user and system mode. Involuntary switches
+/// are the doing of other processes.
+fn threads(process: u32) -> Result<BTreeMap<u32, Vec<String>>> {
+    let tasks = format!("/proc/{process}/task");
+    let mut threads = BTreeMap::new();
+    for task in fs::read_dir(&tasks).with_context(|| format!("cannot read `{tasks}`"))? {
+        let path = task?.path();
+        let status = fs::read_to_string(path.join("status"))?;
+        let stat = fs::read_to_string(path.join("stat"))?;
+        let kept = status.lines().filter(|line| line.starts_with("Name") || line.starts_with("voluntary"));
+        // Fields after the name, which is in parentheses and can hold anything: utime and stime are the 12th
+        // and 13th.
+        let (_, fields) = stat.rsplit_once(") ").context("a `stat` without a name")?;
+        let ticks = fields.split(' ').skip(11).take(2);
+        let number = path.file_name().and_then(|name| name.to_str()?.parse().ok()).context("not a thread")?;
+        threads.insert(number, kept.chain(ticks).map(str::to_owned).collect());
+    }
+    Ok(threads)
 }

@@ -1,15 +1,27 @@
-//! Tarballs that are the same whoever packs them, and sums.
+//! What is given away: tarballs that are the same whoever packs them, Debian packages, and sums. cargo-deb makes the
+//! packages: their metadata is in `cli/Cargo.toml`, their scripts are in `packaging/debian`.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::Command,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
-use super::build::{Build, epoch};
-use crate::run::{output, run};
+use super::{
+    VERSION,
+    build::{Build, EPOCH_VARIABLE, build_dir, epoch},
+};
+use crate::{
+    files,
+    run::{output, root, run},
+    tools,
+};
+
+const CARGO_DEB: (&str, &str) = ("cargo-deb", "3.8.0");
+
+/// As `depends` in the metadata has it: the C library of Debian 12.
+const GLIBC: (u32, u32) = (2, 36);
 
 /// Packs the tree into a folder of the build's name, and returns the tarball: sorted by name, owned by root, with the
 /// commit's time, and with no time of packing.
@@ -26,10 +38,43 @@ pub(super) fn pack(tree: &Path, to: &Path, build: &Build) -> Result<PathBuf> {
     Ok(path)
 }
 
+/// Packs the tree, and returns the Debian package.
+pub(super) fn pack_deb(tree: &Path, to: &Path, build: &Build) -> Result<PathBuf> {
+    let (name, version) = CARGO_DEB;
+    let program = tools::of_cargo(name, version)?;
+    assert_glibc(&tree.join("bin/weir"))?;
+    let architecture = build.target.debian.context("no architecture of Debian")?;
+    let path = to.join(format!("{}_{VERSION}-1_{architecture}.deb", build.package()));
+    let mut deb = Command::new(program);
+    deb.args(["--package", "weir", "--locked", "--no-build", "--no-strip", "--target", build.target.triple]);
+    if build.is_for_devices {
+        deb.args(["--variant", "device"]);
+    }
+    deb.arg("--output").arg(&path).current_dir(root()?);
+    run(deb.env("CARGO_TARGET_DIR", build_dir()?).env(EPOCH_VARIABLE, epoch()?))?;
+    Ok(path)
+}
+
+/// A program needs the newest version of the C library that one of its symbols has.
+fn assert_glibc(program: &Path) -> Result<()> {
+    let symbols = output(Command::new("readelf").args(["--version-info", "--wide"]).arg(program))?;
+    let newest = symbols.split("GLIBC_").skip(1).filter_map(version).max();
+    let newest = newest.context("`weir` uses no C library")?;
+    ensure!(newest <= GLIBC, "`weir` needs glibc {newest:?}, and the package promises {GLIBC:?}");
+    Ok(())
+}
+
+/// The version at the beginning of a text, as in `2.34  Flags: none`.
+fn version(text: &str) -> Option<(u32, u32)> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let mut numbers = text.get(..end)?.split('.').map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
 /// Writes the file's SHA-256 sum beside it, as `sha256sum --check` reads it.
 pub(super) fn write_sum(file: &Path) -> Result<()> {
     let (directory, name) = file.parent().zip(file.file_name()).context("a file without a name")?;
     let sum = output(Command::new("sha256sum").arg(name).current_dir(directory))?;
     let path = PathBuf::from(format!("{}.sha256", file.display()));
-    fs::write(&path, sum).with_context(|| format!("cannot write `{}`", path.display()))
+    files::write(&path, sum)
 }

@@ -7,7 +7,7 @@ use std::{
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use anyhow::{Context, Result, bail, ensure};
@@ -22,7 +22,8 @@ use super::{
 };
 use crate::{
     demo::weir,
-    run::{Process, cargo, output, pause, root, run, target_dir},
+    files,
+    run::{Process, cargo, output, root, run, target_dir, until},
     setup::{self, DEBOOTSTRAP, FOREIGN_PROGRAMS},
 };
 
@@ -52,8 +53,7 @@ const KEPT_BY_APT: [&str; 5] =
 
 pub(super) fn check(build: Build) -> Result<()> {
     let needs = [&DEBOOTSTRAP, &FOREIGN_PROGRAMS];
-    let missing = setup::install(if build.target.emulator.is_some() { &needs } else { &needs[..1] })?;
-    ensure!(missing.is_empty(), "first run `{}`", setup::line(&missing));
+    setup::require(if build.target.emulator.is_some() { &needs } else { &needs[..1] })?;
     let made = make(build, true, true)?;
     let package = made.iter().find(|file| file.extension().is_some_and(|end| end == "deb"));
     installs(&build, package.context("there is no package")?)?;
@@ -62,7 +62,7 @@ pub(super) fn check(build: Build) -> Result<()> {
 
 /// Installs the package as the page says, uses it, and removes it.
 fn installs(build: &Build, package: &Path) -> Result<()> {
-    let mut page = fs::read_to_string(root()?.join(PAGE)).with_context(|| format!("cannot read `{PAGE}`"))?;
+    let mut page = files::read(PAGE)?;
     let debian = Debian::make(build.target)?;
     debian.take(package)?;
     let name = package.file_name().context("the package has no name")?.to_string_lossy();
@@ -152,7 +152,7 @@ impl Debian {
             compile.args(["--address-space", "small"]);
         }
         run(compile.arg("--key").arg(key).arg("--output").arg(&artifact))?;
-        let text = fs::read_to_string(root()?.join("packaging/extensions/device-info.toml"))?;
+        let text = files::read("packaging/extensions/device-info.toml")?;
         fs::write(&configuration, text.replace("/usr/share", "/usr/local/share").replace(".wasm", ".cwasm"))?;
         self.take(&artifact)?;
         self.take(&configuration)?;
@@ -181,16 +181,14 @@ impl Debian {
     }
 
     fn wait_until_ready(&self, main: &mut Child) -> Result<()> {
-        let start = Instant::now();
-        loop {
-            let listed = self.run("weir ps --config /etc/weir/weir.toml").unwrap_or_default();
-            if listed.contains(" ready ") {
-                return Ok(());
-            }
-            ensure!(main.try_wait()?.is_none(), "Main has ended");
-            ensure!(start.elapsed() < WITHIN, "the extension is not ready within {WITHIN:?}:\n{listed}");
-            pause(Duration::from_millis(500));
-        }
+        let mut listed = String::new();
+        let ready = until(WITHIN, Duration::from_millis(500), || {
+            listed = self.run("weir ps --config /etc/weir/weir.toml").unwrap_or_default();
+            let is_ready = listed.contains(" ready ");
+            ensure!(is_ready || main.try_wait()?.is_none(), "Main has ended");
+            Ok(is_ready.then_some(()))
+        })?;
+        ready.with_context(|| format!("the extension is not ready within {WITHIN:?}:\n{listed}"))
     }
 
     /// Every file, but those that Debian keeps its own records in.

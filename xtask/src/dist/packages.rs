@@ -3,13 +3,19 @@
 //! `cargo metadata` joins the features of all members of the workspace, and so names crates that are in no program.
 //! `cargo tree` selects them as a build does.
 
-use std::{collections::BTreeMap, fs, path::PathBuf};
+use std::{collections::BTreeMap, fmt::Write, fs, path::PathBuf};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::build::Build;
-use crate::run::{cargo, output, root};
+use crate::{
+    files,
+    run::{cargo, output},
+};
+
+/// How files with a licence or a notice are called.
+const LICENCES: [&str; 5] = ["license", "licence", "copying", "notice", "copyright"];
 
 /// A crate's name and version.
 pub(super) type Id = (String, String);
@@ -93,14 +99,49 @@ fn metadata(build: &Build) -> Result<Value> {
 }
 
 fn checksums() -> Result<BTreeMap<Id, String>> {
-    let text = fs::read_to_string(root()?.join("Cargo.lock")).context("cannot read `Cargo.lock`")?;
-    let lock: toml::Table = text.parse().context("`Cargo.lock` is no TOML")?;
+    let lock: toml::Table = files::read("Cargo.lock")?.parse().context("`Cargo.lock` is no TOML")?;
     let packages = lock.get("package").and_then(toml::Value::as_array).context("no packages")?;
     let of = |package: &toml::Value| {
         let text = |key: &str| package.get(key).and_then(toml::Value::as_str).map(str::to_owned);
         Some(((text("name")?, text("version")?), text("checksum")?))
     };
     Ok(packages.iter().filter_map(of).collect())
+}
+
+/// Licences of all crates, as their authors want them passed on: each text once, below the crates that have it.
+pub(super) fn licences(packages: &Packages) -> Result<String> {
+    let mut text =
+        "Programs of Weir contain these crates. Below each group of crates stands a text that their authors \
+                    want passed on.\n"
+            .to_owned();
+    let mut texts = BTreeMap::<String, Vec<&Id>>::new();
+    // Those of this repository are under the licence beside this file.
+    for (id, package) in packages.0.iter().filter(|(_, package)| package.checksum.is_some()) {
+        write!(text, "\n{} {}: {}", id.0, id.1, package.licence)?;
+        for kept in kept(package)? {
+            texts.entry(kept).or_default().push(id);
+        }
+    }
+    for (kept, ids) in &texts {
+        let names: Vec<_> = ids.iter().map(|(name, version)| format!("{name} {version}")).collect();
+        write!(text, "\n\n{}\n{}\n\n{}", "=".repeat(80), names.join(", "), kept.trim_end())?;
+    }
+    Ok(text + "\n")
+}
+
+/// The texts of one crate.
+fn kept(package: &Package) -> Result<Vec<String>> {
+    let entries = fs::read_dir(&package.directory)
+        .with_context(|| format!("cannot read `{}`", package.directory.display()))?;
+    let mut texts = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().to_lowercase();
+        if LICENCES.iter().any(|known| name.starts_with(known)) && entry.file_type()?.is_file() {
+            texts.push(String::from_utf8_lossy(&fs::read(entry.path())?).replace("\r\n", "\n"));
+        }
+    }
+    Ok(texts)
 }
 
 #[cfg(test)]

@@ -5,12 +5,11 @@
 //! path of the checkout.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::Command,
 };
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::{
@@ -18,13 +17,13 @@ use super::{
     build::{Build, epoch},
     packages::{Id, Package, Packages},
 };
-use crate::run::output;
+use crate::{files, run::output};
 
 /// Writes it, and returns its path.
 pub(super) fn write(packages: &Packages, to: &Path, build: &Build) -> Result<PathBuf> {
     let path = to.join(format!("{}.cdx.json", build.name()));
     let text = serde_json::to_string_pretty(&document(packages, build, &time()?))?;
-    fs::write(&path, text + "\n").with_context(|| format!("cannot write `{}`", path.display()))?;
+    files::write(&path, text + "\n")?;
     Ok(path)
 }
 

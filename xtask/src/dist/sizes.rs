@@ -5,13 +5,16 @@ use std::{
     fs,
     path::Path,
     process::{Command, Stdio},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use anyhow::{Context, Result, ensure};
 
 use super::{build, target::Target};
-use crate::run::{Process, pause};
+use crate::{
+    files,
+    run::{Process, pause, until},
+};
 
 /// Features, each with those that it brings.
 const FEATURES: [(&str, &str); 9] = [
@@ -56,23 +59,22 @@ fn memory(weir: &Path) -> Result<u64> {
     let directory = tempfile::tempdir().context("cannot make a directory")?;
     // Pages of a program that others run, too, would not count.
     let own = directory.path().join("weir");
-    fs::copy(weir, &own).context("cannot copy `weir`")?;
+    files::copy(weir, &own)?;
     fs::File::open(&own)?.sync_all()?;
     let (file, socket) = (directory.path().join("weir.toml"), directory.path().join("weir.sock"));
-    fs::write(&file, "[main]\n").context("cannot write a configuration")?;
+    files::write(&file, "[main]\n")?;
     let mut command = Command::new(&own);
     // As in packaging/systemd/weir.service.
     command.arg("run").arg(&file).arg("--socket").arg(&socket).env("MALLOC_ARENA_MAX", "1");
     command.stdin(Stdio::null()).stderr(Stdio::null());
     let mut main = Process(command.spawn().context("cannot start `weir`")?);
-    let start = Instant::now();
-    while !socket.exists() {
+    let up = until(PATIENCE, Duration::from_millis(10), || {
         ensure!(main.0.try_wait()?.is_none(), "`weir run` has ended");
-        ensure!(start.elapsed() < PATIENCE, "`weir run` does not serve its control socket");
-        pause(Duration::from_millis(10));
-    }
+        Ok(socket.exists().then_some(()))
+    })?;
+    up.context("`weir run` does not serve its control socket")?;
     pause(SETTLING);
-    let rollup = fs::read_to_string(format!("/proc/{}/smaps_rollup", main.0.id()))?;
+    let rollup = files::read(format!("/proc/{}/smaps_rollup", main.0.id()))?;
     let of = |key: &str| -> Option<u64> {
         let line = rollup.lines().find_map(|line| line.strip_prefix(key))?;
         line.trim().strip_suffix(" kB")?.parse().ok()

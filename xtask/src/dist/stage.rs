@@ -9,10 +9,12 @@ use anyhow::{Context, Result};
 
 use super::{
     build::{self, Build},
-    licences,
-    packages::Packages,
+    packages::{self, Packages},
 };
-use crate::run::{cargo, root, run};
+use crate::{
+    files,
+    run::{cargo, root, run},
+};
 
 /// The metadata for cargo-deb in `cli/Cargo.toml` names this folder.
 const FOLDER: &str = "stage";
@@ -52,41 +54,38 @@ const COMMANDS: [(&str, &[&str]); 4] = [
 pub(super) fn fill(build: &Build, packages: &Packages, to: &Path) -> Result<PathBuf> {
     let weir = build.weir()?;
     let tree = to.join(FOLDER);
-    if tree.exists() {
-        fs::remove_dir_all(&tree).with_context(|| format!("cannot clear `{}`", tree.display()))?;
-    }
+    files::clear(&tree)?;
     let root = root()?;
     let place = |place: &str| tree.join(place.replace("PACKAGE", build.package()));
-    copy(&weir, &place("bin/weir"))?;
+    files::copy(&weir, &place("bin/weir"))?;
     for (from, to) in FILES.iter().chain(Some(&OTLP_UNIT).filter(|_| build.has("otlp"))) {
-        copy(&root.join(from), &place(to))?;
+        files::copy(&root.join(from), &place(to))?;
     }
     let made = manual(to)?;
     for (from, to) in COMPLETIONS {
-        copy(&made.join("completions").join(from), &place(to))?;
+        files::copy(&made.join("completions").join(from), &place(to))?;
     }
     for page in files(&made.join("man"))? {
         let name = page.file_name().unwrap_or_default().to_string_lossy();
         if !is_missing(build, &name) {
-            copy(&page, &place("share/man/man1").join(&*name))?;
+            files::copy(&page, &place("share/man/man1").join(&*name))?;
         }
     }
     for page in
         files(&root.join("docs"))?.iter().filter(|page| page.extension().is_some_and(|end| end == "md"))
     {
-        copy(page, &place("share/doc/PACKAGE/docs").join(page.file_name().unwrap_or_default()))?;
+        files::copy(page, &place("share/doc/PACKAGE/docs").join(page.file_name().unwrap_or_default()))?;
     }
     let licences = place("share/doc/PACKAGE/THIRD-PARTY-LICENSES.txt");
-    fs::write(&licences, licences::text(packages)?)
-        .with_context(|| format!("cannot write `{}`", licences.display()))?;
+    files::write(&licences, packages::licences(packages)?)?;
     for (from, name) in build.target.licences()? {
-        copy(&from, &place("share/doc/PACKAGE").join(name))?;
+        files::copy(&from, &place("share/doc/PACKAGE").join(name))?;
     }
     for extension in EXTENSIONS.iter().filter(|_| build.compiles()) {
         let folder = place("share/weir/extensions");
-        copy(&build::extension(extension)?, &folder.join(format!("{extension}.wasm")))?;
+        files::copy(&build::extension(extension)?, &folder.join(format!("{extension}.wasm")))?;
         let stanza = format!("{extension}.toml");
-        copy(&root.join("packaging/extensions").join(&stanza), &folder.join(&stanza))?;
+        files::copy(&root.join("packaging/extensions").join(&stanza), &folder.join(&stanza))?;
     }
     Ok(tree)
 }
@@ -94,9 +93,7 @@ pub(super) fn fill(build: &Build, packages: &Packages, to: &Path) -> Result<Path
 /// Makes the manual pages and completions of a `weir` with all features, and returns their folder.
 fn manual(to: &Path) -> Result<PathBuf> {
     let made = to.join("manual");
-    if made.exists() {
-        fs::remove_dir_all(&made).with_context(|| format!("cannot clear `{}`", made.display()))?;
-    }
+    files::clear(&made)?;
     let mut test = cargo(["test", "--workspace", "--bin", "weir", "--quiet", "manual_pages"])?;
     run(test.env("WEIR_MANUAL", &made))?;
     Ok(made)
@@ -115,11 +112,4 @@ fn is_missing(build: &Build, page: &str) -> bool {
 fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder).with_context(|| format!("cannot read `{}`", folder.display()))?;
     entries.map(|entry| Ok(entry?.path())).collect()
-}
-
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to.parent().context("a file lies in no directory")?)
-        .with_context(|| format!("cannot make the directory of `{}`", to.display()))?;
-    fs::copy(from, to).with_context(|| format!("cannot copy `{}` to `{}`", from.display(), to.display()))?;
-    Ok(())
 }

@@ -5,7 +5,7 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
 use crate::{
     guests,
@@ -91,8 +91,7 @@ impl Target {
     /// Installs what building needs, if it may.
     pub(crate) fn prepare(&self) -> Result<()> {
         guests::add_target_of(self.triple)?;
-        let missing = setup::install(self.needs)?;
-        ensure!(missing.is_empty(), "first run `{}`", setup::line(&missing));
+        setup::require(self.needs)?;
         Ok(())
     }
 
