@@ -4,7930 +4,5571 @@
 //   * with "wasi:io/poll@0.2.12" = "::wasip2::io::poll"
 #[allow(unfulfilled_lint_expectations, unused_imports)]
 use ::wasip2::io::poll as __with_name0;
-#[rustfmt::skip]
 #[allow(dead_code, clippy::all)]
 pub mod wasi {
-    pub mod config {
-        #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
-        pub mod store {
-            #[used]
-            #[doc(hidden)]
-            static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
-            use super::super::super::_rt;
-            /// An error type that encapsulates the different errors that can occur fetching configuration values.
-            #[derive(Clone)]
-            pub enum Error {
-                /// This indicates an error from an "upstream" config source.
-                /// As this could be almost _anything_ (such as Vault, Kubernetes ConfigMaps, KeyValue buckets, etc),
-                /// the error message is a string.
-                Upstream(_rt::String),
-                /// This indicates an error from an I/O operation.
-                /// As this could be almost _anything_ (such as a file read, network connection, etc),
-                /// the error message is a string.
-                /// Depending on how this ends up being consumed,
-                /// we may consider moving this to use the `wasi:io/error` type instead.
-                /// For simplicity right now in supporting multiple implementations, it is being left as a string.
-                Io(_rt::String),
-            }
-            impl ::core::fmt::Debug for Error {
-                fn fmt(
-                    &self,
-                    f: &mut ::core::fmt::Formatter<'_>,
-                ) -> ::core::fmt::Result {
-                    match self {
-                        Error::Upstream(e) => {
-                            f.debug_tuple("Error::Upstream").field(e).finish()
-                        }
-                        Error::Io(e) => f.debug_tuple("Error::Io").field(e).finish(),
-                    }
-                }
-            }
-            impl ::core::fmt::Display for Error {
-                fn fmt(
-                    &self,
-                    f: &mut ::core::fmt::Formatter<'_>,
-                ) -> ::core::fmt::Result {
-                    write!(f, "{:?}", self)
-                }
-            }
-            impl ::core::error::Error for Error {}
-            #[allow(unused_unsafe, clippy::all)]
-            /// Gets a configuration value of type `string` associated with the `key`.
-            ///
-            /// The value is returned as an `option<string>`. If the key is not found,
-            /// `Ok(none)` is returned. If an error occurs, an `Err(error)` is returned.
-            #[allow(async_fn_in_trait)]
-            pub fn get(
-                key: &str,
-            ) -> ::core::result::Result<::core::option::Option<_rt::String>, Error> {
-                unsafe {
-                    #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
-                    #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
-                    struct RetArea(
-                        [::core::mem::MaybeUninit<
-                            u8,
-                        >; 4 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let mut ret_area = RetArea(
-                        [::core::mem::MaybeUninit::uninit(); 4
-                            * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let vec0 = key;
-                    let ptr0 = vec0.as_ptr().cast::<u8>();
-                    let len0 = vec0.len();
-                    let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "wasi:config/store@0.2.0-rc.1")]
-                    unsafe extern "C" {
-                        #[link_name = "get"]
-                        fn wit_import2(_: *mut u8, _: usize, _: *mut u8);
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import2(_: *mut u8, _: usize, _: *mut u8) {
-                        unreachable!()
-                    }
-                    wit_import2(ptr0.cast_mut(), len0, ptr1);
-                    let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-                    let result16 = match l3 {
-                        0 => {
-                            let e = {
-                                let l4 = i32::from(
-                                    *ptr1.add(::core::mem::size_of::<*const u8>()).cast::<u8>(),
-                                );
-                                match l4 {
-                                    0 => None,
-                                    1 => {
-                                        let e = {
-                                            let l5 = *ptr1
-                                                .add(2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<*mut u8>();
-                                            let l6 = *ptr1
-                                                .add(3 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len7 = l6;
-                                            let bytes7 = _rt::Vec::from_raw_parts(
-                                                l5.cast(),
-                                                len7,
-                                                len7,
-                                            );
-                                            _rt::string_lift(bytes7)
-                                        };
-                                        Some(e)
-                                    }
-                                    _ => _rt::invalid_enum_discriminant(),
-                                }
-                            };
-                            Ok(e)
-                        }
-                        1 => {
-                            let e = {
-                                let l8 = i32::from(
-                                    *ptr1.add(::core::mem::size_of::<*const u8>()).cast::<u8>(),
-                                );
-                                let v15 = match l8 {
-                                    0 => {
-                                        let e15 = {
-                                            let l9 = *ptr1
-                                                .add(2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<*mut u8>();
-                                            let l10 = *ptr1
-                                                .add(3 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len11 = l10;
-                                            let bytes11 = _rt::Vec::from_raw_parts(
-                                                l9.cast(),
-                                                len11,
-                                                len11,
-                                            );
-                                            _rt::string_lift(bytes11)
-                                        };
-                                        Error::Upstream(e15)
-                                    }
-                                    n => {
-                                        debug_assert_eq!(n, 1, "invalid enum discriminant");
-                                        let e15 = {
-                                            let l12 = *ptr1
-                                                .add(2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<*mut u8>();
-                                            let l13 = *ptr1
-                                                .add(3 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len14 = l13;
-                                            let bytes14 = _rt::Vec::from_raw_parts(
-                                                l12.cast(),
-                                                len14,
-                                                len14,
-                                            );
-                                            _rt::string_lift(bytes14)
-                                        };
-                                        Error::Io(e15)
-                                    }
-                                };
-                                v15
-                            };
-                            Err(e)
-                        }
-                        _ => _rt::invalid_enum_discriminant(),
-                    };
-                    result16
-                }
-            }
-            #[allow(unused_unsafe, clippy::all)]
-            /// Gets a list of configuration key-value pairs of type `string`.
-            ///
-            /// If an error occurs, an `Err(error)` is returned.
-            #[allow(async_fn_in_trait)]
-            pub fn get_all() -> ::core::result::Result<
-                _rt::Vec<(_rt::String, _rt::String)>,
-                Error,
-            > {
-                unsafe {
-                    #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
-                    #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
-                    struct RetArea(
-                        [::core::mem::MaybeUninit<
-                            u8,
-                        >; 4 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let mut ret_area = RetArea(
-                        [::core::mem::MaybeUninit::uninit(); 4
-                            * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "wasi:config/store@0.2.0-rc.1")]
-                    unsafe extern "C" {
-                        #[link_name = "get-all"]
-                        fn wit_import1(_: *mut u8);
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import1(_: *mut u8) {
-                        unreachable!()
-                    }
-                    wit_import1(ptr0);
-                    let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-                    let result20 = match l2 {
-                        0 => {
-                            let e = {
-                                let l3 = *ptr0
-                                    .add(::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>();
-                                let l4 = *ptr0
-                                    .add(2 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>();
-                                let base11 = l3;
-                                let len11 = l4;
-                                let mut result11 = _rt::Vec::with_capacity(len11);
-                                for i in 0..len11 {
-                                    let base = base11
-                                        .add(i * (4 * ::core::mem::size_of::<*const u8>()));
-                                    let e11 = {
-                                        let l5 = *base.add(0).cast::<*mut u8>();
-                                        let l6 = *base
-                                            .add(::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>();
-                                        let len7 = l6;
-                                        let bytes7 = _rt::Vec::from_raw_parts(
-                                            l5.cast(),
-                                            len7,
-                                            len7,
-                                        );
-                                        let l8 = *base
-                                            .add(2 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<*mut u8>();
-                                        let l9 = *base
-                                            .add(3 * ::core::mem::size_of::<*const u8>())
-                                            .cast::<usize>();
-                                        let len10 = l9;
-                                        let bytes10 = _rt::Vec::from_raw_parts(
-                                            l8.cast(),
-                                            len10,
-                                            len10,
-                                        );
-                                        (_rt::string_lift(bytes7), _rt::string_lift(bytes10))
-                                    };
-                                    result11.push(e11);
-                                }
-                                _rt::cabi_dealloc(
-                                    base11,
-                                    len11 * (4 * ::core::mem::size_of::<*const u8>()),
-                                    ::core::mem::size_of::<*const u8>(),
-                                );
-                                result11
-                            };
-                            Ok(e)
-                        }
-                        1 => {
-                            let e = {
-                                let l12 = i32::from(
-                                    *ptr0.add(::core::mem::size_of::<*const u8>()).cast::<u8>(),
-                                );
-                                let v19 = match l12 {
-                                    0 => {
-                                        let e19 = {
-                                            let l13 = *ptr0
-                                                .add(2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<*mut u8>();
-                                            let l14 = *ptr0
-                                                .add(3 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len15 = l14;
-                                            let bytes15 = _rt::Vec::from_raw_parts(
-                                                l13.cast(),
-                                                len15,
-                                                len15,
-                                            );
-                                            _rt::string_lift(bytes15)
-                                        };
-                                        Error::Upstream(e19)
-                                    }
-                                    n => {
-                                        debug_assert_eq!(n, 1, "invalid enum discriminant");
-                                        let e19 = {
-                                            let l16 = *ptr0
-                                                .add(2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<*mut u8>();
-                                            let l17 = *ptr0
-                                                .add(3 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len18 = l17;
-                                            let bytes18 = _rt::Vec::from_raw_parts(
-                                                l16.cast(),
-                                                len18,
-                                                len18,
-                                            );
-                                            _rt::string_lift(bytes18)
-                                        };
-                                        Error::Io(e19)
-                                    }
-                                };
-                                v19
-                            };
-                            Err(e)
-                        }
-                        _ => _rt::invalid_enum_discriminant(),
-                    };
-                    result20
-                }
-            }
-        }
-    }
+pub mod config {
+#[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
+pub mod store {
+#[used]
+#[doc(hidden)]
+static __FORCE_SECTION_REF: fn() =
+super::super::super::__link_custom_section_describing_imports;
+use super::super::super::_rt;
+/// An error type that encapsulates the different errors that can occur fetching configuration values.
+#[derive(Clone)]
+pub enum Error {
+/// This indicates an error from an "upstream" config source.
+/// As this could be almost _anything_ (such as Vault, Kubernetes ConfigMaps, KeyValue buckets, etc),
+/// the error message is a string.
+Upstream(_rt::String),
+/// This indicates an error from an I/O operation.
+/// As this could be almost _anything_ (such as a file read, network connection, etc),
+/// the error message is a string.
+/// Depending on how this ends up being consumed,
+/// we may consider moving this to use the `wasi:io/error` type instead.
+/// For simplicity right now in supporting multiple implementations, it is being left as a string.
+Io(_rt::String),
 }
-#[rustfmt::skip]
+impl ::core::fmt::Debug for Error {
+fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+match self {
+Error::Upstream(e) => {
+f.debug_tuple("Error::Upstream").field(e).finish()
+}
+Error::Io(e) => {
+f.debug_tuple("Error::Io").field(e).finish()
+}
+}
+}
+}
+impl ::core::fmt::Display for Error {
+fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+write!(f, "{:?}", self)
+}
+}
+impl ::core::error::Error for Error {}
+#[allow(unused_unsafe, clippy::all)]
+/// Gets a configuration value of type `string` associated with the `key`.
+///
+/// The value is returned as an `option<string>`. If the key is not found,
+/// `Ok(none)` is returned. If an error occurs, an `Err(error)` is returned.
+#[allow(async_fn_in_trait)]
+pub fn get(key: &str,) -> ::core::result::Result<::core::option::Option<_rt::String>,Error>{
+unsafe {
+#[cfg_attr(target_pointer_width="64", repr(align(8)))]
+#[cfg_attr(target_pointer_width="32", repr(align(4)))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 4*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 4*::core::mem::size_of::<*const u8>()]);
+let vec0 = key;
+let ptr0 = vec0.as_ptr().cast::<u8>();
+let len0 = vec0.len();
+let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "wasi:config/store@0.2.0-rc.1")]
+unsafe extern "C" {
+#[link_name = "get"]
+fn wit_import2(_: *mut u8, _: usize, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import2(_: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
+wit_import2(ptr0.cast_mut(), len0, ptr1);
+let l3 = i32::from(*ptr1.add(0).cast::<u8>());
+let result16 = match l3 {
+0 => {
+let e = {
+let l4 = i32::from(*ptr1.add(::core::mem::size_of::<*const u8>()).cast::<u8>());
+match l4 {
+0 => None,
+1 => {
+let e = {
+let l5 = *ptr1.add(2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l6 = *ptr1.add(3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len7 = l6;
+let bytes7 = _rt::Vec::from_raw_parts(l5.cast(), len7, len7);
+_rt::string_lift(bytes7)
+};
+Some(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+}
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l8 = i32::from(*ptr1.add(::core::mem::size_of::<*const u8>()).cast::<u8>());
+let v15 = match l8 {
+0 => {
+let e15 = {
+let l9 = *ptr1.add(2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l10 = *ptr1.add(3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len11 = l10;
+let bytes11 = _rt::Vec::from_raw_parts(l9.cast(), len11, len11);
+_rt::string_lift(bytes11)
+};
+Error::Upstream(e15)
+}
+n => {
+debug_assert_eq!(n, 1, "invalid enum discriminant");
+let e15 = {
+let l12 = *ptr1.add(2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l13 = *ptr1.add(3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len14 = l13;
+let bytes14 = _rt::Vec::from_raw_parts(l12.cast(), len14, len14);
+_rt::string_lift(bytes14)
+};
+Error::Io(e15)
+}
+};
+v15
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result16
+}
+}
+#[allow(unused_unsafe, clippy::all)]
+/// Gets a list of configuration key-value pairs of type `string`.
+///
+/// If an error occurs, an `Err(error)` is returned.
+#[allow(async_fn_in_trait)]
+pub fn get_all() -> ::core::result::Result<_rt::Vec::<(_rt::String,_rt::String,)>,Error>{
+unsafe {
+#[cfg_attr(target_pointer_width="64", repr(align(8)))]
+#[cfg_attr(target_pointer_width="32", repr(align(4)))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 4*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 4*::core::mem::size_of::<*const u8>()]);
+let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "wasi:config/store@0.2.0-rc.1")]
+unsafe extern "C" {
+#[link_name = "get-all"]
+fn wit_import1(_: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import1(_: *mut u8, ) { unreachable!() }
+wit_import1(ptr0);
+let l2 = i32::from(*ptr0.add(0).cast::<u8>());
+let result20 = match l2 {
+0 => {
+let e = {
+let l3 = *ptr0.add(::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l4 = *ptr0.add(2*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let base11 = l3;
+let len11 = l4;
+let mut result11 = _rt::Vec::with_capacity(len11);
+for i in 0..len11 {
+let base = base11.add(i * (4*::core::mem::size_of::<*const u8>()));
+let e11 = {
+let l5 = *base.add(0).cast::<*mut u8>();
+let l6 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len7 = l6;
+let bytes7 = _rt::Vec::from_raw_parts(l5.cast(), len7, len7);
+let l8 = *base.add(2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l9 = *base.add(3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len10 = l9;
+let bytes10 = _rt::Vec::from_raw_parts(l8.cast(), len10, len10);
+(_rt::string_lift(bytes7), _rt::string_lift(bytes10))
+};
+result11.push(e11);
+}
+_rt::cabi_dealloc(base11, len11 * (4*::core::mem::size_of::<*const u8>()), ::core::mem::size_of::<*const u8>());
+result11
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l12 = i32::from(*ptr0.add(::core::mem::size_of::<*const u8>()).cast::<u8>());
+let v19 = match l12 {
+0 => {
+let e19 = {
+let l13 = *ptr0.add(2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l14 = *ptr0.add(3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len15 = l14;
+let bytes15 = _rt::Vec::from_raw_parts(l13.cast(), len15, len15);
+_rt::string_lift(bytes15)
+};
+Error::Upstream(e19)
+}
+n => {
+debug_assert_eq!(n, 1, "invalid enum discriminant");
+let e19 = {
+let l16 = *ptr0.add(2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l17 = *ptr0.add(3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len18 = l17;
+let bytes18 = _rt::Vec::from_raw_parts(l16.cast(), len18, len18);
+_rt::string_lift(bytes18)
+};
+Error::Io(e19)
+}
+};
+v19
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result20
+}
+}
+}
+}
+}
 #[allow(dead_code, clippy::all)]
 pub mod weir {
-    pub mod iec {
-        /// Types that the other interfaces share.
-        #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
-        pub mod types {
-            #[used]
-            #[doc(hidden)]
-            static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
-            use super::super::super::_rt;
-            /// Identifies one message. Main gives it; it is never zero, and never used twice while Main runs.
-            pub type MessageId = u64;
-            /// The number of a sender. Main is 0; every extension keeps its own for as long as Main runs.
-            /// `peers.name-of` gives the name.
-            pub type Peer = u32;
-            /// The limit that was reached.
-            #[derive(Clone)]
-            pub struct Limit {
-                /// Its key in the operator's file. For a fixed limit, its documented name.
-                pub name: _rt::String,
-                /// The amount asked for, in the limit's own unit.
-                pub used: u64,
-                /// The amount allowed, in the same unit.
-                pub allowed: u64,
-            }
-            impl ::core::fmt::Debug for Limit {
-                fn fmt(
-                    &self,
-                    f: &mut ::core::fmt::Formatter<'_>,
-                ) -> ::core::fmt::Result {
-                    f.debug_struct("Limit")
-                        .field("name", &self.name)
-                        .field("used", &self.used)
-                        .field("allowed", &self.allowed)
-                        .finish()
-                }
-            }
-            /// How long an operation may take, and for which request it is done.
-            #[repr(C)]
-            #[derive(Clone, Copy)]
-            pub struct Options {
-                /// Milliseconds, from 1. None: the operator's default.
-                pub timeout_ms: ::core::option::Option<u32>,
-                /// The received request or job that this is done for. The remaining time of a request caps the timeout.
-                pub parent: ::core::option::Option<MessageId>,
-            }
-            impl ::core::fmt::Debug for Options {
-                fn fmt(
-                    &self,
-                    f: &mut ::core::fmt::Formatter<'_>,
-                ) -> ::core::fmt::Result {
-                    f.debug_struct("Options")
-                        .field("timeout-ms", &self.timeout_ms)
-                        .field("parent", &self.parent)
-                        .finish()
-                }
-            }
-            /// How large a payload was, and how large it may be.
-            #[repr(C)]
-            #[derive(Clone, Copy)]
-            pub struct Size {
-                /// Bytes given.
-                pub bytes: u64,
-                /// Bytes allowed.
-                pub allowed: u64,
-            }
-            impl ::core::fmt::Debug for Size {
-                fn fmt(
-                    &self,
-                    f: &mut ::core::fmt::Formatter<'_>,
-                ) -> ::core::fmt::Result {
-                    f.debug_struct("Size")
-                        .field("bytes", &self.bytes)
-                        .field("allowed", &self.allowed)
-                        .finish()
-                }
-            }
-            /// An error that the provider of a contract answers with.
-            #[derive(Clone)]
-            pub struct HandlerError {
-                /// For programs: a short word of the contract's own, such as `not-found`. At most 64 bytes.
-                pub code: _rt::String,
-                /// For people. At most 4096 bytes; the rest is cut off.
-                pub message: _rt::String,
-            }
-            impl ::core::fmt::Debug for HandlerError {
-                fn fmt(
-                    &self,
-                    f: &mut ::core::fmt::Formatter<'_>,
-                ) -> ::core::fmt::Result {
-                    f.debug_struct("HandlerError")
-                        .field("code", &self.code)
-                        .field("message", &self.message)
-                        .finish()
-                }
-            }
-            /// Why an operation failed. The set is closed: there is no other case.
-            #[derive(Clone)]
-            pub enum Error {
-                /// The operator did not grant it. The text names what was asked for, and the key of the
-                /// operator's file that would grant it.
-                PermissionDenied(_rt::String),
-                /// Nothing is configured to fulfil this contract. The text names it.
-                UnknownContract(_rt::String),
-                /// The owner of the contract is stopped or has failed. Or a targeted event names an extension that
-                /// does not run or has not subscribed. The text names the contract or the extension.
-                NoProvider(_rt::String),
-                /// The owner was still starting when the time ran out, or has declared itself interrupted. The
-                /// text says which.
-                NotReady(_rt::String),
-                /// The deadline passed. The request may have been carried out.
-                Timeout,
-                /// The receiver's inbox or the queue has no room. The text names it.
-                Overloaded(_rt::String),
-                /// The receiver stopped before it answered the request.
-                PeerGone,
-                /// The receiver trapped or was killed while it had the request in hand. The request is not
-                /// delivered again.
-                Trapped,
-                /// This extension reached a limit of its own.
-                LimitExceeded(Limit),
-                /// Waiting would never end. The names are those of the peers that wait for each other, by
-                /// calls or for room in an inbox: from the caller round to the caller again.
-                WouldDeadlock(_rt::Vec<_rt::String>),
-                /// The payload is larger than the sender or the receiver may handle.
-                TooLarge(Size),
-                /// The arguments make no sense: an unknown number, a malformed name or pattern, an operation that
-                /// the contract does not have, a second answer to a request. The text says which.
-                Invalid(_rt::String),
-                /// The provider's own error, as it gave it.
-                Handler(HandlerError),
-            }
-            impl ::core::fmt::Debug for Error {
-                fn fmt(
-                    &self,
-                    f: &mut ::core::fmt::Formatter<'_>,
-                ) -> ::core::fmt::Result {
-                    match self {
-                        Error::PermissionDenied(e) => {
-                            f.debug_tuple("Error::PermissionDenied").field(e).finish()
-                        }
-                        Error::UnknownContract(e) => {
-                            f.debug_tuple("Error::UnknownContract").field(e).finish()
-                        }
-                        Error::NoProvider(e) => {
-                            f.debug_tuple("Error::NoProvider").field(e).finish()
-                        }
-                        Error::NotReady(e) => {
-                            f.debug_tuple("Error::NotReady").field(e).finish()
-                        }
-                        Error::Timeout => f.debug_tuple("Error::Timeout").finish(),
-                        Error::Overloaded(e) => {
-                            f.debug_tuple("Error::Overloaded").field(e).finish()
-                        }
-                        Error::PeerGone => f.debug_tuple("Error::PeerGone").finish(),
-                        Error::Trapped => f.debug_tuple("Error::Trapped").finish(),
-                        Error::LimitExceeded(e) => {
-                            f.debug_tuple("Error::LimitExceeded").field(e).finish()
-                        }
-                        Error::WouldDeadlock(e) => {
-                            f.debug_tuple("Error::WouldDeadlock").field(e).finish()
-                        }
-                        Error::TooLarge(e) => {
-                            f.debug_tuple("Error::TooLarge").field(e).finish()
-                        }
-                        Error::Invalid(e) => {
-                            f.debug_tuple("Error::Invalid").field(e).finish()
-                        }
-                        Error::Handler(e) => {
-                            f.debug_tuple("Error::Handler").field(e).finish()
-                        }
-                    }
-                }
-            }
-            impl ::core::fmt::Display for Error {
-                fn fmt(
-                    &self,
-                    f: &mut ::core::fmt::Formatter<'_>,
-                ) -> ::core::fmt::Result {
-                    write!(f, "{:?}", self)
-                }
-            }
-            impl ::core::error::Error for Error {}
-        }
-        /// The inbox of this extension, and answers to its messages.
-        #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
-        pub mod channel {
-            #[used]
-            #[doc(hidden)]
-            static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
-            use super::super::super::_rt;
-            pub type Error = super::super::super::weir::iec::types::Error;
-            pub type HandlerError = super::super::super::weir::iec::types::HandlerError;
-            pub type MessageId = super::super::super::weir::iec::types::MessageId;
-            pub type Peer = super::super::super::weir::iec::types::Peer;
-            pub type Pollable = super::super::super::__with_name0::Pollable;
-            /// A request, with the envelope that Main stamped on it.
-            #[derive(Clone)]
-            pub struct Request {
-                /// Names this request in `respond`.
-                pub id: MessageId,
-                /// The sender. It cannot be forged.
-                pub sender: Peer,
-                /// The operation: a number of the range that `serve` gave.
-                pub operation: u32,
-                /// Milliseconds left for the answer at delivery. A later answer is discarded: the sender has been
-                /// told `timeout`.
-                pub remaining_ms: u32,
-                /// Microseconds from sending to this delivery.
-                pub waited_us: u32,
-                /// The arguments. Bytes; by convention JSON where people call the contract by hand.
-                pub payload: _rt::Vec<u8>,
-            }
-            impl ::core::fmt::Debug for Request {
-                fn fmt(
-                    &self,
-                    f: &mut ::core::fmt::Formatter<'_>,
-                ) -> ::core::fmt::Result {
-                    f.debug_struct("Request")
-                        .field("id", &self.id)
-                        .field("sender", &self.sender)
-                        .field("operation", &self.operation)
-                        .field("remaining-ms", &self.remaining_ms)
-                        .field("waited-us", &self.waited_us)
-                        .field("payload", &self.payload)
-                        .finish()
-                }
-            }
-            /// The one answer to a request that was sent without waiting.
-            #[derive(Clone)]
-            pub struct Response {
-                /// What `requests.send` returned.
-                pub id: MessageId,
-                /// The provider's answer, or why there is none.
-                pub outcome: ::core::result::Result<_rt::Vec<u8>, Error>,
-            }
-            impl ::core::fmt::Debug for Response {
-                fn fmt(
-                    &self,
-                    f: &mut ::core::fmt::Formatter<'_>,
-                ) -> ::core::fmt::Result {
-                    f.debug_struct("Response")
-                        .field("id", &self.id)
-                        .field("outcome", &self.outcome)
-                        .finish()
-                }
-            }
-            /// An event, with the envelope that Main stamped on it.
-            #[derive(Clone)]
-            pub struct Event {
-                /// The publisher. It cannot be forged.
-                pub sender: Peer,
-                /// The subscription that it matched: what `events.subscribe` returned.
-                pub subscription: u32,
-                /// The topic. None where the pattern of the subscription is a single topic.
-                pub topic: ::core::option::Option<_rt::String>,
-                /// Rises with each event of the topic. 0 for an event published to this extension alone.
-                pub sequence: u64,
-                /// Events of this subscription that were lost just before this one.
-                pub lost: u64,
-                /// Whether it was published before this instance subscribed: it is the last value of a topic
-                /// that Main retains.
-                pub retained: bool,
-                /// Microseconds from publishing to this delivery.
-                pub waited_us: u32,
-                /// The published bytes.
-                pub payload: _rt::Vec<u8>,
-            }
-            impl ::core::fmt::Debug for Event {
-                fn fmt(
-                    &self,
-                    f: &mut ::core::fmt::Formatter<'_>,
-                ) -> ::core::fmt::Result {
-                    f.debug_struct("Event")
-                        .field("sender", &self.sender)
-                        .field("subscription", &self.subscription)
-                        .field("topic", &self.topic)
-                        .field("sequence", &self.sequence)
-                        .field("lost", &self.lost)
-                        .field("retained", &self.retained)
-                        .field("waited-us", &self.waited_us)
-                        .field("payload", &self.payload)
-                        .finish()
-                }
-            }
-            /// A job, with the envelope that Main stamped on it.
-            ///
-            /// It is in hand until it is done (`queues.done`, or the next receive where jobs come one by one) or
-            /// given back. If this instance ends before that, another reader gets it.
-            #[derive(Clone)]
-            pub struct Job {
-                /// Names this job in `queues.done` and `queues.give-back`. The same at each delivery.
-                pub id: MessageId,
-                /// The queue: what `queues.open` returned.
-                pub queue: u32,
-                /// The sender. It cannot be forged.
-                pub sender: Peer,
-                /// Deliveries so far, this one included. Over 1, an earlier reader did not finish the job.
-                pub deliveries: u32,
-                /// Microseconds from putting to this delivery.
-                pub waited_us: u32,
-                /// The bytes that were put.
-                pub payload: _rt::Vec<u8>,
-            }
-            impl ::core::fmt::Debug for Job {
-                fn fmt(
-                    &self,
-                    f: &mut ::core::fmt::Formatter<'_>,
-                ) -> ::core::fmt::Result {
-                    f.debug_struct("Job")
-                        .field("id", &self.id)
-                        .field("queue", &self.queue)
-                        .field("sender", &self.sender)
-                        .field("deliveries", &self.deliveries)
-                        .field("waited-us", &self.waited_us)
-                        .field("payload", &self.payload)
-                        .finish()
-                }
-            }
-            /// What `receive` yields.
-            #[derive(Clone)]
-            pub enum Message {
-                /// A call of an operation that this extension serves. Answer it once, with `respond`.
-                Request(Request),
-                /// The answer to a request that this extension sent with `requests.send`.
-                Response(Response),
-                /// An event under a topic that this extension has subscribed to.
-                Event(Event),
-                /// A job of a queue that this extension takes from. No other reader gets it.
-                Job(Job),
-            }
-            impl ::core::fmt::Debug for Message {
-                fn fmt(
-                    &self,
-                    f: &mut ::core::fmt::Formatter<'_>,
-                ) -> ::core::fmt::Result {
-                    match self {
-                        Message::Request(e) => {
-                            f.debug_tuple("Message::Request").field(e).finish()
-                        }
-                        Message::Response(e) => {
-                            f.debug_tuple("Message::Response").field(e).finish()
-                        }
-                        Message::Event(e) => {
-                            f.debug_tuple("Message::Event").field(e).finish()
-                        }
-                        Message::Job(e) => {
-                            f.debug_tuple("Message::Job").field(e).finish()
-                        }
-                    }
-                }
-            }
-            /// The order in which an extension works through a batch. It decides what happens to the batch if
-            /// the extension dies.
-            #[repr(u8)]
-            #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
-            pub enum BatchOrder {
-                /// In the order of the list: each request is answered before the next message is looked at. If the
-                /// extension dies, the messages after its first unanswered request go back to the inbox for the
-                /// next instance. If another instance has taken over already, those requests are answered
-                /// `peer-gone`, and those events count as lost.
-                InOrder,
-                /// Any order. If the extension dies, every unanswered request of the batch is answered `trapped`.
-                AnyOrder,
-            }
-            impl ::core::fmt::Debug for BatchOrder {
-                fn fmt(
-                    &self,
-                    f: &mut ::core::fmt::Formatter<'_>,
-                ) -> ::core::fmt::Result {
-                    match self {
-                        BatchOrder::InOrder => {
-                            f.debug_tuple("BatchOrder::InOrder").finish()
-                        }
-                        BatchOrder::AnyOrder => {
-                            f.debug_tuple("BatchOrder::AnyOrder").finish()
-                        }
-                    }
-                }
-            }
-            impl BatchOrder {
-                #[doc(hidden)]
-                pub unsafe fn _lift(val: u8) -> BatchOrder {
-                    if !cfg!(debug_assertions) {
-                        return unsafe { ::core::mem::transmute(val) };
-                    }
-                    match val {
-                        0 => BatchOrder::InOrder,
-                        1 => BatchOrder::AnyOrder,
-                        _ => panic!("invalid enum discriminant"),
-                    }
-                }
-            }
-            #[allow(unused_unsafe, clippy::all)]
-            /// Serves `contract` from now on, with these operations. Returns the number of the first; the
-            /// others follow in order. Call it before the first `receive`.
-            ///
-            /// At most 256 operations of at most 128 bytes. Fails with `permission-denied` if the operator's
-            /// `fulfills` does not list the contract. Fails with `invalid` if it is served already, or if the
-            /// list is empty or names an operation twice.
-            #[allow(async_fn_in_trait)]
-            pub fn serve(
-                contract: &str,
-                operations: &[_rt::String],
-            ) -> ::core::result::Result<u32, Error> {
-                unsafe {
-                    #[repr(align(8))]
-                    struct RetArea(
-                        [::core::mem::MaybeUninit<
-                            u8,
-                        >; 32 + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let mut ret_area = RetArea(
-                        [::core::mem::MaybeUninit::uninit(); 32
-                            + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let vec0 = contract;
-                    let ptr0 = vec0.as_ptr().cast::<u8>();
-                    let len0 = vec0.len();
-                    let vec2 = operations;
-                    let len2 = vec2.len();
-                    let layout2 = _rt::alloc::Layout::from_size_align(
-                            vec2.len() * (2 * ::core::mem::size_of::<*const u8>()),
-                            ::core::mem::size_of::<*const u8>(),
-                        )
-                        .unwrap();
-                    let (result2, _cleanup2) = wit_bindgen::rt::Cleanup::new(layout2);
-                    for (i, e) in vec2.into_iter().enumerate() {
-                        let base = result2
-                            .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                        {
-                            let vec1 = e;
-                            let ptr1 = vec1.as_ptr().cast::<u8>();
-                            let len1 = vec1.len();
-                            *base
-                                .add(::core::mem::size_of::<*const u8>())
-                                .cast::<usize>() = len1;
-                            *base.add(0).cast::<*mut u8>() = ptr1.cast_mut();
-                        }
-                    }
-                    let ptr3 = ret_area.0.as_mut_ptr().cast::<u8>();
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "weir:iec/channel@0.1.0")]
-                    unsafe extern "C" {
-                        #[link_name = "serve"]
-                        fn wit_import4(
-                            _: *mut u8,
-                            _: usize,
-                            _: *mut u8,
-                            _: usize,
-                            _: *mut u8,
-                        );
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import4(
-                        _: *mut u8,
-                        _: usize,
-                        _: *mut u8,
-                        _: usize,
-                        _: *mut u8,
-                    ) {
-                        unreachable!()
-                    }
-                    wit_import4(ptr0.cast_mut(), len0, result2, len2, ptr3);
-                    let l5 = i32::from(*ptr3.add(0).cast::<u8>());
-                    let result46 = match l5 {
-                        0 => {
-                            let e = {
-                                let l6 = *ptr3.add(8).cast::<i32>();
-                                l6 as u32
-                            };
-                            Ok(e)
-                        }
-                        1 => {
-                            let e = {
-                                let l7 = i32::from(*ptr3.add(8).cast::<u8>());
-                                use super::super::super::weir::iec::types::Error as V45;
-                                let v45 = match l7 {
-                                    0 => {
-                                        let e45 = {
-                                            let l8 = *ptr3.add(16).cast::<*mut u8>();
-                                            let l9 = *ptr3
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len10 = l9;
-                                            let bytes10 = _rt::Vec::from_raw_parts(
-                                                l8.cast(),
-                                                len10,
-                                                len10,
-                                            );
-                                            _rt::string_lift(bytes10)
-                                        };
-                                        V45::PermissionDenied(e45)
-                                    }
-                                    1 => {
-                                        let e45 = {
-                                            let l11 = *ptr3.add(16).cast::<*mut u8>();
-                                            let l12 = *ptr3
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len13 = l12;
-                                            let bytes13 = _rt::Vec::from_raw_parts(
-                                                l11.cast(),
-                                                len13,
-                                                len13,
-                                            );
-                                            _rt::string_lift(bytes13)
-                                        };
-                                        V45::UnknownContract(e45)
-                                    }
-                                    2 => {
-                                        let e45 = {
-                                            let l14 = *ptr3.add(16).cast::<*mut u8>();
-                                            let l15 = *ptr3
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len16 = l15;
-                                            let bytes16 = _rt::Vec::from_raw_parts(
-                                                l14.cast(),
-                                                len16,
-                                                len16,
-                                            );
-                                            _rt::string_lift(bytes16)
-                                        };
-                                        V45::NoProvider(e45)
-                                    }
-                                    3 => {
-                                        let e45 = {
-                                            let l17 = *ptr3.add(16).cast::<*mut u8>();
-                                            let l18 = *ptr3
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len19 = l18;
-                                            let bytes19 = _rt::Vec::from_raw_parts(
-                                                l17.cast(),
-                                                len19,
-                                                len19,
-                                            );
-                                            _rt::string_lift(bytes19)
-                                        };
-                                        V45::NotReady(e45)
-                                    }
-                                    4 => V45::Timeout,
-                                    5 => {
-                                        let e45 = {
-                                            let l20 = *ptr3.add(16).cast::<*mut u8>();
-                                            let l21 = *ptr3
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len22 = l21;
-                                            let bytes22 = _rt::Vec::from_raw_parts(
-                                                l20.cast(),
-                                                len22,
-                                                len22,
-                                            );
-                                            _rt::string_lift(bytes22)
-                                        };
-                                        V45::Overloaded(e45)
-                                    }
-                                    6 => V45::PeerGone,
-                                    7 => V45::Trapped,
-                                    8 => {
-                                        let e45 = {
-                                            let l23 = *ptr3.add(16).cast::<*mut u8>();
-                                            let l24 = *ptr3
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len25 = l24;
-                                            let bytes25 = _rt::Vec::from_raw_parts(
-                                                l23.cast(),
-                                                len25,
-                                                len25,
-                                            );
-                                            let l26 = *ptr3
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            let l27 = *ptr3
-                                                .add(24 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            super::super::super::weir::iec::types::Limit {
-                                                name: _rt::string_lift(bytes25),
-                                                used: l26 as u64,
-                                                allowed: l27 as u64,
-                                            }
-                                        };
-                                        V45::LimitExceeded(e45)
-                                    }
-                                    9 => {
-                                        let e45 = {
-                                            let l28 = *ptr3.add(16).cast::<*mut u8>();
-                                            let l29 = *ptr3
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let base33 = l28;
-                                            let len33 = l29;
-                                            let mut result33 = _rt::Vec::with_capacity(len33);
-                                            for i in 0..len33 {
-                                                let base = base33
-                                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                                let e33 = {
-                                                    let l30 = *base.add(0).cast::<*mut u8>();
-                                                    let l31 = *base
-                                                        .add(::core::mem::size_of::<*const u8>())
-                                                        .cast::<usize>();
-                                                    let len32 = l31;
-                                                    let bytes32 = _rt::Vec::from_raw_parts(
-                                                        l30.cast(),
-                                                        len32,
-                                                        len32,
-                                                    );
-                                                    _rt::string_lift(bytes32)
-                                                };
-                                                result33.push(e33);
-                                            }
-                                            _rt::cabi_dealloc(
-                                                base33,
-                                                len33 * (2 * ::core::mem::size_of::<*const u8>()),
-                                                ::core::mem::size_of::<*const u8>(),
-                                            );
-                                            result33
-                                        };
-                                        V45::WouldDeadlock(e45)
-                                    }
-                                    10 => {
-                                        let e45 = {
-                                            let l34 = *ptr3.add(16).cast::<i64>();
-                                            let l35 = *ptr3.add(24).cast::<i64>();
-                                            super::super::super::weir::iec::types::Size {
-                                                bytes: l34 as u64,
-                                                allowed: l35 as u64,
-                                            }
-                                        };
-                                        V45::TooLarge(e45)
-                                    }
-                                    11 => {
-                                        let e45 = {
-                                            let l36 = *ptr3.add(16).cast::<*mut u8>();
-                                            let l37 = *ptr3
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len38 = l37;
-                                            let bytes38 = _rt::Vec::from_raw_parts(
-                                                l36.cast(),
-                                                len38,
-                                                len38,
-                                            );
-                                            _rt::string_lift(bytes38)
-                                        };
-                                        V45::Invalid(e45)
-                                    }
-                                    n => {
-                                        debug_assert_eq!(n, 12, "invalid enum discriminant");
-                                        let e45 = {
-                                            let l39 = *ptr3.add(16).cast::<*mut u8>();
-                                            let l40 = *ptr3
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len41 = l40;
-                                            let bytes41 = _rt::Vec::from_raw_parts(
-                                                l39.cast(),
-                                                len41,
-                                                len41,
-                                            );
-                                            let l42 = *ptr3
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<*mut u8>();
-                                            let l43 = *ptr3
-                                                .add(16 + 3 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len44 = l43;
-                                            let bytes44 = _rt::Vec::from_raw_parts(
-                                                l42.cast(),
-                                                len44,
-                                                len44,
-                                            );
-                                            super::super::super::weir::iec::types::HandlerError {
-                                                code: _rt::string_lift(bytes41),
-                                                message: _rt::string_lift(bytes44),
-                                            }
-                                        };
-                                        V45::Handler(e45)
-                                    }
-                                };
-                                v45
-                            };
-                            Err(e)
-                        }
-                        _ => _rt::invalid_enum_discriminant(),
-                    };
-                    result46
-                }
-            }
-            #[allow(unused_unsafe, clippy::all)]
-            /// Waits for the next message. None means: finish, and return from `main`. After none, only responses
-            /// to requests under way follow, and none again when no more will come.
-            ///
-            /// Stop comes before responses, responses before requests, requests before events and jobs, which
-            /// take turns. Each delivered message renews this extension's `fuel-per-message`. While `in-flight`
-            /// requests are unanswered, further ones stay in the inbox. The first receive of any form implies
-            /// `lifecycle.ready`, unless `lifecycle.interrupted` was called before.
-            #[allow(async_fn_in_trait)]
-            pub fn receive() -> ::core::option::Option<Message> {
-                unsafe {
-                    #[repr(align(8))]
-                    struct RetArea(
-                        [::core::mem::MaybeUninit<
-                            u8,
-                        >; 56 + 4 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let mut ret_area = RetArea(
-                        [::core::mem::MaybeUninit::uninit(); 56
-                            + 4 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "weir:iec/channel@0.1.0")]
-                    unsafe extern "C" {
-                        #[link_name = "receive"]
-                        fn wit_import1(_: *mut u8);
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import1(_: *mut u8) {
-                        unreachable!()
-                    }
-                    wit_import1(ptr0);
-                    let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-                    let result78 = match l2 {
-                        0 => None,
-                        1 => {
-                            let e = {
-                                let l3 = i32::from(*ptr0.add(8).cast::<u8>());
-                                let v77 = match l3 {
-                                    0 => {
-                                        let e77 = {
-                                            let l4 = *ptr0.add(16).cast::<i64>();
-                                            let l5 = *ptr0.add(24).cast::<i32>();
-                                            let l6 = *ptr0.add(28).cast::<i32>();
-                                            let l7 = *ptr0.add(32).cast::<i32>();
-                                            let l8 = *ptr0.add(36).cast::<i32>();
-                                            let l9 = *ptr0.add(40).cast::<*mut u8>();
-                                            let l10 = *ptr0
-                                                .add(40 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len11 = l10;
-                                            Request {
-                                                id: l4 as u64,
-                                                sender: l5 as u32,
-                                                operation: l6 as u32,
-                                                remaining_ms: l7 as u32,
-                                                waited_us: l8 as u32,
-                                                payload: <_ as From<
-                                                    _rt::Vec<_>,
-                                                >>::from(_rt::Vec::from_raw_parts(l9.cast(), len11, len11)),
-                                            }
-                                        };
-                                        Message::Request(e77)
-                                    }
-                                    1 => {
-                                        let e77 = {
-                                            let l12 = *ptr0.add(16).cast::<i64>();
-                                            let l13 = i32::from(*ptr0.add(24).cast::<u8>());
-                                            Response {
-                                                id: l12 as u64,
-                                                outcome: match l13 {
-                                                    0 => {
-                                                        let e = {
-                                                            let l14 = *ptr0.add(32).cast::<*mut u8>();
-                                                            let l15 = *ptr0
-                                                                .add(32 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                .cast::<usize>();
-                                                            let len16 = l15;
-                                                            <_ as From<
-                                                                _rt::Vec<_>,
-                                                            >>::from(_rt::Vec::from_raw_parts(l14.cast(), len16, len16))
-                                                        };
-                                                        Ok(e)
-                                                    }
-                                                    1 => {
-                                                        let e = {
-                                                            let l17 = i32::from(*ptr0.add(32).cast::<u8>());
-                                                            use super::super::super::weir::iec::types::Error as V55;
-                                                            let v55 = match l17 {
-                                                                0 => {
-                                                                    let e55 = {
-                                                                        let l18 = *ptr0.add(40).cast::<*mut u8>();
-                                                                        let l19 = *ptr0
-                                                                            .add(40 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                            .cast::<usize>();
-                                                                        let len20 = l19;
-                                                                        let bytes20 = _rt::Vec::from_raw_parts(
-                                                                            l18.cast(),
-                                                                            len20,
-                                                                            len20,
-                                                                        );
-                                                                        _rt::string_lift(bytes20)
-                                                                    };
-                                                                    V55::PermissionDenied(e55)
-                                                                }
-                                                                1 => {
-                                                                    let e55 = {
-                                                                        let l21 = *ptr0.add(40).cast::<*mut u8>();
-                                                                        let l22 = *ptr0
-                                                                            .add(40 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                            .cast::<usize>();
-                                                                        let len23 = l22;
-                                                                        let bytes23 = _rt::Vec::from_raw_parts(
-                                                                            l21.cast(),
-                                                                            len23,
-                                                                            len23,
-                                                                        );
-                                                                        _rt::string_lift(bytes23)
-                                                                    };
-                                                                    V55::UnknownContract(e55)
-                                                                }
-                                                                2 => {
-                                                                    let e55 = {
-                                                                        let l24 = *ptr0.add(40).cast::<*mut u8>();
-                                                                        let l25 = *ptr0
-                                                                            .add(40 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                            .cast::<usize>();
-                                                                        let len26 = l25;
-                                                                        let bytes26 = _rt::Vec::from_raw_parts(
-                                                                            l24.cast(),
-                                                                            len26,
-                                                                            len26,
-                                                                        );
-                                                                        _rt::string_lift(bytes26)
-                                                                    };
-                                                                    V55::NoProvider(e55)
-                                                                }
-                                                                3 => {
-                                                                    let e55 = {
-                                                                        let l27 = *ptr0.add(40).cast::<*mut u8>();
-                                                                        let l28 = *ptr0
-                                                                            .add(40 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                            .cast::<usize>();
-                                                                        let len29 = l28;
-                                                                        let bytes29 = _rt::Vec::from_raw_parts(
-                                                                            l27.cast(),
-                                                                            len29,
-                                                                            len29,
-                                                                        );
-                                                                        _rt::string_lift(bytes29)
-                                                                    };
-                                                                    V55::NotReady(e55)
-                                                                }
-                                                                4 => V55::Timeout,
-                                                                5 => {
-                                                                    let e55 = {
-                                                                        let l30 = *ptr0.add(40).cast::<*mut u8>();
-                                                                        let l31 = *ptr0
-                                                                            .add(40 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                            .cast::<usize>();
-                                                                        let len32 = l31;
-                                                                        let bytes32 = _rt::Vec::from_raw_parts(
-                                                                            l30.cast(),
-                                                                            len32,
-                                                                            len32,
-                                                                        );
-                                                                        _rt::string_lift(bytes32)
-                                                                    };
-                                                                    V55::Overloaded(e55)
-                                                                }
-                                                                6 => V55::PeerGone,
-                                                                7 => V55::Trapped,
-                                                                8 => {
-                                                                    let e55 = {
-                                                                        let l33 = *ptr0.add(40).cast::<*mut u8>();
-                                                                        let l34 = *ptr0
-                                                                            .add(40 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                            .cast::<usize>();
-                                                                        let len35 = l34;
-                                                                        let bytes35 = _rt::Vec::from_raw_parts(
-                                                                            l33.cast(),
-                                                                            len35,
-                                                                            len35,
-                                                                        );
-                                                                        let l36 = *ptr0
-                                                                            .add(40 + 2 * ::core::mem::size_of::<*const u8>())
-                                                                            .cast::<i64>();
-                                                                        let l37 = *ptr0
-                                                                            .add(48 + 2 * ::core::mem::size_of::<*const u8>())
-                                                                            .cast::<i64>();
-                                                                        super::super::super::weir::iec::types::Limit {
-                                                                            name: _rt::string_lift(bytes35),
-                                                                            used: l36 as u64,
-                                                                            allowed: l37 as u64,
-                                                                        }
-                                                                    };
-                                                                    V55::LimitExceeded(e55)
-                                                                }
-                                                                9 => {
-                                                                    let e55 = {
-                                                                        let l38 = *ptr0.add(40).cast::<*mut u8>();
-                                                                        let l39 = *ptr0
-                                                                            .add(40 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                            .cast::<usize>();
-                                                                        let base43 = l38;
-                                                                        let len43 = l39;
-                                                                        let mut result43 = _rt::Vec::with_capacity(len43);
-                                                                        for i in 0..len43 {
-                                                                            let base = base43
-                                                                                .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                                                            let e43 = {
-                                                                                let l40 = *base.add(0).cast::<*mut u8>();
-                                                                                let l41 = *base
-                                                                                    .add(::core::mem::size_of::<*const u8>())
-                                                                                    .cast::<usize>();
-                                                                                let len42 = l41;
-                                                                                let bytes42 = _rt::Vec::from_raw_parts(
-                                                                                    l40.cast(),
-                                                                                    len42,
-                                                                                    len42,
-                                                                                );
-                                                                                _rt::string_lift(bytes42)
-                                                                            };
-                                                                            result43.push(e43);
-                                                                        }
-                                                                        _rt::cabi_dealloc(
-                                                                            base43,
-                                                                            len43 * (2 * ::core::mem::size_of::<*const u8>()),
-                                                                            ::core::mem::size_of::<*const u8>(),
-                                                                        );
-                                                                        result43
-                                                                    };
-                                                                    V55::WouldDeadlock(e55)
-                                                                }
-                                                                10 => {
-                                                                    let e55 = {
-                                                                        let l44 = *ptr0.add(40).cast::<i64>();
-                                                                        let l45 = *ptr0.add(48).cast::<i64>();
-                                                                        super::super::super::weir::iec::types::Size {
-                                                                            bytes: l44 as u64,
-                                                                            allowed: l45 as u64,
-                                                                        }
-                                                                    };
-                                                                    V55::TooLarge(e55)
-                                                                }
-                                                                11 => {
-                                                                    let e55 = {
-                                                                        let l46 = *ptr0.add(40).cast::<*mut u8>();
-                                                                        let l47 = *ptr0
-                                                                            .add(40 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                            .cast::<usize>();
-                                                                        let len48 = l47;
-                                                                        let bytes48 = _rt::Vec::from_raw_parts(
-                                                                            l46.cast(),
-                                                                            len48,
-                                                                            len48,
-                                                                        );
-                                                                        _rt::string_lift(bytes48)
-                                                                    };
-                                                                    V55::Invalid(e55)
-                                                                }
-                                                                n => {
-                                                                    debug_assert_eq!(n, 12, "invalid enum discriminant");
-                                                                    let e55 = {
-                                                                        let l49 = *ptr0.add(40).cast::<*mut u8>();
-                                                                        let l50 = *ptr0
-                                                                            .add(40 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                            .cast::<usize>();
-                                                                        let len51 = l50;
-                                                                        let bytes51 = _rt::Vec::from_raw_parts(
-                                                                            l49.cast(),
-                                                                            len51,
-                                                                            len51,
-                                                                        );
-                                                                        let l52 = *ptr0
-                                                                            .add(40 + 2 * ::core::mem::size_of::<*const u8>())
-                                                                            .cast::<*mut u8>();
-                                                                        let l53 = *ptr0
-                                                                            .add(40 + 3 * ::core::mem::size_of::<*const u8>())
-                                                                            .cast::<usize>();
-                                                                        let len54 = l53;
-                                                                        let bytes54 = _rt::Vec::from_raw_parts(
-                                                                            l52.cast(),
-                                                                            len54,
-                                                                            len54,
-                                                                        );
-                                                                        super::super::super::weir::iec::types::HandlerError {
-                                                                            code: _rt::string_lift(bytes51),
-                                                                            message: _rt::string_lift(bytes54),
-                                                                        }
-                                                                    };
-                                                                    V55::Handler(e55)
-                                                                }
-                                                            };
-                                                            v55
-                                                        };
-                                                        Err(e)
-                                                    }
-                                                    _ => _rt::invalid_enum_discriminant(),
-                                                },
-                                            }
-                                        };
-                                        Message::Response(e77)
-                                    }
-                                    2 => {
-                                        let e77 = {
-                                            let l56 = *ptr0.add(16).cast::<i32>();
-                                            let l57 = *ptr0.add(20).cast::<i32>();
-                                            let l58 = i32::from(*ptr0.add(24).cast::<u8>());
-                                            let l62 = *ptr0
-                                                .add(32 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            let l63 = *ptr0
-                                                .add(40 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            let l64 = i32::from(
-                                                *ptr0
-                                                    .add(48 + 2 * ::core::mem::size_of::<*const u8>())
-                                                    .cast::<u8>(),
-                                            );
-                                            let l65 = *ptr0
-                                                .add(52 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i32>();
-                                            let l66 = *ptr0
-                                                .add(56 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<*mut u8>();
-                                            let l67 = *ptr0
-                                                .add(56 + 3 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len68 = l67;
-                                            Event {
-                                                sender: l56 as u32,
-                                                subscription: l57 as u32,
-                                                topic: match l58 {
-                                                    0 => None,
-                                                    1 => {
-                                                        let e = {
-                                                            let l59 = *ptr0
-                                                                .add(24 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                .cast::<*mut u8>();
-                                                            let l60 = *ptr0
-                                                                .add(24 + 2 * ::core::mem::size_of::<*const u8>())
-                                                                .cast::<usize>();
-                                                            let len61 = l60;
-                                                            let bytes61 = _rt::Vec::from_raw_parts(
-                                                                l59.cast(),
-                                                                len61,
-                                                                len61,
-                                                            );
-                                                            _rt::string_lift(bytes61)
-                                                        };
-                                                        Some(e)
-                                                    }
-                                                    _ => _rt::invalid_enum_discriminant(),
-                                                },
-                                                sequence: l62 as u64,
-                                                lost: l63 as u64,
-                                                retained: _rt::bool_lift(l64 as u8),
-                                                waited_us: l65 as u32,
-                                                payload: <_ as From<
-                                                    _rt::Vec<_>,
-                                                >>::from(_rt::Vec::from_raw_parts(l66.cast(), len68, len68)),
-                                            }
-                                        };
-                                        Message::Event(e77)
-                                    }
-                                    n => {
-                                        debug_assert_eq!(n, 3, "invalid enum discriminant");
-                                        let e77 = {
-                                            let l69 = *ptr0.add(16).cast::<i64>();
-                                            let l70 = *ptr0.add(24).cast::<i32>();
-                                            let l71 = *ptr0.add(28).cast::<i32>();
-                                            let l72 = *ptr0.add(32).cast::<i32>();
-                                            let l73 = *ptr0.add(36).cast::<i32>();
-                                            let l74 = *ptr0.add(40).cast::<*mut u8>();
-                                            let l75 = *ptr0
-                                                .add(40 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len76 = l75;
-                                            Job {
-                                                id: l69 as u64,
-                                                queue: l70 as u32,
-                                                sender: l71 as u32,
-                                                deliveries: l72 as u32,
-                                                waited_us: l73 as u32,
-                                                payload: <_ as From<
-                                                    _rt::Vec<_>,
-                                                >>::from(_rt::Vec::from_raw_parts(l74.cast(), len76, len76)),
-                                            }
-                                        };
-                                        Message::Job(e77)
-                                    }
-                                };
-                                v77
-                            };
-                            Some(e)
-                        }
-                        _ => _rt::invalid_enum_discriminant(),
-                    };
-                    result78
-                }
-            }
-            #[allow(unused_unsafe, clippy::all)]
-            /// Like `receive`, for at most this long; 0 does not wait. Fails only with `timeout`.
-            #[allow(async_fn_in_trait)]
-            pub fn receive_within(
-                timeout_ms: u32,
-            ) -> ::core::result::Result<::core::option::Option<Message>, Error> {
-                unsafe {
-                    #[repr(align(8))]
-                    struct RetArea(
-                        [::core::mem::MaybeUninit<
-                            u8,
-                        >; 64 + 4 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let mut ret_area = RetArea(
-                        [::core::mem::MaybeUninit::uninit(); 64
-                            + 4 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "weir:iec/channel@0.1.0")]
-                    unsafe extern "C" {
-                        #[link_name = "receive-within"]
-                        fn wit_import1(_: i32, _: *mut u8);
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import1(_: i32, _: *mut u8) {
-                        unreachable!()
-                    }
-                    wit_import1(_rt::as_i32(&timeout_ms), ptr0);
-                    let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-                    let result118 = match l2 {
-                        0 => {
-                            let e = {
-                                let l3 = i32::from(*ptr0.add(8).cast::<u8>());
-                                match l3 {
-                                    0 => None,
-                                    1 => {
-                                        let e = {
-                                            let l4 = i32::from(*ptr0.add(16).cast::<u8>());
-                                            let v78 = match l4 {
-                                                0 => {
-                                                    let e78 = {
-                                                        let l5 = *ptr0.add(24).cast::<i64>();
-                                                        let l6 = *ptr0.add(32).cast::<i32>();
-                                                        let l7 = *ptr0.add(36).cast::<i32>();
-                                                        let l8 = *ptr0.add(40).cast::<i32>();
-                                                        let l9 = *ptr0.add(44).cast::<i32>();
-                                                        let l10 = *ptr0.add(48).cast::<*mut u8>();
-                                                        let l11 = *ptr0
-                                                            .add(48 + 1 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>();
-                                                        let len12 = l11;
-                                                        Request {
-                                                            id: l5 as u64,
-                                                            sender: l6 as u32,
-                                                            operation: l7 as u32,
-                                                            remaining_ms: l8 as u32,
-                                                            waited_us: l9 as u32,
-                                                            payload: <_ as From<
-                                                                _rt::Vec<_>,
-                                                            >>::from(_rt::Vec::from_raw_parts(l10.cast(), len12, len12)),
-                                                        }
-                                                    };
-                                                    Message::Request(e78)
-                                                }
-                                                1 => {
-                                                    let e78 = {
-                                                        let l13 = *ptr0.add(24).cast::<i64>();
-                                                        let l14 = i32::from(*ptr0.add(32).cast::<u8>());
-                                                        Response {
-                                                            id: l13 as u64,
-                                                            outcome: match l14 {
-                                                                0 => {
-                                                                    let e = {
-                                                                        let l15 = *ptr0.add(40).cast::<*mut u8>();
-                                                                        let l16 = *ptr0
-                                                                            .add(40 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                            .cast::<usize>();
-                                                                        let len17 = l16;
-                                                                        <_ as From<
-                                                                            _rt::Vec<_>,
-                                                                        >>::from(_rt::Vec::from_raw_parts(l15.cast(), len17, len17))
-                                                                    };
-                                                                    Ok(e)
-                                                                }
-                                                                1 => {
-                                                                    let e = {
-                                                                        let l18 = i32::from(*ptr0.add(40).cast::<u8>());
-                                                                        use super::super::super::weir::iec::types::Error as V56;
-                                                                        let v56 = match l18 {
-                                                                            0 => {
-                                                                                let e56 = {
-                                                                                    let l19 = *ptr0.add(48).cast::<*mut u8>();
-                                                                                    let l20 = *ptr0
-                                                                                        .add(48 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                                        .cast::<usize>();
-                                                                                    let len21 = l20;
-                                                                                    let bytes21 = _rt::Vec::from_raw_parts(
-                                                                                        l19.cast(),
-                                                                                        len21,
-                                                                                        len21,
-                                                                                    );
-                                                                                    _rt::string_lift(bytes21)
-                                                                                };
-                                                                                V56::PermissionDenied(e56)
-                                                                            }
-                                                                            1 => {
-                                                                                let e56 = {
-                                                                                    let l22 = *ptr0.add(48).cast::<*mut u8>();
-                                                                                    let l23 = *ptr0
-                                                                                        .add(48 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                                        .cast::<usize>();
-                                                                                    let len24 = l23;
-                                                                                    let bytes24 = _rt::Vec::from_raw_parts(
-                                                                                        l22.cast(),
-                                                                                        len24,
-                                                                                        len24,
-                                                                                    );
-                                                                                    _rt::string_lift(bytes24)
-                                                                                };
-                                                                                V56::UnknownContract(e56)
-                                                                            }
-                                                                            2 => {
-                                                                                let e56 = {
-                                                                                    let l25 = *ptr0.add(48).cast::<*mut u8>();
-                                                                                    let l26 = *ptr0
-                                                                                        .add(48 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                                        .cast::<usize>();
-                                                                                    let len27 = l26;
-                                                                                    let bytes27 = _rt::Vec::from_raw_parts(
-                                                                                        l25.cast(),
-                                                                                        len27,
-                                                                                        len27,
-                                                                                    );
-                                                                                    _rt::string_lift(bytes27)
-                                                                                };
-                                                                                V56::NoProvider(e56)
-                                                                            }
-                                                                            3 => {
-                                                                                let e56 = {
-                                                                                    let l28 = *ptr0.add(48).cast::<*mut u8>();
-                                                                                    let l29 = *ptr0
-                                                                                        .add(48 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                                        .cast::<usize>();
-                                                                                    let len30 = l29;
-                                                                                    let bytes30 = _rt::Vec::from_raw_parts(
-                                                                                        l28.cast(),
-                                                                                        len30,
-                                                                                        len30,
-                                                                                    );
-                                                                                    _rt::string_lift(bytes30)
-                                                                                };
-                                                                                V56::NotReady(e56)
-                                                                            }
-                                                                            4 => V56::Timeout,
-                                                                            5 => {
-                                                                                let e56 = {
-                                                                                    let l31 = *ptr0.add(48).cast::<*mut u8>();
-                                                                                    let l32 = *ptr0
-                                                                                        .add(48 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                                        .cast::<usize>();
-                                                                                    let len33 = l32;
-                                                                                    let bytes33 = _rt::Vec::from_raw_parts(
-                                                                                        l31.cast(),
-                                                                                        len33,
-                                                                                        len33,
-                                                                                    );
-                                                                                    _rt::string_lift(bytes33)
-                                                                                };
-                                                                                V56::Overloaded(e56)
-                                                                            }
-                                                                            6 => V56::PeerGone,
-                                                                            7 => V56::Trapped,
-                                                                            8 => {
-                                                                                let e56 = {
-                                                                                    let l34 = *ptr0.add(48).cast::<*mut u8>();
-                                                                                    let l35 = *ptr0
-                                                                                        .add(48 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                                        .cast::<usize>();
-                                                                                    let len36 = l35;
-                                                                                    let bytes36 = _rt::Vec::from_raw_parts(
-                                                                                        l34.cast(),
-                                                                                        len36,
-                                                                                        len36,
-                                                                                    );
-                                                                                    let l37 = *ptr0
-                                                                                        .add(48 + 2 * ::core::mem::size_of::<*const u8>())
-                                                                                        .cast::<i64>();
-                                                                                    let l38 = *ptr0
-                                                                                        .add(56 + 2 * ::core::mem::size_of::<*const u8>())
-                                                                                        .cast::<i64>();
-                                                                                    super::super::super::weir::iec::types::Limit {
-                                                                                        name: _rt::string_lift(bytes36),
-                                                                                        used: l37 as u64,
-                                                                                        allowed: l38 as u64,
-                                                                                    }
-                                                                                };
-                                                                                V56::LimitExceeded(e56)
-                                                                            }
-                                                                            9 => {
-                                                                                let e56 = {
-                                                                                    let l39 = *ptr0.add(48).cast::<*mut u8>();
-                                                                                    let l40 = *ptr0
-                                                                                        .add(48 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                                        .cast::<usize>();
-                                                                                    let base44 = l39;
-                                                                                    let len44 = l40;
-                                                                                    let mut result44 = _rt::Vec::with_capacity(len44);
-                                                                                    for i in 0..len44 {
-                                                                                        let base = base44
-                                                                                            .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                                                                        let e44 = {
-                                                                                            let l41 = *base.add(0).cast::<*mut u8>();
-                                                                                            let l42 = *base
-                                                                                                .add(::core::mem::size_of::<*const u8>())
-                                                                                                .cast::<usize>();
-                                                                                            let len43 = l42;
-                                                                                            let bytes43 = _rt::Vec::from_raw_parts(
-                                                                                                l41.cast(),
-                                                                                                len43,
-                                                                                                len43,
-                                                                                            );
-                                                                                            _rt::string_lift(bytes43)
-                                                                                        };
-                                                                                        result44.push(e44);
-                                                                                    }
-                                                                                    _rt::cabi_dealloc(
-                                                                                        base44,
-                                                                                        len44 * (2 * ::core::mem::size_of::<*const u8>()),
-                                                                                        ::core::mem::size_of::<*const u8>(),
-                                                                                    );
-                                                                                    result44
-                                                                                };
-                                                                                V56::WouldDeadlock(e56)
-                                                                            }
-                                                                            10 => {
-                                                                                let e56 = {
-                                                                                    let l45 = *ptr0.add(48).cast::<i64>();
-                                                                                    let l46 = *ptr0.add(56).cast::<i64>();
-                                                                                    super::super::super::weir::iec::types::Size {
-                                                                                        bytes: l45 as u64,
-                                                                                        allowed: l46 as u64,
-                                                                                    }
-                                                                                };
-                                                                                V56::TooLarge(e56)
-                                                                            }
-                                                                            11 => {
-                                                                                let e56 = {
-                                                                                    let l47 = *ptr0.add(48).cast::<*mut u8>();
-                                                                                    let l48 = *ptr0
-                                                                                        .add(48 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                                        .cast::<usize>();
-                                                                                    let len49 = l48;
-                                                                                    let bytes49 = _rt::Vec::from_raw_parts(
-                                                                                        l47.cast(),
-                                                                                        len49,
-                                                                                        len49,
-                                                                                    );
-                                                                                    _rt::string_lift(bytes49)
-                                                                                };
-                                                                                V56::Invalid(e56)
-                                                                            }
-                                                                            n => {
-                                                                                debug_assert_eq!(n, 12, "invalid enum discriminant");
-                                                                                let e56 = {
-                                                                                    let l50 = *ptr0.add(48).cast::<*mut u8>();
-                                                                                    let l51 = *ptr0
-                                                                                        .add(48 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                                        .cast::<usize>();
-                                                                                    let len52 = l51;
-                                                                                    let bytes52 = _rt::Vec::from_raw_parts(
-                                                                                        l50.cast(),
-                                                                                        len52,
-                                                                                        len52,
-                                                                                    );
-                                                                                    let l53 = *ptr0
-                                                                                        .add(48 + 2 * ::core::mem::size_of::<*const u8>())
-                                                                                        .cast::<*mut u8>();
-                                                                                    let l54 = *ptr0
-                                                                                        .add(48 + 3 * ::core::mem::size_of::<*const u8>())
-                                                                                        .cast::<usize>();
-                                                                                    let len55 = l54;
-                                                                                    let bytes55 = _rt::Vec::from_raw_parts(
-                                                                                        l53.cast(),
-                                                                                        len55,
-                                                                                        len55,
-                                                                                    );
-                                                                                    super::super::super::weir::iec::types::HandlerError {
-                                                                                        code: _rt::string_lift(bytes52),
-                                                                                        message: _rt::string_lift(bytes55),
-                                                                                    }
-                                                                                };
-                                                                                V56::Handler(e56)
-                                                                            }
-                                                                        };
-                                                                        v56
-                                                                    };
-                                                                    Err(e)
-                                                                }
-                                                                _ => _rt::invalid_enum_discriminant(),
-                                                            },
-                                                        }
-                                                    };
-                                                    Message::Response(e78)
-                                                }
-                                                2 => {
-                                                    let e78 = {
-                                                        let l57 = *ptr0.add(24).cast::<i32>();
-                                                        let l58 = *ptr0.add(28).cast::<i32>();
-                                                        let l59 = i32::from(*ptr0.add(32).cast::<u8>());
-                                                        let l63 = *ptr0
-                                                            .add(40 + 2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<i64>();
-                                                        let l64 = *ptr0
-                                                            .add(48 + 2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<i64>();
-                                                        let l65 = i32::from(
-                                                            *ptr0
-                                                                .add(56 + 2 * ::core::mem::size_of::<*const u8>())
-                                                                .cast::<u8>(),
-                                                        );
-                                                        let l66 = *ptr0
-                                                            .add(60 + 2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<i32>();
-                                                        let l67 = *ptr0
-                                                            .add(64 + 2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>();
-                                                        let l68 = *ptr0
-                                                            .add(64 + 3 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>();
-                                                        let len69 = l68;
-                                                        Event {
-                                                            sender: l57 as u32,
-                                                            subscription: l58 as u32,
-                                                            topic: match l59 {
-                                                                0 => None,
-                                                                1 => {
-                                                                    let e = {
-                                                                        let l60 = *ptr0
-                                                                            .add(32 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                            .cast::<*mut u8>();
-                                                                        let l61 = *ptr0
-                                                                            .add(32 + 2 * ::core::mem::size_of::<*const u8>())
-                                                                            .cast::<usize>();
-                                                                        let len62 = l61;
-                                                                        let bytes62 = _rt::Vec::from_raw_parts(
-                                                                            l60.cast(),
-                                                                            len62,
-                                                                            len62,
-                                                                        );
-                                                                        _rt::string_lift(bytes62)
-                                                                    };
-                                                                    Some(e)
-                                                                }
-                                                                _ => _rt::invalid_enum_discriminant(),
-                                                            },
-                                                            sequence: l63 as u64,
-                                                            lost: l64 as u64,
-                                                            retained: _rt::bool_lift(l65 as u8),
-                                                            waited_us: l66 as u32,
-                                                            payload: <_ as From<
-                                                                _rt::Vec<_>,
-                                                            >>::from(_rt::Vec::from_raw_parts(l67.cast(), len69, len69)),
-                                                        }
-                                                    };
-                                                    Message::Event(e78)
-                                                }
-                                                n => {
-                                                    debug_assert_eq!(n, 3, "invalid enum discriminant");
-                                                    let e78 = {
-                                                        let l70 = *ptr0.add(24).cast::<i64>();
-                                                        let l71 = *ptr0.add(32).cast::<i32>();
-                                                        let l72 = *ptr0.add(36).cast::<i32>();
-                                                        let l73 = *ptr0.add(40).cast::<i32>();
-                                                        let l74 = *ptr0.add(44).cast::<i32>();
-                                                        let l75 = *ptr0.add(48).cast::<*mut u8>();
-                                                        let l76 = *ptr0
-                                                            .add(48 + 1 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>();
-                                                        let len77 = l76;
-                                                        Job {
-                                                            id: l70 as u64,
-                                                            queue: l71 as u32,
-                                                            sender: l72 as u32,
-                                                            deliveries: l73 as u32,
-                                                            waited_us: l74 as u32,
-                                                            payload: <_ as From<
-                                                                _rt::Vec<_>,
-                                                            >>::from(_rt::Vec::from_raw_parts(l75.cast(), len77, len77)),
-                                                        }
-                                                    };
-                                                    Message::Job(e78)
-                                                }
-                                            };
-                                            v78
-                                        };
-                                        Some(e)
-                                    }
-                                    _ => _rt::invalid_enum_discriminant(),
-                                }
-                            };
-                            Ok(e)
-                        }
-                        1 => {
-                            let e = {
-                                let l79 = i32::from(*ptr0.add(8).cast::<u8>());
-                                use super::super::super::weir::iec::types::Error as V117;
-                                let v117 = match l79 {
-                                    0 => {
-                                        let e117 = {
-                                            let l80 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l81 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len82 = l81;
-                                            let bytes82 = _rt::Vec::from_raw_parts(
-                                                l80.cast(),
-                                                len82,
-                                                len82,
-                                            );
-                                            _rt::string_lift(bytes82)
-                                        };
-                                        V117::PermissionDenied(e117)
-                                    }
-                                    1 => {
-                                        let e117 = {
-                                            let l83 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l84 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len85 = l84;
-                                            let bytes85 = _rt::Vec::from_raw_parts(
-                                                l83.cast(),
-                                                len85,
-                                                len85,
-                                            );
-                                            _rt::string_lift(bytes85)
-                                        };
-                                        V117::UnknownContract(e117)
-                                    }
-                                    2 => {
-                                        let e117 = {
-                                            let l86 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l87 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len88 = l87;
-                                            let bytes88 = _rt::Vec::from_raw_parts(
-                                                l86.cast(),
-                                                len88,
-                                                len88,
-                                            );
-                                            _rt::string_lift(bytes88)
-                                        };
-                                        V117::NoProvider(e117)
-                                    }
-                                    3 => {
-                                        let e117 = {
-                                            let l89 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l90 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len91 = l90;
-                                            let bytes91 = _rt::Vec::from_raw_parts(
-                                                l89.cast(),
-                                                len91,
-                                                len91,
-                                            );
-                                            _rt::string_lift(bytes91)
-                                        };
-                                        V117::NotReady(e117)
-                                    }
-                                    4 => V117::Timeout,
-                                    5 => {
-                                        let e117 = {
-                                            let l92 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l93 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len94 = l93;
-                                            let bytes94 = _rt::Vec::from_raw_parts(
-                                                l92.cast(),
-                                                len94,
-                                                len94,
-                                            );
-                                            _rt::string_lift(bytes94)
-                                        };
-                                        V117::Overloaded(e117)
-                                    }
-                                    6 => V117::PeerGone,
-                                    7 => V117::Trapped,
-                                    8 => {
-                                        let e117 = {
-                                            let l95 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l96 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len97 = l96;
-                                            let bytes97 = _rt::Vec::from_raw_parts(
-                                                l95.cast(),
-                                                len97,
-                                                len97,
-                                            );
-                                            let l98 = *ptr0
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            let l99 = *ptr0
-                                                .add(24 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            super::super::super::weir::iec::types::Limit {
-                                                name: _rt::string_lift(bytes97),
-                                                used: l98 as u64,
-                                                allowed: l99 as u64,
-                                            }
-                                        };
-                                        V117::LimitExceeded(e117)
-                                    }
-                                    9 => {
-                                        let e117 = {
-                                            let l100 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l101 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let base105 = l100;
-                                            let len105 = l101;
-                                            let mut result105 = _rt::Vec::with_capacity(len105);
-                                            for i in 0..len105 {
-                                                let base = base105
-                                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                                let e105 = {
-                                                    let l102 = *base.add(0).cast::<*mut u8>();
-                                                    let l103 = *base
-                                                        .add(::core::mem::size_of::<*const u8>())
-                                                        .cast::<usize>();
-                                                    let len104 = l103;
-                                                    let bytes104 = _rt::Vec::from_raw_parts(
-                                                        l102.cast(),
-                                                        len104,
-                                                        len104,
-                                                    );
-                                                    _rt::string_lift(bytes104)
-                                                };
-                                                result105.push(e105);
-                                            }
-                                            _rt::cabi_dealloc(
-                                                base105,
-                                                len105 * (2 * ::core::mem::size_of::<*const u8>()),
-                                                ::core::mem::size_of::<*const u8>(),
-                                            );
-                                            result105
-                                        };
-                                        V117::WouldDeadlock(e117)
-                                    }
-                                    10 => {
-                                        let e117 = {
-                                            let l106 = *ptr0.add(16).cast::<i64>();
-                                            let l107 = *ptr0.add(24).cast::<i64>();
-                                            super::super::super::weir::iec::types::Size {
-                                                bytes: l106 as u64,
-                                                allowed: l107 as u64,
-                                            }
-                                        };
-                                        V117::TooLarge(e117)
-                                    }
-                                    11 => {
-                                        let e117 = {
-                                            let l108 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l109 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len110 = l109;
-                                            let bytes110 = _rt::Vec::from_raw_parts(
-                                                l108.cast(),
-                                                len110,
-                                                len110,
-                                            );
-                                            _rt::string_lift(bytes110)
-                                        };
-                                        V117::Invalid(e117)
-                                    }
-                                    n => {
-                                        debug_assert_eq!(n, 12, "invalid enum discriminant");
-                                        let e117 = {
-                                            let l111 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l112 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len113 = l112;
-                                            let bytes113 = _rt::Vec::from_raw_parts(
-                                                l111.cast(),
-                                                len113,
-                                                len113,
-                                            );
-                                            let l114 = *ptr0
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<*mut u8>();
-                                            let l115 = *ptr0
-                                                .add(16 + 3 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len116 = l115;
-                                            let bytes116 = _rt::Vec::from_raw_parts(
-                                                l114.cast(),
-                                                len116,
-                                                len116,
-                                            );
-                                            super::super::super::weir::iec::types::HandlerError {
-                                                code: _rt::string_lift(bytes113),
-                                                message: _rt::string_lift(bytes116),
-                                            }
-                                        };
-                                        V117::Handler(e117)
-                                    }
-                                };
-                                v117
-                            };
-                            Err(e)
-                        }
-                        _ => _rt::invalid_enum_discriminant(),
-                    };
-                    result118
-                }
-            }
-            #[allow(unused_unsafe, clippy::all)]
-            /// Waits for at least one message, and takes up to `max` (1 to 1024) of those that are there. Empty
-            /// means stop. Without a timeout it waits without end. Fails with `timeout`, or with `invalid` for a
-            /// `max` out of range.
-            #[allow(async_fn_in_trait)]
-            pub fn receive_batch(
-                max: u32,
-                order: BatchOrder,
-                timeout_ms: ::core::option::Option<u32>,
-            ) -> ::core::result::Result<_rt::Vec<Message>, Error> {
-                unsafe {
-                    #[repr(align(8))]
-                    struct RetArea(
-                        [::core::mem::MaybeUninit<
-                            u8,
-                        >; 32 + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let mut ret_area = RetArea(
-                        [::core::mem::MaybeUninit::uninit(); 32
-                            + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let (result0_0, result0_1) = match timeout_ms {
-                        Some(e) => (1i32, _rt::as_i32(e)),
-                        None => (0i32, 0i32),
-                    };
-                    let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "weir:iec/channel@0.1.0")]
-                    unsafe extern "C" {
-                        #[link_name = "receive-batch"]
-                        fn wit_import2(_: i32, _: i32, _: i32, _: i32, _: *mut u8);
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import2(
-                        _: i32,
-                        _: i32,
-                        _: i32,
-                        _: i32,
-                        _: *mut u8,
-                    ) {
-                        unreachable!()
-                    }
-                    wit_import2(
-                        _rt::as_i32(&max),
-                        order.clone() as i32,
-                        result0_0,
-                        result0_1,
-                        ptr1,
-                    );
-                    let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-                    let result121 = match l3 {
-                        0 => {
-                            let e = {
-                                let l4 = *ptr1.add(8).cast::<*mut u8>();
-                                let l5 = *ptr1
-                                    .add(8 + 1 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>();
-                                let base81 = l4;
-                                let len81 = l5;
-                                let mut result81 = _rt::Vec::with_capacity(len81);
-                                for i in 0..len81 {
-                                    let base = base81
-                                        .add(i * (48 + 4 * ::core::mem::size_of::<*const u8>()));
-                                    let e81 = {
-                                        let l6 = i32::from(*base.add(0).cast::<u8>());
-                                        let v80 = match l6 {
-                                            0 => {
-                                                let e80 = {
-                                                    let l7 = *base.add(8).cast::<i64>();
-                                                    let l8 = *base.add(16).cast::<i32>();
-                                                    let l9 = *base.add(20).cast::<i32>();
-                                                    let l10 = *base.add(24).cast::<i32>();
-                                                    let l11 = *base.add(28).cast::<i32>();
-                                                    let l12 = *base.add(32).cast::<*mut u8>();
-                                                    let l13 = *base
-                                                        .add(32 + 1 * ::core::mem::size_of::<*const u8>())
-                                                        .cast::<usize>();
-                                                    let len14 = l13;
-                                                    Request {
-                                                        id: l7 as u64,
-                                                        sender: l8 as u32,
-                                                        operation: l9 as u32,
-                                                        remaining_ms: l10 as u32,
-                                                        waited_us: l11 as u32,
-                                                        payload: <_ as From<
-                                                            _rt::Vec<_>,
-                                                        >>::from(_rt::Vec::from_raw_parts(l12.cast(), len14, len14)),
-                                                    }
-                                                };
-                                                Message::Request(e80)
-                                            }
-                                            1 => {
-                                                let e80 = {
-                                                    let l15 = *base.add(8).cast::<i64>();
-                                                    let l16 = i32::from(*base.add(16).cast::<u8>());
-                                                    Response {
-                                                        id: l15 as u64,
-                                                        outcome: match l16 {
-                                                            0 => {
-                                                                let e = {
-                                                                    let l17 = *base.add(24).cast::<*mut u8>();
-                                                                    let l18 = *base
-                                                                        .add(24 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                        .cast::<usize>();
-                                                                    let len19 = l18;
-                                                                    <_ as From<
-                                                                        _rt::Vec<_>,
-                                                                    >>::from(_rt::Vec::from_raw_parts(l17.cast(), len19, len19))
-                                                                };
-                                                                Ok(e)
-                                                            }
-                                                            1 => {
-                                                                let e = {
-                                                                    let l20 = i32::from(*base.add(24).cast::<u8>());
-                                                                    use super::super::super::weir::iec::types::Error as V58;
-                                                                    let v58 = match l20 {
-                                                                        0 => {
-                                                                            let e58 = {
-                                                                                let l21 = *base.add(32).cast::<*mut u8>();
-                                                                                let l22 = *base
-                                                                                    .add(32 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                                    .cast::<usize>();
-                                                                                let len23 = l22;
-                                                                                let bytes23 = _rt::Vec::from_raw_parts(
-                                                                                    l21.cast(),
-                                                                                    len23,
-                                                                                    len23,
-                                                                                );
-                                                                                _rt::string_lift(bytes23)
-                                                                            };
-                                                                            V58::PermissionDenied(e58)
-                                                                        }
-                                                                        1 => {
-                                                                            let e58 = {
-                                                                                let l24 = *base.add(32).cast::<*mut u8>();
-                                                                                let l25 = *base
-                                                                                    .add(32 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                                    .cast::<usize>();
-                                                                                let len26 = l25;
-                                                                                let bytes26 = _rt::Vec::from_raw_parts(
-                                                                                    l24.cast(),
-                                                                                    len26,
-                                                                                    len26,
-                                                                                );
-                                                                                _rt::string_lift(bytes26)
-                                                                            };
-                                                                            V58::UnknownContract(e58)
-                                                                        }
-                                                                        2 => {
-                                                                            let e58 = {
-                                                                                let l27 = *base.add(32).cast::<*mut u8>();
-                                                                                let l28 = *base
-                                                                                    .add(32 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                                    .cast::<usize>();
-                                                                                let len29 = l28;
-                                                                                let bytes29 = _rt::Vec::from_raw_parts(
-                                                                                    l27.cast(),
-                                                                                    len29,
-                                                                                    len29,
-                                                                                );
-                                                                                _rt::string_lift(bytes29)
-                                                                            };
-                                                                            V58::NoProvider(e58)
-                                                                        }
-                                                                        3 => {
-                                                                            let e58 = {
-                                                                                let l30 = *base.add(32).cast::<*mut u8>();
-                                                                                let l31 = *base
-                                                                                    .add(32 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                                    .cast::<usize>();
-                                                                                let len32 = l31;
-                                                                                let bytes32 = _rt::Vec::from_raw_parts(
-                                                                                    l30.cast(),
-                                                                                    len32,
-                                                                                    len32,
-                                                                                );
-                                                                                _rt::string_lift(bytes32)
-                                                                            };
-                                                                            V58::NotReady(e58)
-                                                                        }
-                                                                        4 => V58::Timeout,
-                                                                        5 => {
-                                                                            let e58 = {
-                                                                                let l33 = *base.add(32).cast::<*mut u8>();
-                                                                                let l34 = *base
-                                                                                    .add(32 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                                    .cast::<usize>();
-                                                                                let len35 = l34;
-                                                                                let bytes35 = _rt::Vec::from_raw_parts(
-                                                                                    l33.cast(),
-                                                                                    len35,
-                                                                                    len35,
-                                                                                );
-                                                                                _rt::string_lift(bytes35)
-                                                                            };
-                                                                            V58::Overloaded(e58)
-                                                                        }
-                                                                        6 => V58::PeerGone,
-                                                                        7 => V58::Trapped,
-                                                                        8 => {
-                                                                            let e58 = {
-                                                                                let l36 = *base.add(32).cast::<*mut u8>();
-                                                                                let l37 = *base
-                                                                                    .add(32 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                                    .cast::<usize>();
-                                                                                let len38 = l37;
-                                                                                let bytes38 = _rt::Vec::from_raw_parts(
-                                                                                    l36.cast(),
-                                                                                    len38,
-                                                                                    len38,
-                                                                                );
-                                                                                let l39 = *base
-                                                                                    .add(32 + 2 * ::core::mem::size_of::<*const u8>())
-                                                                                    .cast::<i64>();
-                                                                                let l40 = *base
-                                                                                    .add(40 + 2 * ::core::mem::size_of::<*const u8>())
-                                                                                    .cast::<i64>();
-                                                                                super::super::super::weir::iec::types::Limit {
-                                                                                    name: _rt::string_lift(bytes38),
-                                                                                    used: l39 as u64,
-                                                                                    allowed: l40 as u64,
-                                                                                }
-                                                                            };
-                                                                            V58::LimitExceeded(e58)
-                                                                        }
-                                                                        9 => {
-                                                                            let e58 = {
-                                                                                let l41 = *base.add(32).cast::<*mut u8>();
-                                                                                let l42 = *base
-                                                                                    .add(32 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                                    .cast::<usize>();
-                                                                                let base46 = l41;
-                                                                                let len46 = l42;
-                                                                                let mut result46 = _rt::Vec::with_capacity(len46);
-                                                                                for i in 0..len46 {
-                                                                                    let base = base46
-                                                                                        .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                                                                    let e46 = {
-                                                                                        let l43 = *base.add(0).cast::<*mut u8>();
-                                                                                        let l44 = *base
-                                                                                            .add(::core::mem::size_of::<*const u8>())
-                                                                                            .cast::<usize>();
-                                                                                        let len45 = l44;
-                                                                                        let bytes45 = _rt::Vec::from_raw_parts(
-                                                                                            l43.cast(),
-                                                                                            len45,
-                                                                                            len45,
-                                                                                        );
-                                                                                        _rt::string_lift(bytes45)
-                                                                                    };
-                                                                                    result46.push(e46);
-                                                                                }
-                                                                                _rt::cabi_dealloc(
-                                                                                    base46,
-                                                                                    len46 * (2 * ::core::mem::size_of::<*const u8>()),
-                                                                                    ::core::mem::size_of::<*const u8>(),
-                                                                                );
-                                                                                result46
-                                                                            };
-                                                                            V58::WouldDeadlock(e58)
-                                                                        }
-                                                                        10 => {
-                                                                            let e58 = {
-                                                                                let l47 = *base.add(32).cast::<i64>();
-                                                                                let l48 = *base.add(40).cast::<i64>();
-                                                                                super::super::super::weir::iec::types::Size {
-                                                                                    bytes: l47 as u64,
-                                                                                    allowed: l48 as u64,
-                                                                                }
-                                                                            };
-                                                                            V58::TooLarge(e58)
-                                                                        }
-                                                                        11 => {
-                                                                            let e58 = {
-                                                                                let l49 = *base.add(32).cast::<*mut u8>();
-                                                                                let l50 = *base
-                                                                                    .add(32 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                                    .cast::<usize>();
-                                                                                let len51 = l50;
-                                                                                let bytes51 = _rt::Vec::from_raw_parts(
-                                                                                    l49.cast(),
-                                                                                    len51,
-                                                                                    len51,
-                                                                                );
-                                                                                _rt::string_lift(bytes51)
-                                                                            };
-                                                                            V58::Invalid(e58)
-                                                                        }
-                                                                        n => {
-                                                                            debug_assert_eq!(n, 12, "invalid enum discriminant");
-                                                                            let e58 = {
-                                                                                let l52 = *base.add(32).cast::<*mut u8>();
-                                                                                let l53 = *base
-                                                                                    .add(32 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                                    .cast::<usize>();
-                                                                                let len54 = l53;
-                                                                                let bytes54 = _rt::Vec::from_raw_parts(
-                                                                                    l52.cast(),
-                                                                                    len54,
-                                                                                    len54,
-                                                                                );
-                                                                                let l55 = *base
-                                                                                    .add(32 + 2 * ::core::mem::size_of::<*const u8>())
-                                                                                    .cast::<*mut u8>();
-                                                                                let l56 = *base
-                                                                                    .add(32 + 3 * ::core::mem::size_of::<*const u8>())
-                                                                                    .cast::<usize>();
-                                                                                let len57 = l56;
-                                                                                let bytes57 = _rt::Vec::from_raw_parts(
-                                                                                    l55.cast(),
-                                                                                    len57,
-                                                                                    len57,
-                                                                                );
-                                                                                super::super::super::weir::iec::types::HandlerError {
-                                                                                    code: _rt::string_lift(bytes54),
-                                                                                    message: _rt::string_lift(bytes57),
-                                                                                }
-                                                                            };
-                                                                            V58::Handler(e58)
-                                                                        }
-                                                                    };
-                                                                    v58
-                                                                };
-                                                                Err(e)
-                                                            }
-                                                            _ => _rt::invalid_enum_discriminant(),
-                                                        },
-                                                    }
-                                                };
-                                                Message::Response(e80)
-                                            }
-                                            2 => {
-                                                let e80 = {
-                                                    let l59 = *base.add(8).cast::<i32>();
-                                                    let l60 = *base.add(12).cast::<i32>();
-                                                    let l61 = i32::from(*base.add(16).cast::<u8>());
-                                                    let l65 = *base
-                                                        .add(24 + 2 * ::core::mem::size_of::<*const u8>())
-                                                        .cast::<i64>();
-                                                    let l66 = *base
-                                                        .add(32 + 2 * ::core::mem::size_of::<*const u8>())
-                                                        .cast::<i64>();
-                                                    let l67 = i32::from(
-                                                        *base
-                                                            .add(40 + 2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<u8>(),
-                                                    );
-                                                    let l68 = *base
-                                                        .add(44 + 2 * ::core::mem::size_of::<*const u8>())
-                                                        .cast::<i32>();
-                                                    let l69 = *base
-                                                        .add(48 + 2 * ::core::mem::size_of::<*const u8>())
-                                                        .cast::<*mut u8>();
-                                                    let l70 = *base
-                                                        .add(48 + 3 * ::core::mem::size_of::<*const u8>())
-                                                        .cast::<usize>();
-                                                    let len71 = l70;
-                                                    Event {
-                                                        sender: l59 as u32,
-                                                        subscription: l60 as u32,
-                                                        topic: match l61 {
-                                                            0 => None,
-                                                            1 => {
-                                                                let e = {
-                                                                    let l62 = *base
-                                                                        .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                        .cast::<*mut u8>();
-                                                                    let l63 = *base
-                                                                        .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                                        .cast::<usize>();
-                                                                    let len64 = l63;
-                                                                    let bytes64 = _rt::Vec::from_raw_parts(
-                                                                        l62.cast(),
-                                                                        len64,
-                                                                        len64,
-                                                                    );
-                                                                    _rt::string_lift(bytes64)
-                                                                };
-                                                                Some(e)
-                                                            }
-                                                            _ => _rt::invalid_enum_discriminant(),
-                                                        },
-                                                        sequence: l65 as u64,
-                                                        lost: l66 as u64,
-                                                        retained: _rt::bool_lift(l67 as u8),
-                                                        waited_us: l68 as u32,
-                                                        payload: <_ as From<
-                                                            _rt::Vec<_>,
-                                                        >>::from(_rt::Vec::from_raw_parts(l69.cast(), len71, len71)),
-                                                    }
-                                                };
-                                                Message::Event(e80)
-                                            }
-                                            n => {
-                                                debug_assert_eq!(n, 3, "invalid enum discriminant");
-                                                let e80 = {
-                                                    let l72 = *base.add(8).cast::<i64>();
-                                                    let l73 = *base.add(16).cast::<i32>();
-                                                    let l74 = *base.add(20).cast::<i32>();
-                                                    let l75 = *base.add(24).cast::<i32>();
-                                                    let l76 = *base.add(28).cast::<i32>();
-                                                    let l77 = *base.add(32).cast::<*mut u8>();
-                                                    let l78 = *base
-                                                        .add(32 + 1 * ::core::mem::size_of::<*const u8>())
-                                                        .cast::<usize>();
-                                                    let len79 = l78;
-                                                    Job {
-                                                        id: l72 as u64,
-                                                        queue: l73 as u32,
-                                                        sender: l74 as u32,
-                                                        deliveries: l75 as u32,
-                                                        waited_us: l76 as u32,
-                                                        payload: <_ as From<
-                                                            _rt::Vec<_>,
-                                                        >>::from(_rt::Vec::from_raw_parts(l77.cast(), len79, len79)),
-                                                    }
-                                                };
-                                                Message::Job(e80)
-                                            }
-                                        };
-                                        v80
-                                    };
-                                    result81.push(e81);
-                                }
-                                _rt::cabi_dealloc(
-                                    base81,
-                                    len81 * (48 + 4 * ::core::mem::size_of::<*const u8>()),
-                                    8,
-                                );
-                                result81
-                            };
-                            Ok(e)
-                        }
-                        1 => {
-                            let e = {
-                                let l82 = i32::from(*ptr1.add(8).cast::<u8>());
-                                use super::super::super::weir::iec::types::Error as V120;
-                                let v120 = match l82 {
-                                    0 => {
-                                        let e120 = {
-                                            let l83 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l84 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len85 = l84;
-                                            let bytes85 = _rt::Vec::from_raw_parts(
-                                                l83.cast(),
-                                                len85,
-                                                len85,
-                                            );
-                                            _rt::string_lift(bytes85)
-                                        };
-                                        V120::PermissionDenied(e120)
-                                    }
-                                    1 => {
-                                        let e120 = {
-                                            let l86 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l87 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len88 = l87;
-                                            let bytes88 = _rt::Vec::from_raw_parts(
-                                                l86.cast(),
-                                                len88,
-                                                len88,
-                                            );
-                                            _rt::string_lift(bytes88)
-                                        };
-                                        V120::UnknownContract(e120)
-                                    }
-                                    2 => {
-                                        let e120 = {
-                                            let l89 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l90 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len91 = l90;
-                                            let bytes91 = _rt::Vec::from_raw_parts(
-                                                l89.cast(),
-                                                len91,
-                                                len91,
-                                            );
-                                            _rt::string_lift(bytes91)
-                                        };
-                                        V120::NoProvider(e120)
-                                    }
-                                    3 => {
-                                        let e120 = {
-                                            let l92 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l93 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len94 = l93;
-                                            let bytes94 = _rt::Vec::from_raw_parts(
-                                                l92.cast(),
-                                                len94,
-                                                len94,
-                                            );
-                                            _rt::string_lift(bytes94)
-                                        };
-                                        V120::NotReady(e120)
-                                    }
-                                    4 => V120::Timeout,
-                                    5 => {
-                                        let e120 = {
-                                            let l95 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l96 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len97 = l96;
-                                            let bytes97 = _rt::Vec::from_raw_parts(
-                                                l95.cast(),
-                                                len97,
-                                                len97,
-                                            );
-                                            _rt::string_lift(bytes97)
-                                        };
-                                        V120::Overloaded(e120)
-                                    }
-                                    6 => V120::PeerGone,
-                                    7 => V120::Trapped,
-                                    8 => {
-                                        let e120 = {
-                                            let l98 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l99 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len100 = l99;
-                                            let bytes100 = _rt::Vec::from_raw_parts(
-                                                l98.cast(),
-                                                len100,
-                                                len100,
-                                            );
-                                            let l101 = *ptr1
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            let l102 = *ptr1
-                                                .add(24 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            super::super::super::weir::iec::types::Limit {
-                                                name: _rt::string_lift(bytes100),
-                                                used: l101 as u64,
-                                                allowed: l102 as u64,
-                                            }
-                                        };
-                                        V120::LimitExceeded(e120)
-                                    }
-                                    9 => {
-                                        let e120 = {
-                                            let l103 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l104 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let base108 = l103;
-                                            let len108 = l104;
-                                            let mut result108 = _rt::Vec::with_capacity(len108);
-                                            for i in 0..len108 {
-                                                let base = base108
-                                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                                let e108 = {
-                                                    let l105 = *base.add(0).cast::<*mut u8>();
-                                                    let l106 = *base
-                                                        .add(::core::mem::size_of::<*const u8>())
-                                                        .cast::<usize>();
-                                                    let len107 = l106;
-                                                    let bytes107 = _rt::Vec::from_raw_parts(
-                                                        l105.cast(),
-                                                        len107,
-                                                        len107,
-                                                    );
-                                                    _rt::string_lift(bytes107)
-                                                };
-                                                result108.push(e108);
-                                            }
-                                            _rt::cabi_dealloc(
-                                                base108,
-                                                len108 * (2 * ::core::mem::size_of::<*const u8>()),
-                                                ::core::mem::size_of::<*const u8>(),
-                                            );
-                                            result108
-                                        };
-                                        V120::WouldDeadlock(e120)
-                                    }
-                                    10 => {
-                                        let e120 = {
-                                            let l109 = *ptr1.add(16).cast::<i64>();
-                                            let l110 = *ptr1.add(24).cast::<i64>();
-                                            super::super::super::weir::iec::types::Size {
-                                                bytes: l109 as u64,
-                                                allowed: l110 as u64,
-                                            }
-                                        };
-                                        V120::TooLarge(e120)
-                                    }
-                                    11 => {
-                                        let e120 = {
-                                            let l111 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l112 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len113 = l112;
-                                            let bytes113 = _rt::Vec::from_raw_parts(
-                                                l111.cast(),
-                                                len113,
-                                                len113,
-                                            );
-                                            _rt::string_lift(bytes113)
-                                        };
-                                        V120::Invalid(e120)
-                                    }
-                                    n => {
-                                        debug_assert_eq!(n, 12, "invalid enum discriminant");
-                                        let e120 = {
-                                            let l114 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l115 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len116 = l115;
-                                            let bytes116 = _rt::Vec::from_raw_parts(
-                                                l114.cast(),
-                                                len116,
-                                                len116,
-                                            );
-                                            let l117 = *ptr1
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<*mut u8>();
-                                            let l118 = *ptr1
-                                                .add(16 + 3 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len119 = l118;
-                                            let bytes119 = _rt::Vec::from_raw_parts(
-                                                l117.cast(),
-                                                len119,
-                                                len119,
-                                            );
-                                            super::super::super::weir::iec::types::HandlerError {
-                                                code: _rt::string_lift(bytes116),
-                                                message: _rt::string_lift(bytes119),
-                                            }
-                                        };
-                                        V120::Handler(e120)
-                                    }
-                                };
-                                v120
-                            };
-                            Err(e)
-                        }
-                        _ => _rt::invalid_enum_discriminant(),
-                    };
-                    result121
-                }
-            }
-            #[allow(unused_unsafe, clippy::all)]
-            /// Answers a request. An answer after the deadline is discarded; that is no error, unless Main has
-            /// forgotten the request. With `in-flight` requests in hand, Main forgets those past their deadline.
-            ///
-            /// Fails with `invalid` if the request is forgotten, was never received or is answered already. Fails
-            /// with `too-large` if the payload exceeds this extension's `message-size`; another answer can follow.
-            #[allow(async_fn_in_trait)]
-            pub fn respond(
-                request: MessageId,
-                answer: ::core::result::Result<&[u8], &HandlerError>,
-            ) -> ::core::result::Result<(), Error> {
-                unsafe {
-                    #[repr(align(8))]
-                    struct RetArea(
-                        [::core::mem::MaybeUninit<
-                            u8,
-                        >; 32 + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let mut ret_area = RetArea(
-                        [::core::mem::MaybeUninit::uninit(); 32
-                            + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let (result4_0, result4_1, result4_2, result4_3, result4_4) = match answer {
-                        Ok(e) => {
-                            let vec0 = e;
-                            let ptr0 = vec0.as_ptr().cast::<u8>();
-                            let len0 = vec0.len();
-                            (
-                                0i32,
-                                ptr0.cast_mut(),
-                                len0,
-                                ::core::ptr::null_mut(),
-                                0usize,
-                            )
-                        }
-                        Err(e) => {
-                            let super::super::super::weir::iec::types::HandlerError {
-                                code: code1,
-                                message: message1,
-                            } = e;
-                            let vec2 = code1;
-                            let ptr2 = vec2.as_ptr().cast::<u8>();
-                            let len2 = vec2.len();
-                            let vec3 = message1;
-                            let ptr3 = vec3.as_ptr().cast::<u8>();
-                            let len3 = vec3.len();
-                            (1i32, ptr2.cast_mut(), len2, ptr3.cast_mut(), len3)
-                        }
-                    };
-                    let ptr5 = ret_area.0.as_mut_ptr().cast::<u8>();
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "weir:iec/channel@0.1.0")]
-                    unsafe extern "C" {
-                        #[link_name = "respond"]
-                        fn wit_import6(
-                            _: i64,
-                            _: i32,
-                            _: *mut u8,
-                            _: usize,
-                            _: *mut u8,
-                            _: usize,
-                            _: *mut u8,
-                        );
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import6(
-                        _: i64,
-                        _: i32,
-                        _: *mut u8,
-                        _: usize,
-                        _: *mut u8,
-                        _: usize,
-                        _: *mut u8,
-                    ) {
-                        unreachable!()
-                    }
-                    wit_import6(
-                        _rt::as_i64(request),
-                        result4_0,
-                        result4_1,
-                        result4_2,
-                        result4_3,
-                        result4_4,
-                        ptr5,
-                    );
-                    let l7 = i32::from(*ptr5.add(0).cast::<u8>());
-                    let result47 = match l7 {
-                        0 => {
-                            let e = ();
-                            Ok(e)
-                        }
-                        1 => {
-                            let e = {
-                                let l8 = i32::from(*ptr5.add(8).cast::<u8>());
-                                use super::super::super::weir::iec::types::Error as V46;
-                                let v46 = match l8 {
-                                    0 => {
-                                        let e46 = {
-                                            let l9 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l10 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len11 = l10;
-                                            let bytes11 = _rt::Vec::from_raw_parts(
-                                                l9.cast(),
-                                                len11,
-                                                len11,
-                                            );
-                                            _rt::string_lift(bytes11)
-                                        };
-                                        V46::PermissionDenied(e46)
-                                    }
-                                    1 => {
-                                        let e46 = {
-                                            let l12 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l13 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len14 = l13;
-                                            let bytes14 = _rt::Vec::from_raw_parts(
-                                                l12.cast(),
-                                                len14,
-                                                len14,
-                                            );
-                                            _rt::string_lift(bytes14)
-                                        };
-                                        V46::UnknownContract(e46)
-                                    }
-                                    2 => {
-                                        let e46 = {
-                                            let l15 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l16 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len17 = l16;
-                                            let bytes17 = _rt::Vec::from_raw_parts(
-                                                l15.cast(),
-                                                len17,
-                                                len17,
-                                            );
-                                            _rt::string_lift(bytes17)
-                                        };
-                                        V46::NoProvider(e46)
-                                    }
-                                    3 => {
-                                        let e46 = {
-                                            let l18 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l19 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len20 = l19;
-                                            let bytes20 = _rt::Vec::from_raw_parts(
-                                                l18.cast(),
-                                                len20,
-                                                len20,
-                                            );
-                                            _rt::string_lift(bytes20)
-                                        };
-                                        V46::NotReady(e46)
-                                    }
-                                    4 => V46::Timeout,
-                                    5 => {
-                                        let e46 = {
-                                            let l21 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l22 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len23 = l22;
-                                            let bytes23 = _rt::Vec::from_raw_parts(
-                                                l21.cast(),
-                                                len23,
-                                                len23,
-                                            );
-                                            _rt::string_lift(bytes23)
-                                        };
-                                        V46::Overloaded(e46)
-                                    }
-                                    6 => V46::PeerGone,
-                                    7 => V46::Trapped,
-                                    8 => {
-                                        let e46 = {
-                                            let l24 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l25 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len26 = l25;
-                                            let bytes26 = _rt::Vec::from_raw_parts(
-                                                l24.cast(),
-                                                len26,
-                                                len26,
-                                            );
-                                            let l27 = *ptr5
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            let l28 = *ptr5
-                                                .add(24 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            super::super::super::weir::iec::types::Limit {
-                                                name: _rt::string_lift(bytes26),
-                                                used: l27 as u64,
-                                                allowed: l28 as u64,
-                                            }
-                                        };
-                                        V46::LimitExceeded(e46)
-                                    }
-                                    9 => {
-                                        let e46 = {
-                                            let l29 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l30 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let base34 = l29;
-                                            let len34 = l30;
-                                            let mut result34 = _rt::Vec::with_capacity(len34);
-                                            for i in 0..len34 {
-                                                let base = base34
-                                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                                let e34 = {
-                                                    let l31 = *base.add(0).cast::<*mut u8>();
-                                                    let l32 = *base
-                                                        .add(::core::mem::size_of::<*const u8>())
-                                                        .cast::<usize>();
-                                                    let len33 = l32;
-                                                    let bytes33 = _rt::Vec::from_raw_parts(
-                                                        l31.cast(),
-                                                        len33,
-                                                        len33,
-                                                    );
-                                                    _rt::string_lift(bytes33)
-                                                };
-                                                result34.push(e34);
-                                            }
-                                            _rt::cabi_dealloc(
-                                                base34,
-                                                len34 * (2 * ::core::mem::size_of::<*const u8>()),
-                                                ::core::mem::size_of::<*const u8>(),
-                                            );
-                                            result34
-                                        };
-                                        V46::WouldDeadlock(e46)
-                                    }
-                                    10 => {
-                                        let e46 = {
-                                            let l35 = *ptr5.add(16).cast::<i64>();
-                                            let l36 = *ptr5.add(24).cast::<i64>();
-                                            super::super::super::weir::iec::types::Size {
-                                                bytes: l35 as u64,
-                                                allowed: l36 as u64,
-                                            }
-                                        };
-                                        V46::TooLarge(e46)
-                                    }
-                                    11 => {
-                                        let e46 = {
-                                            let l37 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l38 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len39 = l38;
-                                            let bytes39 = _rt::Vec::from_raw_parts(
-                                                l37.cast(),
-                                                len39,
-                                                len39,
-                                            );
-                                            _rt::string_lift(bytes39)
-                                        };
-                                        V46::Invalid(e46)
-                                    }
-                                    n => {
-                                        debug_assert_eq!(n, 12, "invalid enum discriminant");
-                                        let e46 = {
-                                            let l40 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l41 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len42 = l41;
-                                            let bytes42 = _rt::Vec::from_raw_parts(
-                                                l40.cast(),
-                                                len42,
-                                                len42,
-                                            );
-                                            let l43 = *ptr5
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<*mut u8>();
-                                            let l44 = *ptr5
-                                                .add(16 + 3 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len45 = l44;
-                                            let bytes45 = _rt::Vec::from_raw_parts(
-                                                l43.cast(),
-                                                len45,
-                                                len45,
-                                            );
-                                            super::super::super::weir::iec::types::HandlerError {
-                                                code: _rt::string_lift(bytes42),
-                                                message: _rt::string_lift(bytes45),
-                                            }
-                                        };
-                                        V46::Handler(e46)
-                                    }
-                                };
-                                v46
-                            };
-                            Err(e)
-                        }
-                        _ => _rt::invalid_enum_discriminant(),
-                    };
-                    result47
-                }
-            }
-            #[allow(unused_unsafe, clippy::all)]
-            /// `respond` and `receive` in one crossing, for an extension that handles one request after the
-            /// other. Fails as `respond` does, and then receives nothing.
-            #[allow(async_fn_in_trait)]
-            pub fn respond_and_receive(
-                request: MessageId,
-                answer: ::core::result::Result<&[u8], &HandlerError>,
-            ) -> ::core::result::Result<::core::option::Option<Message>, Error> {
-                unsafe {
-                    #[repr(align(8))]
-                    struct RetArea(
-                        [::core::mem::MaybeUninit<
-                            u8,
-                        >; 64 + 4 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let mut ret_area = RetArea(
-                        [::core::mem::MaybeUninit::uninit(); 64
-                            + 4 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let (result4_0, result4_1, result4_2, result4_3, result4_4) = match answer {
-                        Ok(e) => {
-                            let vec0 = e;
-                            let ptr0 = vec0.as_ptr().cast::<u8>();
-                            let len0 = vec0.len();
-                            (
-                                0i32,
-                                ptr0.cast_mut(),
-                                len0,
-                                ::core::ptr::null_mut(),
-                                0usize,
-                            )
-                        }
-                        Err(e) => {
-                            let super::super::super::weir::iec::types::HandlerError {
-                                code: code1,
-                                message: message1,
-                            } = e;
-                            let vec2 = code1;
-                            let ptr2 = vec2.as_ptr().cast::<u8>();
-                            let len2 = vec2.len();
-                            let vec3 = message1;
-                            let ptr3 = vec3.as_ptr().cast::<u8>();
-                            let len3 = vec3.len();
-                            (1i32, ptr2.cast_mut(), len2, ptr3.cast_mut(), len3)
-                        }
-                    };
-                    let ptr5 = ret_area.0.as_mut_ptr().cast::<u8>();
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "weir:iec/channel@0.1.0")]
-                    unsafe extern "C" {
-                        #[link_name = "respond-and-receive"]
-                        fn wit_import6(
-                            _: i64,
-                            _: i32,
-                            _: *mut u8,
-                            _: usize,
-                            _: *mut u8,
-                            _: usize,
-                            _: *mut u8,
-                        );
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import6(
-                        _: i64,
-                        _: i32,
-                        _: *mut u8,
-                        _: usize,
-                        _: *mut u8,
-                        _: usize,
-                        _: *mut u8,
-                    ) {
-                        unreachable!()
-                    }
-                    wit_import6(
-                        _rt::as_i64(request),
-                        result4_0,
-                        result4_1,
-                        result4_2,
-                        result4_3,
-                        result4_4,
-                        ptr5,
-                    );
-                    let l7 = i32::from(*ptr5.add(0).cast::<u8>());
-                    let result123 = match l7 {
-                        0 => {
-                            let e = {
-                                let l8 = i32::from(*ptr5.add(8).cast::<u8>());
-                                match l8 {
-                                    0 => None,
-                                    1 => {
-                                        let e = {
-                                            let l9 = i32::from(*ptr5.add(16).cast::<u8>());
-                                            let v83 = match l9 {
-                                                0 => {
-                                                    let e83 = {
-                                                        let l10 = *ptr5.add(24).cast::<i64>();
-                                                        let l11 = *ptr5.add(32).cast::<i32>();
-                                                        let l12 = *ptr5.add(36).cast::<i32>();
-                                                        let l13 = *ptr5.add(40).cast::<i32>();
-                                                        let l14 = *ptr5.add(44).cast::<i32>();
-                                                        let l15 = *ptr5.add(48).cast::<*mut u8>();
-                                                        let l16 = *ptr5
-                                                            .add(48 + 1 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>();
-                                                        let len17 = l16;
-                                                        Request {
-                                                            id: l10 as u64,
-                                                            sender: l11 as u32,
-                                                            operation: l12 as u32,
-                                                            remaining_ms: l13 as u32,
-                                                            waited_us: l14 as u32,
-                                                            payload: <_ as From<
-                                                                _rt::Vec<_>,
-                                                            >>::from(_rt::Vec::from_raw_parts(l15.cast(), len17, len17)),
-                                                        }
-                                                    };
-                                                    Message::Request(e83)
-                                                }
-                                                1 => {
-                                                    let e83 = {
-                                                        let l18 = *ptr5.add(24).cast::<i64>();
-                                                        let l19 = i32::from(*ptr5.add(32).cast::<u8>());
-                                                        Response {
-                                                            id: l18 as u64,
-                                                            outcome: match l19 {
-                                                                0 => {
-                                                                    let e = {
-                                                                        let l20 = *ptr5.add(40).cast::<*mut u8>();
-                                                                        let l21 = *ptr5
-                                                                            .add(40 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                            .cast::<usize>();
-                                                                        let len22 = l21;
-                                                                        <_ as From<
-                                                                            _rt::Vec<_>,
-                                                                        >>::from(_rt::Vec::from_raw_parts(l20.cast(), len22, len22))
-                                                                    };
-                                                                    Ok(e)
-                                                                }
-                                                                1 => {
-                                                                    let e = {
-                                                                        let l23 = i32::from(*ptr5.add(40).cast::<u8>());
-                                                                        use super::super::super::weir::iec::types::Error as V61;
-                                                                        let v61 = match l23 {
-                                                                            0 => {
-                                                                                let e61 = {
-                                                                                    let l24 = *ptr5.add(48).cast::<*mut u8>();
-                                                                                    let l25 = *ptr5
-                                                                                        .add(48 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                                        .cast::<usize>();
-                                                                                    let len26 = l25;
-                                                                                    let bytes26 = _rt::Vec::from_raw_parts(
-                                                                                        l24.cast(),
-                                                                                        len26,
-                                                                                        len26,
-                                                                                    );
-                                                                                    _rt::string_lift(bytes26)
-                                                                                };
-                                                                                V61::PermissionDenied(e61)
-                                                                            }
-                                                                            1 => {
-                                                                                let e61 = {
-                                                                                    let l27 = *ptr5.add(48).cast::<*mut u8>();
-                                                                                    let l28 = *ptr5
-                                                                                        .add(48 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                                        .cast::<usize>();
-                                                                                    let len29 = l28;
-                                                                                    let bytes29 = _rt::Vec::from_raw_parts(
-                                                                                        l27.cast(),
-                                                                                        len29,
-                                                                                        len29,
-                                                                                    );
-                                                                                    _rt::string_lift(bytes29)
-                                                                                };
-                                                                                V61::UnknownContract(e61)
-                                                                            }
-                                                                            2 => {
-                                                                                let e61 = {
-                                                                                    let l30 = *ptr5.add(48).cast::<*mut u8>();
-                                                                                    let l31 = *ptr5
-                                                                                        .add(48 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                                        .cast::<usize>();
-                                                                                    let len32 = l31;
-                                                                                    let bytes32 = _rt::Vec::from_raw_parts(
-                                                                                        l30.cast(),
-                                                                                        len32,
-                                                                                        len32,
-                                                                                    );
-                                                                                    _rt::string_lift(bytes32)
-                                                                                };
-                                                                                V61::NoProvider(e61)
-                                                                            }
-                                                                            3 => {
-                                                                                let e61 = {
-                                                                                    let l33 = *ptr5.add(48).cast::<*mut u8>();
-                                                                                    let l34 = *ptr5
-                                                                                        .add(48 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                                        .cast::<usize>();
-                                                                                    let len35 = l34;
-                                                                                    let bytes35 = _rt::Vec::from_raw_parts(
-                                                                                        l33.cast(),
-                                                                                        len35,
-                                                                                        len35,
-                                                                                    );
-                                                                                    _rt::string_lift(bytes35)
-                                                                                };
-                                                                                V61::NotReady(e61)
-                                                                            }
-                                                                            4 => V61::Timeout,
-                                                                            5 => {
-                                                                                let e61 = {
-                                                                                    let l36 = *ptr5.add(48).cast::<*mut u8>();
-                                                                                    let l37 = *ptr5
-                                                                                        .add(48 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                                        .cast::<usize>();
-                                                                                    let len38 = l37;
-                                                                                    let bytes38 = _rt::Vec::from_raw_parts(
-                                                                                        l36.cast(),
-                                                                                        len38,
-                                                                                        len38,
-                                                                                    );
-                                                                                    _rt::string_lift(bytes38)
-                                                                                };
-                                                                                V61::Overloaded(e61)
-                                                                            }
-                                                                            6 => V61::PeerGone,
-                                                                            7 => V61::Trapped,
-                                                                            8 => {
-                                                                                let e61 = {
-                                                                                    let l39 = *ptr5.add(48).cast::<*mut u8>();
-                                                                                    let l40 = *ptr5
-                                                                                        .add(48 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                                        .cast::<usize>();
-                                                                                    let len41 = l40;
-                                                                                    let bytes41 = _rt::Vec::from_raw_parts(
-                                                                                        l39.cast(),
-                                                                                        len41,
-                                                                                        len41,
-                                                                                    );
-                                                                                    let l42 = *ptr5
-                                                                                        .add(48 + 2 * ::core::mem::size_of::<*const u8>())
-                                                                                        .cast::<i64>();
-                                                                                    let l43 = *ptr5
-                                                                                        .add(56 + 2 * ::core::mem::size_of::<*const u8>())
-                                                                                        .cast::<i64>();
-                                                                                    super::super::super::weir::iec::types::Limit {
-                                                                                        name: _rt::string_lift(bytes41),
-                                                                                        used: l42 as u64,
-                                                                                        allowed: l43 as u64,
-                                                                                    }
-                                                                                };
-                                                                                V61::LimitExceeded(e61)
-                                                                            }
-                                                                            9 => {
-                                                                                let e61 = {
-                                                                                    let l44 = *ptr5.add(48).cast::<*mut u8>();
-                                                                                    let l45 = *ptr5
-                                                                                        .add(48 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                                        .cast::<usize>();
-                                                                                    let base49 = l44;
-                                                                                    let len49 = l45;
-                                                                                    let mut result49 = _rt::Vec::with_capacity(len49);
-                                                                                    for i in 0..len49 {
-                                                                                        let base = base49
-                                                                                            .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                                                                        let e49 = {
-                                                                                            let l46 = *base.add(0).cast::<*mut u8>();
-                                                                                            let l47 = *base
-                                                                                                .add(::core::mem::size_of::<*const u8>())
-                                                                                                .cast::<usize>();
-                                                                                            let len48 = l47;
-                                                                                            let bytes48 = _rt::Vec::from_raw_parts(
-                                                                                                l46.cast(),
-                                                                                                len48,
-                                                                                                len48,
-                                                                                            );
-                                                                                            _rt::string_lift(bytes48)
-                                                                                        };
-                                                                                        result49.push(e49);
-                                                                                    }
-                                                                                    _rt::cabi_dealloc(
-                                                                                        base49,
-                                                                                        len49 * (2 * ::core::mem::size_of::<*const u8>()),
-                                                                                        ::core::mem::size_of::<*const u8>(),
-                                                                                    );
-                                                                                    result49
-                                                                                };
-                                                                                V61::WouldDeadlock(e61)
-                                                                            }
-                                                                            10 => {
-                                                                                let e61 = {
-                                                                                    let l50 = *ptr5.add(48).cast::<i64>();
-                                                                                    let l51 = *ptr5.add(56).cast::<i64>();
-                                                                                    super::super::super::weir::iec::types::Size {
-                                                                                        bytes: l50 as u64,
-                                                                                        allowed: l51 as u64,
-                                                                                    }
-                                                                                };
-                                                                                V61::TooLarge(e61)
-                                                                            }
-                                                                            11 => {
-                                                                                let e61 = {
-                                                                                    let l52 = *ptr5.add(48).cast::<*mut u8>();
-                                                                                    let l53 = *ptr5
-                                                                                        .add(48 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                                        .cast::<usize>();
-                                                                                    let len54 = l53;
-                                                                                    let bytes54 = _rt::Vec::from_raw_parts(
-                                                                                        l52.cast(),
-                                                                                        len54,
-                                                                                        len54,
-                                                                                    );
-                                                                                    _rt::string_lift(bytes54)
-                                                                                };
-                                                                                V61::Invalid(e61)
-                                                                            }
-                                                                            n => {
-                                                                                debug_assert_eq!(n, 12, "invalid enum discriminant");
-                                                                                let e61 = {
-                                                                                    let l55 = *ptr5.add(48).cast::<*mut u8>();
-                                                                                    let l56 = *ptr5
-                                                                                        .add(48 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                                        .cast::<usize>();
-                                                                                    let len57 = l56;
-                                                                                    let bytes57 = _rt::Vec::from_raw_parts(
-                                                                                        l55.cast(),
-                                                                                        len57,
-                                                                                        len57,
-                                                                                    );
-                                                                                    let l58 = *ptr5
-                                                                                        .add(48 + 2 * ::core::mem::size_of::<*const u8>())
-                                                                                        .cast::<*mut u8>();
-                                                                                    let l59 = *ptr5
-                                                                                        .add(48 + 3 * ::core::mem::size_of::<*const u8>())
-                                                                                        .cast::<usize>();
-                                                                                    let len60 = l59;
-                                                                                    let bytes60 = _rt::Vec::from_raw_parts(
-                                                                                        l58.cast(),
-                                                                                        len60,
-                                                                                        len60,
-                                                                                    );
-                                                                                    super::super::super::weir::iec::types::HandlerError {
-                                                                                        code: _rt::string_lift(bytes57),
-                                                                                        message: _rt::string_lift(bytes60),
-                                                                                    }
-                                                                                };
-                                                                                V61::Handler(e61)
-                                                                            }
-                                                                        };
-                                                                        v61
-                                                                    };
-                                                                    Err(e)
-                                                                }
-                                                                _ => _rt::invalid_enum_discriminant(),
-                                                            },
-                                                        }
-                                                    };
-                                                    Message::Response(e83)
-                                                }
-                                                2 => {
-                                                    let e83 = {
-                                                        let l62 = *ptr5.add(24).cast::<i32>();
-                                                        let l63 = *ptr5.add(28).cast::<i32>();
-                                                        let l64 = i32::from(*ptr5.add(32).cast::<u8>());
-                                                        let l68 = *ptr5
-                                                            .add(40 + 2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<i64>();
-                                                        let l69 = *ptr5
-                                                            .add(48 + 2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<i64>();
-                                                        let l70 = i32::from(
-                                                            *ptr5
-                                                                .add(56 + 2 * ::core::mem::size_of::<*const u8>())
-                                                                .cast::<u8>(),
-                                                        );
-                                                        let l71 = *ptr5
-                                                            .add(60 + 2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<i32>();
-                                                        let l72 = *ptr5
-                                                            .add(64 + 2 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<*mut u8>();
-                                                        let l73 = *ptr5
-                                                            .add(64 + 3 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>();
-                                                        let len74 = l73;
-                                                        Event {
-                                                            sender: l62 as u32,
-                                                            subscription: l63 as u32,
-                                                            topic: match l64 {
-                                                                0 => None,
-                                                                1 => {
-                                                                    let e = {
-                                                                        let l65 = *ptr5
-                                                                            .add(32 + 1 * ::core::mem::size_of::<*const u8>())
-                                                                            .cast::<*mut u8>();
-                                                                        let l66 = *ptr5
-                                                                            .add(32 + 2 * ::core::mem::size_of::<*const u8>())
-                                                                            .cast::<usize>();
-                                                                        let len67 = l66;
-                                                                        let bytes67 = _rt::Vec::from_raw_parts(
-                                                                            l65.cast(),
-                                                                            len67,
-                                                                            len67,
-                                                                        );
-                                                                        _rt::string_lift(bytes67)
-                                                                    };
-                                                                    Some(e)
-                                                                }
-                                                                _ => _rt::invalid_enum_discriminant(),
-                                                            },
-                                                            sequence: l68 as u64,
-                                                            lost: l69 as u64,
-                                                            retained: _rt::bool_lift(l70 as u8),
-                                                            waited_us: l71 as u32,
-                                                            payload: <_ as From<
-                                                                _rt::Vec<_>,
-                                                            >>::from(_rt::Vec::from_raw_parts(l72.cast(), len74, len74)),
-                                                        }
-                                                    };
-                                                    Message::Event(e83)
-                                                }
-                                                n => {
-                                                    debug_assert_eq!(n, 3, "invalid enum discriminant");
-                                                    let e83 = {
-                                                        let l75 = *ptr5.add(24).cast::<i64>();
-                                                        let l76 = *ptr5.add(32).cast::<i32>();
-                                                        let l77 = *ptr5.add(36).cast::<i32>();
-                                                        let l78 = *ptr5.add(40).cast::<i32>();
-                                                        let l79 = *ptr5.add(44).cast::<i32>();
-                                                        let l80 = *ptr5.add(48).cast::<*mut u8>();
-                                                        let l81 = *ptr5
-                                                            .add(48 + 1 * ::core::mem::size_of::<*const u8>())
-                                                            .cast::<usize>();
-                                                        let len82 = l81;
-                                                        Job {
-                                                            id: l75 as u64,
-                                                            queue: l76 as u32,
-                                                            sender: l77 as u32,
-                                                            deliveries: l78 as u32,
-                                                            waited_us: l79 as u32,
-                                                            payload: <_ as From<
-                                                                _rt::Vec<_>,
-                                                            >>::from(_rt::Vec::from_raw_parts(l80.cast(), len82, len82)),
-                                                        }
-                                                    };
-                                                    Message::Job(e83)
-                                                }
-                                            };
-                                            v83
-                                        };
-                                        Some(e)
-                                    }
-                                    _ => _rt::invalid_enum_discriminant(),
-                                }
-                            };
-                            Ok(e)
-                        }
-                        1 => {
-                            let e = {
-                                let l84 = i32::from(*ptr5.add(8).cast::<u8>());
-                                use super::super::super::weir::iec::types::Error as V122;
-                                let v122 = match l84 {
-                                    0 => {
-                                        let e122 = {
-                                            let l85 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l86 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len87 = l86;
-                                            let bytes87 = _rt::Vec::from_raw_parts(
-                                                l85.cast(),
-                                                len87,
-                                                len87,
-                                            );
-                                            _rt::string_lift(bytes87)
-                                        };
-                                        V122::PermissionDenied(e122)
-                                    }
-                                    1 => {
-                                        let e122 = {
-                                            let l88 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l89 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len90 = l89;
-                                            let bytes90 = _rt::Vec::from_raw_parts(
-                                                l88.cast(),
-                                                len90,
-                                                len90,
-                                            );
-                                            _rt::string_lift(bytes90)
-                                        };
-                                        V122::UnknownContract(e122)
-                                    }
-                                    2 => {
-                                        let e122 = {
-                                            let l91 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l92 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len93 = l92;
-                                            let bytes93 = _rt::Vec::from_raw_parts(
-                                                l91.cast(),
-                                                len93,
-                                                len93,
-                                            );
-                                            _rt::string_lift(bytes93)
-                                        };
-                                        V122::NoProvider(e122)
-                                    }
-                                    3 => {
-                                        let e122 = {
-                                            let l94 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l95 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len96 = l95;
-                                            let bytes96 = _rt::Vec::from_raw_parts(
-                                                l94.cast(),
-                                                len96,
-                                                len96,
-                                            );
-                                            _rt::string_lift(bytes96)
-                                        };
-                                        V122::NotReady(e122)
-                                    }
-                                    4 => V122::Timeout,
-                                    5 => {
-                                        let e122 = {
-                                            let l97 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l98 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len99 = l98;
-                                            let bytes99 = _rt::Vec::from_raw_parts(
-                                                l97.cast(),
-                                                len99,
-                                                len99,
-                                            );
-                                            _rt::string_lift(bytes99)
-                                        };
-                                        V122::Overloaded(e122)
-                                    }
-                                    6 => V122::PeerGone,
-                                    7 => V122::Trapped,
-                                    8 => {
-                                        let e122 = {
-                                            let l100 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l101 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len102 = l101;
-                                            let bytes102 = _rt::Vec::from_raw_parts(
-                                                l100.cast(),
-                                                len102,
-                                                len102,
-                                            );
-                                            let l103 = *ptr5
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            let l104 = *ptr5
-                                                .add(24 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            super::super::super::weir::iec::types::Limit {
-                                                name: _rt::string_lift(bytes102),
-                                                used: l103 as u64,
-                                                allowed: l104 as u64,
-                                            }
-                                        };
-                                        V122::LimitExceeded(e122)
-                                    }
-                                    9 => {
-                                        let e122 = {
-                                            let l105 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l106 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let base110 = l105;
-                                            let len110 = l106;
-                                            let mut result110 = _rt::Vec::with_capacity(len110);
-                                            for i in 0..len110 {
-                                                let base = base110
-                                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                                let e110 = {
-                                                    let l107 = *base.add(0).cast::<*mut u8>();
-                                                    let l108 = *base
-                                                        .add(::core::mem::size_of::<*const u8>())
-                                                        .cast::<usize>();
-                                                    let len109 = l108;
-                                                    let bytes109 = _rt::Vec::from_raw_parts(
-                                                        l107.cast(),
-                                                        len109,
-                                                        len109,
-                                                    );
-                                                    _rt::string_lift(bytes109)
-                                                };
-                                                result110.push(e110);
-                                            }
-                                            _rt::cabi_dealloc(
-                                                base110,
-                                                len110 * (2 * ::core::mem::size_of::<*const u8>()),
-                                                ::core::mem::size_of::<*const u8>(),
-                                            );
-                                            result110
-                                        };
-                                        V122::WouldDeadlock(e122)
-                                    }
-                                    10 => {
-                                        let e122 = {
-                                            let l111 = *ptr5.add(16).cast::<i64>();
-                                            let l112 = *ptr5.add(24).cast::<i64>();
-                                            super::super::super::weir::iec::types::Size {
-                                                bytes: l111 as u64,
-                                                allowed: l112 as u64,
-                                            }
-                                        };
-                                        V122::TooLarge(e122)
-                                    }
-                                    11 => {
-                                        let e122 = {
-                                            let l113 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l114 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len115 = l114;
-                                            let bytes115 = _rt::Vec::from_raw_parts(
-                                                l113.cast(),
-                                                len115,
-                                                len115,
-                                            );
-                                            _rt::string_lift(bytes115)
-                                        };
-                                        V122::Invalid(e122)
-                                    }
-                                    n => {
-                                        debug_assert_eq!(n, 12, "invalid enum discriminant");
-                                        let e122 = {
-                                            let l116 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l117 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len118 = l117;
-                                            let bytes118 = _rt::Vec::from_raw_parts(
-                                                l116.cast(),
-                                                len118,
-                                                len118,
-                                            );
-                                            let l119 = *ptr5
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<*mut u8>();
-                                            let l120 = *ptr5
-                                                .add(16 + 3 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len121 = l120;
-                                            let bytes121 = _rt::Vec::from_raw_parts(
-                                                l119.cast(),
-                                                len121,
-                                                len121,
-                                            );
-                                            super::super::super::weir::iec::types::HandlerError {
-                                                code: _rt::string_lift(bytes118),
-                                                message: _rt::string_lift(bytes121),
-                                            }
-                                        };
-                                        V122::Handler(e122)
-                                    }
-                                };
-                                v122
-                            };
-                            Err(e)
-                        }
-                        _ => _rt::invalid_enum_discriminant(),
-                    };
-                    result123
-                }
-            }
-            #[allow(unused_unsafe, clippy::all)]
-            /// A pollable that is ready when a receive would not wait: there is a message, or a request to stop.
-            /// Wait on it together with sockets and timers. Implies `lifecycle.ready`, as a receive does.
-            #[allow(async_fn_in_trait)]
-            pub fn subscribe_inbox() -> Pollable {
-                unsafe {
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "weir:iec/channel@0.1.0")]
-                    unsafe extern "C" {
-                        #[link_name = "subscribe-inbox"]
-                        fn wit_import0() -> i32;
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import0() -> i32 {
-                        unreachable!()
-                    }
-                    let ret = wit_import0();
-                    super::super::super::__with_name0::Pollable::from_handle(ret as u32)
-                }
-            }
-        }
-        /// Requests to other extensions and to Main.
-        #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
-        pub mod requests {
-            #[used]
-            #[doc(hidden)]
-            static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
-            use super::super::super::_rt;
-            pub type Error = super::super::super::weir::iec::types::Error;
-            pub type MessageId = super::super::super::weir::iec::types::MessageId;
-            pub type Options = super::super::super::weir::iec::types::Options;
-            #[allow(unused_unsafe, clippy::all)]
-            /// Looks up an operation of a contract once. Returns the number that calls it; the same names give
-            /// the same number.
-            ///
-            /// `provider` names one extension, or `main`. None means the owner of the contract, or Main if no
-            /// extension owns it. `weir limits` says how many operations can be open.
-            ///
-            /// Fails with `permission-denied` if neither `requires` nor `wants` lists the contract, with
-            /// `unknown-contract` if nothing is configured to fulfil it, with `invalid` or with `limit-exceeded`.
-            #[allow(async_fn_in_trait)]
-            pub fn open(
-                contract: &str,
-                operation: &str,
-                provider: ::core::option::Option<&str>,
-            ) -> ::core::result::Result<u32, Error> {
-                unsafe {
-                    #[repr(align(8))]
-                    struct RetArea(
-                        [::core::mem::MaybeUninit<
-                            u8,
-                        >; 32 + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let mut ret_area = RetArea(
-                        [::core::mem::MaybeUninit::uninit(); 32
-                            + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let vec0 = contract;
-                    let ptr0 = vec0.as_ptr().cast::<u8>();
-                    let len0 = vec0.len();
-                    let vec1 = operation;
-                    let ptr1 = vec1.as_ptr().cast::<u8>();
-                    let len1 = vec1.len();
-                    let (result3_0, result3_1, result3_2) = match provider {
-                        Some(e) => {
-                            let vec2 = e;
-                            let ptr2 = vec2.as_ptr().cast::<u8>();
-                            let len2 = vec2.len();
-                            (1i32, ptr2.cast_mut(), len2)
-                        }
-                        None => (0i32, ::core::ptr::null_mut(), 0usize),
-                    };
-                    let ptr4 = ret_area.0.as_mut_ptr().cast::<u8>();
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "weir:iec/requests@0.1.0")]
-                    unsafe extern "C" {
-                        #[link_name = "open"]
-                        fn wit_import5(
-                            _: *mut u8,
-                            _: usize,
-                            _: *mut u8,
-                            _: usize,
-                            _: i32,
-                            _: *mut u8,
-                            _: usize,
-                            _: *mut u8,
-                        );
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import5(
-                        _: *mut u8,
-                        _: usize,
-                        _: *mut u8,
-                        _: usize,
-                        _: i32,
-                        _: *mut u8,
-                        _: usize,
-                        _: *mut u8,
-                    ) {
-                        unreachable!()
-                    }
-                    wit_import5(
-                        ptr0.cast_mut(),
-                        len0,
-                        ptr1.cast_mut(),
-                        len1,
-                        result3_0,
-                        result3_1,
-                        result3_2,
-                        ptr4,
-                    );
-                    let l6 = i32::from(*ptr4.add(0).cast::<u8>());
-                    let result47 = match l6 {
-                        0 => {
-                            let e = {
-                                let l7 = *ptr4.add(8).cast::<i32>();
-                                l7 as u32
-                            };
-                            Ok(e)
-                        }
-                        1 => {
-                            let e = {
-                                let l8 = i32::from(*ptr4.add(8).cast::<u8>());
-                                use super::super::super::weir::iec::types::Error as V46;
-                                let v46 = match l8 {
-                                    0 => {
-                                        let e46 = {
-                                            let l9 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l10 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len11 = l10;
-                                            let bytes11 = _rt::Vec::from_raw_parts(
-                                                l9.cast(),
-                                                len11,
-                                                len11,
-                                            );
-                                            _rt::string_lift(bytes11)
-                                        };
-                                        V46::PermissionDenied(e46)
-                                    }
-                                    1 => {
-                                        let e46 = {
-                                            let l12 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l13 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len14 = l13;
-                                            let bytes14 = _rt::Vec::from_raw_parts(
-                                                l12.cast(),
-                                                len14,
-                                                len14,
-                                            );
-                                            _rt::string_lift(bytes14)
-                                        };
-                                        V46::UnknownContract(e46)
-                                    }
-                                    2 => {
-                                        let e46 = {
-                                            let l15 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l16 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len17 = l16;
-                                            let bytes17 = _rt::Vec::from_raw_parts(
-                                                l15.cast(),
-                                                len17,
-                                                len17,
-                                            );
-                                            _rt::string_lift(bytes17)
-                                        };
-                                        V46::NoProvider(e46)
-                                    }
-                                    3 => {
-                                        let e46 = {
-                                            let l18 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l19 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len20 = l19;
-                                            let bytes20 = _rt::Vec::from_raw_parts(
-                                                l18.cast(),
-                                                len20,
-                                                len20,
-                                            );
-                                            _rt::string_lift(bytes20)
-                                        };
-                                        V46::NotReady(e46)
-                                    }
-                                    4 => V46::Timeout,
-                                    5 => {
-                                        let e46 = {
-                                            let l21 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l22 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len23 = l22;
-                                            let bytes23 = _rt::Vec::from_raw_parts(
-                                                l21.cast(),
-                                                len23,
-                                                len23,
-                                            );
-                                            _rt::string_lift(bytes23)
-                                        };
-                                        V46::Overloaded(e46)
-                                    }
-                                    6 => V46::PeerGone,
-                                    7 => V46::Trapped,
-                                    8 => {
-                                        let e46 = {
-                                            let l24 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l25 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len26 = l25;
-                                            let bytes26 = _rt::Vec::from_raw_parts(
-                                                l24.cast(),
-                                                len26,
-                                                len26,
-                                            );
-                                            let l27 = *ptr4
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            let l28 = *ptr4
-                                                .add(24 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            super::super::super::weir::iec::types::Limit {
-                                                name: _rt::string_lift(bytes26),
-                                                used: l27 as u64,
-                                                allowed: l28 as u64,
-                                            }
-                                        };
-                                        V46::LimitExceeded(e46)
-                                    }
-                                    9 => {
-                                        let e46 = {
-                                            let l29 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l30 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let base34 = l29;
-                                            let len34 = l30;
-                                            let mut result34 = _rt::Vec::with_capacity(len34);
-                                            for i in 0..len34 {
-                                                let base = base34
-                                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                                let e34 = {
-                                                    let l31 = *base.add(0).cast::<*mut u8>();
-                                                    let l32 = *base
-                                                        .add(::core::mem::size_of::<*const u8>())
-                                                        .cast::<usize>();
-                                                    let len33 = l32;
-                                                    let bytes33 = _rt::Vec::from_raw_parts(
-                                                        l31.cast(),
-                                                        len33,
-                                                        len33,
-                                                    );
-                                                    _rt::string_lift(bytes33)
-                                                };
-                                                result34.push(e34);
-                                            }
-                                            _rt::cabi_dealloc(
-                                                base34,
-                                                len34 * (2 * ::core::mem::size_of::<*const u8>()),
-                                                ::core::mem::size_of::<*const u8>(),
-                                            );
-                                            result34
-                                        };
-                                        V46::WouldDeadlock(e46)
-                                    }
-                                    10 => {
-                                        let e46 = {
-                                            let l35 = *ptr4.add(16).cast::<i64>();
-                                            let l36 = *ptr4.add(24).cast::<i64>();
-                                            super::super::super::weir::iec::types::Size {
-                                                bytes: l35 as u64,
-                                                allowed: l36 as u64,
-                                            }
-                                        };
-                                        V46::TooLarge(e46)
-                                    }
-                                    11 => {
-                                        let e46 = {
-                                            let l37 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l38 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len39 = l38;
-                                            let bytes39 = _rt::Vec::from_raw_parts(
-                                                l37.cast(),
-                                                len39,
-                                                len39,
-                                            );
-                                            _rt::string_lift(bytes39)
-                                        };
-                                        V46::Invalid(e46)
-                                    }
-                                    n => {
-                                        debug_assert_eq!(n, 12, "invalid enum discriminant");
-                                        let e46 = {
-                                            let l40 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l41 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len42 = l41;
-                                            let bytes42 = _rt::Vec::from_raw_parts(
-                                                l40.cast(),
-                                                len42,
-                                                len42,
-                                            );
-                                            let l43 = *ptr4
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<*mut u8>();
-                                            let l44 = *ptr4
-                                                .add(16 + 3 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len45 = l44;
-                                            let bytes45 = _rt::Vec::from_raw_parts(
-                                                l43.cast(),
-                                                len45,
-                                                len45,
-                                            );
-                                            super::super::super::weir::iec::types::HandlerError {
-                                                code: _rt::string_lift(bytes42),
-                                                message: _rt::string_lift(bytes45),
-                                            }
-                                        };
-                                        V46::Handler(e46)
-                                    }
-                                };
-                                v46
-                            };
-                            Err(e)
-                        }
-                        _ => _rt::invalid_enum_discriminant(),
-                    };
-                    result47
-                }
-            }
-            #[allow(unused_unsafe, clippy::all)]
-            /// Sends a request and waits for its answer. This extension receives nothing else meanwhile, so a
-            /// call that would close a circle of waiting callers fails with `would-deadlock`.
-            ///
-            /// If the receiver's inbox is full, the operator's `when-full` for the receiver decides: the call
-            /// fails with `overloaded`, or waits for room within the time for the answer.
-            #[allow(async_fn_in_trait)]
-            pub fn call(
-                target: u32,
-                payload: &[u8],
-                options: Options,
-            ) -> ::core::result::Result<_rt::Vec<u8>, Error> {
-                unsafe {
-                    #[repr(align(8))]
-                    struct RetArea(
-                        [::core::mem::MaybeUninit<
-                            u8,
-                        >; 32 + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let mut ret_area = RetArea(
-                        [::core::mem::MaybeUninit::uninit(); 32
-                            + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let vec0 = payload;
-                    let ptr0 = vec0.as_ptr().cast::<u8>();
-                    let len0 = vec0.len();
-                    let super::super::super::weir::iec::types::Options {
-                        timeout_ms: timeout_ms1,
-                        parent: parent1,
-                    } = options;
-                    let (result2_0, result2_1) = match timeout_ms1 {
-                        Some(e) => (1i32, _rt::as_i32(e)),
-                        None => (0i32, 0i32),
-                    };
-                    let (result3_0, result3_1) = match parent1 {
-                        Some(e) => (1i32, _rt::as_i64(e)),
-                        None => (0i32, 0i64),
-                    };
-                    let ptr4 = ret_area.0.as_mut_ptr().cast::<u8>();
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "weir:iec/requests@0.1.0")]
-                    unsafe extern "C" {
-                        #[link_name = "call"]
-                        fn wit_import5(
-                            _: i32,
-                            _: *mut u8,
-                            _: usize,
-                            _: i32,
-                            _: i32,
-                            _: i32,
-                            _: i64,
-                            _: *mut u8,
-                        );
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import5(
-                        _: i32,
-                        _: *mut u8,
-                        _: usize,
-                        _: i32,
-                        _: i32,
-                        _: i32,
-                        _: i64,
-                        _: *mut u8,
-                    ) {
-                        unreachable!()
-                    }
-                    wit_import5(
-                        _rt::as_i32(&target),
-                        ptr0.cast_mut(),
-                        len0,
-                        result2_0,
-                        result2_1,
-                        result3_0,
-                        result3_1,
-                        ptr4,
-                    );
-                    let l6 = i32::from(*ptr4.add(0).cast::<u8>());
-                    let result49 = match l6 {
-                        0 => {
-                            let e = {
-                                let l7 = *ptr4.add(8).cast::<*mut u8>();
-                                let l8 = *ptr4
-                                    .add(8 + 1 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>();
-                                let len9 = l8;
-                                <_ as From<
-                                    _rt::Vec<_>,
-                                >>::from(_rt::Vec::from_raw_parts(l7.cast(), len9, len9))
-                            };
-                            Ok(e)
-                        }
-                        1 => {
-                            let e = {
-                                let l10 = i32::from(*ptr4.add(8).cast::<u8>());
-                                use super::super::super::weir::iec::types::Error as V48;
-                                let v48 = match l10 {
-                                    0 => {
-                                        let e48 = {
-                                            let l11 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l12 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len13 = l12;
-                                            let bytes13 = _rt::Vec::from_raw_parts(
-                                                l11.cast(),
-                                                len13,
-                                                len13,
-                                            );
-                                            _rt::string_lift(bytes13)
-                                        };
-                                        V48::PermissionDenied(e48)
-                                    }
-                                    1 => {
-                                        let e48 = {
-                                            let l14 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l15 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len16 = l15;
-                                            let bytes16 = _rt::Vec::from_raw_parts(
-                                                l14.cast(),
-                                                len16,
-                                                len16,
-                                            );
-                                            _rt::string_lift(bytes16)
-                                        };
-                                        V48::UnknownContract(e48)
-                                    }
-                                    2 => {
-                                        let e48 = {
-                                            let l17 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l18 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len19 = l18;
-                                            let bytes19 = _rt::Vec::from_raw_parts(
-                                                l17.cast(),
-                                                len19,
-                                                len19,
-                                            );
-                                            _rt::string_lift(bytes19)
-                                        };
-                                        V48::NoProvider(e48)
-                                    }
-                                    3 => {
-                                        let e48 = {
-                                            let l20 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l21 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len22 = l21;
-                                            let bytes22 = _rt::Vec::from_raw_parts(
-                                                l20.cast(),
-                                                len22,
-                                                len22,
-                                            );
-                                            _rt::string_lift(bytes22)
-                                        };
-                                        V48::NotReady(e48)
-                                    }
-                                    4 => V48::Timeout,
-                                    5 => {
-                                        let e48 = {
-                                            let l23 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l24 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len25 = l24;
-                                            let bytes25 = _rt::Vec::from_raw_parts(
-                                                l23.cast(),
-                                                len25,
-                                                len25,
-                                            );
-                                            _rt::string_lift(bytes25)
-                                        };
-                                        V48::Overloaded(e48)
-                                    }
-                                    6 => V48::PeerGone,
-                                    7 => V48::Trapped,
-                                    8 => {
-                                        let e48 = {
-                                            let l26 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l27 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len28 = l27;
-                                            let bytes28 = _rt::Vec::from_raw_parts(
-                                                l26.cast(),
-                                                len28,
-                                                len28,
-                                            );
-                                            let l29 = *ptr4
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            let l30 = *ptr4
-                                                .add(24 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            super::super::super::weir::iec::types::Limit {
-                                                name: _rt::string_lift(bytes28),
-                                                used: l29 as u64,
-                                                allowed: l30 as u64,
-                                            }
-                                        };
-                                        V48::LimitExceeded(e48)
-                                    }
-                                    9 => {
-                                        let e48 = {
-                                            let l31 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l32 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let base36 = l31;
-                                            let len36 = l32;
-                                            let mut result36 = _rt::Vec::with_capacity(len36);
-                                            for i in 0..len36 {
-                                                let base = base36
-                                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                                let e36 = {
-                                                    let l33 = *base.add(0).cast::<*mut u8>();
-                                                    let l34 = *base
-                                                        .add(::core::mem::size_of::<*const u8>())
-                                                        .cast::<usize>();
-                                                    let len35 = l34;
-                                                    let bytes35 = _rt::Vec::from_raw_parts(
-                                                        l33.cast(),
-                                                        len35,
-                                                        len35,
-                                                    );
-                                                    _rt::string_lift(bytes35)
-                                                };
-                                                result36.push(e36);
-                                            }
-                                            _rt::cabi_dealloc(
-                                                base36,
-                                                len36 * (2 * ::core::mem::size_of::<*const u8>()),
-                                                ::core::mem::size_of::<*const u8>(),
-                                            );
-                                            result36
-                                        };
-                                        V48::WouldDeadlock(e48)
-                                    }
-                                    10 => {
-                                        let e48 = {
-                                            let l37 = *ptr4.add(16).cast::<i64>();
-                                            let l38 = *ptr4.add(24).cast::<i64>();
-                                            super::super::super::weir::iec::types::Size {
-                                                bytes: l37 as u64,
-                                                allowed: l38 as u64,
-                                            }
-                                        };
-                                        V48::TooLarge(e48)
-                                    }
-                                    11 => {
-                                        let e48 = {
-                                            let l39 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l40 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len41 = l40;
-                                            let bytes41 = _rt::Vec::from_raw_parts(
-                                                l39.cast(),
-                                                len41,
-                                                len41,
-                                            );
-                                            _rt::string_lift(bytes41)
-                                        };
-                                        V48::Invalid(e48)
-                                    }
-                                    n => {
-                                        debug_assert_eq!(n, 12, "invalid enum discriminant");
-                                        let e48 = {
-                                            let l42 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l43 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len44 = l43;
-                                            let bytes44 = _rt::Vec::from_raw_parts(
-                                                l42.cast(),
-                                                len44,
-                                                len44,
-                                            );
-                                            let l45 = *ptr4
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<*mut u8>();
-                                            let l46 = *ptr4
-                                                .add(16 + 3 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len47 = l46;
-                                            let bytes47 = _rt::Vec::from_raw_parts(
-                                                l45.cast(),
-                                                len47,
-                                                len47,
-                                            );
-                                            super::super::super::weir::iec::types::HandlerError {
-                                                code: _rt::string_lift(bytes44),
-                                                message: _rt::string_lift(bytes47),
-                                            }
-                                        };
-                                        V48::Handler(e48)
-                                    }
-                                };
-                                v48
-                            };
-                            Err(e)
-                        }
-                        _ => _rt::invalid_enum_discriminant(),
-                    };
-                    result49
-                }
-            }
-            #[allow(unused_unsafe, clippy::all)]
-            /// Sends a request without waiting for the answer. Exactly one `response` with the returned id comes
-            /// through `channel.receive`, by the deadline at the latest. At most `in-flight` can be under way.
-            ///
-            /// A full inbox is treated as in `call`. If it waits for room, it returns once there is room or the
-            /// deadline has passed; the response then gives the outcome.
-            #[allow(async_fn_in_trait)]
-            pub fn send(
-                target: u32,
-                payload: &[u8],
-                options: Options,
-            ) -> ::core::result::Result<MessageId, Error> {
-                unsafe {
-                    #[repr(align(8))]
-                    struct RetArea(
-                        [::core::mem::MaybeUninit<
-                            u8,
-                        >; 32 + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let mut ret_area = RetArea(
-                        [::core::mem::MaybeUninit::uninit(); 32
-                            + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let vec0 = payload;
-                    let ptr0 = vec0.as_ptr().cast::<u8>();
-                    let len0 = vec0.len();
-                    let super::super::super::weir::iec::types::Options {
-                        timeout_ms: timeout_ms1,
-                        parent: parent1,
-                    } = options;
-                    let (result2_0, result2_1) = match timeout_ms1 {
-                        Some(e) => (1i32, _rt::as_i32(e)),
-                        None => (0i32, 0i32),
-                    };
-                    let (result3_0, result3_1) = match parent1 {
-                        Some(e) => (1i32, _rt::as_i64(e)),
-                        None => (0i32, 0i64),
-                    };
-                    let ptr4 = ret_area.0.as_mut_ptr().cast::<u8>();
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "weir:iec/requests@0.1.0")]
-                    unsafe extern "C" {
-                        #[link_name = "send"]
-                        fn wit_import5(
-                            _: i32,
-                            _: *mut u8,
-                            _: usize,
-                            _: i32,
-                            _: i32,
-                            _: i32,
-                            _: i64,
-                            _: *mut u8,
-                        );
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import5(
-                        _: i32,
-                        _: *mut u8,
-                        _: usize,
-                        _: i32,
-                        _: i32,
-                        _: i32,
-                        _: i64,
-                        _: *mut u8,
-                    ) {
-                        unreachable!()
-                    }
-                    wit_import5(
-                        _rt::as_i32(&target),
-                        ptr0.cast_mut(),
-                        len0,
-                        result2_0,
-                        result2_1,
-                        result3_0,
-                        result3_1,
-                        ptr4,
-                    );
-                    let l6 = i32::from(*ptr4.add(0).cast::<u8>());
-                    let result47 = match l6 {
-                        0 => {
-                            let e = {
-                                let l7 = *ptr4.add(8).cast::<i64>();
-                                l7 as u64
-                            };
-                            Ok(e)
-                        }
-                        1 => {
-                            let e = {
-                                let l8 = i32::from(*ptr4.add(8).cast::<u8>());
-                                use super::super::super::weir::iec::types::Error as V46;
-                                let v46 = match l8 {
-                                    0 => {
-                                        let e46 = {
-                                            let l9 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l10 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len11 = l10;
-                                            let bytes11 = _rt::Vec::from_raw_parts(
-                                                l9.cast(),
-                                                len11,
-                                                len11,
-                                            );
-                                            _rt::string_lift(bytes11)
-                                        };
-                                        V46::PermissionDenied(e46)
-                                    }
-                                    1 => {
-                                        let e46 = {
-                                            let l12 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l13 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len14 = l13;
-                                            let bytes14 = _rt::Vec::from_raw_parts(
-                                                l12.cast(),
-                                                len14,
-                                                len14,
-                                            );
-                                            _rt::string_lift(bytes14)
-                                        };
-                                        V46::UnknownContract(e46)
-                                    }
-                                    2 => {
-                                        let e46 = {
-                                            let l15 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l16 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len17 = l16;
-                                            let bytes17 = _rt::Vec::from_raw_parts(
-                                                l15.cast(),
-                                                len17,
-                                                len17,
-                                            );
-                                            _rt::string_lift(bytes17)
-                                        };
-                                        V46::NoProvider(e46)
-                                    }
-                                    3 => {
-                                        let e46 = {
-                                            let l18 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l19 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len20 = l19;
-                                            let bytes20 = _rt::Vec::from_raw_parts(
-                                                l18.cast(),
-                                                len20,
-                                                len20,
-                                            );
-                                            _rt::string_lift(bytes20)
-                                        };
-                                        V46::NotReady(e46)
-                                    }
-                                    4 => V46::Timeout,
-                                    5 => {
-                                        let e46 = {
-                                            let l21 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l22 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len23 = l22;
-                                            let bytes23 = _rt::Vec::from_raw_parts(
-                                                l21.cast(),
-                                                len23,
-                                                len23,
-                                            );
-                                            _rt::string_lift(bytes23)
-                                        };
-                                        V46::Overloaded(e46)
-                                    }
-                                    6 => V46::PeerGone,
-                                    7 => V46::Trapped,
-                                    8 => {
-                                        let e46 = {
-                                            let l24 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l25 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len26 = l25;
-                                            let bytes26 = _rt::Vec::from_raw_parts(
-                                                l24.cast(),
-                                                len26,
-                                                len26,
-                                            );
-                                            let l27 = *ptr4
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            let l28 = *ptr4
-                                                .add(24 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            super::super::super::weir::iec::types::Limit {
-                                                name: _rt::string_lift(bytes26),
-                                                used: l27 as u64,
-                                                allowed: l28 as u64,
-                                            }
-                                        };
-                                        V46::LimitExceeded(e46)
-                                    }
-                                    9 => {
-                                        let e46 = {
-                                            let l29 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l30 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let base34 = l29;
-                                            let len34 = l30;
-                                            let mut result34 = _rt::Vec::with_capacity(len34);
-                                            for i in 0..len34 {
-                                                let base = base34
-                                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                                let e34 = {
-                                                    let l31 = *base.add(0).cast::<*mut u8>();
-                                                    let l32 = *base
-                                                        .add(::core::mem::size_of::<*const u8>())
-                                                        .cast::<usize>();
-                                                    let len33 = l32;
-                                                    let bytes33 = _rt::Vec::from_raw_parts(
-                                                        l31.cast(),
-                                                        len33,
-                                                        len33,
-                                                    );
-                                                    _rt::string_lift(bytes33)
-                                                };
-                                                result34.push(e34);
-                                            }
-                                            _rt::cabi_dealloc(
-                                                base34,
-                                                len34 * (2 * ::core::mem::size_of::<*const u8>()),
-                                                ::core::mem::size_of::<*const u8>(),
-                                            );
-                                            result34
-                                        };
-                                        V46::WouldDeadlock(e46)
-                                    }
-                                    10 => {
-                                        let e46 = {
-                                            let l35 = *ptr4.add(16).cast::<i64>();
-                                            let l36 = *ptr4.add(24).cast::<i64>();
-                                            super::super::super::weir::iec::types::Size {
-                                                bytes: l35 as u64,
-                                                allowed: l36 as u64,
-                                            }
-                                        };
-                                        V46::TooLarge(e46)
-                                    }
-                                    11 => {
-                                        let e46 = {
-                                            let l37 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l38 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len39 = l38;
-                                            let bytes39 = _rt::Vec::from_raw_parts(
-                                                l37.cast(),
-                                                len39,
-                                                len39,
-                                            );
-                                            _rt::string_lift(bytes39)
-                                        };
-                                        V46::Invalid(e46)
-                                    }
-                                    n => {
-                                        debug_assert_eq!(n, 12, "invalid enum discriminant");
-                                        let e46 = {
-                                            let l40 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l41 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len42 = l41;
-                                            let bytes42 = _rt::Vec::from_raw_parts(
-                                                l40.cast(),
-                                                len42,
-                                                len42,
-                                            );
-                                            let l43 = *ptr4
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<*mut u8>();
-                                            let l44 = *ptr4
-                                                .add(16 + 3 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len45 = l44;
-                                            let bytes45 = _rt::Vec::from_raw_parts(
-                                                l43.cast(),
-                                                len45,
-                                                len45,
-                                            );
-                                            super::super::super::weir::iec::types::HandlerError {
-                                                code: _rt::string_lift(bytes42),
-                                                message: _rt::string_lift(bytes45),
-                                            }
-                                        };
-                                        V46::Handler(e46)
-                                    }
-                                };
-                                v46
-                            };
-                            Err(e)
-                        }
-                        _ => _rt::invalid_enum_discriminant(),
-                    };
-                    result47
-                }
-            }
-            #[allow(unused_unsafe, clippy::all)]
-            /// Gives up waiting for the answer to a `send`. No response comes from then on, unless it is in the
-            /// inbox already. Unknown ids are ignored.
-            #[allow(async_fn_in_trait)]
-            pub fn cancel(request: MessageId) -> () {
-                unsafe {
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "weir:iec/requests@0.1.0")]
-                    unsafe extern "C" {
-                        #[link_name = "cancel"]
-                        fn wit_import0(_: i64);
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import0(_: i64) {
-                        unreachable!()
-                    }
-                    wit_import0(_rt::as_i64(request));
-                }
-            }
-        }
-        /// Events: published under a topic, received by every subscriber.
-        ///
-        /// A topic is 1 to 16 segments joined by `.`, of at most 256 bytes in all, each of letters,
-        /// digits, `-` and `_`. In a pattern the segment `*` stands for any one segment, and `>`, at the
-        /// end, for one or more.
-        ///
-        /// The operator sets for each subscription how many events may wait, and what a full subscription
-        /// does: lose its oldest events, lose the new one, refuse it and tell the publisher, or let the
-        /// publisher wait.
-        #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
-        pub mod events {
-            #[used]
-            #[doc(hidden)]
-            static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
-            use super::super::super::_rt;
-            pub type Error = super::super::super::weir::iec::types::Error;
-            pub type Options = super::super::super::weir::iec::types::Options;
-            /// Counts of the subscriptions that an event reached or missed.
-            #[repr(C)]
-            #[derive(Clone, Copy)]
-            pub struct Receipt {
-                /// Subscriptions with the event in their inbox.
-                pub delivered: u32,
-                /// Events lost because an inbox was full: this one, or older ones in its place.
-                pub shed: u32,
-                /// Full subscriptions that refused it, or for which the publisher waited in vain.
-                pub refused: u32,
-            }
-            impl ::core::fmt::Debug for Receipt {
-                fn fmt(
-                    &self,
-                    f: &mut ::core::fmt::Formatter<'_>,
-                ) -> ::core::fmt::Result {
-                    f.debug_struct("Receipt")
-                        .field("delivered", &self.delivered)
-                        .field("shed", &self.shed)
-                        .field("refused", &self.refused)
-                        .finish()
-                }
-            }
-            #[allow(unused_unsafe, clippy::all)]
-            /// Subscribes to every topic that matches `pattern`. Returns the number that its events carry; the
-            /// same pattern gives the same number.
-            ///
-            /// The last value of each retained topic comes first: with a new subscription, and when an instance
-            /// subscribes for the first time. The operator sets the topics that Main retains.
-            ///
-            /// A subscription belongs to the extension: it outlives an instance that dies. `weir limits` says
-            /// how many are possible. Fails with `permission-denied` if `subscribes` does not cover the pattern,
-            /// with `invalid` or with `limit-exceeded`.
-            #[allow(async_fn_in_trait)]
-            pub fn subscribe(pattern: &str) -> ::core::result::Result<u32, Error> {
-                unsafe {
-                    #[repr(align(8))]
-                    struct RetArea(
-                        [::core::mem::MaybeUninit<
-                            u8,
-                        >; 32 + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let mut ret_area = RetArea(
-                        [::core::mem::MaybeUninit::uninit(); 32
-                            + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let vec0 = pattern;
-                    let ptr0 = vec0.as_ptr().cast::<u8>();
-                    let len0 = vec0.len();
-                    let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "weir:iec/events@0.1.0")]
-                    unsafe extern "C" {
-                        #[link_name = "subscribe"]
-                        fn wit_import2(_: *mut u8, _: usize, _: *mut u8);
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import2(_: *mut u8, _: usize, _: *mut u8) {
-                        unreachable!()
-                    }
-                    wit_import2(ptr0.cast_mut(), len0, ptr1);
-                    let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-                    let result44 = match l3 {
-                        0 => {
-                            let e = {
-                                let l4 = *ptr1.add(8).cast::<i32>();
-                                l4 as u32
-                            };
-                            Ok(e)
-                        }
-                        1 => {
-                            let e = {
-                                let l5 = i32::from(*ptr1.add(8).cast::<u8>());
-                                use super::super::super::weir::iec::types::Error as V43;
-                                let v43 = match l5 {
-                                    0 => {
-                                        let e43 = {
-                                            let l6 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l7 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len8 = l7;
-                                            let bytes8 = _rt::Vec::from_raw_parts(
-                                                l6.cast(),
-                                                len8,
-                                                len8,
-                                            );
-                                            _rt::string_lift(bytes8)
-                                        };
-                                        V43::PermissionDenied(e43)
-                                    }
-                                    1 => {
-                                        let e43 = {
-                                            let l9 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l10 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len11 = l10;
-                                            let bytes11 = _rt::Vec::from_raw_parts(
-                                                l9.cast(),
-                                                len11,
-                                                len11,
-                                            );
-                                            _rt::string_lift(bytes11)
-                                        };
-                                        V43::UnknownContract(e43)
-                                    }
-                                    2 => {
-                                        let e43 = {
-                                            let l12 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l13 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len14 = l13;
-                                            let bytes14 = _rt::Vec::from_raw_parts(
-                                                l12.cast(),
-                                                len14,
-                                                len14,
-                                            );
-                                            _rt::string_lift(bytes14)
-                                        };
-                                        V43::NoProvider(e43)
-                                    }
-                                    3 => {
-                                        let e43 = {
-                                            let l15 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l16 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len17 = l16;
-                                            let bytes17 = _rt::Vec::from_raw_parts(
-                                                l15.cast(),
-                                                len17,
-                                                len17,
-                                            );
-                                            _rt::string_lift(bytes17)
-                                        };
-                                        V43::NotReady(e43)
-                                    }
-                                    4 => V43::Timeout,
-                                    5 => {
-                                        let e43 = {
-                                            let l18 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l19 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len20 = l19;
-                                            let bytes20 = _rt::Vec::from_raw_parts(
-                                                l18.cast(),
-                                                len20,
-                                                len20,
-                                            );
-                                            _rt::string_lift(bytes20)
-                                        };
-                                        V43::Overloaded(e43)
-                                    }
-                                    6 => V43::PeerGone,
-                                    7 => V43::Trapped,
-                                    8 => {
-                                        let e43 = {
-                                            let l21 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l22 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len23 = l22;
-                                            let bytes23 = _rt::Vec::from_raw_parts(
-                                                l21.cast(),
-                                                len23,
-                                                len23,
-                                            );
-                                            let l24 = *ptr1
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            let l25 = *ptr1
-                                                .add(24 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            super::super::super::weir::iec::types::Limit {
-                                                name: _rt::string_lift(bytes23),
-                                                used: l24 as u64,
-                                                allowed: l25 as u64,
-                                            }
-                                        };
-                                        V43::LimitExceeded(e43)
-                                    }
-                                    9 => {
-                                        let e43 = {
-                                            let l26 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l27 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let base31 = l26;
-                                            let len31 = l27;
-                                            let mut result31 = _rt::Vec::with_capacity(len31);
-                                            for i in 0..len31 {
-                                                let base = base31
-                                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                                let e31 = {
-                                                    let l28 = *base.add(0).cast::<*mut u8>();
-                                                    let l29 = *base
-                                                        .add(::core::mem::size_of::<*const u8>())
-                                                        .cast::<usize>();
-                                                    let len30 = l29;
-                                                    let bytes30 = _rt::Vec::from_raw_parts(
-                                                        l28.cast(),
-                                                        len30,
-                                                        len30,
-                                                    );
-                                                    _rt::string_lift(bytes30)
-                                                };
-                                                result31.push(e31);
-                                            }
-                                            _rt::cabi_dealloc(
-                                                base31,
-                                                len31 * (2 * ::core::mem::size_of::<*const u8>()),
-                                                ::core::mem::size_of::<*const u8>(),
-                                            );
-                                            result31
-                                        };
-                                        V43::WouldDeadlock(e43)
-                                    }
-                                    10 => {
-                                        let e43 = {
-                                            let l32 = *ptr1.add(16).cast::<i64>();
-                                            let l33 = *ptr1.add(24).cast::<i64>();
-                                            super::super::super::weir::iec::types::Size {
-                                                bytes: l32 as u64,
-                                                allowed: l33 as u64,
-                                            }
-                                        };
-                                        V43::TooLarge(e43)
-                                    }
-                                    11 => {
-                                        let e43 = {
-                                            let l34 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l35 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len36 = l35;
-                                            let bytes36 = _rt::Vec::from_raw_parts(
-                                                l34.cast(),
-                                                len36,
-                                                len36,
-                                            );
-                                            _rt::string_lift(bytes36)
-                                        };
-                                        V43::Invalid(e43)
-                                    }
-                                    n => {
-                                        debug_assert_eq!(n, 12, "invalid enum discriminant");
-                                        let e43 = {
-                                            let l37 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l38 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len39 = l38;
-                                            let bytes39 = _rt::Vec::from_raw_parts(
-                                                l37.cast(),
-                                                len39,
-                                                len39,
-                                            );
-                                            let l40 = *ptr1
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<*mut u8>();
-                                            let l41 = *ptr1
-                                                .add(16 + 3 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len42 = l41;
-                                            let bytes42 = _rt::Vec::from_raw_parts(
-                                                l40.cast(),
-                                                len42,
-                                                len42,
-                                            );
-                                            super::super::super::weir::iec::types::HandlerError {
-                                                code: _rt::string_lift(bytes39),
-                                                message: _rt::string_lift(bytes42),
-                                            }
-                                        };
-                                        V43::Handler(e43)
-                                    }
-                                };
-                                v43
-                            };
-                            Err(e)
-                        }
-                        _ => _rt::invalid_enum_discriminant(),
-                    };
-                    result44
-                }
-            }
-            #[allow(unused_unsafe, clippy::all)]
-            /// Ends a subscription and drops its events in the inbox. Fails with `invalid` if no subscription has
-            /// that number.
-            #[allow(async_fn_in_trait)]
-            pub fn unsubscribe(subscription: u32) -> ::core::result::Result<(), Error> {
-                unsafe {
-                    #[repr(align(8))]
-                    struct RetArea(
-                        [::core::mem::MaybeUninit<
-                            u8,
-                        >; 32 + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let mut ret_area = RetArea(
-                        [::core::mem::MaybeUninit::uninit(); 32
-                            + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "weir:iec/events@0.1.0")]
-                    unsafe extern "C" {
-                        #[link_name = "unsubscribe"]
-                        fn wit_import1(_: i32, _: *mut u8);
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import1(_: i32, _: *mut u8) {
-                        unreachable!()
-                    }
-                    wit_import1(_rt::as_i32(&subscription), ptr0);
-                    let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-                    let result42 = match l2 {
-                        0 => {
-                            let e = ();
-                            Ok(e)
-                        }
-                        1 => {
-                            let e = {
-                                let l3 = i32::from(*ptr0.add(8).cast::<u8>());
-                                use super::super::super::weir::iec::types::Error as V41;
-                                let v41 = match l3 {
-                                    0 => {
-                                        let e41 = {
-                                            let l4 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l5 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len6 = l5;
-                                            let bytes6 = _rt::Vec::from_raw_parts(
-                                                l4.cast(),
-                                                len6,
-                                                len6,
-                                            );
-                                            _rt::string_lift(bytes6)
-                                        };
-                                        V41::PermissionDenied(e41)
-                                    }
-                                    1 => {
-                                        let e41 = {
-                                            let l7 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l8 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len9 = l8;
-                                            let bytes9 = _rt::Vec::from_raw_parts(
-                                                l7.cast(),
-                                                len9,
-                                                len9,
-                                            );
-                                            _rt::string_lift(bytes9)
-                                        };
-                                        V41::UnknownContract(e41)
-                                    }
-                                    2 => {
-                                        let e41 = {
-                                            let l10 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l11 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len12 = l11;
-                                            let bytes12 = _rt::Vec::from_raw_parts(
-                                                l10.cast(),
-                                                len12,
-                                                len12,
-                                            );
-                                            _rt::string_lift(bytes12)
-                                        };
-                                        V41::NoProvider(e41)
-                                    }
-                                    3 => {
-                                        let e41 = {
-                                            let l13 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l14 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len15 = l14;
-                                            let bytes15 = _rt::Vec::from_raw_parts(
-                                                l13.cast(),
-                                                len15,
-                                                len15,
-                                            );
-                                            _rt::string_lift(bytes15)
-                                        };
-                                        V41::NotReady(e41)
-                                    }
-                                    4 => V41::Timeout,
-                                    5 => {
-                                        let e41 = {
-                                            let l16 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l17 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len18 = l17;
-                                            let bytes18 = _rt::Vec::from_raw_parts(
-                                                l16.cast(),
-                                                len18,
-                                                len18,
-                                            );
-                                            _rt::string_lift(bytes18)
-                                        };
-                                        V41::Overloaded(e41)
-                                    }
-                                    6 => V41::PeerGone,
-                                    7 => V41::Trapped,
-                                    8 => {
-                                        let e41 = {
-                                            let l19 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l20 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len21 = l20;
-                                            let bytes21 = _rt::Vec::from_raw_parts(
-                                                l19.cast(),
-                                                len21,
-                                                len21,
-                                            );
-                                            let l22 = *ptr0
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            let l23 = *ptr0
-                                                .add(24 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            super::super::super::weir::iec::types::Limit {
-                                                name: _rt::string_lift(bytes21),
-                                                used: l22 as u64,
-                                                allowed: l23 as u64,
-                                            }
-                                        };
-                                        V41::LimitExceeded(e41)
-                                    }
-                                    9 => {
-                                        let e41 = {
-                                            let l24 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l25 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let base29 = l24;
-                                            let len29 = l25;
-                                            let mut result29 = _rt::Vec::with_capacity(len29);
-                                            for i in 0..len29 {
-                                                let base = base29
-                                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                                let e29 = {
-                                                    let l26 = *base.add(0).cast::<*mut u8>();
-                                                    let l27 = *base
-                                                        .add(::core::mem::size_of::<*const u8>())
-                                                        .cast::<usize>();
-                                                    let len28 = l27;
-                                                    let bytes28 = _rt::Vec::from_raw_parts(
-                                                        l26.cast(),
-                                                        len28,
-                                                        len28,
-                                                    );
-                                                    _rt::string_lift(bytes28)
-                                                };
-                                                result29.push(e29);
-                                            }
-                                            _rt::cabi_dealloc(
-                                                base29,
-                                                len29 * (2 * ::core::mem::size_of::<*const u8>()),
-                                                ::core::mem::size_of::<*const u8>(),
-                                            );
-                                            result29
-                                        };
-                                        V41::WouldDeadlock(e41)
-                                    }
-                                    10 => {
-                                        let e41 = {
-                                            let l30 = *ptr0.add(16).cast::<i64>();
-                                            let l31 = *ptr0.add(24).cast::<i64>();
-                                            super::super::super::weir::iec::types::Size {
-                                                bytes: l30 as u64,
-                                                allowed: l31 as u64,
-                                            }
-                                        };
-                                        V41::TooLarge(e41)
-                                    }
-                                    11 => {
-                                        let e41 = {
-                                            let l32 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l33 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len34 = l33;
-                                            let bytes34 = _rt::Vec::from_raw_parts(
-                                                l32.cast(),
-                                                len34,
-                                                len34,
-                                            );
-                                            _rt::string_lift(bytes34)
-                                        };
-                                        V41::Invalid(e41)
-                                    }
-                                    n => {
-                                        debug_assert_eq!(n, 12, "invalid enum discriminant");
-                                        let e41 = {
-                                            let l35 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l36 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len37 = l36;
-                                            let bytes37 = _rt::Vec::from_raw_parts(
-                                                l35.cast(),
-                                                len37,
-                                                len37,
-                                            );
-                                            let l38 = *ptr0
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<*mut u8>();
-                                            let l39 = *ptr0
-                                                .add(16 + 3 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len40 = l39;
-                                            let bytes40 = _rt::Vec::from_raw_parts(
-                                                l38.cast(),
-                                                len40,
-                                                len40,
-                                            );
-                                            super::super::super::weir::iec::types::HandlerError {
-                                                code: _rt::string_lift(bytes37),
-                                                message: _rt::string_lift(bytes40),
-                                            }
-                                        };
-                                        V41::Handler(e41)
-                                    }
-                                };
-                                v41
-                            };
-                            Err(e)
-                        }
-                        _ => _rt::invalid_enum_discriminant(),
-                    };
-                    result42
-                }
-            }
-            #[allow(unused_unsafe, clippy::all)]
-            /// Publishes an event to all subscribers of its topic. First it delivers to each subscription with
-            /// room. Then it waits for room in full subscriptions with the policy `block`, for as long as the
-            /// options say.
-            ///
-            /// Fails with `permission-denied` if `publishes` does not cover the topic, with `too-large` or with
-            /// `invalid`. Fails with `would-deadlock`, before any delivery, if it would have to wait for a
-            /// subscriber that waits for this extension.
-            #[allow(async_fn_in_trait)]
-            pub fn publish(
-                topic: &str,
-                payload: &[u8],
-                options: Options,
-            ) -> ::core::result::Result<Receipt, Error> {
-                unsafe {
-                    #[repr(align(8))]
-                    struct RetArea(
-                        [::core::mem::MaybeUninit<
-                            u8,
-                        >; 32 + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let mut ret_area = RetArea(
-                        [::core::mem::MaybeUninit::uninit(); 32
-                            + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let vec0 = topic;
-                    let ptr0 = vec0.as_ptr().cast::<u8>();
-                    let len0 = vec0.len();
-                    let vec1 = payload;
-                    let ptr1 = vec1.as_ptr().cast::<u8>();
-                    let len1 = vec1.len();
-                    let super::super::super::weir::iec::types::Options {
-                        timeout_ms: timeout_ms2,
-                        parent: parent2,
-                    } = options;
-                    let (result3_0, result3_1) = match timeout_ms2 {
-                        Some(e) => (1i32, _rt::as_i32(e)),
-                        None => (0i32, 0i32),
-                    };
-                    let (result4_0, result4_1) = match parent2 {
-                        Some(e) => (1i32, _rt::as_i64(e)),
-                        None => (0i32, 0i64),
-                    };
-                    let ptr5 = ret_area.0.as_mut_ptr().cast::<u8>();
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "weir:iec/events@0.1.0")]
-                    unsafe extern "C" {
-                        #[link_name = "publish"]
-                        fn wit_import6(
-                            _: *mut u8,
-                            _: usize,
-                            _: *mut u8,
-                            _: usize,
-                            _: i32,
-                            _: i32,
-                            _: i32,
-                            _: i64,
-                            _: *mut u8,
-                        );
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import6(
-                        _: *mut u8,
-                        _: usize,
-                        _: *mut u8,
-                        _: usize,
-                        _: i32,
-                        _: i32,
-                        _: i32,
-                        _: i64,
-                        _: *mut u8,
-                    ) {
-                        unreachable!()
-                    }
-                    wit_import6(
-                        ptr0.cast_mut(),
-                        len0,
-                        ptr1.cast_mut(),
-                        len1,
-                        result3_0,
-                        result3_1,
-                        result4_0,
-                        result4_1,
-                        ptr5,
-                    );
-                    let l7 = i32::from(*ptr5.add(0).cast::<u8>());
-                    let result50 = match l7 {
-                        0 => {
-                            let e = {
-                                let l8 = *ptr5.add(8).cast::<i32>();
-                                let l9 = *ptr5.add(12).cast::<i32>();
-                                let l10 = *ptr5.add(16).cast::<i32>();
-                                Receipt {
-                                    delivered: l8 as u32,
-                                    shed: l9 as u32,
-                                    refused: l10 as u32,
-                                }
-                            };
-                            Ok(e)
-                        }
-                        1 => {
-                            let e = {
-                                let l11 = i32::from(*ptr5.add(8).cast::<u8>());
-                                use super::super::super::weir::iec::types::Error as V49;
-                                let v49 = match l11 {
-                                    0 => {
-                                        let e49 = {
-                                            let l12 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l13 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len14 = l13;
-                                            let bytes14 = _rt::Vec::from_raw_parts(
-                                                l12.cast(),
-                                                len14,
-                                                len14,
-                                            );
-                                            _rt::string_lift(bytes14)
-                                        };
-                                        V49::PermissionDenied(e49)
-                                    }
-                                    1 => {
-                                        let e49 = {
-                                            let l15 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l16 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len17 = l16;
-                                            let bytes17 = _rt::Vec::from_raw_parts(
-                                                l15.cast(),
-                                                len17,
-                                                len17,
-                                            );
-                                            _rt::string_lift(bytes17)
-                                        };
-                                        V49::UnknownContract(e49)
-                                    }
-                                    2 => {
-                                        let e49 = {
-                                            let l18 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l19 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len20 = l19;
-                                            let bytes20 = _rt::Vec::from_raw_parts(
-                                                l18.cast(),
-                                                len20,
-                                                len20,
-                                            );
-                                            _rt::string_lift(bytes20)
-                                        };
-                                        V49::NoProvider(e49)
-                                    }
-                                    3 => {
-                                        let e49 = {
-                                            let l21 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l22 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len23 = l22;
-                                            let bytes23 = _rt::Vec::from_raw_parts(
-                                                l21.cast(),
-                                                len23,
-                                                len23,
-                                            );
-                                            _rt::string_lift(bytes23)
-                                        };
-                                        V49::NotReady(e49)
-                                    }
-                                    4 => V49::Timeout,
-                                    5 => {
-                                        let e49 = {
-                                            let l24 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l25 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len26 = l25;
-                                            let bytes26 = _rt::Vec::from_raw_parts(
-                                                l24.cast(),
-                                                len26,
-                                                len26,
-                                            );
-                                            _rt::string_lift(bytes26)
-                                        };
-                                        V49::Overloaded(e49)
-                                    }
-                                    6 => V49::PeerGone,
-                                    7 => V49::Trapped,
-                                    8 => {
-                                        let e49 = {
-                                            let l27 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l28 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len29 = l28;
-                                            let bytes29 = _rt::Vec::from_raw_parts(
-                                                l27.cast(),
-                                                len29,
-                                                len29,
-                                            );
-                                            let l30 = *ptr5
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            let l31 = *ptr5
-                                                .add(24 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            super::super::super::weir::iec::types::Limit {
-                                                name: _rt::string_lift(bytes29),
-                                                used: l30 as u64,
-                                                allowed: l31 as u64,
-                                            }
-                                        };
-                                        V49::LimitExceeded(e49)
-                                    }
-                                    9 => {
-                                        let e49 = {
-                                            let l32 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l33 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let base37 = l32;
-                                            let len37 = l33;
-                                            let mut result37 = _rt::Vec::with_capacity(len37);
-                                            for i in 0..len37 {
-                                                let base = base37
-                                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                                let e37 = {
-                                                    let l34 = *base.add(0).cast::<*mut u8>();
-                                                    let l35 = *base
-                                                        .add(::core::mem::size_of::<*const u8>())
-                                                        .cast::<usize>();
-                                                    let len36 = l35;
-                                                    let bytes36 = _rt::Vec::from_raw_parts(
-                                                        l34.cast(),
-                                                        len36,
-                                                        len36,
-                                                    );
-                                                    _rt::string_lift(bytes36)
-                                                };
-                                                result37.push(e37);
-                                            }
-                                            _rt::cabi_dealloc(
-                                                base37,
-                                                len37 * (2 * ::core::mem::size_of::<*const u8>()),
-                                                ::core::mem::size_of::<*const u8>(),
-                                            );
-                                            result37
-                                        };
-                                        V49::WouldDeadlock(e49)
-                                    }
-                                    10 => {
-                                        let e49 = {
-                                            let l38 = *ptr5.add(16).cast::<i64>();
-                                            let l39 = *ptr5.add(24).cast::<i64>();
-                                            super::super::super::weir::iec::types::Size {
-                                                bytes: l38 as u64,
-                                                allowed: l39 as u64,
-                                            }
-                                        };
-                                        V49::TooLarge(e49)
-                                    }
-                                    11 => {
-                                        let e49 = {
-                                            let l40 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l41 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len42 = l41;
-                                            let bytes42 = _rt::Vec::from_raw_parts(
-                                                l40.cast(),
-                                                len42,
-                                                len42,
-                                            );
-                                            _rt::string_lift(bytes42)
-                                        };
-                                        V49::Invalid(e49)
-                                    }
-                                    n => {
-                                        debug_assert_eq!(n, 12, "invalid enum discriminant");
-                                        let e49 = {
-                                            let l43 = *ptr5.add(16).cast::<*mut u8>();
-                                            let l44 = *ptr5
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len45 = l44;
-                                            let bytes45 = _rt::Vec::from_raw_parts(
-                                                l43.cast(),
-                                                len45,
-                                                len45,
-                                            );
-                                            let l46 = *ptr5
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<*mut u8>();
-                                            let l47 = *ptr5
-                                                .add(16 + 3 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len48 = l47;
-                                            let bytes48 = _rt::Vec::from_raw_parts(
-                                                l46.cast(),
-                                                len48,
-                                                len48,
-                                            );
-                                            super::super::super::weir::iec::types::HandlerError {
-                                                code: _rt::string_lift(bytes45),
-                                                message: _rt::string_lift(bytes48),
-                                            }
-                                        };
-                                        V49::Handler(e49)
-                                    }
-                                };
-                                v49
-                            };
-                            Err(e)
-                        }
-                        _ => _rt::invalid_enum_discriminant(),
-                    };
-                    result50
-                }
-            }
-            #[allow(unused_unsafe, clippy::all)]
-            /// Publishes an event to one extension alone. Fails with `no-provider` if that extension has not
-            /// subscribed to the topic, and as `publish` does. If its only matching subscription refuses the
-            /// event, fails with `overloaded`, or with `timeout` after waiting.
-            #[allow(async_fn_in_trait)]
-            pub fn publish_to(
-                extension: &str,
-                topic: &str,
-                payload: &[u8],
-                options: Options,
-            ) -> ::core::result::Result<Receipt, Error> {
-                unsafe {
-                    #[repr(align(8))]
-                    struct RetArea(
-                        [::core::mem::MaybeUninit<
-                            u8,
-                        >; 32 + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let mut ret_area = RetArea(
-                        [::core::mem::MaybeUninit::uninit(); 32
-                            + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let vec0 = extension;
-                    let ptr0 = vec0.as_ptr().cast::<u8>();
-                    let len0 = vec0.len();
-                    let vec1 = topic;
-                    let ptr1 = vec1.as_ptr().cast::<u8>();
-                    let len1 = vec1.len();
-                    let vec2 = payload;
-                    let ptr2 = vec2.as_ptr().cast::<u8>();
-                    let len2 = vec2.len();
-                    let super::super::super::weir::iec::types::Options {
-                        timeout_ms: timeout_ms3,
-                        parent: parent3,
-                    } = options;
-                    let (result4_0, result4_1) = match timeout_ms3 {
-                        Some(e) => (1i32, _rt::as_i32(e)),
-                        None => (0i32, 0i32),
-                    };
-                    let (result5_0, result5_1) = match parent3 {
-                        Some(e) => (1i32, _rt::as_i64(e)),
-                        None => (0i32, 0i64),
-                    };
-                    let ptr6 = ret_area.0.as_mut_ptr().cast::<u8>();
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "weir:iec/events@0.1.0")]
-                    unsafe extern "C" {
-                        #[link_name = "publish-to"]
-                        fn wit_import7(
-                            _: *mut u8,
-                            _: usize,
-                            _: *mut u8,
-                            _: usize,
-                            _: *mut u8,
-                            _: usize,
-                            _: i32,
-                            _: i32,
-                            _: i32,
-                            _: i64,
-                            _: *mut u8,
-                        );
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import7(
-                        _: *mut u8,
-                        _: usize,
-                        _: *mut u8,
-                        _: usize,
-                        _: *mut u8,
-                        _: usize,
-                        _: i32,
-                        _: i32,
-                        _: i32,
-                        _: i64,
-                        _: *mut u8,
-                    ) {
-                        unreachable!()
-                    }
-                    wit_import7(
-                        ptr0.cast_mut(),
-                        len0,
-                        ptr1.cast_mut(),
-                        len1,
-                        ptr2.cast_mut(),
-                        len2,
-                        result4_0,
-                        result4_1,
-                        result5_0,
-                        result5_1,
-                        ptr6,
-                    );
-                    let l8 = i32::from(*ptr6.add(0).cast::<u8>());
-                    let result51 = match l8 {
-                        0 => {
-                            let e = {
-                                let l9 = *ptr6.add(8).cast::<i32>();
-                                let l10 = *ptr6.add(12).cast::<i32>();
-                                let l11 = *ptr6.add(16).cast::<i32>();
-                                Receipt {
-                                    delivered: l9 as u32,
-                                    shed: l10 as u32,
-                                    refused: l11 as u32,
-                                }
-                            };
-                            Ok(e)
-                        }
-                        1 => {
-                            let e = {
-                                let l12 = i32::from(*ptr6.add(8).cast::<u8>());
-                                use super::super::super::weir::iec::types::Error as V50;
-                                let v50 = match l12 {
-                                    0 => {
-                                        let e50 = {
-                                            let l13 = *ptr6.add(16).cast::<*mut u8>();
-                                            let l14 = *ptr6
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len15 = l14;
-                                            let bytes15 = _rt::Vec::from_raw_parts(
-                                                l13.cast(),
-                                                len15,
-                                                len15,
-                                            );
-                                            _rt::string_lift(bytes15)
-                                        };
-                                        V50::PermissionDenied(e50)
-                                    }
-                                    1 => {
-                                        let e50 = {
-                                            let l16 = *ptr6.add(16).cast::<*mut u8>();
-                                            let l17 = *ptr6
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len18 = l17;
-                                            let bytes18 = _rt::Vec::from_raw_parts(
-                                                l16.cast(),
-                                                len18,
-                                                len18,
-                                            );
-                                            _rt::string_lift(bytes18)
-                                        };
-                                        V50::UnknownContract(e50)
-                                    }
-                                    2 => {
-                                        let e50 = {
-                                            let l19 = *ptr6.add(16).cast::<*mut u8>();
-                                            let l20 = *ptr6
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len21 = l20;
-                                            let bytes21 = _rt::Vec::from_raw_parts(
-                                                l19.cast(),
-                                                len21,
-                                                len21,
-                                            );
-                                            _rt::string_lift(bytes21)
-                                        };
-                                        V50::NoProvider(e50)
-                                    }
-                                    3 => {
-                                        let e50 = {
-                                            let l22 = *ptr6.add(16).cast::<*mut u8>();
-                                            let l23 = *ptr6
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len24 = l23;
-                                            let bytes24 = _rt::Vec::from_raw_parts(
-                                                l22.cast(),
-                                                len24,
-                                                len24,
-                                            );
-                                            _rt::string_lift(bytes24)
-                                        };
-                                        V50::NotReady(e50)
-                                    }
-                                    4 => V50::Timeout,
-                                    5 => {
-                                        let e50 = {
-                                            let l25 = *ptr6.add(16).cast::<*mut u8>();
-                                            let l26 = *ptr6
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len27 = l26;
-                                            let bytes27 = _rt::Vec::from_raw_parts(
-                                                l25.cast(),
-                                                len27,
-                                                len27,
-                                            );
-                                            _rt::string_lift(bytes27)
-                                        };
-                                        V50::Overloaded(e50)
-                                    }
-                                    6 => V50::PeerGone,
-                                    7 => V50::Trapped,
-                                    8 => {
-                                        let e50 = {
-                                            let l28 = *ptr6.add(16).cast::<*mut u8>();
-                                            let l29 = *ptr6
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len30 = l29;
-                                            let bytes30 = _rt::Vec::from_raw_parts(
-                                                l28.cast(),
-                                                len30,
-                                                len30,
-                                            );
-                                            let l31 = *ptr6
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            let l32 = *ptr6
-                                                .add(24 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            super::super::super::weir::iec::types::Limit {
-                                                name: _rt::string_lift(bytes30),
-                                                used: l31 as u64,
-                                                allowed: l32 as u64,
-                                            }
-                                        };
-                                        V50::LimitExceeded(e50)
-                                    }
-                                    9 => {
-                                        let e50 = {
-                                            let l33 = *ptr6.add(16).cast::<*mut u8>();
-                                            let l34 = *ptr6
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let base38 = l33;
-                                            let len38 = l34;
-                                            let mut result38 = _rt::Vec::with_capacity(len38);
-                                            for i in 0..len38 {
-                                                let base = base38
-                                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                                let e38 = {
-                                                    let l35 = *base.add(0).cast::<*mut u8>();
-                                                    let l36 = *base
-                                                        .add(::core::mem::size_of::<*const u8>())
-                                                        .cast::<usize>();
-                                                    let len37 = l36;
-                                                    let bytes37 = _rt::Vec::from_raw_parts(
-                                                        l35.cast(),
-                                                        len37,
-                                                        len37,
-                                                    );
-                                                    _rt::string_lift(bytes37)
-                                                };
-                                                result38.push(e38);
-                                            }
-                                            _rt::cabi_dealloc(
-                                                base38,
-                                                len38 * (2 * ::core::mem::size_of::<*const u8>()),
-                                                ::core::mem::size_of::<*const u8>(),
-                                            );
-                                            result38
-                                        };
-                                        V50::WouldDeadlock(e50)
-                                    }
-                                    10 => {
-                                        let e50 = {
-                                            let l39 = *ptr6.add(16).cast::<i64>();
-                                            let l40 = *ptr6.add(24).cast::<i64>();
-                                            super::super::super::weir::iec::types::Size {
-                                                bytes: l39 as u64,
-                                                allowed: l40 as u64,
-                                            }
-                                        };
-                                        V50::TooLarge(e50)
-                                    }
-                                    11 => {
-                                        let e50 = {
-                                            let l41 = *ptr6.add(16).cast::<*mut u8>();
-                                            let l42 = *ptr6
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len43 = l42;
-                                            let bytes43 = _rt::Vec::from_raw_parts(
-                                                l41.cast(),
-                                                len43,
-                                                len43,
-                                            );
-                                            _rt::string_lift(bytes43)
-                                        };
-                                        V50::Invalid(e50)
-                                    }
-                                    n => {
-                                        debug_assert_eq!(n, 12, "invalid enum discriminant");
-                                        let e50 = {
-                                            let l44 = *ptr6.add(16).cast::<*mut u8>();
-                                            let l45 = *ptr6
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len46 = l45;
-                                            let bytes46 = _rt::Vec::from_raw_parts(
-                                                l44.cast(),
-                                                len46,
-                                                len46,
-                                            );
-                                            let l47 = *ptr6
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<*mut u8>();
-                                            let l48 = *ptr6
-                                                .add(16 + 3 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len49 = l48;
-                                            let bytes49 = _rt::Vec::from_raw_parts(
-                                                l47.cast(),
-                                                len49,
-                                                len49,
-                                            );
-                                            super::super::super::weir::iec::types::HandlerError {
-                                                code: _rt::string_lift(bytes46),
-                                                message: _rt::string_lift(bytes49),
-                                            }
-                                        };
-                                        V50::Handler(e50)
-                                    }
-                                };
-                                v50
-                            };
-                            Err(e)
-                        }
-                        _ => _rt::invalid_enum_discriminant(),
-                    };
-                    result51
-                }
-            }
-        }
-        /// Shared queues: any number of extensions put jobs, any number take them, and each job goes to
-        /// exactly one reader.
-        ///
-        /// The operator names and bounds the queues. They live in Main's memory and end with it: put what must
-        /// outlive Main into storage.
-        #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
-        pub mod queues {
-            #[used]
-            #[doc(hidden)]
-            static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
-            use super::super::super::_rt;
-            pub type Error = super::super::super::weir::iec::types::Error;
-            pub type MessageId = super::super::super::weir::iec::types::MessageId;
-            pub type Options = super::super::super::weir::iec::types::Options;
-            /// How jobs come.
-            #[derive(Clone, Copy)]
-            pub enum Taking {
-                /// One after the other, without end. A receive brings at most one; the next receive of any form
-                /// says that it is done.
-                OneByOne,
-                /// This many beside those in hand, then none until the next `take`. Each is in hand until `done` or
-                /// `give-back`. 0: none.
-                Next(u32),
-            }
-            impl ::core::fmt::Debug for Taking {
-                fn fmt(
-                    &self,
-                    f: &mut ::core::fmt::Formatter<'_>,
-                ) -> ::core::fmt::Result {
-                    match self {
-                        Taking::OneByOne => f.debug_tuple("Taking::OneByOne").finish(),
-                        Taking::Next(e) => {
-                            f.debug_tuple("Taking::Next").field(e).finish()
-                        }
-                    }
-                }
-            }
-            #[allow(unused_unsafe, clippy::all)]
-            /// Looks up a queue and returns its number. The same name gives the same number.
-            ///
-            /// Fails with `permission-denied` if neither `puts` nor `takes` lists it, or with `invalid`.
-            #[allow(async_fn_in_trait)]
-            pub fn open(queue: &str) -> ::core::result::Result<u32, Error> {
-                unsafe {
-                    #[repr(align(8))]
-                    struct RetArea(
-                        [::core::mem::MaybeUninit<
-                            u8,
-                        >; 32 + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let mut ret_area = RetArea(
-                        [::core::mem::MaybeUninit::uninit(); 32
-                            + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let vec0 = queue;
-                    let ptr0 = vec0.as_ptr().cast::<u8>();
-                    let len0 = vec0.len();
-                    let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "weir:iec/queues@0.1.0")]
-                    unsafe extern "C" {
-                        #[link_name = "open"]
-                        fn wit_import2(_: *mut u8, _: usize, _: *mut u8);
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import2(_: *mut u8, _: usize, _: *mut u8) {
-                        unreachable!()
-                    }
-                    wit_import2(ptr0.cast_mut(), len0, ptr1);
-                    let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-                    let result44 = match l3 {
-                        0 => {
-                            let e = {
-                                let l4 = *ptr1.add(8).cast::<i32>();
-                                l4 as u32
-                            };
-                            Ok(e)
-                        }
-                        1 => {
-                            let e = {
-                                let l5 = i32::from(*ptr1.add(8).cast::<u8>());
-                                use super::super::super::weir::iec::types::Error as V43;
-                                let v43 = match l5 {
-                                    0 => {
-                                        let e43 = {
-                                            let l6 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l7 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len8 = l7;
-                                            let bytes8 = _rt::Vec::from_raw_parts(
-                                                l6.cast(),
-                                                len8,
-                                                len8,
-                                            );
-                                            _rt::string_lift(bytes8)
-                                        };
-                                        V43::PermissionDenied(e43)
-                                    }
-                                    1 => {
-                                        let e43 = {
-                                            let l9 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l10 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len11 = l10;
-                                            let bytes11 = _rt::Vec::from_raw_parts(
-                                                l9.cast(),
-                                                len11,
-                                                len11,
-                                            );
-                                            _rt::string_lift(bytes11)
-                                        };
-                                        V43::UnknownContract(e43)
-                                    }
-                                    2 => {
-                                        let e43 = {
-                                            let l12 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l13 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len14 = l13;
-                                            let bytes14 = _rt::Vec::from_raw_parts(
-                                                l12.cast(),
-                                                len14,
-                                                len14,
-                                            );
-                                            _rt::string_lift(bytes14)
-                                        };
-                                        V43::NoProvider(e43)
-                                    }
-                                    3 => {
-                                        let e43 = {
-                                            let l15 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l16 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len17 = l16;
-                                            let bytes17 = _rt::Vec::from_raw_parts(
-                                                l15.cast(),
-                                                len17,
-                                                len17,
-                                            );
-                                            _rt::string_lift(bytes17)
-                                        };
-                                        V43::NotReady(e43)
-                                    }
-                                    4 => V43::Timeout,
-                                    5 => {
-                                        let e43 = {
-                                            let l18 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l19 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len20 = l19;
-                                            let bytes20 = _rt::Vec::from_raw_parts(
-                                                l18.cast(),
-                                                len20,
-                                                len20,
-                                            );
-                                            _rt::string_lift(bytes20)
-                                        };
-                                        V43::Overloaded(e43)
-                                    }
-                                    6 => V43::PeerGone,
-                                    7 => V43::Trapped,
-                                    8 => {
-                                        let e43 = {
-                                            let l21 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l22 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len23 = l22;
-                                            let bytes23 = _rt::Vec::from_raw_parts(
-                                                l21.cast(),
-                                                len23,
-                                                len23,
-                                            );
-                                            let l24 = *ptr1
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            let l25 = *ptr1
-                                                .add(24 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            super::super::super::weir::iec::types::Limit {
-                                                name: _rt::string_lift(bytes23),
-                                                used: l24 as u64,
-                                                allowed: l25 as u64,
-                                            }
-                                        };
-                                        V43::LimitExceeded(e43)
-                                    }
-                                    9 => {
-                                        let e43 = {
-                                            let l26 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l27 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let base31 = l26;
-                                            let len31 = l27;
-                                            let mut result31 = _rt::Vec::with_capacity(len31);
-                                            for i in 0..len31 {
-                                                let base = base31
-                                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                                let e31 = {
-                                                    let l28 = *base.add(0).cast::<*mut u8>();
-                                                    let l29 = *base
-                                                        .add(::core::mem::size_of::<*const u8>())
-                                                        .cast::<usize>();
-                                                    let len30 = l29;
-                                                    let bytes30 = _rt::Vec::from_raw_parts(
-                                                        l28.cast(),
-                                                        len30,
-                                                        len30,
-                                                    );
-                                                    _rt::string_lift(bytes30)
-                                                };
-                                                result31.push(e31);
-                                            }
-                                            _rt::cabi_dealloc(
-                                                base31,
-                                                len31 * (2 * ::core::mem::size_of::<*const u8>()),
-                                                ::core::mem::size_of::<*const u8>(),
-                                            );
-                                            result31
-                                        };
-                                        V43::WouldDeadlock(e43)
-                                    }
-                                    10 => {
-                                        let e43 = {
-                                            let l32 = *ptr1.add(16).cast::<i64>();
-                                            let l33 = *ptr1.add(24).cast::<i64>();
-                                            super::super::super::weir::iec::types::Size {
-                                                bytes: l32 as u64,
-                                                allowed: l33 as u64,
-                                            }
-                                        };
-                                        V43::TooLarge(e43)
-                                    }
-                                    11 => {
-                                        let e43 = {
-                                            let l34 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l35 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len36 = l35;
-                                            let bytes36 = _rt::Vec::from_raw_parts(
-                                                l34.cast(),
-                                                len36,
-                                                len36,
-                                            );
-                                            _rt::string_lift(bytes36)
-                                        };
-                                        V43::Invalid(e43)
-                                    }
-                                    n => {
-                                        debug_assert_eq!(n, 12, "invalid enum discriminant");
-                                        let e43 = {
-                                            let l37 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l38 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len39 = l38;
-                                            let bytes39 = _rt::Vec::from_raw_parts(
-                                                l37.cast(),
-                                                len39,
-                                                len39,
-                                            );
-                                            let l40 = *ptr1
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<*mut u8>();
-                                            let l41 = *ptr1
-                                                .add(16 + 3 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len42 = l41;
-                                            let bytes42 = _rt::Vec::from_raw_parts(
-                                                l40.cast(),
-                                                len42,
-                                                len42,
-                                            );
-                                            super::super::super::weir::iec::types::HandlerError {
-                                                code: _rt::string_lift(bytes39),
-                                                message: _rt::string_lift(bytes42),
-                                            }
-                                        };
-                                        V43::Handler(e43)
-                                    }
-                                };
-                                v43
-                            };
-                            Err(e)
-                        }
-                        _ => _rt::invalid_enum_discriminant(),
-                    };
-                    result44
-                }
-            }
-            #[allow(unused_unsafe, clippy::all)]
-            /// Puts a job at the end of a queue, and returns its id.
-            ///
-            /// If the queue is full, the operator's policy decides. The job waits for room as long as the options
-            /// say and then fails with `timeout` (`block`); or it is refused with `overloaded`; or the oldest
-            /// waiting jobs give way; or this job is dropped and counted. Jobs in hand count until they are done.
-            ///
-            /// Fails with `would-deadlock` if all readers of the queue wait for this extension, with
-            /// `permission-denied` if `puts` does not list the queue, with `too-large` or with `invalid`.
-            #[allow(async_fn_in_trait)]
-            pub fn put(
-                queue: u32,
-                payload: &[u8],
-                options: Options,
-            ) -> ::core::result::Result<MessageId, Error> {
-                unsafe {
-                    #[repr(align(8))]
-                    struct RetArea(
-                        [::core::mem::MaybeUninit<
-                            u8,
-                        >; 32 + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let mut ret_area = RetArea(
-                        [::core::mem::MaybeUninit::uninit(); 32
-                            + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let vec0 = payload;
-                    let ptr0 = vec0.as_ptr().cast::<u8>();
-                    let len0 = vec0.len();
-                    let super::super::super::weir::iec::types::Options {
-                        timeout_ms: timeout_ms1,
-                        parent: parent1,
-                    } = options;
-                    let (result2_0, result2_1) = match timeout_ms1 {
-                        Some(e) => (1i32, _rt::as_i32(e)),
-                        None => (0i32, 0i32),
-                    };
-                    let (result3_0, result3_1) = match parent1 {
-                        Some(e) => (1i32, _rt::as_i64(e)),
-                        None => (0i32, 0i64),
-                    };
-                    let ptr4 = ret_area.0.as_mut_ptr().cast::<u8>();
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "weir:iec/queues@0.1.0")]
-                    unsafe extern "C" {
-                        #[link_name = "put"]
-                        fn wit_import5(
-                            _: i32,
-                            _: *mut u8,
-                            _: usize,
-                            _: i32,
-                            _: i32,
-                            _: i32,
-                            _: i64,
-                            _: *mut u8,
-                        );
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import5(
-                        _: i32,
-                        _: *mut u8,
-                        _: usize,
-                        _: i32,
-                        _: i32,
-                        _: i32,
-                        _: i64,
-                        _: *mut u8,
-                    ) {
-                        unreachable!()
-                    }
-                    wit_import5(
-                        _rt::as_i32(&queue),
-                        ptr0.cast_mut(),
-                        len0,
-                        result2_0,
-                        result2_1,
-                        result3_0,
-                        result3_1,
-                        ptr4,
-                    );
-                    let l6 = i32::from(*ptr4.add(0).cast::<u8>());
-                    let result47 = match l6 {
-                        0 => {
-                            let e = {
-                                let l7 = *ptr4.add(8).cast::<i64>();
-                                l7 as u64
-                            };
-                            Ok(e)
-                        }
-                        1 => {
-                            let e = {
-                                let l8 = i32::from(*ptr4.add(8).cast::<u8>());
-                                use super::super::super::weir::iec::types::Error as V46;
-                                let v46 = match l8 {
-                                    0 => {
-                                        let e46 = {
-                                            let l9 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l10 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len11 = l10;
-                                            let bytes11 = _rt::Vec::from_raw_parts(
-                                                l9.cast(),
-                                                len11,
-                                                len11,
-                                            );
-                                            _rt::string_lift(bytes11)
-                                        };
-                                        V46::PermissionDenied(e46)
-                                    }
-                                    1 => {
-                                        let e46 = {
-                                            let l12 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l13 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len14 = l13;
-                                            let bytes14 = _rt::Vec::from_raw_parts(
-                                                l12.cast(),
-                                                len14,
-                                                len14,
-                                            );
-                                            _rt::string_lift(bytes14)
-                                        };
-                                        V46::UnknownContract(e46)
-                                    }
-                                    2 => {
-                                        let e46 = {
-                                            let l15 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l16 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len17 = l16;
-                                            let bytes17 = _rt::Vec::from_raw_parts(
-                                                l15.cast(),
-                                                len17,
-                                                len17,
-                                            );
-                                            _rt::string_lift(bytes17)
-                                        };
-                                        V46::NoProvider(e46)
-                                    }
-                                    3 => {
-                                        let e46 = {
-                                            let l18 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l19 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len20 = l19;
-                                            let bytes20 = _rt::Vec::from_raw_parts(
-                                                l18.cast(),
-                                                len20,
-                                                len20,
-                                            );
-                                            _rt::string_lift(bytes20)
-                                        };
-                                        V46::NotReady(e46)
-                                    }
-                                    4 => V46::Timeout,
-                                    5 => {
-                                        let e46 = {
-                                            let l21 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l22 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len23 = l22;
-                                            let bytes23 = _rt::Vec::from_raw_parts(
-                                                l21.cast(),
-                                                len23,
-                                                len23,
-                                            );
-                                            _rt::string_lift(bytes23)
-                                        };
-                                        V46::Overloaded(e46)
-                                    }
-                                    6 => V46::PeerGone,
-                                    7 => V46::Trapped,
-                                    8 => {
-                                        let e46 = {
-                                            let l24 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l25 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len26 = l25;
-                                            let bytes26 = _rt::Vec::from_raw_parts(
-                                                l24.cast(),
-                                                len26,
-                                                len26,
-                                            );
-                                            let l27 = *ptr4
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            let l28 = *ptr4
-                                                .add(24 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            super::super::super::weir::iec::types::Limit {
-                                                name: _rt::string_lift(bytes26),
-                                                used: l27 as u64,
-                                                allowed: l28 as u64,
-                                            }
-                                        };
-                                        V46::LimitExceeded(e46)
-                                    }
-                                    9 => {
-                                        let e46 = {
-                                            let l29 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l30 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let base34 = l29;
-                                            let len34 = l30;
-                                            let mut result34 = _rt::Vec::with_capacity(len34);
-                                            for i in 0..len34 {
-                                                let base = base34
-                                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                                let e34 = {
-                                                    let l31 = *base.add(0).cast::<*mut u8>();
-                                                    let l32 = *base
-                                                        .add(::core::mem::size_of::<*const u8>())
-                                                        .cast::<usize>();
-                                                    let len33 = l32;
-                                                    let bytes33 = _rt::Vec::from_raw_parts(
-                                                        l31.cast(),
-                                                        len33,
-                                                        len33,
-                                                    );
-                                                    _rt::string_lift(bytes33)
-                                                };
-                                                result34.push(e34);
-                                            }
-                                            _rt::cabi_dealloc(
-                                                base34,
-                                                len34 * (2 * ::core::mem::size_of::<*const u8>()),
-                                                ::core::mem::size_of::<*const u8>(),
-                                            );
-                                            result34
-                                        };
-                                        V46::WouldDeadlock(e46)
-                                    }
-                                    10 => {
-                                        let e46 = {
-                                            let l35 = *ptr4.add(16).cast::<i64>();
-                                            let l36 = *ptr4.add(24).cast::<i64>();
-                                            super::super::super::weir::iec::types::Size {
-                                                bytes: l35 as u64,
-                                                allowed: l36 as u64,
-                                            }
-                                        };
-                                        V46::TooLarge(e46)
-                                    }
-                                    11 => {
-                                        let e46 = {
-                                            let l37 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l38 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len39 = l38;
-                                            let bytes39 = _rt::Vec::from_raw_parts(
-                                                l37.cast(),
-                                                len39,
-                                                len39,
-                                            );
-                                            _rt::string_lift(bytes39)
-                                        };
-                                        V46::Invalid(e46)
-                                    }
-                                    n => {
-                                        debug_assert_eq!(n, 12, "invalid enum discriminant");
-                                        let e46 = {
-                                            let l40 = *ptr4.add(16).cast::<*mut u8>();
-                                            let l41 = *ptr4
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len42 = l41;
-                                            let bytes42 = _rt::Vec::from_raw_parts(
-                                                l40.cast(),
-                                                len42,
-                                                len42,
-                                            );
-                                            let l43 = *ptr4
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<*mut u8>();
-                                            let l44 = *ptr4
-                                                .add(16 + 3 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len45 = l44;
-                                            let bytes45 = _rt::Vec::from_raw_parts(
-                                                l43.cast(),
-                                                len45,
-                                                len45,
-                                            );
-                                            super::super::super::weir::iec::types::HandlerError {
-                                                code: _rt::string_lift(bytes42),
-                                                message: _rt::string_lift(bytes45),
-                                            }
-                                        };
-                                        V46::Handler(e46)
-                                    }
-                                };
-                                v46
-                            };
-                            Err(e)
-                        }
-                        _ => _rt::invalid_enum_discriminant(),
-                    };
-                    result47
-                }
-            }
-            #[allow(unused_unsafe, clippy::all)]
-            /// Lets `channel.receive` bring jobs of this queue from now on, in this way.
-            ///
-            /// Fails with `permission-denied` if `takes` does not list the queue, with `invalid`, or with
-            /// `limit-exceeded` for more than `in-flight`.
-            #[allow(async_fn_in_trait)]
-            pub fn take(queue: u32, how: Taking) -> ::core::result::Result<(), Error> {
-                unsafe {
-                    #[repr(align(8))]
-                    struct RetArea(
-                        [::core::mem::MaybeUninit<
-                            u8,
-                        >; 32 + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let mut ret_area = RetArea(
-                        [::core::mem::MaybeUninit::uninit(); 32
-                            + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let (result0_0, result0_1) = match how {
-                        Taking::OneByOne => (0i32, 0i32),
-                        Taking::Next(e) => (1i32, _rt::as_i32(e)),
-                    };
-                    let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "weir:iec/queues@0.1.0")]
-                    unsafe extern "C" {
-                        #[link_name = "take"]
-                        fn wit_import2(_: i32, _: i32, _: i32, _: *mut u8);
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import2(
-                        _: i32,
-                        _: i32,
-                        _: i32,
-                        _: *mut u8,
-                    ) {
-                        unreachable!()
-                    }
-                    wit_import2(_rt::as_i32(&queue), result0_0, result0_1, ptr1);
-                    let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-                    let result43 = match l3 {
-                        0 => {
-                            let e = ();
-                            Ok(e)
-                        }
-                        1 => {
-                            let e = {
-                                let l4 = i32::from(*ptr1.add(8).cast::<u8>());
-                                use super::super::super::weir::iec::types::Error as V42;
-                                let v42 = match l4 {
-                                    0 => {
-                                        let e42 = {
-                                            let l5 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l6 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len7 = l6;
-                                            let bytes7 = _rt::Vec::from_raw_parts(
-                                                l5.cast(),
-                                                len7,
-                                                len7,
-                                            );
-                                            _rt::string_lift(bytes7)
-                                        };
-                                        V42::PermissionDenied(e42)
-                                    }
-                                    1 => {
-                                        let e42 = {
-                                            let l8 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l9 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len10 = l9;
-                                            let bytes10 = _rt::Vec::from_raw_parts(
-                                                l8.cast(),
-                                                len10,
-                                                len10,
-                                            );
-                                            _rt::string_lift(bytes10)
-                                        };
-                                        V42::UnknownContract(e42)
-                                    }
-                                    2 => {
-                                        let e42 = {
-                                            let l11 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l12 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len13 = l12;
-                                            let bytes13 = _rt::Vec::from_raw_parts(
-                                                l11.cast(),
-                                                len13,
-                                                len13,
-                                            );
-                                            _rt::string_lift(bytes13)
-                                        };
-                                        V42::NoProvider(e42)
-                                    }
-                                    3 => {
-                                        let e42 = {
-                                            let l14 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l15 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len16 = l15;
-                                            let bytes16 = _rt::Vec::from_raw_parts(
-                                                l14.cast(),
-                                                len16,
-                                                len16,
-                                            );
-                                            _rt::string_lift(bytes16)
-                                        };
-                                        V42::NotReady(e42)
-                                    }
-                                    4 => V42::Timeout,
-                                    5 => {
-                                        let e42 = {
-                                            let l17 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l18 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len19 = l18;
-                                            let bytes19 = _rt::Vec::from_raw_parts(
-                                                l17.cast(),
-                                                len19,
-                                                len19,
-                                            );
-                                            _rt::string_lift(bytes19)
-                                        };
-                                        V42::Overloaded(e42)
-                                    }
-                                    6 => V42::PeerGone,
-                                    7 => V42::Trapped,
-                                    8 => {
-                                        let e42 = {
-                                            let l20 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l21 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len22 = l21;
-                                            let bytes22 = _rt::Vec::from_raw_parts(
-                                                l20.cast(),
-                                                len22,
-                                                len22,
-                                            );
-                                            let l23 = *ptr1
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            let l24 = *ptr1
-                                                .add(24 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            super::super::super::weir::iec::types::Limit {
-                                                name: _rt::string_lift(bytes22),
-                                                used: l23 as u64,
-                                                allowed: l24 as u64,
-                                            }
-                                        };
-                                        V42::LimitExceeded(e42)
-                                    }
-                                    9 => {
-                                        let e42 = {
-                                            let l25 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l26 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let base30 = l25;
-                                            let len30 = l26;
-                                            let mut result30 = _rt::Vec::with_capacity(len30);
-                                            for i in 0..len30 {
-                                                let base = base30
-                                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                                let e30 = {
-                                                    let l27 = *base.add(0).cast::<*mut u8>();
-                                                    let l28 = *base
-                                                        .add(::core::mem::size_of::<*const u8>())
-                                                        .cast::<usize>();
-                                                    let len29 = l28;
-                                                    let bytes29 = _rt::Vec::from_raw_parts(
-                                                        l27.cast(),
-                                                        len29,
-                                                        len29,
-                                                    );
-                                                    _rt::string_lift(bytes29)
-                                                };
-                                                result30.push(e30);
-                                            }
-                                            _rt::cabi_dealloc(
-                                                base30,
-                                                len30 * (2 * ::core::mem::size_of::<*const u8>()),
-                                                ::core::mem::size_of::<*const u8>(),
-                                            );
-                                            result30
-                                        };
-                                        V42::WouldDeadlock(e42)
-                                    }
-                                    10 => {
-                                        let e42 = {
-                                            let l31 = *ptr1.add(16).cast::<i64>();
-                                            let l32 = *ptr1.add(24).cast::<i64>();
-                                            super::super::super::weir::iec::types::Size {
-                                                bytes: l31 as u64,
-                                                allowed: l32 as u64,
-                                            }
-                                        };
-                                        V42::TooLarge(e42)
-                                    }
-                                    11 => {
-                                        let e42 = {
-                                            let l33 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l34 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len35 = l34;
-                                            let bytes35 = _rt::Vec::from_raw_parts(
-                                                l33.cast(),
-                                                len35,
-                                                len35,
-                                            );
-                                            _rt::string_lift(bytes35)
-                                        };
-                                        V42::Invalid(e42)
-                                    }
-                                    n => {
-                                        debug_assert_eq!(n, 12, "invalid enum discriminant");
-                                        let e42 = {
-                                            let l36 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l37 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len38 = l37;
-                                            let bytes38 = _rt::Vec::from_raw_parts(
-                                                l36.cast(),
-                                                len38,
-                                                len38,
-                                            );
-                                            let l39 = *ptr1
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<*mut u8>();
-                                            let l40 = *ptr1
-                                                .add(16 + 3 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len41 = l40;
-                                            let bytes41 = _rt::Vec::from_raw_parts(
-                                                l39.cast(),
-                                                len41,
-                                                len41,
-                                            );
-                                            super::super::super::weir::iec::types::HandlerError {
-                                                code: _rt::string_lift(bytes38),
-                                                message: _rt::string_lift(bytes41),
-                                            }
-                                        };
-                                        V42::Handler(e42)
-                                    }
-                                };
-                                v42
-                            };
-                            Err(e)
-                        }
-                        _ => _rt::invalid_enum_discriminant(),
-                    };
-                    result43
-                }
-            }
-            #[allow(unused_unsafe, clippy::all)]
-            /// Marks a job as done. Fails with `invalid` if it is not in hand.
-            #[allow(async_fn_in_trait)]
-            pub fn done(job: MessageId) -> ::core::result::Result<(), Error> {
-                unsafe {
-                    #[repr(align(8))]
-                    struct RetArea(
-                        [::core::mem::MaybeUninit<
-                            u8,
-                        >; 32 + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let mut ret_area = RetArea(
-                        [::core::mem::MaybeUninit::uninit(); 32
-                            + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "weir:iec/queues@0.1.0")]
-                    unsafe extern "C" {
-                        #[link_name = "done"]
-                        fn wit_import1(_: i64, _: *mut u8);
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import1(_: i64, _: *mut u8) {
-                        unreachable!()
-                    }
-                    wit_import1(_rt::as_i64(job), ptr0);
-                    let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-                    let result42 = match l2 {
-                        0 => {
-                            let e = ();
-                            Ok(e)
-                        }
-                        1 => {
-                            let e = {
-                                let l3 = i32::from(*ptr0.add(8).cast::<u8>());
-                                use super::super::super::weir::iec::types::Error as V41;
-                                let v41 = match l3 {
-                                    0 => {
-                                        let e41 = {
-                                            let l4 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l5 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len6 = l5;
-                                            let bytes6 = _rt::Vec::from_raw_parts(
-                                                l4.cast(),
-                                                len6,
-                                                len6,
-                                            );
-                                            _rt::string_lift(bytes6)
-                                        };
-                                        V41::PermissionDenied(e41)
-                                    }
-                                    1 => {
-                                        let e41 = {
-                                            let l7 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l8 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len9 = l8;
-                                            let bytes9 = _rt::Vec::from_raw_parts(
-                                                l7.cast(),
-                                                len9,
-                                                len9,
-                                            );
-                                            _rt::string_lift(bytes9)
-                                        };
-                                        V41::UnknownContract(e41)
-                                    }
-                                    2 => {
-                                        let e41 = {
-                                            let l10 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l11 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len12 = l11;
-                                            let bytes12 = _rt::Vec::from_raw_parts(
-                                                l10.cast(),
-                                                len12,
-                                                len12,
-                                            );
-                                            _rt::string_lift(bytes12)
-                                        };
-                                        V41::NoProvider(e41)
-                                    }
-                                    3 => {
-                                        let e41 = {
-                                            let l13 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l14 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len15 = l14;
-                                            let bytes15 = _rt::Vec::from_raw_parts(
-                                                l13.cast(),
-                                                len15,
-                                                len15,
-                                            );
-                                            _rt::string_lift(bytes15)
-                                        };
-                                        V41::NotReady(e41)
-                                    }
-                                    4 => V41::Timeout,
-                                    5 => {
-                                        let e41 = {
-                                            let l16 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l17 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len18 = l17;
-                                            let bytes18 = _rt::Vec::from_raw_parts(
-                                                l16.cast(),
-                                                len18,
-                                                len18,
-                                            );
-                                            _rt::string_lift(bytes18)
-                                        };
-                                        V41::Overloaded(e41)
-                                    }
-                                    6 => V41::PeerGone,
-                                    7 => V41::Trapped,
-                                    8 => {
-                                        let e41 = {
-                                            let l19 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l20 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len21 = l20;
-                                            let bytes21 = _rt::Vec::from_raw_parts(
-                                                l19.cast(),
-                                                len21,
-                                                len21,
-                                            );
-                                            let l22 = *ptr0
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            let l23 = *ptr0
-                                                .add(24 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            super::super::super::weir::iec::types::Limit {
-                                                name: _rt::string_lift(bytes21),
-                                                used: l22 as u64,
-                                                allowed: l23 as u64,
-                                            }
-                                        };
-                                        V41::LimitExceeded(e41)
-                                    }
-                                    9 => {
-                                        let e41 = {
-                                            let l24 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l25 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let base29 = l24;
-                                            let len29 = l25;
-                                            let mut result29 = _rt::Vec::with_capacity(len29);
-                                            for i in 0..len29 {
-                                                let base = base29
-                                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                                let e29 = {
-                                                    let l26 = *base.add(0).cast::<*mut u8>();
-                                                    let l27 = *base
-                                                        .add(::core::mem::size_of::<*const u8>())
-                                                        .cast::<usize>();
-                                                    let len28 = l27;
-                                                    let bytes28 = _rt::Vec::from_raw_parts(
-                                                        l26.cast(),
-                                                        len28,
-                                                        len28,
-                                                    );
-                                                    _rt::string_lift(bytes28)
-                                                };
-                                                result29.push(e29);
-                                            }
-                                            _rt::cabi_dealloc(
-                                                base29,
-                                                len29 * (2 * ::core::mem::size_of::<*const u8>()),
-                                                ::core::mem::size_of::<*const u8>(),
-                                            );
-                                            result29
-                                        };
-                                        V41::WouldDeadlock(e41)
-                                    }
-                                    10 => {
-                                        let e41 = {
-                                            let l30 = *ptr0.add(16).cast::<i64>();
-                                            let l31 = *ptr0.add(24).cast::<i64>();
-                                            super::super::super::weir::iec::types::Size {
-                                                bytes: l30 as u64,
-                                                allowed: l31 as u64,
-                                            }
-                                        };
-                                        V41::TooLarge(e41)
-                                    }
-                                    11 => {
-                                        let e41 = {
-                                            let l32 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l33 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len34 = l33;
-                                            let bytes34 = _rt::Vec::from_raw_parts(
-                                                l32.cast(),
-                                                len34,
-                                                len34,
-                                            );
-                                            _rt::string_lift(bytes34)
-                                        };
-                                        V41::Invalid(e41)
-                                    }
-                                    n => {
-                                        debug_assert_eq!(n, 12, "invalid enum discriminant");
-                                        let e41 = {
-                                            let l35 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l36 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len37 = l36;
-                                            let bytes37 = _rt::Vec::from_raw_parts(
-                                                l35.cast(),
-                                                len37,
-                                                len37,
-                                            );
-                                            let l38 = *ptr0
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<*mut u8>();
-                                            let l39 = *ptr0
-                                                .add(16 + 3 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len40 = l39;
-                                            let bytes40 = _rt::Vec::from_raw_parts(
-                                                l38.cast(),
-                                                len40,
-                                                len40,
-                                            );
-                                            super::super::super::weir::iec::types::HandlerError {
-                                                code: _rt::string_lift(bytes37),
-                                                message: _rt::string_lift(bytes40),
-                                            }
-                                        };
-                                        V41::Handler(e41)
-                                    }
-                                };
-                                v41
-                            };
-                            Err(e)
-                        }
-                        _ => _rt::invalid_enum_discriminant(),
-                    };
-                    result42
-                }
-            }
-            #[allow(unused_unsafe, clippy::all)]
-            /// Marks these jobs as done in one crossing. At most 1024.
-            ///
-            /// Fails with `invalid` for more, and then marks none. Fails with `invalid`, too, if some are not in hand
-            /// or are named twice; it still marks all others.
-            #[allow(async_fn_in_trait)]
-            pub fn done_all(jobs: &[MessageId]) -> ::core::result::Result<(), Error> {
-                unsafe {
-                    #[repr(align(8))]
-                    struct RetArea(
-                        [::core::mem::MaybeUninit<
-                            u8,
-                        >; 32 + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let mut ret_area = RetArea(
-                        [::core::mem::MaybeUninit::uninit(); 32
-                            + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let vec0 = jobs;
-                    let ptr0 = vec0.as_ptr().cast::<u8>();
-                    let len0 = vec0.len();
-                    let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "weir:iec/queues@0.1.0")]
-                    unsafe extern "C" {
-                        #[link_name = "done-all"]
-                        fn wit_import2(_: *mut u8, _: usize, _: *mut u8);
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import2(_: *mut u8, _: usize, _: *mut u8) {
-                        unreachable!()
-                    }
-                    wit_import2(ptr0.cast_mut(), len0, ptr1);
-                    let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-                    let result43 = match l3 {
-                        0 => {
-                            let e = ();
-                            Ok(e)
-                        }
-                        1 => {
-                            let e = {
-                                let l4 = i32::from(*ptr1.add(8).cast::<u8>());
-                                use super::super::super::weir::iec::types::Error as V42;
-                                let v42 = match l4 {
-                                    0 => {
-                                        let e42 = {
-                                            let l5 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l6 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len7 = l6;
-                                            let bytes7 = _rt::Vec::from_raw_parts(
-                                                l5.cast(),
-                                                len7,
-                                                len7,
-                                            );
-                                            _rt::string_lift(bytes7)
-                                        };
-                                        V42::PermissionDenied(e42)
-                                    }
-                                    1 => {
-                                        let e42 = {
-                                            let l8 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l9 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len10 = l9;
-                                            let bytes10 = _rt::Vec::from_raw_parts(
-                                                l8.cast(),
-                                                len10,
-                                                len10,
-                                            );
-                                            _rt::string_lift(bytes10)
-                                        };
-                                        V42::UnknownContract(e42)
-                                    }
-                                    2 => {
-                                        let e42 = {
-                                            let l11 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l12 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len13 = l12;
-                                            let bytes13 = _rt::Vec::from_raw_parts(
-                                                l11.cast(),
-                                                len13,
-                                                len13,
-                                            );
-                                            _rt::string_lift(bytes13)
-                                        };
-                                        V42::NoProvider(e42)
-                                    }
-                                    3 => {
-                                        let e42 = {
-                                            let l14 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l15 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len16 = l15;
-                                            let bytes16 = _rt::Vec::from_raw_parts(
-                                                l14.cast(),
-                                                len16,
-                                                len16,
-                                            );
-                                            _rt::string_lift(bytes16)
-                                        };
-                                        V42::NotReady(e42)
-                                    }
-                                    4 => V42::Timeout,
-                                    5 => {
-                                        let e42 = {
-                                            let l17 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l18 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len19 = l18;
-                                            let bytes19 = _rt::Vec::from_raw_parts(
-                                                l17.cast(),
-                                                len19,
-                                                len19,
-                                            );
-                                            _rt::string_lift(bytes19)
-                                        };
-                                        V42::Overloaded(e42)
-                                    }
-                                    6 => V42::PeerGone,
-                                    7 => V42::Trapped,
-                                    8 => {
-                                        let e42 = {
-                                            let l20 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l21 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len22 = l21;
-                                            let bytes22 = _rt::Vec::from_raw_parts(
-                                                l20.cast(),
-                                                len22,
-                                                len22,
-                                            );
-                                            let l23 = *ptr1
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            let l24 = *ptr1
-                                                .add(24 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            super::super::super::weir::iec::types::Limit {
-                                                name: _rt::string_lift(bytes22),
-                                                used: l23 as u64,
-                                                allowed: l24 as u64,
-                                            }
-                                        };
-                                        V42::LimitExceeded(e42)
-                                    }
-                                    9 => {
-                                        let e42 = {
-                                            let l25 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l26 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let base30 = l25;
-                                            let len30 = l26;
-                                            let mut result30 = _rt::Vec::with_capacity(len30);
-                                            for i in 0..len30 {
-                                                let base = base30
-                                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                                let e30 = {
-                                                    let l27 = *base.add(0).cast::<*mut u8>();
-                                                    let l28 = *base
-                                                        .add(::core::mem::size_of::<*const u8>())
-                                                        .cast::<usize>();
-                                                    let len29 = l28;
-                                                    let bytes29 = _rt::Vec::from_raw_parts(
-                                                        l27.cast(),
-                                                        len29,
-                                                        len29,
-                                                    );
-                                                    _rt::string_lift(bytes29)
-                                                };
-                                                result30.push(e30);
-                                            }
-                                            _rt::cabi_dealloc(
-                                                base30,
-                                                len30 * (2 * ::core::mem::size_of::<*const u8>()),
-                                                ::core::mem::size_of::<*const u8>(),
-                                            );
-                                            result30
-                                        };
-                                        V42::WouldDeadlock(e42)
-                                    }
-                                    10 => {
-                                        let e42 = {
-                                            let l31 = *ptr1.add(16).cast::<i64>();
-                                            let l32 = *ptr1.add(24).cast::<i64>();
-                                            super::super::super::weir::iec::types::Size {
-                                                bytes: l31 as u64,
-                                                allowed: l32 as u64,
-                                            }
-                                        };
-                                        V42::TooLarge(e42)
-                                    }
-                                    11 => {
-                                        let e42 = {
-                                            let l33 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l34 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len35 = l34;
-                                            let bytes35 = _rt::Vec::from_raw_parts(
-                                                l33.cast(),
-                                                len35,
-                                                len35,
-                                            );
-                                            _rt::string_lift(bytes35)
-                                        };
-                                        V42::Invalid(e42)
-                                    }
-                                    n => {
-                                        debug_assert_eq!(n, 12, "invalid enum discriminant");
-                                        let e42 = {
-                                            let l36 = *ptr1.add(16).cast::<*mut u8>();
-                                            let l37 = *ptr1
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len38 = l37;
-                                            let bytes38 = _rt::Vec::from_raw_parts(
-                                                l36.cast(),
-                                                len38,
-                                                len38,
-                                            );
-                                            let l39 = *ptr1
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<*mut u8>();
-                                            let l40 = *ptr1
-                                                .add(16 + 3 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len41 = l40;
-                                            let bytes41 = _rt::Vec::from_raw_parts(
-                                                l39.cast(),
-                                                len41,
-                                                len41,
-                                            );
-                                            super::super::super::weir::iec::types::HandlerError {
-                                                code: _rt::string_lift(bytes38),
-                                                message: _rt::string_lift(bytes41),
-                                            }
-                                        };
-                                        V42::Handler(e42)
-                                    }
-                                };
-                                v42
-                            };
-                            Err(e)
-                        }
-                        _ => _rt::invalid_enum_discriminant(),
-                    };
-                    result43
-                }
-            }
-            #[allow(unused_unsafe, clippy::all)]
-            /// Gives back a job that is not done. Another reader gets it, or this one again. After the
-            /// operator's number of deliveries it goes to the queue's dead letters instead. Fails with `invalid`
-            /// if it is not in hand.
-            #[allow(async_fn_in_trait)]
-            pub fn give_back(job: MessageId) -> ::core::result::Result<(), Error> {
-                unsafe {
-                    #[repr(align(8))]
-                    struct RetArea(
-                        [::core::mem::MaybeUninit<
-                            u8,
-                        >; 32 + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let mut ret_area = RetArea(
-                        [::core::mem::MaybeUninit::uninit(); 32
-                            + 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "weir:iec/queues@0.1.0")]
-                    unsafe extern "C" {
-                        #[link_name = "give-back"]
-                        fn wit_import1(_: i64, _: *mut u8);
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import1(_: i64, _: *mut u8) {
-                        unreachable!()
-                    }
-                    wit_import1(_rt::as_i64(job), ptr0);
-                    let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-                    let result42 = match l2 {
-                        0 => {
-                            let e = ();
-                            Ok(e)
-                        }
-                        1 => {
-                            let e = {
-                                let l3 = i32::from(*ptr0.add(8).cast::<u8>());
-                                use super::super::super::weir::iec::types::Error as V41;
-                                let v41 = match l3 {
-                                    0 => {
-                                        let e41 = {
-                                            let l4 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l5 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len6 = l5;
-                                            let bytes6 = _rt::Vec::from_raw_parts(
-                                                l4.cast(),
-                                                len6,
-                                                len6,
-                                            );
-                                            _rt::string_lift(bytes6)
-                                        };
-                                        V41::PermissionDenied(e41)
-                                    }
-                                    1 => {
-                                        let e41 = {
-                                            let l7 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l8 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len9 = l8;
-                                            let bytes9 = _rt::Vec::from_raw_parts(
-                                                l7.cast(),
-                                                len9,
-                                                len9,
-                                            );
-                                            _rt::string_lift(bytes9)
-                                        };
-                                        V41::UnknownContract(e41)
-                                    }
-                                    2 => {
-                                        let e41 = {
-                                            let l10 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l11 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len12 = l11;
-                                            let bytes12 = _rt::Vec::from_raw_parts(
-                                                l10.cast(),
-                                                len12,
-                                                len12,
-                                            );
-                                            _rt::string_lift(bytes12)
-                                        };
-                                        V41::NoProvider(e41)
-                                    }
-                                    3 => {
-                                        let e41 = {
-                                            let l13 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l14 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len15 = l14;
-                                            let bytes15 = _rt::Vec::from_raw_parts(
-                                                l13.cast(),
-                                                len15,
-                                                len15,
-                                            );
-                                            _rt::string_lift(bytes15)
-                                        };
-                                        V41::NotReady(e41)
-                                    }
-                                    4 => V41::Timeout,
-                                    5 => {
-                                        let e41 = {
-                                            let l16 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l17 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len18 = l17;
-                                            let bytes18 = _rt::Vec::from_raw_parts(
-                                                l16.cast(),
-                                                len18,
-                                                len18,
-                                            );
-                                            _rt::string_lift(bytes18)
-                                        };
-                                        V41::Overloaded(e41)
-                                    }
-                                    6 => V41::PeerGone,
-                                    7 => V41::Trapped,
-                                    8 => {
-                                        let e41 = {
-                                            let l19 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l20 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len21 = l20;
-                                            let bytes21 = _rt::Vec::from_raw_parts(
-                                                l19.cast(),
-                                                len21,
-                                                len21,
-                                            );
-                                            let l22 = *ptr0
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            let l23 = *ptr0
-                                                .add(24 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<i64>();
-                                            super::super::super::weir::iec::types::Limit {
-                                                name: _rt::string_lift(bytes21),
-                                                used: l22 as u64,
-                                                allowed: l23 as u64,
-                                            }
-                                        };
-                                        V41::LimitExceeded(e41)
-                                    }
-                                    9 => {
-                                        let e41 = {
-                                            let l24 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l25 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let base29 = l24;
-                                            let len29 = l25;
-                                            let mut result29 = _rt::Vec::with_capacity(len29);
-                                            for i in 0..len29 {
-                                                let base = base29
-                                                    .add(i * (2 * ::core::mem::size_of::<*const u8>()));
-                                                let e29 = {
-                                                    let l26 = *base.add(0).cast::<*mut u8>();
-                                                    let l27 = *base
-                                                        .add(::core::mem::size_of::<*const u8>())
-                                                        .cast::<usize>();
-                                                    let len28 = l27;
-                                                    let bytes28 = _rt::Vec::from_raw_parts(
-                                                        l26.cast(),
-                                                        len28,
-                                                        len28,
-                                                    );
-                                                    _rt::string_lift(bytes28)
-                                                };
-                                                result29.push(e29);
-                                            }
-                                            _rt::cabi_dealloc(
-                                                base29,
-                                                len29 * (2 * ::core::mem::size_of::<*const u8>()),
-                                                ::core::mem::size_of::<*const u8>(),
-                                            );
-                                            result29
-                                        };
-                                        V41::WouldDeadlock(e41)
-                                    }
-                                    10 => {
-                                        let e41 = {
-                                            let l30 = *ptr0.add(16).cast::<i64>();
-                                            let l31 = *ptr0.add(24).cast::<i64>();
-                                            super::super::super::weir::iec::types::Size {
-                                                bytes: l30 as u64,
-                                                allowed: l31 as u64,
-                                            }
-                                        };
-                                        V41::TooLarge(e41)
-                                    }
-                                    11 => {
-                                        let e41 = {
-                                            let l32 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l33 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len34 = l33;
-                                            let bytes34 = _rt::Vec::from_raw_parts(
-                                                l32.cast(),
-                                                len34,
-                                                len34,
-                                            );
-                                            _rt::string_lift(bytes34)
-                                        };
-                                        V41::Invalid(e41)
-                                    }
-                                    n => {
-                                        debug_assert_eq!(n, 12, "invalid enum discriminant");
-                                        let e41 = {
-                                            let l35 = *ptr0.add(16).cast::<*mut u8>();
-                                            let l36 = *ptr0
-                                                .add(16 + 1 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len37 = l36;
-                                            let bytes37 = _rt::Vec::from_raw_parts(
-                                                l35.cast(),
-                                                len37,
-                                                len37,
-                                            );
-                                            let l38 = *ptr0
-                                                .add(16 + 2 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<*mut u8>();
-                                            let l39 = *ptr0
-                                                .add(16 + 3 * ::core::mem::size_of::<*const u8>())
-                                                .cast::<usize>();
-                                            let len40 = l39;
-                                            let bytes40 = _rt::Vec::from_raw_parts(
-                                                l38.cast(),
-                                                len40,
-                                                len40,
-                                            );
-                                            super::super::super::weir::iec::types::HandlerError {
-                                                code: _rt::string_lift(bytes37),
-                                                message: _rt::string_lift(bytes40),
-                                            }
-                                        };
-                                        V41::Handler(e41)
-                                    }
-                                };
-                                v41
-                            };
-                            Err(e)
-                        }
-                        _ => _rt::invalid_enum_discriminant(),
-                    };
-                    result42
-                }
-            }
-        }
-        /// What the extension says about itself.
-        #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
-        pub mod lifecycle {
-            #[used]
-            #[doc(hidden)]
-            static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
-            #[allow(unused_unsafe, clippy::all)]
-            /// Declares that this extension serves from now on. Ends `interrupted`.
-            #[allow(async_fn_in_trait)]
-            pub fn ready() -> () {
-                unsafe {
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "weir:iec/lifecycle@0.1.0")]
-                    unsafe extern "C" {
-                        #[link_name = "ready"]
-                        fn wit_import0();
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import0() {
-                        unreachable!()
-                    }
-                    wit_import0();
-                }
-            }
-            #[allow(unused_unsafe, clippy::all)]
-            /// Declares that this extension cannot serve for now, and why. Requests to it fail with `not-ready`
-            /// until it calls `ready`. At most 1024 bytes of the text are kept.
-            #[allow(async_fn_in_trait)]
-            pub fn interrupted(reason: &str) -> () {
-                unsafe {
-                    let vec0 = reason;
-                    let ptr0 = vec0.as_ptr().cast::<u8>();
-                    let len0 = vec0.len();
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "weir:iec/lifecycle@0.1.0")]
-                    unsafe extern "C" {
-                        #[link_name = "interrupted"]
-                        fn wit_import1(_: *mut u8, _: usize);
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import1(_: *mut u8, _: usize) {
-                        unreachable!()
-                    }
-                    wit_import1(ptr0.cast_mut(), len0);
-                }
-            }
-            #[allow(unused_unsafe, clippy::all)]
-            /// Declares why this extension is about to fail; it should then return from `main`. At most 1024
-            /// bytes of the text are kept.
-            #[allow(async_fn_in_trait)]
-            pub fn error(reason: &str) -> () {
-                unsafe {
-                    let vec0 = reason;
-                    let ptr0 = vec0.as_ptr().cast::<u8>();
-                    let len0 = vec0.len();
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "weir:iec/lifecycle@0.1.0")]
-                    unsafe extern "C" {
-                        #[link_name = "error"]
-                        fn wit_import1(_: *mut u8, _: usize);
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import1(_: *mut u8, _: usize) {
-                        unreachable!()
-                    }
-                    wit_import1(ptr0.cast_mut(), len0);
-                }
-            }
-        }
-        /// Names behind the numbers.
-        #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
-        pub mod peers {
-            #[used]
-            #[doc(hidden)]
-            static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
-            use super::super::super::_rt;
-            pub type Peer = super::super::super::weir::iec::types::Peer;
-            #[allow(unused_unsafe, clippy::all)]
-            /// The id under which the operator runs this extension.
-            #[allow(async_fn_in_trait)]
-            pub fn own_name() -> _rt::String {
-                unsafe {
-                    #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
-                    #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
-                    struct RetArea(
-                        [::core::mem::MaybeUninit<
-                            u8,
-                        >; 2 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let mut ret_area = RetArea(
-                        [::core::mem::MaybeUninit::uninit(); 2
-                            * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "weir:iec/peers@0.1.0")]
-                    unsafe extern "C" {
-                        #[link_name = "own-name"]
-                        fn wit_import1(_: *mut u8);
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import1(_: *mut u8) {
-                        unreachable!()
-                    }
-                    wit_import1(ptr0);
-                    let l2 = *ptr0.add(0).cast::<*mut u8>();
-                    let l3 = *ptr0
-                        .add(::core::mem::size_of::<*const u8>())
-                        .cast::<usize>();
-                    let len4 = l3;
-                    let bytes4 = _rt::Vec::from_raw_parts(l2.cast(), len4, len4);
-                    let result5 = _rt::string_lift(bytes4);
-                    result5
-                }
-            }
-            #[allow(unused_unsafe, clippy::all)]
-            /// The name of a peer that has sent something to this instance: an extension's id, the name of a program as in
-            /// `app:player`, or `main`.
-            /// None for any other number.
-            #[allow(async_fn_in_trait)]
-            pub fn name_of(peer: Peer) -> ::core::option::Option<_rt::String> {
-                unsafe {
-                    #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
-                    #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
-                    struct RetArea(
-                        [::core::mem::MaybeUninit<
-                            u8,
-                        >; 3 * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let mut ret_area = RetArea(
-                        [::core::mem::MaybeUninit::uninit(); 3
-                            * ::core::mem::size_of::<*const u8>()],
-                    );
-                    let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "weir:iec/peers@0.1.0")]
-                    unsafe extern "C" {
-                        #[link_name = "name-of"]
-                        fn wit_import1(_: i32, _: *mut u8);
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import1(_: i32, _: *mut u8) {
-                        unreachable!()
-                    }
-                    wit_import1(_rt::as_i32(peer), ptr0);
-                    let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-                    let result6 = match l2 {
-                        0 => None,
-                        1 => {
-                            let e = {
-                                let l3 = *ptr0
-                                    .add(::core::mem::size_of::<*const u8>())
-                                    .cast::<*mut u8>();
-                                let l4 = *ptr0
-                                    .add(2 * ::core::mem::size_of::<*const u8>())
-                                    .cast::<usize>();
-                                let len5 = l4;
-                                let bytes5 = _rt::Vec::from_raw_parts(
-                                    l3.cast(),
-                                    len5,
-                                    len5,
-                                );
-                                _rt::string_lift(bytes5)
-                            };
-                            Some(e)
-                        }
-                        _ => _rt::invalid_enum_discriminant(),
-                    };
-                    result6
-                }
-            }
-        }
-        /// A log line that keeps its structure.
-        #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
-        pub mod log {
-            #[used]
-            #[doc(hidden)]
-            static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
-            use super::super::super::_rt;
-            /// How much it matters.
-            #[repr(u8)]
-            #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
-            pub enum Level {
-                /// For following one request through the code.
-                Trace,
-                /// For the developer of the extension.
-                Debug,
-                /// For the operator.
-                Info,
-                /// Something is wrong and was dealt with.
-                Warn,
-                /// Something is wrong and was not.
-                Error,
-            }
-            impl ::core::fmt::Debug for Level {
-                fn fmt(
-                    &self,
-                    f: &mut ::core::fmt::Formatter<'_>,
-                ) -> ::core::fmt::Result {
-                    match self {
-                        Level::Trace => f.debug_tuple("Level::Trace").finish(),
-                        Level::Debug => f.debug_tuple("Level::Debug").finish(),
-                        Level::Info => f.debug_tuple("Level::Info").finish(),
-                        Level::Warn => f.debug_tuple("Level::Warn").finish(),
-                        Level::Error => f.debug_tuple("Level::Error").finish(),
-                    }
-                }
-            }
-            impl Level {
-                #[doc(hidden)]
-                pub unsafe fn _lift(val: u8) -> Level {
-                    if !cfg!(debug_assertions) {
-                        return unsafe { ::core::mem::transmute(val) };
-                    }
-                    match val {
-                        0 => Level::Trace,
-                        1 => Level::Debug,
-                        2 => Level::Info,
-                        3 => Level::Warn,
-                        4 => Level::Error,
-                        _ => panic!("invalid enum discriminant"),
-                    }
-                }
-            }
-            /// A named value.
-            #[derive(Clone)]
-            pub struct Field {
-                /// Its name. At most 64 bytes.
-                pub name: _rt::String,
-                /// Its value. At most 1024 bytes.
-                pub value: _rt::String,
-            }
-            impl ::core::fmt::Debug for Field {
-                fn fmt(
-                    &self,
-                    f: &mut ::core::fmt::Formatter<'_>,
-                ) -> ::core::fmt::Result {
-                    f.debug_struct("Field")
-                        .field("name", &self.name)
-                        .field("value", &self.value)
-                        .finish()
-                }
-            }
-            #[allow(unused_unsafe, clippy::all)]
-            /// Writes one line to Main's log, under this extension's id. At most 4096 bytes of the message and
-            /// 32 fields of 4096 bytes together are kept. Control characters are escaped. Lines over this
-            /// extension's `log-rate` are dropped and counted.
-            #[allow(async_fn_in_trait)]
-            pub fn write(level: Level, message: &str, fields: &[Field]) -> () {
-                unsafe {
-                    let vec0 = message;
-                    let ptr0 = vec0.as_ptr().cast::<u8>();
-                    let len0 = vec0.len();
-                    let vec4 = fields;
-                    let len4 = vec4.len();
-                    let layout4 = _rt::alloc::Layout::from_size_align(
-                            vec4.len() * (4 * ::core::mem::size_of::<*const u8>()),
-                            ::core::mem::size_of::<*const u8>(),
-                        )
-                        .unwrap();
-                    let (result4, _cleanup4) = wit_bindgen::rt::Cleanup::new(layout4);
-                    for (i, e) in vec4.into_iter().enumerate() {
-                        let base = result4
-                            .add(i * (4 * ::core::mem::size_of::<*const u8>()));
-                        {
-                            let Field { name: name1, value: value1 } = e;
-                            let vec2 = name1;
-                            let ptr2 = vec2.as_ptr().cast::<u8>();
-                            let len2 = vec2.len();
-                            *base
-                                .add(::core::mem::size_of::<*const u8>())
-                                .cast::<usize>() = len2;
-                            *base.add(0).cast::<*mut u8>() = ptr2.cast_mut();
-                            let vec3 = value1;
-                            let ptr3 = vec3.as_ptr().cast::<u8>();
-                            let len3 = vec3.len();
-                            *base
-                                .add(3 * ::core::mem::size_of::<*const u8>())
-                                .cast::<usize>() = len3;
-                            *base
-                                .add(2 * ::core::mem::size_of::<*const u8>())
-                                .cast::<*mut u8>() = ptr3.cast_mut();
-                        }
-                    }
-                    #[cfg(target_arch = "wasm32")]
-                    #[link(wasm_import_module = "weir:iec/log@0.1.0")]
-                    unsafe extern "C" {
-                        #[link_name = "write"]
-                        fn wit_import5(
-                            _: i32,
-                            _: *mut u8,
-                            _: usize,
-                            _: *mut u8,
-                            _: usize,
-                        );
-                    }
-                    #[cfg(not(target_arch = "wasm32"))]
-                    unsafe extern "C" fn wit_import5(
-                        _: i32,
-                        _: *mut u8,
-                        _: usize,
-                        _: *mut u8,
-                        _: usize,
-                    ) {
-                        unreachable!()
-                    }
-                    wit_import5(
-                        level.clone() as i32,
-                        ptr0.cast_mut(),
-                        len0,
-                        result4,
-                        len4,
-                    );
-                }
-            }
-        }
-    }
+pub mod iec {
+/// Types that the other interfaces share.
+#[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
+pub mod types {
+#[used]
+#[doc(hidden)]
+static __FORCE_SECTION_REF: fn() =
+super::super::super::__link_custom_section_describing_imports;
+use super::super::super::_rt;
+/// Identifies one message. Main gives it; it is never zero, and never used twice while Main runs.
+pub type MessageId = u64;
+/// The number of a sender. Main is 0; every extension keeps its own for as long as Main runs.
+/// `peers.name-of` gives the name.
+pub type Peer = u32;
+/// The limit that was reached.
+#[derive(Clone)]
+pub struct Limit {
+/// Its key in the operator's file. For a fixed limit, its documented name.
+pub name: _rt::String,
+/// The amount asked for, in the limit's own unit.
+pub used: u64,
+/// The amount allowed, in the same unit.
+pub allowed: u64,
 }
-#[rustfmt::skip]
-mod _rt {
-    #![allow(dead_code, unused_imports, clippy::all)]
-    pub use alloc_crate::string::String;
-    pub use alloc_crate::vec::Vec;
-    pub unsafe fn string_lift(bytes: Vec<u8>) -> String {
-        if cfg!(debug_assertions) {
-            String::from_utf8(bytes).unwrap()
-        } else {
-            unsafe { String::from_utf8_unchecked(bytes) }
-        }
-    }
-    pub unsafe fn invalid_enum_discriminant<T>() -> T {
-        if cfg!(debug_assertions) {
-            panic!("invalid enum discriminant")
-        } else {
-            unsafe { core::hint::unreachable_unchecked() }
-        }
-    }
-    pub unsafe fn cabi_dealloc(ptr: *mut u8, size: usize, align: usize) {
-        if size == 0 {
-            return;
-        }
-        unsafe {
-            let layout = alloc::Layout::from_size_align_unchecked(size, align);
-            alloc::dealloc(ptr, layout);
-        }
-    }
-    pub use alloc_crate::alloc;
-    pub unsafe fn bool_lift(val: u8) -> bool {
-        if cfg!(debug_assertions) {
-            match val {
-                0 => false,
-                1 => true,
-                _ => panic!("invalid bool discriminant"),
-            }
-        } else {
-            val != 0
-        }
-    }
-    pub fn as_i32<T: AsI32>(t: T) -> i32 {
-        t.as_i32()
-    }
-    pub trait AsI32 {
-        fn as_i32(self) -> i32;
-    }
-    impl<'a, T: Copy + AsI32> AsI32 for &'a T {
-        fn as_i32(self) -> i32 {
-            (*self).as_i32()
-        }
-    }
-    impl AsI32 for i32 {
-        #[inline]
-        fn as_i32(self) -> i32 {
-            self as i32
-        }
-    }
-    impl AsI32 for u32 {
-        #[inline]
-        fn as_i32(self) -> i32 {
-            self as i32
-        }
-    }
-    impl AsI32 for i16 {
-        #[inline]
-        fn as_i32(self) -> i32 {
-            self as i32
-        }
-    }
-    impl AsI32 for u16 {
-        #[inline]
-        fn as_i32(self) -> i32 {
-            self as i32
-        }
-    }
-    impl AsI32 for i8 {
-        #[inline]
-        fn as_i32(self) -> i32 {
-            self as i32
-        }
-    }
-    impl AsI32 for u8 {
-        #[inline]
-        fn as_i32(self) -> i32 {
-            self as i32
-        }
-    }
-    impl AsI32 for char {
-        #[inline]
-        fn as_i32(self) -> i32 {
-            self as i32
-        }
-    }
-    impl AsI32 for usize {
-        #[inline]
-        fn as_i32(self) -> i32 {
-            self as i32
-        }
-    }
-    pub fn as_i64<T: AsI64>(t: T) -> i64 {
-        t.as_i64()
-    }
-    pub trait AsI64 {
-        fn as_i64(self) -> i64;
-    }
-    impl<'a, T: Copy + AsI64> AsI64 for &'a T {
-        fn as_i64(self) -> i64 {
-            (*self).as_i64()
-        }
-    }
-    impl AsI64 for i64 {
-        #[inline]
-        fn as_i64(self) -> i64 {
-            self as i64
-        }
-    }
-    impl AsI64 for u64 {
-        #[inline]
-        fn as_i64(self) -> i64 {
-            self as i64
-        }
-    }
-    extern crate alloc as alloc_crate;
+impl ::core::fmt::Debug for Limit {
+fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+f.debug_struct("Limit").field("name", &self.name).field("used", &self.used).field("allowed", &self.allowed).finish()
 }
-#[rustfmt::skip]
+}
+/// How long an operation may take, and for which request it is done.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Options {
+/// Milliseconds, from 1. None: the operator's default.
+pub timeout_ms: ::core::option::Option<u32>,
+/// The received request or job that this is done for. The remaining time of a request caps the timeout.
+pub parent: ::core::option::Option<MessageId>,
+}
+impl ::core::fmt::Debug for Options {
+fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+f.debug_struct("Options").field("timeout-ms", &self.timeout_ms).field("parent", &self.parent).finish()
+}
+}
+/// How large a payload was, and how large it may be.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Size {
+/// Bytes given.
+pub bytes: u64,
+/// Bytes allowed.
+pub allowed: u64,
+}
+impl ::core::fmt::Debug for Size {
+fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+f.debug_struct("Size").field("bytes", &self.bytes).field("allowed", &self.allowed).finish()
+}
+}
+/// An error that the provider of a contract answers with.
+#[derive(Clone)]
+pub struct HandlerError {
+/// For programs: a short word of the contract's own, such as `not-found`. At most 64 bytes.
+pub code: _rt::String,
+/// For people. At most 4096 bytes; the rest is cut off.
+pub message: _rt::String,
+}
+impl ::core::fmt::Debug for HandlerError {
+fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+f.debug_struct("HandlerError").field("code", &self.code).field("message", &self.message).finish()
+}
+}
+/// Why an operation failed. The set is closed: there is no other case.
+#[derive(Clone)]
+pub enum Error {
+/// The operator did not grant it. The text names what was asked for, and the key of the
+/// operator's file that would grant it.
+PermissionDenied(_rt::String),
+/// Nothing is configured to fulfil this contract. The text names it.
+UnknownContract(_rt::String),
+/// The owner of the contract is stopped or has failed. Or a targeted event names an extension that
+/// does not run or has not subscribed. The text names the contract or the extension.
+NoProvider(_rt::String),
+/// The owner was still starting when the time ran out, or has declared itself interrupted. The
+/// text says which.
+NotReady(_rt::String),
+/// The deadline passed. The request may have been carried out.
+Timeout,
+/// The receiver's inbox or the queue has no room. The text names it.
+Overloaded(_rt::String),
+/// The receiver stopped before it answered the request.
+PeerGone,
+/// The receiver trapped or was killed while it had the request in hand. The request is not
+/// delivered again.
+Trapped,
+/// This extension reached a limit of its own.
+LimitExceeded(Limit),
+/// Waiting would never end. The names are those of the peers that wait for each other, by
+/// calls or for room in an inbox: from the caller round to the caller again.
+WouldDeadlock(_rt::Vec::<_rt::String>),
+/// The payload is larger than the sender or the receiver may handle.
+TooLarge(Size),
+/// The arguments make no sense: an unknown number, a malformed name or pattern, an operation that
+/// the contract does not have, a second answer to a request. The text says which.
+Invalid(_rt::String),
+/// The provider's own error, as it gave it.
+Handler(HandlerError),
+}
+impl ::core::fmt::Debug for Error {
+fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+match self {
+Error::PermissionDenied(e) => {
+f.debug_tuple("Error::PermissionDenied").field(e).finish()
+}
+Error::UnknownContract(e) => {
+f.debug_tuple("Error::UnknownContract").field(e).finish()
+}
+Error::NoProvider(e) => {
+f.debug_tuple("Error::NoProvider").field(e).finish()
+}
+Error::NotReady(e) => {
+f.debug_tuple("Error::NotReady").field(e).finish()
+}
+Error::Timeout => {
+f.debug_tuple("Error::Timeout").finish()
+}
+Error::Overloaded(e) => {
+f.debug_tuple("Error::Overloaded").field(e).finish()
+}
+Error::PeerGone => {
+f.debug_tuple("Error::PeerGone").finish()
+}
+Error::Trapped => {
+f.debug_tuple("Error::Trapped").finish()
+}
+Error::LimitExceeded(e) => {
+f.debug_tuple("Error::LimitExceeded").field(e).finish()
+}
+Error::WouldDeadlock(e) => {
+f.debug_tuple("Error::WouldDeadlock").field(e).finish()
+}
+Error::TooLarge(e) => {
+f.debug_tuple("Error::TooLarge").field(e).finish()
+}
+Error::Invalid(e) => {
+f.debug_tuple("Error::Invalid").field(e).finish()
+}
+Error::Handler(e) => {
+f.debug_tuple("Error::Handler").field(e).finish()
+}
+}
+}
+}
+impl ::core::fmt::Display for Error {
+fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+write!(f, "{:?}", self)
+}
+}
+impl ::core::error::Error for Error {}
+}
+/// The inbox of this extension, and answers to its messages.
+#[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
+pub mod channel {
+#[used]
+#[doc(hidden)]
+static __FORCE_SECTION_REF: fn() =
+super::super::super::__link_custom_section_describing_imports;
+use super::super::super::_rt;
+pub type Error = super::super::super::weir::iec::types::Error;
+pub type HandlerError = super::super::super::weir::iec::types::HandlerError;
+pub type MessageId = super::super::super::weir::iec::types::MessageId;
+pub type Peer = super::super::super::weir::iec::types::Peer;
+pub type Pollable = super::super::super::__with_name0::Pollable;
+/// A request, with the envelope that Main stamped on it.
+#[derive(Clone)]
+pub struct Request {
+/// Names this request in `respond`.
+pub id: MessageId,
+/// The sender. It cannot be forged.
+pub sender: Peer,
+/// The operation: a number of the range that `serve` gave.
+pub operation: u32,
+/// Milliseconds left for the answer at delivery. A later answer is discarded: the sender has been
+/// told `timeout`.
+pub remaining_ms: u32,
+/// Microseconds from sending to this delivery.
+pub waited_us: u32,
+/// The arguments. Bytes; by convention JSON where people call the contract by hand.
+pub payload: _rt::Vec::<u8>,
+}
+impl ::core::fmt::Debug for Request {
+fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+f.debug_struct("Request").field("id", &self.id).field("sender", &self.sender).field("operation", &self.operation).field("remaining-ms", &self.remaining_ms).field("waited-us", &self.waited_us).field("payload", &self.payload).finish()
+}
+}
+/// The one answer to a request that was sent without waiting.
+#[derive(Clone)]
+pub struct Response {
+/// What `requests.send` returned.
+pub id: MessageId,
+/// The provider's answer, or why there is none.
+pub outcome: ::core::result::Result<_rt::Vec::<u8>,Error>,
+}
+impl ::core::fmt::Debug for Response {
+fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+f.debug_struct("Response").field("id", &self.id).field("outcome", &self.outcome).finish()
+}
+}
+/// An event, with the envelope that Main stamped on it.
+#[derive(Clone)]
+pub struct Event {
+/// The publisher. It cannot be forged.
+pub sender: Peer,
+/// The subscription that it matched: what `events.subscribe` returned.
+pub subscription: u32,
+/// The topic. None where the pattern of the subscription is a single topic.
+pub topic: ::core::option::Option<_rt::String>,
+/// Rises with each event of the topic. 0 for an event published to this extension alone.
+pub sequence: u64,
+/// Events of this subscription that were lost just before this one.
+pub lost: u64,
+/// Whether it was published before this instance subscribed: it is the last value of a topic
+/// that Main retains.
+pub retained: bool,
+/// Microseconds from publishing to this delivery.
+pub waited_us: u32,
+/// The published bytes.
+pub payload: _rt::Vec::<u8>,
+}
+impl ::core::fmt::Debug for Event {
+fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+f.debug_struct("Event").field("sender", &self.sender).field("subscription", &self.subscription).field("topic", &self.topic).field("sequence", &self.sequence).field("lost", &self.lost).field("retained", &self.retained).field("waited-us", &self.waited_us).field("payload", &self.payload).finish()
+}
+}
+/// A job, with the envelope that Main stamped on it.
+///
+/// It is in hand until it is done (`queues.done`, or the next receive where jobs come one by one) or
+/// given back. If this instance ends before that, another reader gets it.
+#[derive(Clone)]
+pub struct Job {
+/// Names this job in `queues.done` and `queues.give-back`. The same at each delivery.
+pub id: MessageId,
+/// The queue: what `queues.open` returned.
+pub queue: u32,
+/// The sender. It cannot be forged.
+pub sender: Peer,
+/// Deliveries so far, this one included. Over 1, an earlier reader did not finish the job.
+pub deliveries: u32,
+/// Microseconds from putting to this delivery.
+pub waited_us: u32,
+/// The bytes that were put.
+pub payload: _rt::Vec::<u8>,
+}
+impl ::core::fmt::Debug for Job {
+fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+f.debug_struct("Job").field("id", &self.id).field("queue", &self.queue).field("sender", &self.sender).field("deliveries", &self.deliveries).field("waited-us", &self.waited_us).field("payload", &self.payload).finish()
+}
+}
+/// What `receive` yields.
+#[derive(Clone)]
+pub enum Message {
+/// A call of an operation that this extension serves. Answer it once, with `respond`.
+Request(Request),
+/// The answer to a request that this extension sent with `requests.send`.
+Response(Response),
+/// An event under a topic that this extension has subscribed to.
+Event(Event),
+/// A job of a queue that this extension takes from. No other reader gets it.
+Job(Job),
+}
+impl ::core::fmt::Debug for Message {
+fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+match self {
+Message::Request(e) => {
+f.debug_tuple("Message::Request").field(e).finish()
+}
+Message::Response(e) => {
+f.debug_tuple("Message::Response").field(e).finish()
+}
+Message::Event(e) => {
+f.debug_tuple("Message::Event").field(e).finish()
+}
+Message::Job(e) => {
+f.debug_tuple("Message::Job").field(e).finish()
+}
+}
+}
+}
+/// The order in which an extension works through a batch. It decides what happens to the batch if
+/// the extension dies.
+#[repr(u8)]
+#[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
+pub enum BatchOrder {
+/// In the order of the list: each request is answered before the next message is looked at. If the
+/// extension dies, the messages after its first unanswered request go back to the inbox for the
+/// next instance. If another instance has taken over already, those requests are answered
+/// `peer-gone`, and those events count as lost.
+InOrder,
+/// Any order. If the extension dies, every unanswered request of the batch is answered `trapped`.
+AnyOrder,
+}
+impl ::core::fmt::Debug for BatchOrder {
+fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+match self {
+BatchOrder::InOrder => {
+f.debug_tuple("BatchOrder::InOrder").finish()
+}
+BatchOrder::AnyOrder => {
+f.debug_tuple("BatchOrder::AnyOrder").finish()
+}
+}
+}
+}
+impl BatchOrder{
+#[doc(hidden)]
+pub unsafe fn _lift(val: u8) -> BatchOrder{
+if !cfg!(debug_assertions) {
+return unsafe { ::core::mem::transmute(val) };
+}
+match val {
+0 => BatchOrder::InOrder,
+1 => BatchOrder::AnyOrder,
+_ => panic!("invalid enum discriminant"),
+}
+}
+}
+#[allow(unused_unsafe, clippy::all)]
+/// Serves `contract` from now on, with these operations. Returns the number of the first; the
+/// others follow in order. Call it before the first `receive`.
+///
+/// At most 256 operations of at most 128 bytes. Fails with `permission-denied` if the operator's
+/// `fulfills` does not list the contract. Fails with `invalid` if it is served already, or if the
+/// list is empty or names an operation twice.
+#[allow(async_fn_in_trait)]
+pub fn serve(contract: &str,operations: &[_rt::String],) -> ::core::result::Result<u32,Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 32+2*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 32+2*::core::mem::size_of::<*const u8>()]);
+let vec0 = contract;
+let ptr0 = vec0.as_ptr().cast::<u8>();
+let len0 = vec0.len();
+let vec2 = operations;
+let len2 = vec2.len();
+let layout2 = _rt::alloc::Layout::from_size_align(vec2.len() * (2*::core::mem::size_of::<*const u8>()), ::core::mem::size_of::<*const u8>()).unwrap();
+let (result2, _cleanup2) = wit_bindgen::rt::Cleanup::new(layout2);for (i, e) in vec2.into_iter().enumerate() {
+let base = result2.add(i * (2*::core::mem::size_of::<*const u8>()));
+{
+let vec1 = e;
+let ptr1 = vec1.as_ptr().cast::<u8>();
+let len1 = vec1.len();
+*base.add(::core::mem::size_of::<*const u8>()).cast::<usize>() = len1;
+*base.add(0).cast::<*mut u8>() = ptr1.cast_mut();
+}
+}
+let ptr3 = ret_area.0.as_mut_ptr().cast::<u8>();
 #[cfg(target_arch = "wasm32")]
-#[unsafe(
-    link_section = "component-type:wit-bindgen:0.61.1:weir:iec@0.1.0:imports:encoded world"
-)]
+#[link(wasm_import_module = "weir:iec/channel@0.1.0")]
+unsafe extern "C" {
+#[link_name = "serve"]
+fn wit_import4(_: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import4(_: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
+wit_import4(ptr0.cast_mut(), len0, result2, len2, ptr3);
+let l5 = i32::from(*ptr3.add(0).cast::<u8>());
+let result46 = match l5 {
+0 => {
+let e = {
+let l6 = *ptr3.add(8).cast::<i32>();
+l6 as u32
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l7 = i32::from(*ptr3.add(8).cast::<u8>());
+use super::super::super::weir::iec::types::Error as V45;
+let v45 = match l7 {
+0 => {
+let e45 = {
+let l8 = *ptr3.add(16).cast::<*mut u8>();
+let l9 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len10 = l9;
+let bytes10 = _rt::Vec::from_raw_parts(l8.cast(), len10, len10);
+_rt::string_lift(bytes10)
+};
+V45::PermissionDenied(e45)
+}
+1 => {
+let e45 = {
+let l11 = *ptr3.add(16).cast::<*mut u8>();
+let l12 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len13 = l12;
+let bytes13 = _rt::Vec::from_raw_parts(l11.cast(), len13, len13);
+_rt::string_lift(bytes13)
+};
+V45::UnknownContract(e45)
+}
+2 => {
+let e45 = {
+let l14 = *ptr3.add(16).cast::<*mut u8>();
+let l15 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len16 = l15;
+let bytes16 = _rt::Vec::from_raw_parts(l14.cast(), len16, len16);
+_rt::string_lift(bytes16)
+};
+V45::NoProvider(e45)
+}
+3 => {
+let e45 = {
+let l17 = *ptr3.add(16).cast::<*mut u8>();
+let l18 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len19 = l18;
+let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
+_rt::string_lift(bytes19)
+};
+V45::NotReady(e45)
+}
+4 => {
+V45::Timeout
+}
+5 => {
+let e45 = {
+let l20 = *ptr3.add(16).cast::<*mut u8>();
+let l21 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len22 = l21;
+let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
+_rt::string_lift(bytes22)
+};
+V45::Overloaded(e45)
+}
+6 => {
+V45::PeerGone
+}
+7 => {
+V45::Trapped
+}
+8 => {
+let e45 = {
+let l23 = *ptr3.add(16).cast::<*mut u8>();
+let l24 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len25 = l24;
+let bytes25 = _rt::Vec::from_raw_parts(l23.cast(), len25, len25);
+let l26 = *ptr3.add(16+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l27 = *ptr3.add(24+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+super::super::super::weir::iec::types::Limit{
+name: _rt::string_lift(bytes25),
+used: l26 as u64,
+allowed: l27 as u64,
+}
+};
+V45::LimitExceeded(e45)
+}
+9 => {
+let e45 = {
+let l28 = *ptr3.add(16).cast::<*mut u8>();
+let l29 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let base33 = l28;
+let len33 = l29;
+let mut result33 = _rt::Vec::with_capacity(len33);
+for i in 0..len33 {
+let base = base33.add(i * (2*::core::mem::size_of::<*const u8>()));
+let e33 = {
+let l30 = *base.add(0).cast::<*mut u8>();
+let l31 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len32 = l31;
+let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
+_rt::string_lift(bytes32)
+};
+result33.push(e33);
+}
+_rt::cabi_dealloc(base33, len33 * (2*::core::mem::size_of::<*const u8>()), ::core::mem::size_of::<*const u8>());
+result33
+};
+V45::WouldDeadlock(e45)
+}
+10 => {
+let e45 = {
+let l34 = *ptr3.add(16).cast::<i64>();
+let l35 = *ptr3.add(24).cast::<i64>();
+super::super::super::weir::iec::types::Size{
+bytes: l34 as u64,
+allowed: l35 as u64,
+}
+};
+V45::TooLarge(e45)
+}
+11 => {
+let e45 = {
+let l36 = *ptr3.add(16).cast::<*mut u8>();
+let l37 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len38 = l37;
+let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
+_rt::string_lift(bytes38)
+};
+V45::Invalid(e45)
+}
+n => {
+debug_assert_eq!(n, 12, "invalid enum discriminant");
+let e45 = {
+let l39 = *ptr3.add(16).cast::<*mut u8>();
+let l40 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+let l42 = *ptr3.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l43 = *ptr3.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len44 = l43;
+let bytes44 = _rt::Vec::from_raw_parts(l42.cast(), len44, len44);
+super::super::super::weir::iec::types::HandlerError{
+code: _rt::string_lift(bytes41),
+message: _rt::string_lift(bytes44),
+}
+};
+V45::Handler(e45)
+}
+};
+v45
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result46
+}
+}
+#[allow(unused_unsafe, clippy::all)]
+/// Waits for the next message. None means: finish, and return from `main`. After none, only responses
+/// to requests under way follow, and none again when no more will come.
+///
+/// Stop comes before responses, responses before requests, requests before events and jobs, which
+/// take turns. Each delivered message renews this extension's `fuel-per-message`. While `in-flight`
+/// requests are unanswered, further ones stay in the inbox. The first receive of any form implies
+/// `lifecycle.ready`, unless `lifecycle.interrupted` was called before.
+#[allow(async_fn_in_trait)]
+pub fn receive() -> ::core::option::Option<Message>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 56+4*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 56+4*::core::mem::size_of::<*const u8>()]);
+let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "weir:iec/channel@0.1.0")]
+unsafe extern "C" {
+#[link_name = "receive"]
+fn wit_import1(_: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import1(_: *mut u8, ) { unreachable!() }
+wit_import1(ptr0);
+let l2 = i32::from(*ptr0.add(0).cast::<u8>());
+let result78 = match l2 {
+0 => None,
+1 => {
+let e = {
+let l3 = i32::from(*ptr0.add(8).cast::<u8>());
+let v77 = match l3 {
+0 => {
+let e77 = {
+let l4 = *ptr0.add(16).cast::<i64>();
+let l5 = *ptr0.add(24).cast::<i32>();
+let l6 = *ptr0.add(28).cast::<i32>();
+let l7 = *ptr0.add(32).cast::<i32>();
+let l8 = *ptr0.add(36).cast::<i32>();
+let l9 = *ptr0.add(40).cast::<*mut u8>();
+let l10 = *ptr0.add(40+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len11 = l10;
+Request{
+id: l4 as u64,
+sender: l5 as u32,
+operation: l6 as u32,
+remaining_ms: l7 as u32,
+waited_us: l8 as u32,
+payload: <_ as From<_rt::Vec<_>>>::from(_rt::Vec::from_raw_parts(l9.cast(), len11, len11)),
+}
+};
+Message::Request(e77)
+}
+1 => {
+let e77 = {
+let l12 = *ptr0.add(16).cast::<i64>();
+let l13 = i32::from(*ptr0.add(24).cast::<u8>());
+Response{
+id: l12 as u64,
+outcome: match l13 {
+0 => {
+let e = {
+let l14 = *ptr0.add(32).cast::<*mut u8>();
+let l15 = *ptr0.add(32+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len16 = l15;
+<_ as From<_rt::Vec<_>>>::from(_rt::Vec::from_raw_parts(l14.cast(), len16, len16))
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l17 = i32::from(*ptr0.add(32).cast::<u8>());
+use super::super::super::weir::iec::types::Error as V55;
+let v55 = match l17 {
+0 => {
+let e55 = {
+let l18 = *ptr0.add(40).cast::<*mut u8>();
+let l19 = *ptr0.add(40+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len20 = l19;
+let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
+_rt::string_lift(bytes20)
+};
+V55::PermissionDenied(e55)
+}
+1 => {
+let e55 = {
+let l21 = *ptr0.add(40).cast::<*mut u8>();
+let l22 = *ptr0.add(40+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len23 = l22;
+let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
+_rt::string_lift(bytes23)
+};
+V55::UnknownContract(e55)
+}
+2 => {
+let e55 = {
+let l24 = *ptr0.add(40).cast::<*mut u8>();
+let l25 = *ptr0.add(40+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len26 = l25;
+let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
+_rt::string_lift(bytes26)
+};
+V55::NoProvider(e55)
+}
+3 => {
+let e55 = {
+let l27 = *ptr0.add(40).cast::<*mut u8>();
+let l28 = *ptr0.add(40+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len29 = l28;
+let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
+_rt::string_lift(bytes29)
+};
+V55::NotReady(e55)
+}
+4 => {
+V55::Timeout
+}
+5 => {
+let e55 = {
+let l30 = *ptr0.add(40).cast::<*mut u8>();
+let l31 = *ptr0.add(40+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len32 = l31;
+let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
+_rt::string_lift(bytes32)
+};
+V55::Overloaded(e55)
+}
+6 => {
+V55::PeerGone
+}
+7 => {
+V55::Trapped
+}
+8 => {
+let e55 = {
+let l33 = *ptr0.add(40).cast::<*mut u8>();
+let l34 = *ptr0.add(40+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len35 = l34;
+let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
+let l36 = *ptr0.add(40+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l37 = *ptr0.add(48+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+super::super::super::weir::iec::types::Limit{
+name: _rt::string_lift(bytes35),
+used: l36 as u64,
+allowed: l37 as u64,
+}
+};
+V55::LimitExceeded(e55)
+}
+9 => {
+let e55 = {
+let l38 = *ptr0.add(40).cast::<*mut u8>();
+let l39 = *ptr0.add(40+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let base43 = l38;
+let len43 = l39;
+let mut result43 = _rt::Vec::with_capacity(len43);
+for i in 0..len43 {
+let base = base43.add(i * (2*::core::mem::size_of::<*const u8>()));
+let e43 = {
+let l40 = *base.add(0).cast::<*mut u8>();
+let l41 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+result43.push(e43);
+}
+_rt::cabi_dealloc(base43, len43 * (2*::core::mem::size_of::<*const u8>()), ::core::mem::size_of::<*const u8>());
+result43
+};
+V55::WouldDeadlock(e55)
+}
+10 => {
+let e55 = {
+let l44 = *ptr0.add(40).cast::<i64>();
+let l45 = *ptr0.add(48).cast::<i64>();
+super::super::super::weir::iec::types::Size{
+bytes: l44 as u64,
+allowed: l45 as u64,
+}
+};
+V55::TooLarge(e55)
+}
+11 => {
+let e55 = {
+let l46 = *ptr0.add(40).cast::<*mut u8>();
+let l47 = *ptr0.add(40+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len48 = l47;
+let bytes48 = _rt::Vec::from_raw_parts(l46.cast(), len48, len48);
+_rt::string_lift(bytes48)
+};
+V55::Invalid(e55)
+}
+n => {
+debug_assert_eq!(n, 12, "invalid enum discriminant");
+let e55 = {
+let l49 = *ptr0.add(40).cast::<*mut u8>();
+let l50 = *ptr0.add(40+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len51 = l50;
+let bytes51 = _rt::Vec::from_raw_parts(l49.cast(), len51, len51);
+let l52 = *ptr0.add(40+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l53 = *ptr0.add(40+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len54 = l53;
+let bytes54 = _rt::Vec::from_raw_parts(l52.cast(), len54, len54);
+super::super::super::weir::iec::types::HandlerError{
+code: _rt::string_lift(bytes51),
+message: _rt::string_lift(bytes54),
+}
+};
+V55::Handler(e55)
+}
+};
+v55
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+},
+}
+};
+Message::Response(e77)
+}
+2 => {
+let e77 = {
+let l56 = *ptr0.add(16).cast::<i32>();
+let l57 = *ptr0.add(20).cast::<i32>();
+let l58 = i32::from(*ptr0.add(24).cast::<u8>());
+let l62 = *ptr0.add(32+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l63 = *ptr0.add(40+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l64 = i32::from(*ptr0.add(48+2*::core::mem::size_of::<*const u8>()).cast::<u8>());
+let l65 = *ptr0.add(52+2*::core::mem::size_of::<*const u8>()).cast::<i32>();
+let l66 = *ptr0.add(56+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l67 = *ptr0.add(56+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len68 = l67;
+Event{
+sender: l56 as u32,
+subscription: l57 as u32,
+topic: match l58 {
+0 => None,
+1 => {
+let e = {
+let l59 = *ptr0.add(24+1*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l60 = *ptr0.add(24+2*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len61 = l60;
+let bytes61 = _rt::Vec::from_raw_parts(l59.cast(), len61, len61);
+_rt::string_lift(bytes61)
+};
+Some(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+},
+sequence: l62 as u64,
+lost: l63 as u64,
+retained: _rt::bool_lift(l64 as u8),
+waited_us: l65 as u32,
+payload: <_ as From<_rt::Vec<_>>>::from(_rt::Vec::from_raw_parts(l66.cast(), len68, len68)),
+}
+};
+Message::Event(e77)
+}
+n => {
+debug_assert_eq!(n, 3, "invalid enum discriminant");
+let e77 = {
+let l69 = *ptr0.add(16).cast::<i64>();
+let l70 = *ptr0.add(24).cast::<i32>();
+let l71 = *ptr0.add(28).cast::<i32>();
+let l72 = *ptr0.add(32).cast::<i32>();
+let l73 = *ptr0.add(36).cast::<i32>();
+let l74 = *ptr0.add(40).cast::<*mut u8>();
+let l75 = *ptr0.add(40+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len76 = l75;
+Job{
+id: l69 as u64,
+queue: l70 as u32,
+sender: l71 as u32,
+deliveries: l72 as u32,
+waited_us: l73 as u32,
+payload: <_ as From<_rt::Vec<_>>>::from(_rt::Vec::from_raw_parts(l74.cast(), len76, len76)),
+}
+};
+Message::Job(e77)
+}
+};
+v77
+};
+Some(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result78
+}
+}
+#[allow(unused_unsafe, clippy::all)]
+/// Like `receive`, for at most this long; 0 does not wait. Fails only with `timeout`.
+#[allow(async_fn_in_trait)]
+pub fn receive_within(timeout_ms: u32,) -> ::core::result::Result<::core::option::Option<Message>,Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 64+4*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 64+4*::core::mem::size_of::<*const u8>()]);
+let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "weir:iec/channel@0.1.0")]
+unsafe extern "C" {
+#[link_name = "receive-within"]
+fn wit_import1(_: i32, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import1(_: i32, _: *mut u8, ) { unreachable!() }
+wit_import1(_rt::as_i32(&timeout_ms), ptr0);
+let l2 = i32::from(*ptr0.add(0).cast::<u8>());
+let result118 = match l2 {
+0 => {
+let e = {
+let l3 = i32::from(*ptr0.add(8).cast::<u8>());
+match l3 {
+0 => None,
+1 => {
+let e = {
+let l4 = i32::from(*ptr0.add(16).cast::<u8>());
+let v78 = match l4 {
+0 => {
+let e78 = {
+let l5 = *ptr0.add(24).cast::<i64>();
+let l6 = *ptr0.add(32).cast::<i32>();
+let l7 = *ptr0.add(36).cast::<i32>();
+let l8 = *ptr0.add(40).cast::<i32>();
+let l9 = *ptr0.add(44).cast::<i32>();
+let l10 = *ptr0.add(48).cast::<*mut u8>();
+let l11 = *ptr0.add(48+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len12 = l11;
+Request{
+id: l5 as u64,
+sender: l6 as u32,
+operation: l7 as u32,
+remaining_ms: l8 as u32,
+waited_us: l9 as u32,
+payload: <_ as From<_rt::Vec<_>>>::from(_rt::Vec::from_raw_parts(l10.cast(), len12, len12)),
+}
+};
+Message::Request(e78)
+}
+1 => {
+let e78 = {
+let l13 = *ptr0.add(24).cast::<i64>();
+let l14 = i32::from(*ptr0.add(32).cast::<u8>());
+Response{
+id: l13 as u64,
+outcome: match l14 {
+0 => {
+let e = {
+let l15 = *ptr0.add(40).cast::<*mut u8>();
+let l16 = *ptr0.add(40+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len17 = l16;
+<_ as From<_rt::Vec<_>>>::from(_rt::Vec::from_raw_parts(l15.cast(), len17, len17))
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l18 = i32::from(*ptr0.add(40).cast::<u8>());
+use super::super::super::weir::iec::types::Error as V56;
+let v56 = match l18 {
+0 => {
+let e56 = {
+let l19 = *ptr0.add(48).cast::<*mut u8>();
+let l20 = *ptr0.add(48+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len21 = l20;
+let bytes21 = _rt::Vec::from_raw_parts(l19.cast(), len21, len21);
+_rt::string_lift(bytes21)
+};
+V56::PermissionDenied(e56)
+}
+1 => {
+let e56 = {
+let l22 = *ptr0.add(48).cast::<*mut u8>();
+let l23 = *ptr0.add(48+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len24 = l23;
+let bytes24 = _rt::Vec::from_raw_parts(l22.cast(), len24, len24);
+_rt::string_lift(bytes24)
+};
+V56::UnknownContract(e56)
+}
+2 => {
+let e56 = {
+let l25 = *ptr0.add(48).cast::<*mut u8>();
+let l26 = *ptr0.add(48+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len27 = l26;
+let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
+_rt::string_lift(bytes27)
+};
+V56::NoProvider(e56)
+}
+3 => {
+let e56 = {
+let l28 = *ptr0.add(48).cast::<*mut u8>();
+let l29 = *ptr0.add(48+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len30 = l29;
+let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
+_rt::string_lift(bytes30)
+};
+V56::NotReady(e56)
+}
+4 => {
+V56::Timeout
+}
+5 => {
+let e56 = {
+let l31 = *ptr0.add(48).cast::<*mut u8>();
+let l32 = *ptr0.add(48+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len33 = l32;
+let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
+_rt::string_lift(bytes33)
+};
+V56::Overloaded(e56)
+}
+6 => {
+V56::PeerGone
+}
+7 => {
+V56::Trapped
+}
+8 => {
+let e56 = {
+let l34 = *ptr0.add(48).cast::<*mut u8>();
+let l35 = *ptr0.add(48+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len36 = l35;
+let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
+let l37 = *ptr0.add(48+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l38 = *ptr0.add(56+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+super::super::super::weir::iec::types::Limit{
+name: _rt::string_lift(bytes36),
+used: l37 as u64,
+allowed: l38 as u64,
+}
+};
+V56::LimitExceeded(e56)
+}
+9 => {
+let e56 = {
+let l39 = *ptr0.add(48).cast::<*mut u8>();
+let l40 = *ptr0.add(48+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let base44 = l39;
+let len44 = l40;
+let mut result44 = _rt::Vec::with_capacity(len44);
+for i in 0..len44 {
+let base = base44.add(i * (2*::core::mem::size_of::<*const u8>()));
+let e44 = {
+let l41 = *base.add(0).cast::<*mut u8>();
+let l42 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len43 = l42;
+let bytes43 = _rt::Vec::from_raw_parts(l41.cast(), len43, len43);
+_rt::string_lift(bytes43)
+};
+result44.push(e44);
+}
+_rt::cabi_dealloc(base44, len44 * (2*::core::mem::size_of::<*const u8>()), ::core::mem::size_of::<*const u8>());
+result44
+};
+V56::WouldDeadlock(e56)
+}
+10 => {
+let e56 = {
+let l45 = *ptr0.add(48).cast::<i64>();
+let l46 = *ptr0.add(56).cast::<i64>();
+super::super::super::weir::iec::types::Size{
+bytes: l45 as u64,
+allowed: l46 as u64,
+}
+};
+V56::TooLarge(e56)
+}
+11 => {
+let e56 = {
+let l47 = *ptr0.add(48).cast::<*mut u8>();
+let l48 = *ptr0.add(48+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len49 = l48;
+let bytes49 = _rt::Vec::from_raw_parts(l47.cast(), len49, len49);
+_rt::string_lift(bytes49)
+};
+V56::Invalid(e56)
+}
+n => {
+debug_assert_eq!(n, 12, "invalid enum discriminant");
+let e56 = {
+let l50 = *ptr0.add(48).cast::<*mut u8>();
+let l51 = *ptr0.add(48+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len52 = l51;
+let bytes52 = _rt::Vec::from_raw_parts(l50.cast(), len52, len52);
+let l53 = *ptr0.add(48+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l54 = *ptr0.add(48+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len55 = l54;
+let bytes55 = _rt::Vec::from_raw_parts(l53.cast(), len55, len55);
+super::super::super::weir::iec::types::HandlerError{
+code: _rt::string_lift(bytes52),
+message: _rt::string_lift(bytes55),
+}
+};
+V56::Handler(e56)
+}
+};
+v56
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+},
+}
+};
+Message::Response(e78)
+}
+2 => {
+let e78 = {
+let l57 = *ptr0.add(24).cast::<i32>();
+let l58 = *ptr0.add(28).cast::<i32>();
+let l59 = i32::from(*ptr0.add(32).cast::<u8>());
+let l63 = *ptr0.add(40+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l64 = *ptr0.add(48+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l65 = i32::from(*ptr0.add(56+2*::core::mem::size_of::<*const u8>()).cast::<u8>());
+let l66 = *ptr0.add(60+2*::core::mem::size_of::<*const u8>()).cast::<i32>();
+let l67 = *ptr0.add(64+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l68 = *ptr0.add(64+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len69 = l68;
+Event{
+sender: l57 as u32,
+subscription: l58 as u32,
+topic: match l59 {
+0 => None,
+1 => {
+let e = {
+let l60 = *ptr0.add(32+1*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l61 = *ptr0.add(32+2*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len62 = l61;
+let bytes62 = _rt::Vec::from_raw_parts(l60.cast(), len62, len62);
+_rt::string_lift(bytes62)
+};
+Some(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+},
+sequence: l63 as u64,
+lost: l64 as u64,
+retained: _rt::bool_lift(l65 as u8),
+waited_us: l66 as u32,
+payload: <_ as From<_rt::Vec<_>>>::from(_rt::Vec::from_raw_parts(l67.cast(), len69, len69)),
+}
+};
+Message::Event(e78)
+}
+n => {
+debug_assert_eq!(n, 3, "invalid enum discriminant");
+let e78 = {
+let l70 = *ptr0.add(24).cast::<i64>();
+let l71 = *ptr0.add(32).cast::<i32>();
+let l72 = *ptr0.add(36).cast::<i32>();
+let l73 = *ptr0.add(40).cast::<i32>();
+let l74 = *ptr0.add(44).cast::<i32>();
+let l75 = *ptr0.add(48).cast::<*mut u8>();
+let l76 = *ptr0.add(48+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len77 = l76;
+Job{
+id: l70 as u64,
+queue: l71 as u32,
+sender: l72 as u32,
+deliveries: l73 as u32,
+waited_us: l74 as u32,
+payload: <_ as From<_rt::Vec<_>>>::from(_rt::Vec::from_raw_parts(l75.cast(), len77, len77)),
+}
+};
+Message::Job(e78)
+}
+};
+v78
+};
+Some(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+}
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l79 = i32::from(*ptr0.add(8).cast::<u8>());
+use super::super::super::weir::iec::types::Error as V117;
+let v117 = match l79 {
+0 => {
+let e117 = {
+let l80 = *ptr0.add(16).cast::<*mut u8>();
+let l81 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len82 = l81;
+let bytes82 = _rt::Vec::from_raw_parts(l80.cast(), len82, len82);
+_rt::string_lift(bytes82)
+};
+V117::PermissionDenied(e117)
+}
+1 => {
+let e117 = {
+let l83 = *ptr0.add(16).cast::<*mut u8>();
+let l84 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len85 = l84;
+let bytes85 = _rt::Vec::from_raw_parts(l83.cast(), len85, len85);
+_rt::string_lift(bytes85)
+};
+V117::UnknownContract(e117)
+}
+2 => {
+let e117 = {
+let l86 = *ptr0.add(16).cast::<*mut u8>();
+let l87 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len88 = l87;
+let bytes88 = _rt::Vec::from_raw_parts(l86.cast(), len88, len88);
+_rt::string_lift(bytes88)
+};
+V117::NoProvider(e117)
+}
+3 => {
+let e117 = {
+let l89 = *ptr0.add(16).cast::<*mut u8>();
+let l90 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len91 = l90;
+let bytes91 = _rt::Vec::from_raw_parts(l89.cast(), len91, len91);
+_rt::string_lift(bytes91)
+};
+V117::NotReady(e117)
+}
+4 => {
+V117::Timeout
+}
+5 => {
+let e117 = {
+let l92 = *ptr0.add(16).cast::<*mut u8>();
+let l93 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len94 = l93;
+let bytes94 = _rt::Vec::from_raw_parts(l92.cast(), len94, len94);
+_rt::string_lift(bytes94)
+};
+V117::Overloaded(e117)
+}
+6 => {
+V117::PeerGone
+}
+7 => {
+V117::Trapped
+}
+8 => {
+let e117 = {
+let l95 = *ptr0.add(16).cast::<*mut u8>();
+let l96 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len97 = l96;
+let bytes97 = _rt::Vec::from_raw_parts(l95.cast(), len97, len97);
+let l98 = *ptr0.add(16+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l99 = *ptr0.add(24+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+super::super::super::weir::iec::types::Limit{
+name: _rt::string_lift(bytes97),
+used: l98 as u64,
+allowed: l99 as u64,
+}
+};
+V117::LimitExceeded(e117)
+}
+9 => {
+let e117 = {
+let l100 = *ptr0.add(16).cast::<*mut u8>();
+let l101 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let base105 = l100;
+let len105 = l101;
+let mut result105 = _rt::Vec::with_capacity(len105);
+for i in 0..len105 {
+let base = base105.add(i * (2*::core::mem::size_of::<*const u8>()));
+let e105 = {
+let l102 = *base.add(0).cast::<*mut u8>();
+let l103 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len104 = l103;
+let bytes104 = _rt::Vec::from_raw_parts(l102.cast(), len104, len104);
+_rt::string_lift(bytes104)
+};
+result105.push(e105);
+}
+_rt::cabi_dealloc(base105, len105 * (2*::core::mem::size_of::<*const u8>()), ::core::mem::size_of::<*const u8>());
+result105
+};
+V117::WouldDeadlock(e117)
+}
+10 => {
+let e117 = {
+let l106 = *ptr0.add(16).cast::<i64>();
+let l107 = *ptr0.add(24).cast::<i64>();
+super::super::super::weir::iec::types::Size{
+bytes: l106 as u64,
+allowed: l107 as u64,
+}
+};
+V117::TooLarge(e117)
+}
+11 => {
+let e117 = {
+let l108 = *ptr0.add(16).cast::<*mut u8>();
+let l109 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len110 = l109;
+let bytes110 = _rt::Vec::from_raw_parts(l108.cast(), len110, len110);
+_rt::string_lift(bytes110)
+};
+V117::Invalid(e117)
+}
+n => {
+debug_assert_eq!(n, 12, "invalid enum discriminant");
+let e117 = {
+let l111 = *ptr0.add(16).cast::<*mut u8>();
+let l112 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len113 = l112;
+let bytes113 = _rt::Vec::from_raw_parts(l111.cast(), len113, len113);
+let l114 = *ptr0.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l115 = *ptr0.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len116 = l115;
+let bytes116 = _rt::Vec::from_raw_parts(l114.cast(), len116, len116);
+super::super::super::weir::iec::types::HandlerError{
+code: _rt::string_lift(bytes113),
+message: _rt::string_lift(bytes116),
+}
+};
+V117::Handler(e117)
+}
+};
+v117
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result118
+}
+}
+#[allow(unused_unsafe, clippy::all)]
+/// Waits for at least one message, and takes up to `max` (1 to 1024) of those that are there. Empty
+/// means stop. Without a timeout it waits without end. Fails with `timeout`, or with `invalid` for a
+/// `max` out of range.
+#[allow(async_fn_in_trait)]
+pub fn receive_batch(max: u32,order: BatchOrder,timeout_ms: ::core::option::Option<u32>,) -> ::core::result::Result<_rt::Vec::<Message>,Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 32+2*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 32+2*::core::mem::size_of::<*const u8>()]);
+let (result0_0,result0_1,) = match timeout_ms {
+Some(e) => (1i32, _rt::as_i32(e)),
+None => {
+(0i32, 0i32)
+},
+};let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "weir:iec/channel@0.1.0")]
+unsafe extern "C" {
+#[link_name = "receive-batch"]
+fn wit_import2(_: i32, _: i32, _: i32, _: i32, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import2(_: i32, _: i32, _: i32, _: i32, _: *mut u8, ) { unreachable!() }
+wit_import2(_rt::as_i32(&max), order.clone() as i32, result0_0, result0_1, ptr1);
+let l3 = i32::from(*ptr1.add(0).cast::<u8>());
+let result121 = match l3 {
+0 => {
+let e = {
+let l4 = *ptr1.add(8).cast::<*mut u8>();
+let l5 = *ptr1.add(8+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let base81 = l4;
+let len81 = l5;
+let mut result81 = _rt::Vec::with_capacity(len81);
+for i in 0..len81 {
+let base = base81.add(i * (48+4*::core::mem::size_of::<*const u8>()));
+let e81 = {
+let l6 = i32::from(*base.add(0).cast::<u8>());
+let v80 = match l6 {
+0 => {
+let e80 = {
+let l7 = *base.add(8).cast::<i64>();
+let l8 = *base.add(16).cast::<i32>();
+let l9 = *base.add(20).cast::<i32>();
+let l10 = *base.add(24).cast::<i32>();
+let l11 = *base.add(28).cast::<i32>();
+let l12 = *base.add(32).cast::<*mut u8>();
+let l13 = *base.add(32+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len14 = l13;
+Request{
+id: l7 as u64,
+sender: l8 as u32,
+operation: l9 as u32,
+remaining_ms: l10 as u32,
+waited_us: l11 as u32,
+payload: <_ as From<_rt::Vec<_>>>::from(_rt::Vec::from_raw_parts(l12.cast(), len14, len14)),
+}
+};
+Message::Request(e80)
+}
+1 => {
+let e80 = {
+let l15 = *base.add(8).cast::<i64>();
+let l16 = i32::from(*base.add(16).cast::<u8>());
+Response{
+id: l15 as u64,
+outcome: match l16 {
+0 => {
+let e = {
+let l17 = *base.add(24).cast::<*mut u8>();
+let l18 = *base.add(24+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len19 = l18;
+<_ as From<_rt::Vec<_>>>::from(_rt::Vec::from_raw_parts(l17.cast(), len19, len19))
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l20 = i32::from(*base.add(24).cast::<u8>());
+use super::super::super::weir::iec::types::Error as V58;
+let v58 = match l20 {
+0 => {
+let e58 = {
+let l21 = *base.add(32).cast::<*mut u8>();
+let l22 = *base.add(32+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len23 = l22;
+let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
+_rt::string_lift(bytes23)
+};
+V58::PermissionDenied(e58)
+}
+1 => {
+let e58 = {
+let l24 = *base.add(32).cast::<*mut u8>();
+let l25 = *base.add(32+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len26 = l25;
+let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
+_rt::string_lift(bytes26)
+};
+V58::UnknownContract(e58)
+}
+2 => {
+let e58 = {
+let l27 = *base.add(32).cast::<*mut u8>();
+let l28 = *base.add(32+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len29 = l28;
+let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
+_rt::string_lift(bytes29)
+};
+V58::NoProvider(e58)
+}
+3 => {
+let e58 = {
+let l30 = *base.add(32).cast::<*mut u8>();
+let l31 = *base.add(32+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len32 = l31;
+let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
+_rt::string_lift(bytes32)
+};
+V58::NotReady(e58)
+}
+4 => {
+V58::Timeout
+}
+5 => {
+let e58 = {
+let l33 = *base.add(32).cast::<*mut u8>();
+let l34 = *base.add(32+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len35 = l34;
+let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
+_rt::string_lift(bytes35)
+};
+V58::Overloaded(e58)
+}
+6 => {
+V58::PeerGone
+}
+7 => {
+V58::Trapped
+}
+8 => {
+let e58 = {
+let l36 = *base.add(32).cast::<*mut u8>();
+let l37 = *base.add(32+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len38 = l37;
+let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
+let l39 = *base.add(32+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l40 = *base.add(40+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+super::super::super::weir::iec::types::Limit{
+name: _rt::string_lift(bytes38),
+used: l39 as u64,
+allowed: l40 as u64,
+}
+};
+V58::LimitExceeded(e58)
+}
+9 => {
+let e58 = {
+let l41 = *base.add(32).cast::<*mut u8>();
+let l42 = *base.add(32+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let base46 = l41;
+let len46 = l42;
+let mut result46 = _rt::Vec::with_capacity(len46);
+for i in 0..len46 {
+let base = base46.add(i * (2*::core::mem::size_of::<*const u8>()));
+let e46 = {
+let l43 = *base.add(0).cast::<*mut u8>();
+let l44 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len45 = l44;
+let bytes45 = _rt::Vec::from_raw_parts(l43.cast(), len45, len45);
+_rt::string_lift(bytes45)
+};
+result46.push(e46);
+}
+_rt::cabi_dealloc(base46, len46 * (2*::core::mem::size_of::<*const u8>()), ::core::mem::size_of::<*const u8>());
+result46
+};
+V58::WouldDeadlock(e58)
+}
+10 => {
+let e58 = {
+let l47 = *base.add(32).cast::<i64>();
+let l48 = *base.add(40).cast::<i64>();
+super::super::super::weir::iec::types::Size{
+bytes: l47 as u64,
+allowed: l48 as u64,
+}
+};
+V58::TooLarge(e58)
+}
+11 => {
+let e58 = {
+let l49 = *base.add(32).cast::<*mut u8>();
+let l50 = *base.add(32+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len51 = l50;
+let bytes51 = _rt::Vec::from_raw_parts(l49.cast(), len51, len51);
+_rt::string_lift(bytes51)
+};
+V58::Invalid(e58)
+}
+n => {
+debug_assert_eq!(n, 12, "invalid enum discriminant");
+let e58 = {
+let l52 = *base.add(32).cast::<*mut u8>();
+let l53 = *base.add(32+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len54 = l53;
+let bytes54 = _rt::Vec::from_raw_parts(l52.cast(), len54, len54);
+let l55 = *base.add(32+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l56 = *base.add(32+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len57 = l56;
+let bytes57 = _rt::Vec::from_raw_parts(l55.cast(), len57, len57);
+super::super::super::weir::iec::types::HandlerError{
+code: _rt::string_lift(bytes54),
+message: _rt::string_lift(bytes57),
+}
+};
+V58::Handler(e58)
+}
+};
+v58
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+},
+}
+};
+Message::Response(e80)
+}
+2 => {
+let e80 = {
+let l59 = *base.add(8).cast::<i32>();
+let l60 = *base.add(12).cast::<i32>();
+let l61 = i32::from(*base.add(16).cast::<u8>());
+let l65 = *base.add(24+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l66 = *base.add(32+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l67 = i32::from(*base.add(40+2*::core::mem::size_of::<*const u8>()).cast::<u8>());
+let l68 = *base.add(44+2*::core::mem::size_of::<*const u8>()).cast::<i32>();
+let l69 = *base.add(48+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l70 = *base.add(48+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len71 = l70;
+Event{
+sender: l59 as u32,
+subscription: l60 as u32,
+topic: match l61 {
+0 => None,
+1 => {
+let e = {
+let l62 = *base.add(16+1*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l63 = *base.add(16+2*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len64 = l63;
+let bytes64 = _rt::Vec::from_raw_parts(l62.cast(), len64, len64);
+_rt::string_lift(bytes64)
+};
+Some(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+},
+sequence: l65 as u64,
+lost: l66 as u64,
+retained: _rt::bool_lift(l67 as u8),
+waited_us: l68 as u32,
+payload: <_ as From<_rt::Vec<_>>>::from(_rt::Vec::from_raw_parts(l69.cast(), len71, len71)),
+}
+};
+Message::Event(e80)
+}
+n => {
+debug_assert_eq!(n, 3, "invalid enum discriminant");
+let e80 = {
+let l72 = *base.add(8).cast::<i64>();
+let l73 = *base.add(16).cast::<i32>();
+let l74 = *base.add(20).cast::<i32>();
+let l75 = *base.add(24).cast::<i32>();
+let l76 = *base.add(28).cast::<i32>();
+let l77 = *base.add(32).cast::<*mut u8>();
+let l78 = *base.add(32+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len79 = l78;
+Job{
+id: l72 as u64,
+queue: l73 as u32,
+sender: l74 as u32,
+deliveries: l75 as u32,
+waited_us: l76 as u32,
+payload: <_ as From<_rt::Vec<_>>>::from(_rt::Vec::from_raw_parts(l77.cast(), len79, len79)),
+}
+};
+Message::Job(e80)
+}
+};
+v80
+};
+result81.push(e81);
+}
+_rt::cabi_dealloc(base81, len81 * (48+4*::core::mem::size_of::<*const u8>()), 8);
+result81
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l82 = i32::from(*ptr1.add(8).cast::<u8>());
+use super::super::super::weir::iec::types::Error as V120;
+let v120 = match l82 {
+0 => {
+let e120 = {
+let l83 = *ptr1.add(16).cast::<*mut u8>();
+let l84 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len85 = l84;
+let bytes85 = _rt::Vec::from_raw_parts(l83.cast(), len85, len85);
+_rt::string_lift(bytes85)
+};
+V120::PermissionDenied(e120)
+}
+1 => {
+let e120 = {
+let l86 = *ptr1.add(16).cast::<*mut u8>();
+let l87 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len88 = l87;
+let bytes88 = _rt::Vec::from_raw_parts(l86.cast(), len88, len88);
+_rt::string_lift(bytes88)
+};
+V120::UnknownContract(e120)
+}
+2 => {
+let e120 = {
+let l89 = *ptr1.add(16).cast::<*mut u8>();
+let l90 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len91 = l90;
+let bytes91 = _rt::Vec::from_raw_parts(l89.cast(), len91, len91);
+_rt::string_lift(bytes91)
+};
+V120::NoProvider(e120)
+}
+3 => {
+let e120 = {
+let l92 = *ptr1.add(16).cast::<*mut u8>();
+let l93 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len94 = l93;
+let bytes94 = _rt::Vec::from_raw_parts(l92.cast(), len94, len94);
+_rt::string_lift(bytes94)
+};
+V120::NotReady(e120)
+}
+4 => {
+V120::Timeout
+}
+5 => {
+let e120 = {
+let l95 = *ptr1.add(16).cast::<*mut u8>();
+let l96 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len97 = l96;
+let bytes97 = _rt::Vec::from_raw_parts(l95.cast(), len97, len97);
+_rt::string_lift(bytes97)
+};
+V120::Overloaded(e120)
+}
+6 => {
+V120::PeerGone
+}
+7 => {
+V120::Trapped
+}
+8 => {
+let e120 = {
+let l98 = *ptr1.add(16).cast::<*mut u8>();
+let l99 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len100 = l99;
+let bytes100 = _rt::Vec::from_raw_parts(l98.cast(), len100, len100);
+let l101 = *ptr1.add(16+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l102 = *ptr1.add(24+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+super::super::super::weir::iec::types::Limit{
+name: _rt::string_lift(bytes100),
+used: l101 as u64,
+allowed: l102 as u64,
+}
+};
+V120::LimitExceeded(e120)
+}
+9 => {
+let e120 = {
+let l103 = *ptr1.add(16).cast::<*mut u8>();
+let l104 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let base108 = l103;
+let len108 = l104;
+let mut result108 = _rt::Vec::with_capacity(len108);
+for i in 0..len108 {
+let base = base108.add(i * (2*::core::mem::size_of::<*const u8>()));
+let e108 = {
+let l105 = *base.add(0).cast::<*mut u8>();
+let l106 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len107 = l106;
+let bytes107 = _rt::Vec::from_raw_parts(l105.cast(), len107, len107);
+_rt::string_lift(bytes107)
+};
+result108.push(e108);
+}
+_rt::cabi_dealloc(base108, len108 * (2*::core::mem::size_of::<*const u8>()), ::core::mem::size_of::<*const u8>());
+result108
+};
+V120::WouldDeadlock(e120)
+}
+10 => {
+let e120 = {
+let l109 = *ptr1.add(16).cast::<i64>();
+let l110 = *ptr1.add(24).cast::<i64>();
+super::super::super::weir::iec::types::Size{
+bytes: l109 as u64,
+allowed: l110 as u64,
+}
+};
+V120::TooLarge(e120)
+}
+11 => {
+let e120 = {
+let l111 = *ptr1.add(16).cast::<*mut u8>();
+let l112 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len113 = l112;
+let bytes113 = _rt::Vec::from_raw_parts(l111.cast(), len113, len113);
+_rt::string_lift(bytes113)
+};
+V120::Invalid(e120)
+}
+n => {
+debug_assert_eq!(n, 12, "invalid enum discriminant");
+let e120 = {
+let l114 = *ptr1.add(16).cast::<*mut u8>();
+let l115 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len116 = l115;
+let bytes116 = _rt::Vec::from_raw_parts(l114.cast(), len116, len116);
+let l117 = *ptr1.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l118 = *ptr1.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len119 = l118;
+let bytes119 = _rt::Vec::from_raw_parts(l117.cast(), len119, len119);
+super::super::super::weir::iec::types::HandlerError{
+code: _rt::string_lift(bytes116),
+message: _rt::string_lift(bytes119),
+}
+};
+V120::Handler(e120)
+}
+};
+v120
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result121
+}
+}
+#[allow(unused_unsafe, clippy::all)]
+/// Answers a request. An answer after the deadline is discarded; that is no error, unless Main has
+/// forgotten the request. With `in-flight` requests in hand, Main forgets those past their deadline.
+///
+/// Fails with `invalid` if the request is forgotten, was never received or is answered already. Fails
+/// with `too-large` if the payload exceeds this extension's `message-size`; another answer can follow.
+#[allow(async_fn_in_trait)]
+pub fn respond(request: MessageId,answer: ::core::result::Result<&[u8],&HandlerError>,) -> ::core::result::Result<(),Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 32+2*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 32+2*::core::mem::size_of::<*const u8>()]);
+let (result4_0,result4_1,result4_2,result4_3,result4_4,) = match answer {
+Ok(e) => { {
+let vec0 = e;
+let ptr0 = vec0.as_ptr().cast::<u8>();
+let len0 = vec0.len();
+(0i32, ptr0.cast_mut(), len0, ::core::ptr::null_mut(), 0usize)
+} },
+Err(e) => { {
+let super::super::super::weir::iec::types::HandlerError{ code:code1, message:message1, } = e;
+let vec2 = code1;
+let ptr2 = vec2.as_ptr().cast::<u8>();
+let len2 = vec2.len();
+let vec3 = message1;
+let ptr3 = vec3.as_ptr().cast::<u8>();
+let len3 = vec3.len();
+(1i32, ptr2.cast_mut(), len2, ptr3.cast_mut(), len3)
+} },
+};let ptr5 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "weir:iec/channel@0.1.0")]
+unsafe extern "C" {
+#[link_name = "respond"]
+fn wit_import6(_: i64, _: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import6(_: i64, _: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
+wit_import6(_rt::as_i64(request), result4_0, result4_1, result4_2, result4_3, result4_4, ptr5);
+let l7 = i32::from(*ptr5.add(0).cast::<u8>());
+let result47 = match l7 {
+0 => {
+let e = ();
+Ok(e)
+}
+1 => {
+let e = {
+let l8 = i32::from(*ptr5.add(8).cast::<u8>());
+use super::super::super::weir::iec::types::Error as V46;
+let v46 = match l8 {
+0 => {
+let e46 = {
+let l9 = *ptr5.add(16).cast::<*mut u8>();
+let l10 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len11 = l10;
+let bytes11 = _rt::Vec::from_raw_parts(l9.cast(), len11, len11);
+_rt::string_lift(bytes11)
+};
+V46::PermissionDenied(e46)
+}
+1 => {
+let e46 = {
+let l12 = *ptr5.add(16).cast::<*mut u8>();
+let l13 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len14 = l13;
+let bytes14 = _rt::Vec::from_raw_parts(l12.cast(), len14, len14);
+_rt::string_lift(bytes14)
+};
+V46::UnknownContract(e46)
+}
+2 => {
+let e46 = {
+let l15 = *ptr5.add(16).cast::<*mut u8>();
+let l16 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len17 = l16;
+let bytes17 = _rt::Vec::from_raw_parts(l15.cast(), len17, len17);
+_rt::string_lift(bytes17)
+};
+V46::NoProvider(e46)
+}
+3 => {
+let e46 = {
+let l18 = *ptr5.add(16).cast::<*mut u8>();
+let l19 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len20 = l19;
+let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
+_rt::string_lift(bytes20)
+};
+V46::NotReady(e46)
+}
+4 => {
+V46::Timeout
+}
+5 => {
+let e46 = {
+let l21 = *ptr5.add(16).cast::<*mut u8>();
+let l22 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len23 = l22;
+let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
+_rt::string_lift(bytes23)
+};
+V46::Overloaded(e46)
+}
+6 => {
+V46::PeerGone
+}
+7 => {
+V46::Trapped
+}
+8 => {
+let e46 = {
+let l24 = *ptr5.add(16).cast::<*mut u8>();
+let l25 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len26 = l25;
+let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
+let l27 = *ptr5.add(16+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l28 = *ptr5.add(24+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+super::super::super::weir::iec::types::Limit{
+name: _rt::string_lift(bytes26),
+used: l27 as u64,
+allowed: l28 as u64,
+}
+};
+V46::LimitExceeded(e46)
+}
+9 => {
+let e46 = {
+let l29 = *ptr5.add(16).cast::<*mut u8>();
+let l30 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let base34 = l29;
+let len34 = l30;
+let mut result34 = _rt::Vec::with_capacity(len34);
+for i in 0..len34 {
+let base = base34.add(i * (2*::core::mem::size_of::<*const u8>()));
+let e34 = {
+let l31 = *base.add(0).cast::<*mut u8>();
+let l32 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len33 = l32;
+let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
+_rt::string_lift(bytes33)
+};
+result34.push(e34);
+}
+_rt::cabi_dealloc(base34, len34 * (2*::core::mem::size_of::<*const u8>()), ::core::mem::size_of::<*const u8>());
+result34
+};
+V46::WouldDeadlock(e46)
+}
+10 => {
+let e46 = {
+let l35 = *ptr5.add(16).cast::<i64>();
+let l36 = *ptr5.add(24).cast::<i64>();
+super::super::super::weir::iec::types::Size{
+bytes: l35 as u64,
+allowed: l36 as u64,
+}
+};
+V46::TooLarge(e46)
+}
+11 => {
+let e46 = {
+let l37 = *ptr5.add(16).cast::<*mut u8>();
+let l38 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len39 = l38;
+let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
+_rt::string_lift(bytes39)
+};
+V46::Invalid(e46)
+}
+n => {
+debug_assert_eq!(n, 12, "invalid enum discriminant");
+let e46 = {
+let l40 = *ptr5.add(16).cast::<*mut u8>();
+let l41 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+let l43 = *ptr5.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l44 = *ptr5.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len45 = l44;
+let bytes45 = _rt::Vec::from_raw_parts(l43.cast(), len45, len45);
+super::super::super::weir::iec::types::HandlerError{
+code: _rt::string_lift(bytes42),
+message: _rt::string_lift(bytes45),
+}
+};
+V46::Handler(e46)
+}
+};
+v46
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result47
+}
+}
+#[allow(unused_unsafe, clippy::all)]
+/// `respond` and `receive` in one crossing, for an extension that handles one request after the
+/// other. Fails as `respond` does, and then receives nothing.
+#[allow(async_fn_in_trait)]
+pub fn respond_and_receive(request: MessageId,answer: ::core::result::Result<&[u8],&HandlerError>,) -> ::core::result::Result<::core::option::Option<Message>,Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 64+4*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 64+4*::core::mem::size_of::<*const u8>()]);
+let (result4_0,result4_1,result4_2,result4_3,result4_4,) = match answer {
+Ok(e) => { {
+let vec0 = e;
+let ptr0 = vec0.as_ptr().cast::<u8>();
+let len0 = vec0.len();
+(0i32, ptr0.cast_mut(), len0, ::core::ptr::null_mut(), 0usize)
+} },
+Err(e) => { {
+let super::super::super::weir::iec::types::HandlerError{ code:code1, message:message1, } = e;
+let vec2 = code1;
+let ptr2 = vec2.as_ptr().cast::<u8>();
+let len2 = vec2.len();
+let vec3 = message1;
+let ptr3 = vec3.as_ptr().cast::<u8>();
+let len3 = vec3.len();
+(1i32, ptr2.cast_mut(), len2, ptr3.cast_mut(), len3)
+} },
+};let ptr5 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "weir:iec/channel@0.1.0")]
+unsafe extern "C" {
+#[link_name = "respond-and-receive"]
+fn wit_import6(_: i64, _: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import6(_: i64, _: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
+wit_import6(_rt::as_i64(request), result4_0, result4_1, result4_2, result4_3, result4_4, ptr5);
+let l7 = i32::from(*ptr5.add(0).cast::<u8>());
+let result123 = match l7 {
+0 => {
+let e = {
+let l8 = i32::from(*ptr5.add(8).cast::<u8>());
+match l8 {
+0 => None,
+1 => {
+let e = {
+let l9 = i32::from(*ptr5.add(16).cast::<u8>());
+let v83 = match l9 {
+0 => {
+let e83 = {
+let l10 = *ptr5.add(24).cast::<i64>();
+let l11 = *ptr5.add(32).cast::<i32>();
+let l12 = *ptr5.add(36).cast::<i32>();
+let l13 = *ptr5.add(40).cast::<i32>();
+let l14 = *ptr5.add(44).cast::<i32>();
+let l15 = *ptr5.add(48).cast::<*mut u8>();
+let l16 = *ptr5.add(48+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len17 = l16;
+Request{
+id: l10 as u64,
+sender: l11 as u32,
+operation: l12 as u32,
+remaining_ms: l13 as u32,
+waited_us: l14 as u32,
+payload: <_ as From<_rt::Vec<_>>>::from(_rt::Vec::from_raw_parts(l15.cast(), len17, len17)),
+}
+};
+Message::Request(e83)
+}
+1 => {
+let e83 = {
+let l18 = *ptr5.add(24).cast::<i64>();
+let l19 = i32::from(*ptr5.add(32).cast::<u8>());
+Response{
+id: l18 as u64,
+outcome: match l19 {
+0 => {
+let e = {
+let l20 = *ptr5.add(40).cast::<*mut u8>();
+let l21 = *ptr5.add(40+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len22 = l21;
+<_ as From<_rt::Vec<_>>>::from(_rt::Vec::from_raw_parts(l20.cast(), len22, len22))
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l23 = i32::from(*ptr5.add(40).cast::<u8>());
+use super::super::super::weir::iec::types::Error as V61;
+let v61 = match l23 {
+0 => {
+let e61 = {
+let l24 = *ptr5.add(48).cast::<*mut u8>();
+let l25 = *ptr5.add(48+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len26 = l25;
+let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
+_rt::string_lift(bytes26)
+};
+V61::PermissionDenied(e61)
+}
+1 => {
+let e61 = {
+let l27 = *ptr5.add(48).cast::<*mut u8>();
+let l28 = *ptr5.add(48+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len29 = l28;
+let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
+_rt::string_lift(bytes29)
+};
+V61::UnknownContract(e61)
+}
+2 => {
+let e61 = {
+let l30 = *ptr5.add(48).cast::<*mut u8>();
+let l31 = *ptr5.add(48+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len32 = l31;
+let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
+_rt::string_lift(bytes32)
+};
+V61::NoProvider(e61)
+}
+3 => {
+let e61 = {
+let l33 = *ptr5.add(48).cast::<*mut u8>();
+let l34 = *ptr5.add(48+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len35 = l34;
+let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
+_rt::string_lift(bytes35)
+};
+V61::NotReady(e61)
+}
+4 => {
+V61::Timeout
+}
+5 => {
+let e61 = {
+let l36 = *ptr5.add(48).cast::<*mut u8>();
+let l37 = *ptr5.add(48+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len38 = l37;
+let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
+_rt::string_lift(bytes38)
+};
+V61::Overloaded(e61)
+}
+6 => {
+V61::PeerGone
+}
+7 => {
+V61::Trapped
+}
+8 => {
+let e61 = {
+let l39 = *ptr5.add(48).cast::<*mut u8>();
+let l40 = *ptr5.add(48+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+let l42 = *ptr5.add(48+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l43 = *ptr5.add(56+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+super::super::super::weir::iec::types::Limit{
+name: _rt::string_lift(bytes41),
+used: l42 as u64,
+allowed: l43 as u64,
+}
+};
+V61::LimitExceeded(e61)
+}
+9 => {
+let e61 = {
+let l44 = *ptr5.add(48).cast::<*mut u8>();
+let l45 = *ptr5.add(48+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let base49 = l44;
+let len49 = l45;
+let mut result49 = _rt::Vec::with_capacity(len49);
+for i in 0..len49 {
+let base = base49.add(i * (2*::core::mem::size_of::<*const u8>()));
+let e49 = {
+let l46 = *base.add(0).cast::<*mut u8>();
+let l47 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len48 = l47;
+let bytes48 = _rt::Vec::from_raw_parts(l46.cast(), len48, len48);
+_rt::string_lift(bytes48)
+};
+result49.push(e49);
+}
+_rt::cabi_dealloc(base49, len49 * (2*::core::mem::size_of::<*const u8>()), ::core::mem::size_of::<*const u8>());
+result49
+};
+V61::WouldDeadlock(e61)
+}
+10 => {
+let e61 = {
+let l50 = *ptr5.add(48).cast::<i64>();
+let l51 = *ptr5.add(56).cast::<i64>();
+super::super::super::weir::iec::types::Size{
+bytes: l50 as u64,
+allowed: l51 as u64,
+}
+};
+V61::TooLarge(e61)
+}
+11 => {
+let e61 = {
+let l52 = *ptr5.add(48).cast::<*mut u8>();
+let l53 = *ptr5.add(48+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len54 = l53;
+let bytes54 = _rt::Vec::from_raw_parts(l52.cast(), len54, len54);
+_rt::string_lift(bytes54)
+};
+V61::Invalid(e61)
+}
+n => {
+debug_assert_eq!(n, 12, "invalid enum discriminant");
+let e61 = {
+let l55 = *ptr5.add(48).cast::<*mut u8>();
+let l56 = *ptr5.add(48+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len57 = l56;
+let bytes57 = _rt::Vec::from_raw_parts(l55.cast(), len57, len57);
+let l58 = *ptr5.add(48+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l59 = *ptr5.add(48+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len60 = l59;
+let bytes60 = _rt::Vec::from_raw_parts(l58.cast(), len60, len60);
+super::super::super::weir::iec::types::HandlerError{
+code: _rt::string_lift(bytes57),
+message: _rt::string_lift(bytes60),
+}
+};
+V61::Handler(e61)
+}
+};
+v61
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+},
+}
+};
+Message::Response(e83)
+}
+2 => {
+let e83 = {
+let l62 = *ptr5.add(24).cast::<i32>();
+let l63 = *ptr5.add(28).cast::<i32>();
+let l64 = i32::from(*ptr5.add(32).cast::<u8>());
+let l68 = *ptr5.add(40+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l69 = *ptr5.add(48+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l70 = i32::from(*ptr5.add(56+2*::core::mem::size_of::<*const u8>()).cast::<u8>());
+let l71 = *ptr5.add(60+2*::core::mem::size_of::<*const u8>()).cast::<i32>();
+let l72 = *ptr5.add(64+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l73 = *ptr5.add(64+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len74 = l73;
+Event{
+sender: l62 as u32,
+subscription: l63 as u32,
+topic: match l64 {
+0 => None,
+1 => {
+let e = {
+let l65 = *ptr5.add(32+1*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l66 = *ptr5.add(32+2*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len67 = l66;
+let bytes67 = _rt::Vec::from_raw_parts(l65.cast(), len67, len67);
+_rt::string_lift(bytes67)
+};
+Some(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+},
+sequence: l68 as u64,
+lost: l69 as u64,
+retained: _rt::bool_lift(l70 as u8),
+waited_us: l71 as u32,
+payload: <_ as From<_rt::Vec<_>>>::from(_rt::Vec::from_raw_parts(l72.cast(), len74, len74)),
+}
+};
+Message::Event(e83)
+}
+n => {
+debug_assert_eq!(n, 3, "invalid enum discriminant");
+let e83 = {
+let l75 = *ptr5.add(24).cast::<i64>();
+let l76 = *ptr5.add(32).cast::<i32>();
+let l77 = *ptr5.add(36).cast::<i32>();
+let l78 = *ptr5.add(40).cast::<i32>();
+let l79 = *ptr5.add(44).cast::<i32>();
+let l80 = *ptr5.add(48).cast::<*mut u8>();
+let l81 = *ptr5.add(48+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len82 = l81;
+Job{
+id: l75 as u64,
+queue: l76 as u32,
+sender: l77 as u32,
+deliveries: l78 as u32,
+waited_us: l79 as u32,
+payload: <_ as From<_rt::Vec<_>>>::from(_rt::Vec::from_raw_parts(l80.cast(), len82, len82)),
+}
+};
+Message::Job(e83)
+}
+};
+v83
+};
+Some(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+}
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l84 = i32::from(*ptr5.add(8).cast::<u8>());
+use super::super::super::weir::iec::types::Error as V122;
+let v122 = match l84 {
+0 => {
+let e122 = {
+let l85 = *ptr5.add(16).cast::<*mut u8>();
+let l86 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len87 = l86;
+let bytes87 = _rt::Vec::from_raw_parts(l85.cast(), len87, len87);
+_rt::string_lift(bytes87)
+};
+V122::PermissionDenied(e122)
+}
+1 => {
+let e122 = {
+let l88 = *ptr5.add(16).cast::<*mut u8>();
+let l89 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len90 = l89;
+let bytes90 = _rt::Vec::from_raw_parts(l88.cast(), len90, len90);
+_rt::string_lift(bytes90)
+};
+V122::UnknownContract(e122)
+}
+2 => {
+let e122 = {
+let l91 = *ptr5.add(16).cast::<*mut u8>();
+let l92 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len93 = l92;
+let bytes93 = _rt::Vec::from_raw_parts(l91.cast(), len93, len93);
+_rt::string_lift(bytes93)
+};
+V122::NoProvider(e122)
+}
+3 => {
+let e122 = {
+let l94 = *ptr5.add(16).cast::<*mut u8>();
+let l95 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len96 = l95;
+let bytes96 = _rt::Vec::from_raw_parts(l94.cast(), len96, len96);
+_rt::string_lift(bytes96)
+};
+V122::NotReady(e122)
+}
+4 => {
+V122::Timeout
+}
+5 => {
+let e122 = {
+let l97 = *ptr5.add(16).cast::<*mut u8>();
+let l98 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len99 = l98;
+let bytes99 = _rt::Vec::from_raw_parts(l97.cast(), len99, len99);
+_rt::string_lift(bytes99)
+};
+V122::Overloaded(e122)
+}
+6 => {
+V122::PeerGone
+}
+7 => {
+V122::Trapped
+}
+8 => {
+let e122 = {
+let l100 = *ptr5.add(16).cast::<*mut u8>();
+let l101 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len102 = l101;
+let bytes102 = _rt::Vec::from_raw_parts(l100.cast(), len102, len102);
+let l103 = *ptr5.add(16+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l104 = *ptr5.add(24+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+super::super::super::weir::iec::types::Limit{
+name: _rt::string_lift(bytes102),
+used: l103 as u64,
+allowed: l104 as u64,
+}
+};
+V122::LimitExceeded(e122)
+}
+9 => {
+let e122 = {
+let l105 = *ptr5.add(16).cast::<*mut u8>();
+let l106 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let base110 = l105;
+let len110 = l106;
+let mut result110 = _rt::Vec::with_capacity(len110);
+for i in 0..len110 {
+let base = base110.add(i * (2*::core::mem::size_of::<*const u8>()));
+let e110 = {
+let l107 = *base.add(0).cast::<*mut u8>();
+let l108 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len109 = l108;
+let bytes109 = _rt::Vec::from_raw_parts(l107.cast(), len109, len109);
+_rt::string_lift(bytes109)
+};
+result110.push(e110);
+}
+_rt::cabi_dealloc(base110, len110 * (2*::core::mem::size_of::<*const u8>()), ::core::mem::size_of::<*const u8>());
+result110
+};
+V122::WouldDeadlock(e122)
+}
+10 => {
+let e122 = {
+let l111 = *ptr5.add(16).cast::<i64>();
+let l112 = *ptr5.add(24).cast::<i64>();
+super::super::super::weir::iec::types::Size{
+bytes: l111 as u64,
+allowed: l112 as u64,
+}
+};
+V122::TooLarge(e122)
+}
+11 => {
+let e122 = {
+let l113 = *ptr5.add(16).cast::<*mut u8>();
+let l114 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len115 = l114;
+let bytes115 = _rt::Vec::from_raw_parts(l113.cast(), len115, len115);
+_rt::string_lift(bytes115)
+};
+V122::Invalid(e122)
+}
+n => {
+debug_assert_eq!(n, 12, "invalid enum discriminant");
+let e122 = {
+let l116 = *ptr5.add(16).cast::<*mut u8>();
+let l117 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len118 = l117;
+let bytes118 = _rt::Vec::from_raw_parts(l116.cast(), len118, len118);
+let l119 = *ptr5.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l120 = *ptr5.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len121 = l120;
+let bytes121 = _rt::Vec::from_raw_parts(l119.cast(), len121, len121);
+super::super::super::weir::iec::types::HandlerError{
+code: _rt::string_lift(bytes118),
+message: _rt::string_lift(bytes121),
+}
+};
+V122::Handler(e122)
+}
+};
+v122
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result123
+}
+}
+#[allow(unused_unsafe, clippy::all)]
+/// A pollable that is ready when a receive would not wait: there is a message, or a request to stop.
+/// Wait on it together with sockets and timers. Implies `lifecycle.ready`, as a receive does.
+#[allow(async_fn_in_trait)]
+pub fn subscribe_inbox() -> Pollable{
+unsafe {
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "weir:iec/channel@0.1.0")]
+unsafe extern "C" {
+#[link_name = "subscribe-inbox"]
+fn wit_import0() -> i32;
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import0() -> i32 { unreachable!() }
+let ret = wit_import0();
+super::super::super::__with_name0::Pollable::from_handle(ret as u32)
+}
+}
+}
+/// Requests to other extensions and to Main.
+#[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
+pub mod requests {
+#[used]
+#[doc(hidden)]
+static __FORCE_SECTION_REF: fn() =
+super::super::super::__link_custom_section_describing_imports;
+use super::super::super::_rt;
+pub type Error = super::super::super::weir::iec::types::Error;
+pub type MessageId = super::super::super::weir::iec::types::MessageId;
+pub type Options = super::super::super::weir::iec::types::Options;
+#[allow(unused_unsafe, clippy::all)]
+/// Looks up an operation of a contract once. Returns the number that calls it; the same names give
+/// the same number.
+///
+/// `provider` names one extension, or `main`. None means the owner of the contract, or Main if no
+/// extension owns it. `weir limits` says how many operations can be open.
+///
+/// Fails with `permission-denied` if neither `requires` nor `wants` lists the contract, with
+/// `unknown-contract` if nothing is configured to fulfil it, with `invalid` or with `limit-exceeded`.
+#[allow(async_fn_in_trait)]
+pub fn open(contract: &str,operation: &str,provider: ::core::option::Option<&str>,) -> ::core::result::Result<u32,Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 32+2*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 32+2*::core::mem::size_of::<*const u8>()]);
+let vec0 = contract;
+let ptr0 = vec0.as_ptr().cast::<u8>();
+let len0 = vec0.len();
+let vec1 = operation;
+let ptr1 = vec1.as_ptr().cast::<u8>();
+let len1 = vec1.len();
+let (result3_0,result3_1,result3_2,) = match provider {
+Some(e) => {
+let vec2 = e;
+let ptr2 = vec2.as_ptr().cast::<u8>();
+let len2 = vec2.len();
+(1i32, ptr2.cast_mut(), len2)
+},
+None => {
+(0i32, ::core::ptr::null_mut(), 0usize)
+},
+};let ptr4 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "weir:iec/requests@0.1.0")]
+unsafe extern "C" {
+#[link_name = "open"]
+fn wit_import5(_: *mut u8, _: usize, _: *mut u8, _: usize, _: i32, _: *mut u8, _: usize, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import5(_: *mut u8, _: usize, _: *mut u8, _: usize, _: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
+wit_import5(ptr0.cast_mut(), len0, ptr1.cast_mut(), len1, result3_0, result3_1, result3_2, ptr4);
+let l6 = i32::from(*ptr4.add(0).cast::<u8>());
+let result47 = match l6 {
+0 => {
+let e = {
+let l7 = *ptr4.add(8).cast::<i32>();
+l7 as u32
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l8 = i32::from(*ptr4.add(8).cast::<u8>());
+use super::super::super::weir::iec::types::Error as V46;
+let v46 = match l8 {
+0 => {
+let e46 = {
+let l9 = *ptr4.add(16).cast::<*mut u8>();
+let l10 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len11 = l10;
+let bytes11 = _rt::Vec::from_raw_parts(l9.cast(), len11, len11);
+_rt::string_lift(bytes11)
+};
+V46::PermissionDenied(e46)
+}
+1 => {
+let e46 = {
+let l12 = *ptr4.add(16).cast::<*mut u8>();
+let l13 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len14 = l13;
+let bytes14 = _rt::Vec::from_raw_parts(l12.cast(), len14, len14);
+_rt::string_lift(bytes14)
+};
+V46::UnknownContract(e46)
+}
+2 => {
+let e46 = {
+let l15 = *ptr4.add(16).cast::<*mut u8>();
+let l16 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len17 = l16;
+let bytes17 = _rt::Vec::from_raw_parts(l15.cast(), len17, len17);
+_rt::string_lift(bytes17)
+};
+V46::NoProvider(e46)
+}
+3 => {
+let e46 = {
+let l18 = *ptr4.add(16).cast::<*mut u8>();
+let l19 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len20 = l19;
+let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
+_rt::string_lift(bytes20)
+};
+V46::NotReady(e46)
+}
+4 => {
+V46::Timeout
+}
+5 => {
+let e46 = {
+let l21 = *ptr4.add(16).cast::<*mut u8>();
+let l22 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len23 = l22;
+let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
+_rt::string_lift(bytes23)
+};
+V46::Overloaded(e46)
+}
+6 => {
+V46::PeerGone
+}
+7 => {
+V46::Trapped
+}
+8 => {
+let e46 = {
+let l24 = *ptr4.add(16).cast::<*mut u8>();
+let l25 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len26 = l25;
+let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
+let l27 = *ptr4.add(16+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l28 = *ptr4.add(24+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+super::super::super::weir::iec::types::Limit{
+name: _rt::string_lift(bytes26),
+used: l27 as u64,
+allowed: l28 as u64,
+}
+};
+V46::LimitExceeded(e46)
+}
+9 => {
+let e46 = {
+let l29 = *ptr4.add(16).cast::<*mut u8>();
+let l30 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let base34 = l29;
+let len34 = l30;
+let mut result34 = _rt::Vec::with_capacity(len34);
+for i in 0..len34 {
+let base = base34.add(i * (2*::core::mem::size_of::<*const u8>()));
+let e34 = {
+let l31 = *base.add(0).cast::<*mut u8>();
+let l32 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len33 = l32;
+let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
+_rt::string_lift(bytes33)
+};
+result34.push(e34);
+}
+_rt::cabi_dealloc(base34, len34 * (2*::core::mem::size_of::<*const u8>()), ::core::mem::size_of::<*const u8>());
+result34
+};
+V46::WouldDeadlock(e46)
+}
+10 => {
+let e46 = {
+let l35 = *ptr4.add(16).cast::<i64>();
+let l36 = *ptr4.add(24).cast::<i64>();
+super::super::super::weir::iec::types::Size{
+bytes: l35 as u64,
+allowed: l36 as u64,
+}
+};
+V46::TooLarge(e46)
+}
+11 => {
+let e46 = {
+let l37 = *ptr4.add(16).cast::<*mut u8>();
+let l38 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len39 = l38;
+let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
+_rt::string_lift(bytes39)
+};
+V46::Invalid(e46)
+}
+n => {
+debug_assert_eq!(n, 12, "invalid enum discriminant");
+let e46 = {
+let l40 = *ptr4.add(16).cast::<*mut u8>();
+let l41 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+let l43 = *ptr4.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l44 = *ptr4.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len45 = l44;
+let bytes45 = _rt::Vec::from_raw_parts(l43.cast(), len45, len45);
+super::super::super::weir::iec::types::HandlerError{
+code: _rt::string_lift(bytes42),
+message: _rt::string_lift(bytes45),
+}
+};
+V46::Handler(e46)
+}
+};
+v46
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result47
+}
+}
+#[allow(unused_unsafe, clippy::all)]
+/// Sends a request and waits for its answer. This extension receives nothing else meanwhile, so a
+/// call that would close a circle of waiting callers fails with `would-deadlock`.
+///
+/// If the receiver's inbox is full, the operator's `when-full` for the receiver decides: the call
+/// fails with `overloaded`, or waits for room within the time for the answer.
+#[allow(async_fn_in_trait)]
+pub fn call(target: u32,payload: &[u8],options: Options,) -> ::core::result::Result<_rt::Vec::<u8>,Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 32+2*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 32+2*::core::mem::size_of::<*const u8>()]);
+let vec0 = payload;
+let ptr0 = vec0.as_ptr().cast::<u8>();
+let len0 = vec0.len();
+let super::super::super::weir::iec::types::Options{ timeout_ms:timeout_ms1, parent:parent1, } = options;
+let (result2_0,result2_1,) = match timeout_ms1 {
+Some(e) => (1i32, _rt::as_i32(e)),
+None => {
+(0i32, 0i32)
+},
+};let (result3_0,result3_1,) = match parent1 {
+Some(e) => (1i32, _rt::as_i64(e)),
+None => {
+(0i32, 0i64)
+},
+};let ptr4 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "weir:iec/requests@0.1.0")]
+unsafe extern "C" {
+#[link_name = "call"]
+fn wit_import5(_: i32, _: *mut u8, _: usize, _: i32, _: i32, _: i32, _: i64, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import5(_: i32, _: *mut u8, _: usize, _: i32, _: i32, _: i32, _: i64, _: *mut u8, ) { unreachable!() }
+wit_import5(_rt::as_i32(&target), ptr0.cast_mut(), len0, result2_0, result2_1, result3_0, result3_1, ptr4);
+let l6 = i32::from(*ptr4.add(0).cast::<u8>());
+let result49 = match l6 {
+0 => {
+let e = {
+let l7 = *ptr4.add(8).cast::<*mut u8>();
+let l8 = *ptr4.add(8+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len9 = l8;
+<_ as From<_rt::Vec<_>>>::from(_rt::Vec::from_raw_parts(l7.cast(), len9, len9))
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l10 = i32::from(*ptr4.add(8).cast::<u8>());
+use super::super::super::weir::iec::types::Error as V48;
+let v48 = match l10 {
+0 => {
+let e48 = {
+let l11 = *ptr4.add(16).cast::<*mut u8>();
+let l12 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len13 = l12;
+let bytes13 = _rt::Vec::from_raw_parts(l11.cast(), len13, len13);
+_rt::string_lift(bytes13)
+};
+V48::PermissionDenied(e48)
+}
+1 => {
+let e48 = {
+let l14 = *ptr4.add(16).cast::<*mut u8>();
+let l15 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len16 = l15;
+let bytes16 = _rt::Vec::from_raw_parts(l14.cast(), len16, len16);
+_rt::string_lift(bytes16)
+};
+V48::UnknownContract(e48)
+}
+2 => {
+let e48 = {
+let l17 = *ptr4.add(16).cast::<*mut u8>();
+let l18 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len19 = l18;
+let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
+_rt::string_lift(bytes19)
+};
+V48::NoProvider(e48)
+}
+3 => {
+let e48 = {
+let l20 = *ptr4.add(16).cast::<*mut u8>();
+let l21 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len22 = l21;
+let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
+_rt::string_lift(bytes22)
+};
+V48::NotReady(e48)
+}
+4 => {
+V48::Timeout
+}
+5 => {
+let e48 = {
+let l23 = *ptr4.add(16).cast::<*mut u8>();
+let l24 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len25 = l24;
+let bytes25 = _rt::Vec::from_raw_parts(l23.cast(), len25, len25);
+_rt::string_lift(bytes25)
+};
+V48::Overloaded(e48)
+}
+6 => {
+V48::PeerGone
+}
+7 => {
+V48::Trapped
+}
+8 => {
+let e48 = {
+let l26 = *ptr4.add(16).cast::<*mut u8>();
+let l27 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len28 = l27;
+let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
+let l29 = *ptr4.add(16+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l30 = *ptr4.add(24+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+super::super::super::weir::iec::types::Limit{
+name: _rt::string_lift(bytes28),
+used: l29 as u64,
+allowed: l30 as u64,
+}
+};
+V48::LimitExceeded(e48)
+}
+9 => {
+let e48 = {
+let l31 = *ptr4.add(16).cast::<*mut u8>();
+let l32 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let base36 = l31;
+let len36 = l32;
+let mut result36 = _rt::Vec::with_capacity(len36);
+for i in 0..len36 {
+let base = base36.add(i * (2*::core::mem::size_of::<*const u8>()));
+let e36 = {
+let l33 = *base.add(0).cast::<*mut u8>();
+let l34 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len35 = l34;
+let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
+_rt::string_lift(bytes35)
+};
+result36.push(e36);
+}
+_rt::cabi_dealloc(base36, len36 * (2*::core::mem::size_of::<*const u8>()), ::core::mem::size_of::<*const u8>());
+result36
+};
+V48::WouldDeadlock(e48)
+}
+10 => {
+let e48 = {
+let l37 = *ptr4.add(16).cast::<i64>();
+let l38 = *ptr4.add(24).cast::<i64>();
+super::super::super::weir::iec::types::Size{
+bytes: l37 as u64,
+allowed: l38 as u64,
+}
+};
+V48::TooLarge(e48)
+}
+11 => {
+let e48 = {
+let l39 = *ptr4.add(16).cast::<*mut u8>();
+let l40 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V48::Invalid(e48)
+}
+n => {
+debug_assert_eq!(n, 12, "invalid enum discriminant");
+let e48 = {
+let l42 = *ptr4.add(16).cast::<*mut u8>();
+let l43 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len44 = l43;
+let bytes44 = _rt::Vec::from_raw_parts(l42.cast(), len44, len44);
+let l45 = *ptr4.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l46 = *ptr4.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len47 = l46;
+let bytes47 = _rt::Vec::from_raw_parts(l45.cast(), len47, len47);
+super::super::super::weir::iec::types::HandlerError{
+code: _rt::string_lift(bytes44),
+message: _rt::string_lift(bytes47),
+}
+};
+V48::Handler(e48)
+}
+};
+v48
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result49
+}
+}
+#[allow(unused_unsafe, clippy::all)]
+/// Sends a request without waiting for the answer. Exactly one `response` with the returned id comes
+/// through `channel.receive`, by the deadline at the latest. At most `in-flight` can be under way.
+///
+/// A full inbox is treated as in `call`. If it waits for room, it returns once there is room or the
+/// deadline has passed; the response then gives the outcome.
+#[allow(async_fn_in_trait)]
+pub fn send(target: u32,payload: &[u8],options: Options,) -> ::core::result::Result<MessageId,Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 32+2*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 32+2*::core::mem::size_of::<*const u8>()]);
+let vec0 = payload;
+let ptr0 = vec0.as_ptr().cast::<u8>();
+let len0 = vec0.len();
+let super::super::super::weir::iec::types::Options{ timeout_ms:timeout_ms1, parent:parent1, } = options;
+let (result2_0,result2_1,) = match timeout_ms1 {
+Some(e) => (1i32, _rt::as_i32(e)),
+None => {
+(0i32, 0i32)
+},
+};let (result3_0,result3_1,) = match parent1 {
+Some(e) => (1i32, _rt::as_i64(e)),
+None => {
+(0i32, 0i64)
+},
+};let ptr4 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "weir:iec/requests@0.1.0")]
+unsafe extern "C" {
+#[link_name = "send"]
+fn wit_import5(_: i32, _: *mut u8, _: usize, _: i32, _: i32, _: i32, _: i64, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import5(_: i32, _: *mut u8, _: usize, _: i32, _: i32, _: i32, _: i64, _: *mut u8, ) { unreachable!() }
+wit_import5(_rt::as_i32(&target), ptr0.cast_mut(), len0, result2_0, result2_1, result3_0, result3_1, ptr4);
+let l6 = i32::from(*ptr4.add(0).cast::<u8>());
+let result47 = match l6 {
+0 => {
+let e = {
+let l7 = *ptr4.add(8).cast::<i64>();
+l7 as u64
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l8 = i32::from(*ptr4.add(8).cast::<u8>());
+use super::super::super::weir::iec::types::Error as V46;
+let v46 = match l8 {
+0 => {
+let e46 = {
+let l9 = *ptr4.add(16).cast::<*mut u8>();
+let l10 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len11 = l10;
+let bytes11 = _rt::Vec::from_raw_parts(l9.cast(), len11, len11);
+_rt::string_lift(bytes11)
+};
+V46::PermissionDenied(e46)
+}
+1 => {
+let e46 = {
+let l12 = *ptr4.add(16).cast::<*mut u8>();
+let l13 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len14 = l13;
+let bytes14 = _rt::Vec::from_raw_parts(l12.cast(), len14, len14);
+_rt::string_lift(bytes14)
+};
+V46::UnknownContract(e46)
+}
+2 => {
+let e46 = {
+let l15 = *ptr4.add(16).cast::<*mut u8>();
+let l16 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len17 = l16;
+let bytes17 = _rt::Vec::from_raw_parts(l15.cast(), len17, len17);
+_rt::string_lift(bytes17)
+};
+V46::NoProvider(e46)
+}
+3 => {
+let e46 = {
+let l18 = *ptr4.add(16).cast::<*mut u8>();
+let l19 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len20 = l19;
+let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
+_rt::string_lift(bytes20)
+};
+V46::NotReady(e46)
+}
+4 => {
+V46::Timeout
+}
+5 => {
+let e46 = {
+let l21 = *ptr4.add(16).cast::<*mut u8>();
+let l22 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len23 = l22;
+let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
+_rt::string_lift(bytes23)
+};
+V46::Overloaded(e46)
+}
+6 => {
+V46::PeerGone
+}
+7 => {
+V46::Trapped
+}
+8 => {
+let e46 = {
+let l24 = *ptr4.add(16).cast::<*mut u8>();
+let l25 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len26 = l25;
+let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
+let l27 = *ptr4.add(16+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l28 = *ptr4.add(24+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+super::super::super::weir::iec::types::Limit{
+name: _rt::string_lift(bytes26),
+used: l27 as u64,
+allowed: l28 as u64,
+}
+};
+V46::LimitExceeded(e46)
+}
+9 => {
+let e46 = {
+let l29 = *ptr4.add(16).cast::<*mut u8>();
+let l30 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let base34 = l29;
+let len34 = l30;
+let mut result34 = _rt::Vec::with_capacity(len34);
+for i in 0..len34 {
+let base = base34.add(i * (2*::core::mem::size_of::<*const u8>()));
+let e34 = {
+let l31 = *base.add(0).cast::<*mut u8>();
+let l32 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len33 = l32;
+let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
+_rt::string_lift(bytes33)
+};
+result34.push(e34);
+}
+_rt::cabi_dealloc(base34, len34 * (2*::core::mem::size_of::<*const u8>()), ::core::mem::size_of::<*const u8>());
+result34
+};
+V46::WouldDeadlock(e46)
+}
+10 => {
+let e46 = {
+let l35 = *ptr4.add(16).cast::<i64>();
+let l36 = *ptr4.add(24).cast::<i64>();
+super::super::super::weir::iec::types::Size{
+bytes: l35 as u64,
+allowed: l36 as u64,
+}
+};
+V46::TooLarge(e46)
+}
+11 => {
+let e46 = {
+let l37 = *ptr4.add(16).cast::<*mut u8>();
+let l38 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len39 = l38;
+let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
+_rt::string_lift(bytes39)
+};
+V46::Invalid(e46)
+}
+n => {
+debug_assert_eq!(n, 12, "invalid enum discriminant");
+let e46 = {
+let l40 = *ptr4.add(16).cast::<*mut u8>();
+let l41 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+let l43 = *ptr4.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l44 = *ptr4.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len45 = l44;
+let bytes45 = _rt::Vec::from_raw_parts(l43.cast(), len45, len45);
+super::super::super::weir::iec::types::HandlerError{
+code: _rt::string_lift(bytes42),
+message: _rt::string_lift(bytes45),
+}
+};
+V46::Handler(e46)
+}
+};
+v46
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result47
+}
+}
+#[allow(unused_unsafe, clippy::all)]
+/// Gives up waiting for the answer to a `send`. No response comes from then on, unless it is in the
+/// inbox already. Unknown ids are ignored.
+#[allow(async_fn_in_trait)]
+pub fn cancel(request: MessageId,) -> (){
+unsafe {
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "weir:iec/requests@0.1.0")]
+unsafe extern "C" {
+#[link_name = "cancel"]
+fn wit_import0(_: i64, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import0(_: i64, ) { unreachable!() }
+wit_import0(_rt::as_i64(request));
+}
+}
+}
+/// Events: published under a topic, received by every subscriber.
+///
+/// A topic is 1 to 16 segments joined by `.`, of at most 256 bytes in all, each of letters,
+/// digits, `-` and `_`. In a pattern the segment `*` stands for any one segment, and `>`, at the
+/// end, for one or more.
+///
+/// The operator sets for each subscription how many events may wait, and what a full subscription
+/// does: lose its oldest events, lose the new one, refuse it and tell the publisher, or let the
+/// publisher wait.
+#[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
+pub mod events {
+#[used]
+#[doc(hidden)]
+static __FORCE_SECTION_REF: fn() =
+super::super::super::__link_custom_section_describing_imports;
+use super::super::super::_rt;
+pub type Error = super::super::super::weir::iec::types::Error;
+pub type Options = super::super::super::weir::iec::types::Options;
+/// Counts of the subscriptions that an event reached or missed.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Receipt {
+/// Subscriptions with the event in their inbox.
+pub delivered: u32,
+/// Events lost because an inbox was full: this one, or older ones in its place.
+pub shed: u32,
+/// Full subscriptions that refused it, or for which the publisher waited in vain.
+pub refused: u32,
+}
+impl ::core::fmt::Debug for Receipt {
+fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+f.debug_struct("Receipt").field("delivered", &self.delivered).field("shed", &self.shed).field("refused", &self.refused).finish()
+}
+}
+#[allow(unused_unsafe, clippy::all)]
+/// Subscribes to every topic that matches `pattern`. Returns the number that its events carry; the
+/// same pattern gives the same number.
+///
+/// The last value of each retained topic comes first: with a new subscription, and when an instance
+/// subscribes for the first time. The operator sets the topics that Main retains.
+///
+/// A subscription belongs to the extension: it outlives an instance that dies. `weir limits` says
+/// how many are possible. Fails with `permission-denied` if `subscribes` does not cover the pattern,
+/// with `invalid` or with `limit-exceeded`.
+#[allow(async_fn_in_trait)]
+pub fn subscribe(pattern: &str,) -> ::core::result::Result<u32,Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 32+2*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 32+2*::core::mem::size_of::<*const u8>()]);
+let vec0 = pattern;
+let ptr0 = vec0.as_ptr().cast::<u8>();
+let len0 = vec0.len();
+let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "weir:iec/events@0.1.0")]
+unsafe extern "C" {
+#[link_name = "subscribe"]
+fn wit_import2(_: *mut u8, _: usize, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import2(_: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
+wit_import2(ptr0.cast_mut(), len0, ptr1);
+let l3 = i32::from(*ptr1.add(0).cast::<u8>());
+let result44 = match l3 {
+0 => {
+let e = {
+let l4 = *ptr1.add(8).cast::<i32>();
+l4 as u32
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l5 = i32::from(*ptr1.add(8).cast::<u8>());
+use super::super::super::weir::iec::types::Error as V43;
+let v43 = match l5 {
+0 => {
+let e43 = {
+let l6 = *ptr1.add(16).cast::<*mut u8>();
+let l7 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len8 = l7;
+let bytes8 = _rt::Vec::from_raw_parts(l6.cast(), len8, len8);
+_rt::string_lift(bytes8)
+};
+V43::PermissionDenied(e43)
+}
+1 => {
+let e43 = {
+let l9 = *ptr1.add(16).cast::<*mut u8>();
+let l10 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len11 = l10;
+let bytes11 = _rt::Vec::from_raw_parts(l9.cast(), len11, len11);
+_rt::string_lift(bytes11)
+};
+V43::UnknownContract(e43)
+}
+2 => {
+let e43 = {
+let l12 = *ptr1.add(16).cast::<*mut u8>();
+let l13 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len14 = l13;
+let bytes14 = _rt::Vec::from_raw_parts(l12.cast(), len14, len14);
+_rt::string_lift(bytes14)
+};
+V43::NoProvider(e43)
+}
+3 => {
+let e43 = {
+let l15 = *ptr1.add(16).cast::<*mut u8>();
+let l16 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len17 = l16;
+let bytes17 = _rt::Vec::from_raw_parts(l15.cast(), len17, len17);
+_rt::string_lift(bytes17)
+};
+V43::NotReady(e43)
+}
+4 => {
+V43::Timeout
+}
+5 => {
+let e43 = {
+let l18 = *ptr1.add(16).cast::<*mut u8>();
+let l19 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len20 = l19;
+let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
+_rt::string_lift(bytes20)
+};
+V43::Overloaded(e43)
+}
+6 => {
+V43::PeerGone
+}
+7 => {
+V43::Trapped
+}
+8 => {
+let e43 = {
+let l21 = *ptr1.add(16).cast::<*mut u8>();
+let l22 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len23 = l22;
+let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
+let l24 = *ptr1.add(16+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l25 = *ptr1.add(24+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+super::super::super::weir::iec::types::Limit{
+name: _rt::string_lift(bytes23),
+used: l24 as u64,
+allowed: l25 as u64,
+}
+};
+V43::LimitExceeded(e43)
+}
+9 => {
+let e43 = {
+let l26 = *ptr1.add(16).cast::<*mut u8>();
+let l27 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let base31 = l26;
+let len31 = l27;
+let mut result31 = _rt::Vec::with_capacity(len31);
+for i in 0..len31 {
+let base = base31.add(i * (2*::core::mem::size_of::<*const u8>()));
+let e31 = {
+let l28 = *base.add(0).cast::<*mut u8>();
+let l29 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len30 = l29;
+let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
+_rt::string_lift(bytes30)
+};
+result31.push(e31);
+}
+_rt::cabi_dealloc(base31, len31 * (2*::core::mem::size_of::<*const u8>()), ::core::mem::size_of::<*const u8>());
+result31
+};
+V43::WouldDeadlock(e43)
+}
+10 => {
+let e43 = {
+let l32 = *ptr1.add(16).cast::<i64>();
+let l33 = *ptr1.add(24).cast::<i64>();
+super::super::super::weir::iec::types::Size{
+bytes: l32 as u64,
+allowed: l33 as u64,
+}
+};
+V43::TooLarge(e43)
+}
+11 => {
+let e43 = {
+let l34 = *ptr1.add(16).cast::<*mut u8>();
+let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len36 = l35;
+let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
+_rt::string_lift(bytes36)
+};
+V43::Invalid(e43)
+}
+n => {
+debug_assert_eq!(n, 12, "invalid enum discriminant");
+let e43 = {
+let l37 = *ptr1.add(16).cast::<*mut u8>();
+let l38 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len39 = l38;
+let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
+let l40 = *ptr1.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l41 = *ptr1.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+super::super::super::weir::iec::types::HandlerError{
+code: _rt::string_lift(bytes39),
+message: _rt::string_lift(bytes42),
+}
+};
+V43::Handler(e43)
+}
+};
+v43
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result44
+}
+}
+#[allow(unused_unsafe, clippy::all)]
+/// Ends a subscription and drops its events in the inbox. Fails with `invalid` if no subscription has
+/// that number.
+#[allow(async_fn_in_trait)]
+pub fn unsubscribe(subscription: u32,) -> ::core::result::Result<(),Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 32+2*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 32+2*::core::mem::size_of::<*const u8>()]);
+let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "weir:iec/events@0.1.0")]
+unsafe extern "C" {
+#[link_name = "unsubscribe"]
+fn wit_import1(_: i32, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import1(_: i32, _: *mut u8, ) { unreachable!() }
+wit_import1(_rt::as_i32(&subscription), ptr0);
+let l2 = i32::from(*ptr0.add(0).cast::<u8>());
+let result42 = match l2 {
+0 => {
+let e = ();
+Ok(e)
+}
+1 => {
+let e = {
+let l3 = i32::from(*ptr0.add(8).cast::<u8>());
+use super::super::super::weir::iec::types::Error as V41;
+let v41 = match l3 {
+0 => {
+let e41 = {
+let l4 = *ptr0.add(16).cast::<*mut u8>();
+let l5 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len6 = l5;
+let bytes6 = _rt::Vec::from_raw_parts(l4.cast(), len6, len6);
+_rt::string_lift(bytes6)
+};
+V41::PermissionDenied(e41)
+}
+1 => {
+let e41 = {
+let l7 = *ptr0.add(16).cast::<*mut u8>();
+let l8 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len9 = l8;
+let bytes9 = _rt::Vec::from_raw_parts(l7.cast(), len9, len9);
+_rt::string_lift(bytes9)
+};
+V41::UnknownContract(e41)
+}
+2 => {
+let e41 = {
+let l10 = *ptr0.add(16).cast::<*mut u8>();
+let l11 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len12 = l11;
+let bytes12 = _rt::Vec::from_raw_parts(l10.cast(), len12, len12);
+_rt::string_lift(bytes12)
+};
+V41::NoProvider(e41)
+}
+3 => {
+let e41 = {
+let l13 = *ptr0.add(16).cast::<*mut u8>();
+let l14 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len15 = l14;
+let bytes15 = _rt::Vec::from_raw_parts(l13.cast(), len15, len15);
+_rt::string_lift(bytes15)
+};
+V41::NotReady(e41)
+}
+4 => {
+V41::Timeout
+}
+5 => {
+let e41 = {
+let l16 = *ptr0.add(16).cast::<*mut u8>();
+let l17 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len18 = l17;
+let bytes18 = _rt::Vec::from_raw_parts(l16.cast(), len18, len18);
+_rt::string_lift(bytes18)
+};
+V41::Overloaded(e41)
+}
+6 => {
+V41::PeerGone
+}
+7 => {
+V41::Trapped
+}
+8 => {
+let e41 = {
+let l19 = *ptr0.add(16).cast::<*mut u8>();
+let l20 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len21 = l20;
+let bytes21 = _rt::Vec::from_raw_parts(l19.cast(), len21, len21);
+let l22 = *ptr0.add(16+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l23 = *ptr0.add(24+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+super::super::super::weir::iec::types::Limit{
+name: _rt::string_lift(bytes21),
+used: l22 as u64,
+allowed: l23 as u64,
+}
+};
+V41::LimitExceeded(e41)
+}
+9 => {
+let e41 = {
+let l24 = *ptr0.add(16).cast::<*mut u8>();
+let l25 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let base29 = l24;
+let len29 = l25;
+let mut result29 = _rt::Vec::with_capacity(len29);
+for i in 0..len29 {
+let base = base29.add(i * (2*::core::mem::size_of::<*const u8>()));
+let e29 = {
+let l26 = *base.add(0).cast::<*mut u8>();
+let l27 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len28 = l27;
+let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
+_rt::string_lift(bytes28)
+};
+result29.push(e29);
+}
+_rt::cabi_dealloc(base29, len29 * (2*::core::mem::size_of::<*const u8>()), ::core::mem::size_of::<*const u8>());
+result29
+};
+V41::WouldDeadlock(e41)
+}
+10 => {
+let e41 = {
+let l30 = *ptr0.add(16).cast::<i64>();
+let l31 = *ptr0.add(24).cast::<i64>();
+super::super::super::weir::iec::types::Size{
+bytes: l30 as u64,
+allowed: l31 as u64,
+}
+};
+V41::TooLarge(e41)
+}
+11 => {
+let e41 = {
+let l32 = *ptr0.add(16).cast::<*mut u8>();
+let l33 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len34 = l33;
+let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
+_rt::string_lift(bytes34)
+};
+V41::Invalid(e41)
+}
+n => {
+debug_assert_eq!(n, 12, "invalid enum discriminant");
+let e41 = {
+let l35 = *ptr0.add(16).cast::<*mut u8>();
+let l36 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len37 = l36;
+let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
+let l38 = *ptr0.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l39 = *ptr0.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len40 = l39;
+let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
+super::super::super::weir::iec::types::HandlerError{
+code: _rt::string_lift(bytes37),
+message: _rt::string_lift(bytes40),
+}
+};
+V41::Handler(e41)
+}
+};
+v41
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result42
+}
+}
+#[allow(unused_unsafe, clippy::all)]
+/// Publishes an event to all subscribers of its topic. First it delivers to each subscription with
+/// room. Then it waits for room in full subscriptions with the policy `block`, for as long as the
+/// options say.
+///
+/// Fails with `permission-denied` if `publishes` does not cover the topic, with `too-large` or with
+/// `invalid`. Fails with `would-deadlock`, before any delivery, if it would have to wait for a
+/// subscriber that waits for this extension.
+#[allow(async_fn_in_trait)]
+pub fn publish(topic: &str,payload: &[u8],options: Options,) -> ::core::result::Result<Receipt,Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 32+2*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 32+2*::core::mem::size_of::<*const u8>()]);
+let vec0 = topic;
+let ptr0 = vec0.as_ptr().cast::<u8>();
+let len0 = vec0.len();
+let vec1 = payload;
+let ptr1 = vec1.as_ptr().cast::<u8>();
+let len1 = vec1.len();
+let super::super::super::weir::iec::types::Options{ timeout_ms:timeout_ms2, parent:parent2, } = options;
+let (result3_0,result3_1,) = match timeout_ms2 {
+Some(e) => (1i32, _rt::as_i32(e)),
+None => {
+(0i32, 0i32)
+},
+};let (result4_0,result4_1,) = match parent2 {
+Some(e) => (1i32, _rt::as_i64(e)),
+None => {
+(0i32, 0i64)
+},
+};let ptr5 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "weir:iec/events@0.1.0")]
+unsafe extern "C" {
+#[link_name = "publish"]
+fn wit_import6(_: *mut u8, _: usize, _: *mut u8, _: usize, _: i32, _: i32, _: i32, _: i64, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import6(_: *mut u8, _: usize, _: *mut u8, _: usize, _: i32, _: i32, _: i32, _: i64, _: *mut u8, ) { unreachable!() }
+wit_import6(ptr0.cast_mut(), len0, ptr1.cast_mut(), len1, result3_0, result3_1, result4_0, result4_1, ptr5);
+let l7 = i32::from(*ptr5.add(0).cast::<u8>());
+let result50 = match l7 {
+0 => {
+let e = {
+let l8 = *ptr5.add(8).cast::<i32>();
+let l9 = *ptr5.add(12).cast::<i32>();
+let l10 = *ptr5.add(16).cast::<i32>();
+Receipt{
+delivered: l8 as u32,
+shed: l9 as u32,
+refused: l10 as u32,
+}
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l11 = i32::from(*ptr5.add(8).cast::<u8>());
+use super::super::super::weir::iec::types::Error as V49;
+let v49 = match l11 {
+0 => {
+let e49 = {
+let l12 = *ptr5.add(16).cast::<*mut u8>();
+let l13 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len14 = l13;
+let bytes14 = _rt::Vec::from_raw_parts(l12.cast(), len14, len14);
+_rt::string_lift(bytes14)
+};
+V49::PermissionDenied(e49)
+}
+1 => {
+let e49 = {
+let l15 = *ptr5.add(16).cast::<*mut u8>();
+let l16 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len17 = l16;
+let bytes17 = _rt::Vec::from_raw_parts(l15.cast(), len17, len17);
+_rt::string_lift(bytes17)
+};
+V49::UnknownContract(e49)
+}
+2 => {
+let e49 = {
+let l18 = *ptr5.add(16).cast::<*mut u8>();
+let l19 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len20 = l19;
+let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
+_rt::string_lift(bytes20)
+};
+V49::NoProvider(e49)
+}
+3 => {
+let e49 = {
+let l21 = *ptr5.add(16).cast::<*mut u8>();
+let l22 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len23 = l22;
+let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
+_rt::string_lift(bytes23)
+};
+V49::NotReady(e49)
+}
+4 => {
+V49::Timeout
+}
+5 => {
+let e49 = {
+let l24 = *ptr5.add(16).cast::<*mut u8>();
+let l25 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len26 = l25;
+let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
+_rt::string_lift(bytes26)
+};
+V49::Overloaded(e49)
+}
+6 => {
+V49::PeerGone
+}
+7 => {
+V49::Trapped
+}
+8 => {
+let e49 = {
+let l27 = *ptr5.add(16).cast::<*mut u8>();
+let l28 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len29 = l28;
+let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
+let l30 = *ptr5.add(16+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l31 = *ptr5.add(24+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+super::super::super::weir::iec::types::Limit{
+name: _rt::string_lift(bytes29),
+used: l30 as u64,
+allowed: l31 as u64,
+}
+};
+V49::LimitExceeded(e49)
+}
+9 => {
+let e49 = {
+let l32 = *ptr5.add(16).cast::<*mut u8>();
+let l33 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let base37 = l32;
+let len37 = l33;
+let mut result37 = _rt::Vec::with_capacity(len37);
+for i in 0..len37 {
+let base = base37.add(i * (2*::core::mem::size_of::<*const u8>()));
+let e37 = {
+let l34 = *base.add(0).cast::<*mut u8>();
+let l35 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len36 = l35;
+let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
+_rt::string_lift(bytes36)
+};
+result37.push(e37);
+}
+_rt::cabi_dealloc(base37, len37 * (2*::core::mem::size_of::<*const u8>()), ::core::mem::size_of::<*const u8>());
+result37
+};
+V49::WouldDeadlock(e49)
+}
+10 => {
+let e49 = {
+let l38 = *ptr5.add(16).cast::<i64>();
+let l39 = *ptr5.add(24).cast::<i64>();
+super::super::super::weir::iec::types::Size{
+bytes: l38 as u64,
+allowed: l39 as u64,
+}
+};
+V49::TooLarge(e49)
+}
+11 => {
+let e49 = {
+let l40 = *ptr5.add(16).cast::<*mut u8>();
+let l41 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V49::Invalid(e49)
+}
+n => {
+debug_assert_eq!(n, 12, "invalid enum discriminant");
+let e49 = {
+let l43 = *ptr5.add(16).cast::<*mut u8>();
+let l44 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len45 = l44;
+let bytes45 = _rt::Vec::from_raw_parts(l43.cast(), len45, len45);
+let l46 = *ptr5.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l47 = *ptr5.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len48 = l47;
+let bytes48 = _rt::Vec::from_raw_parts(l46.cast(), len48, len48);
+super::super::super::weir::iec::types::HandlerError{
+code: _rt::string_lift(bytes45),
+message: _rt::string_lift(bytes48),
+}
+};
+V49::Handler(e49)
+}
+};
+v49
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result50
+}
+}
+#[allow(unused_unsafe, clippy::all)]
+/// Publishes an event to one extension alone. Fails with `no-provider` if that extension has not
+/// subscribed to the topic, and as `publish` does. If its only matching subscription refuses the
+/// event, fails with `overloaded`, or with `timeout` after waiting.
+#[allow(async_fn_in_trait)]
+pub fn publish_to(extension: &str,topic: &str,payload: &[u8],options: Options,) -> ::core::result::Result<Receipt,Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 32+2*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 32+2*::core::mem::size_of::<*const u8>()]);
+let vec0 = extension;
+let ptr0 = vec0.as_ptr().cast::<u8>();
+let len0 = vec0.len();
+let vec1 = topic;
+let ptr1 = vec1.as_ptr().cast::<u8>();
+let len1 = vec1.len();
+let vec2 = payload;
+let ptr2 = vec2.as_ptr().cast::<u8>();
+let len2 = vec2.len();
+let super::super::super::weir::iec::types::Options{ timeout_ms:timeout_ms3, parent:parent3, } = options;
+let (result4_0,result4_1,) = match timeout_ms3 {
+Some(e) => (1i32, _rt::as_i32(e)),
+None => {
+(0i32, 0i32)
+},
+};let (result5_0,result5_1,) = match parent3 {
+Some(e) => (1i32, _rt::as_i64(e)),
+None => {
+(0i32, 0i64)
+},
+};let ptr6 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "weir:iec/events@0.1.0")]
+unsafe extern "C" {
+#[link_name = "publish-to"]
+fn wit_import7(_: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, _: usize, _: i32, _: i32, _: i32, _: i64, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import7(_: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, _: usize, _: i32, _: i32, _: i32, _: i64, _: *mut u8, ) { unreachable!() }
+wit_import7(ptr0.cast_mut(), len0, ptr1.cast_mut(), len1, ptr2.cast_mut(), len2, result4_0, result4_1, result5_0, result5_1, ptr6);
+let l8 = i32::from(*ptr6.add(0).cast::<u8>());
+let result51 = match l8 {
+0 => {
+let e = {
+let l9 = *ptr6.add(8).cast::<i32>();
+let l10 = *ptr6.add(12).cast::<i32>();
+let l11 = *ptr6.add(16).cast::<i32>();
+Receipt{
+delivered: l9 as u32,
+shed: l10 as u32,
+refused: l11 as u32,
+}
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l12 = i32::from(*ptr6.add(8).cast::<u8>());
+use super::super::super::weir::iec::types::Error as V50;
+let v50 = match l12 {
+0 => {
+let e50 = {
+let l13 = *ptr6.add(16).cast::<*mut u8>();
+let l14 = *ptr6.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len15 = l14;
+let bytes15 = _rt::Vec::from_raw_parts(l13.cast(), len15, len15);
+_rt::string_lift(bytes15)
+};
+V50::PermissionDenied(e50)
+}
+1 => {
+let e50 = {
+let l16 = *ptr6.add(16).cast::<*mut u8>();
+let l17 = *ptr6.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len18 = l17;
+let bytes18 = _rt::Vec::from_raw_parts(l16.cast(), len18, len18);
+_rt::string_lift(bytes18)
+};
+V50::UnknownContract(e50)
+}
+2 => {
+let e50 = {
+let l19 = *ptr6.add(16).cast::<*mut u8>();
+let l20 = *ptr6.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len21 = l20;
+let bytes21 = _rt::Vec::from_raw_parts(l19.cast(), len21, len21);
+_rt::string_lift(bytes21)
+};
+V50::NoProvider(e50)
+}
+3 => {
+let e50 = {
+let l22 = *ptr6.add(16).cast::<*mut u8>();
+let l23 = *ptr6.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len24 = l23;
+let bytes24 = _rt::Vec::from_raw_parts(l22.cast(), len24, len24);
+_rt::string_lift(bytes24)
+};
+V50::NotReady(e50)
+}
+4 => {
+V50::Timeout
+}
+5 => {
+let e50 = {
+let l25 = *ptr6.add(16).cast::<*mut u8>();
+let l26 = *ptr6.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len27 = l26;
+let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
+_rt::string_lift(bytes27)
+};
+V50::Overloaded(e50)
+}
+6 => {
+V50::PeerGone
+}
+7 => {
+V50::Trapped
+}
+8 => {
+let e50 = {
+let l28 = *ptr6.add(16).cast::<*mut u8>();
+let l29 = *ptr6.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len30 = l29;
+let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
+let l31 = *ptr6.add(16+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l32 = *ptr6.add(24+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+super::super::super::weir::iec::types::Limit{
+name: _rt::string_lift(bytes30),
+used: l31 as u64,
+allowed: l32 as u64,
+}
+};
+V50::LimitExceeded(e50)
+}
+9 => {
+let e50 = {
+let l33 = *ptr6.add(16).cast::<*mut u8>();
+let l34 = *ptr6.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let base38 = l33;
+let len38 = l34;
+let mut result38 = _rt::Vec::with_capacity(len38);
+for i in 0..len38 {
+let base = base38.add(i * (2*::core::mem::size_of::<*const u8>()));
+let e38 = {
+let l35 = *base.add(0).cast::<*mut u8>();
+let l36 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len37 = l36;
+let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
+_rt::string_lift(bytes37)
+};
+result38.push(e38);
+}
+_rt::cabi_dealloc(base38, len38 * (2*::core::mem::size_of::<*const u8>()), ::core::mem::size_of::<*const u8>());
+result38
+};
+V50::WouldDeadlock(e50)
+}
+10 => {
+let e50 = {
+let l39 = *ptr6.add(16).cast::<i64>();
+let l40 = *ptr6.add(24).cast::<i64>();
+super::super::super::weir::iec::types::Size{
+bytes: l39 as u64,
+allowed: l40 as u64,
+}
+};
+V50::TooLarge(e50)
+}
+11 => {
+let e50 = {
+let l41 = *ptr6.add(16).cast::<*mut u8>();
+let l42 = *ptr6.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len43 = l42;
+let bytes43 = _rt::Vec::from_raw_parts(l41.cast(), len43, len43);
+_rt::string_lift(bytes43)
+};
+V50::Invalid(e50)
+}
+n => {
+debug_assert_eq!(n, 12, "invalid enum discriminant");
+let e50 = {
+let l44 = *ptr6.add(16).cast::<*mut u8>();
+let l45 = *ptr6.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len46 = l45;
+let bytes46 = _rt::Vec::from_raw_parts(l44.cast(), len46, len46);
+let l47 = *ptr6.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l48 = *ptr6.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len49 = l48;
+let bytes49 = _rt::Vec::from_raw_parts(l47.cast(), len49, len49);
+super::super::super::weir::iec::types::HandlerError{
+code: _rt::string_lift(bytes46),
+message: _rt::string_lift(bytes49),
+}
+};
+V50::Handler(e50)
+}
+};
+v50
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result51
+}
+}
+}
+/// Shared queues: any number of extensions put jobs, any number take them, and each job goes to
+/// exactly one reader.
+///
+/// The operator names and bounds the queues. They live in Main's memory and end with it: put what must
+/// outlive Main into storage.
+#[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
+pub mod queues {
+#[used]
+#[doc(hidden)]
+static __FORCE_SECTION_REF: fn() =
+super::super::super::__link_custom_section_describing_imports;
+use super::super::super::_rt;
+pub type Error = super::super::super::weir::iec::types::Error;
+pub type MessageId = super::super::super::weir::iec::types::MessageId;
+pub type Options = super::super::super::weir::iec::types::Options;
+/// How jobs come.
+#[derive(Clone, Copy)]
+pub enum Taking {
+/// One after the other, without end. A receive brings at most one; the next receive of any form
+/// says that it is done.
+OneByOne,
+/// This many beside those in hand, then none until the next `take`. Each is in hand until `done` or
+/// `give-back`. 0: none.
+Next(u32),
+}
+impl ::core::fmt::Debug for Taking {
+fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+match self {
+Taking::OneByOne => {
+f.debug_tuple("Taking::OneByOne").finish()
+}
+Taking::Next(e) => {
+f.debug_tuple("Taking::Next").field(e).finish()
+}
+}
+}
+}
+#[allow(unused_unsafe, clippy::all)]
+/// Looks up a queue and returns its number. The same name gives the same number.
+///
+/// Fails with `permission-denied` if neither `puts` nor `takes` lists it, or with `invalid`.
+#[allow(async_fn_in_trait)]
+pub fn open(queue: &str,) -> ::core::result::Result<u32,Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 32+2*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 32+2*::core::mem::size_of::<*const u8>()]);
+let vec0 = queue;
+let ptr0 = vec0.as_ptr().cast::<u8>();
+let len0 = vec0.len();
+let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "weir:iec/queues@0.1.0")]
+unsafe extern "C" {
+#[link_name = "open"]
+fn wit_import2(_: *mut u8, _: usize, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import2(_: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
+wit_import2(ptr0.cast_mut(), len0, ptr1);
+let l3 = i32::from(*ptr1.add(0).cast::<u8>());
+let result44 = match l3 {
+0 => {
+let e = {
+let l4 = *ptr1.add(8).cast::<i32>();
+l4 as u32
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l5 = i32::from(*ptr1.add(8).cast::<u8>());
+use super::super::super::weir::iec::types::Error as V43;
+let v43 = match l5 {
+0 => {
+let e43 = {
+let l6 = *ptr1.add(16).cast::<*mut u8>();
+let l7 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len8 = l7;
+let bytes8 = _rt::Vec::from_raw_parts(l6.cast(), len8, len8);
+_rt::string_lift(bytes8)
+};
+V43::PermissionDenied(e43)
+}
+1 => {
+let e43 = {
+let l9 = *ptr1.add(16).cast::<*mut u8>();
+let l10 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len11 = l10;
+let bytes11 = _rt::Vec::from_raw_parts(l9.cast(), len11, len11);
+_rt::string_lift(bytes11)
+};
+V43::UnknownContract(e43)
+}
+2 => {
+let e43 = {
+let l12 = *ptr1.add(16).cast::<*mut u8>();
+let l13 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len14 = l13;
+let bytes14 = _rt::Vec::from_raw_parts(l12.cast(), len14, len14);
+_rt::string_lift(bytes14)
+};
+V43::NoProvider(e43)
+}
+3 => {
+let e43 = {
+let l15 = *ptr1.add(16).cast::<*mut u8>();
+let l16 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len17 = l16;
+let bytes17 = _rt::Vec::from_raw_parts(l15.cast(), len17, len17);
+_rt::string_lift(bytes17)
+};
+V43::NotReady(e43)
+}
+4 => {
+V43::Timeout
+}
+5 => {
+let e43 = {
+let l18 = *ptr1.add(16).cast::<*mut u8>();
+let l19 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len20 = l19;
+let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
+_rt::string_lift(bytes20)
+};
+V43::Overloaded(e43)
+}
+6 => {
+V43::PeerGone
+}
+7 => {
+V43::Trapped
+}
+8 => {
+let e43 = {
+let l21 = *ptr1.add(16).cast::<*mut u8>();
+let l22 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len23 = l22;
+let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
+let l24 = *ptr1.add(16+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l25 = *ptr1.add(24+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+super::super::super::weir::iec::types::Limit{
+name: _rt::string_lift(bytes23),
+used: l24 as u64,
+allowed: l25 as u64,
+}
+};
+V43::LimitExceeded(e43)
+}
+9 => {
+let e43 = {
+let l26 = *ptr1.add(16).cast::<*mut u8>();
+let l27 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let base31 = l26;
+let len31 = l27;
+let mut result31 = _rt::Vec::with_capacity(len31);
+for i in 0..len31 {
+let base = base31.add(i * (2*::core::mem::size_of::<*const u8>()));
+let e31 = {
+let l28 = *base.add(0).cast::<*mut u8>();
+let l29 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len30 = l29;
+let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
+_rt::string_lift(bytes30)
+};
+result31.push(e31);
+}
+_rt::cabi_dealloc(base31, len31 * (2*::core::mem::size_of::<*const u8>()), ::core::mem::size_of::<*const u8>());
+result31
+};
+V43::WouldDeadlock(e43)
+}
+10 => {
+let e43 = {
+let l32 = *ptr1.add(16).cast::<i64>();
+let l33 = *ptr1.add(24).cast::<i64>();
+super::super::super::weir::iec::types::Size{
+bytes: l32 as u64,
+allowed: l33 as u64,
+}
+};
+V43::TooLarge(e43)
+}
+11 => {
+let e43 = {
+let l34 = *ptr1.add(16).cast::<*mut u8>();
+let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len36 = l35;
+let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
+_rt::string_lift(bytes36)
+};
+V43::Invalid(e43)
+}
+n => {
+debug_assert_eq!(n, 12, "invalid enum discriminant");
+let e43 = {
+let l37 = *ptr1.add(16).cast::<*mut u8>();
+let l38 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len39 = l38;
+let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
+let l40 = *ptr1.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l41 = *ptr1.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+super::super::super::weir::iec::types::HandlerError{
+code: _rt::string_lift(bytes39),
+message: _rt::string_lift(bytes42),
+}
+};
+V43::Handler(e43)
+}
+};
+v43
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result44
+}
+}
+#[allow(unused_unsafe, clippy::all)]
+/// Puts a job at the end of a queue, and returns its id.
+///
+/// If the queue is full, the operator's policy decides. The job waits for room as long as the options
+/// say and then fails with `timeout` (`block`); or it is refused with `overloaded`; or the oldest
+/// waiting jobs give way; or this job is dropped and counted. Jobs in hand count until they are done.
+///
+/// Fails with `would-deadlock` if all readers of the queue wait for this extension, with
+/// `permission-denied` if `puts` does not list the queue, with `too-large` or with `invalid`.
+#[allow(async_fn_in_trait)]
+pub fn put(queue: u32,payload: &[u8],options: Options,) -> ::core::result::Result<MessageId,Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 32+2*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 32+2*::core::mem::size_of::<*const u8>()]);
+let vec0 = payload;
+let ptr0 = vec0.as_ptr().cast::<u8>();
+let len0 = vec0.len();
+let super::super::super::weir::iec::types::Options{ timeout_ms:timeout_ms1, parent:parent1, } = options;
+let (result2_0,result2_1,) = match timeout_ms1 {
+Some(e) => (1i32, _rt::as_i32(e)),
+None => {
+(0i32, 0i32)
+},
+};let (result3_0,result3_1,) = match parent1 {
+Some(e) => (1i32, _rt::as_i64(e)),
+None => {
+(0i32, 0i64)
+},
+};let ptr4 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "weir:iec/queues@0.1.0")]
+unsafe extern "C" {
+#[link_name = "put"]
+fn wit_import5(_: i32, _: *mut u8, _: usize, _: i32, _: i32, _: i32, _: i64, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import5(_: i32, _: *mut u8, _: usize, _: i32, _: i32, _: i32, _: i64, _: *mut u8, ) { unreachable!() }
+wit_import5(_rt::as_i32(&queue), ptr0.cast_mut(), len0, result2_0, result2_1, result3_0, result3_1, ptr4);
+let l6 = i32::from(*ptr4.add(0).cast::<u8>());
+let result47 = match l6 {
+0 => {
+let e = {
+let l7 = *ptr4.add(8).cast::<i64>();
+l7 as u64
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l8 = i32::from(*ptr4.add(8).cast::<u8>());
+use super::super::super::weir::iec::types::Error as V46;
+let v46 = match l8 {
+0 => {
+let e46 = {
+let l9 = *ptr4.add(16).cast::<*mut u8>();
+let l10 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len11 = l10;
+let bytes11 = _rt::Vec::from_raw_parts(l9.cast(), len11, len11);
+_rt::string_lift(bytes11)
+};
+V46::PermissionDenied(e46)
+}
+1 => {
+let e46 = {
+let l12 = *ptr4.add(16).cast::<*mut u8>();
+let l13 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len14 = l13;
+let bytes14 = _rt::Vec::from_raw_parts(l12.cast(), len14, len14);
+_rt::string_lift(bytes14)
+};
+V46::UnknownContract(e46)
+}
+2 => {
+let e46 = {
+let l15 = *ptr4.add(16).cast::<*mut u8>();
+let l16 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len17 = l16;
+let bytes17 = _rt::Vec::from_raw_parts(l15.cast(), len17, len17);
+_rt::string_lift(bytes17)
+};
+V46::NoProvider(e46)
+}
+3 => {
+let e46 = {
+let l18 = *ptr4.add(16).cast::<*mut u8>();
+let l19 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len20 = l19;
+let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
+_rt::string_lift(bytes20)
+};
+V46::NotReady(e46)
+}
+4 => {
+V46::Timeout
+}
+5 => {
+let e46 = {
+let l21 = *ptr4.add(16).cast::<*mut u8>();
+let l22 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len23 = l22;
+let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
+_rt::string_lift(bytes23)
+};
+V46::Overloaded(e46)
+}
+6 => {
+V46::PeerGone
+}
+7 => {
+V46::Trapped
+}
+8 => {
+let e46 = {
+let l24 = *ptr4.add(16).cast::<*mut u8>();
+let l25 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len26 = l25;
+let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
+let l27 = *ptr4.add(16+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l28 = *ptr4.add(24+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+super::super::super::weir::iec::types::Limit{
+name: _rt::string_lift(bytes26),
+used: l27 as u64,
+allowed: l28 as u64,
+}
+};
+V46::LimitExceeded(e46)
+}
+9 => {
+let e46 = {
+let l29 = *ptr4.add(16).cast::<*mut u8>();
+let l30 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let base34 = l29;
+let len34 = l30;
+let mut result34 = _rt::Vec::with_capacity(len34);
+for i in 0..len34 {
+let base = base34.add(i * (2*::core::mem::size_of::<*const u8>()));
+let e34 = {
+let l31 = *base.add(0).cast::<*mut u8>();
+let l32 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len33 = l32;
+let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
+_rt::string_lift(bytes33)
+};
+result34.push(e34);
+}
+_rt::cabi_dealloc(base34, len34 * (2*::core::mem::size_of::<*const u8>()), ::core::mem::size_of::<*const u8>());
+result34
+};
+V46::WouldDeadlock(e46)
+}
+10 => {
+let e46 = {
+let l35 = *ptr4.add(16).cast::<i64>();
+let l36 = *ptr4.add(24).cast::<i64>();
+super::super::super::weir::iec::types::Size{
+bytes: l35 as u64,
+allowed: l36 as u64,
+}
+};
+V46::TooLarge(e46)
+}
+11 => {
+let e46 = {
+let l37 = *ptr4.add(16).cast::<*mut u8>();
+let l38 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len39 = l38;
+let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
+_rt::string_lift(bytes39)
+};
+V46::Invalid(e46)
+}
+n => {
+debug_assert_eq!(n, 12, "invalid enum discriminant");
+let e46 = {
+let l40 = *ptr4.add(16).cast::<*mut u8>();
+let l41 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+let l43 = *ptr4.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l44 = *ptr4.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len45 = l44;
+let bytes45 = _rt::Vec::from_raw_parts(l43.cast(), len45, len45);
+super::super::super::weir::iec::types::HandlerError{
+code: _rt::string_lift(bytes42),
+message: _rt::string_lift(bytes45),
+}
+};
+V46::Handler(e46)
+}
+};
+v46
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result47
+}
+}
+#[allow(unused_unsafe, clippy::all)]
+/// Lets `channel.receive` bring jobs of this queue from now on, in this way.
+///
+/// Fails with `permission-denied` if `takes` does not list the queue, with `invalid`, or with
+/// `limit-exceeded` for more than `in-flight`.
+#[allow(async_fn_in_trait)]
+pub fn take(queue: u32,how: Taking,) -> ::core::result::Result<(),Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 32+2*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 32+2*::core::mem::size_of::<*const u8>()]);
+let (result0_0,result0_1,) = match how {
+Taking::OneByOne=> {
+(0i32, 0i32)
+}
+Taking::Next(e) => (1i32, _rt::as_i32(e)),
+};
+let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "weir:iec/queues@0.1.0")]
+unsafe extern "C" {
+#[link_name = "take"]
+fn wit_import2(_: i32, _: i32, _: i32, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import2(_: i32, _: i32, _: i32, _: *mut u8, ) { unreachable!() }
+wit_import2(_rt::as_i32(&queue), result0_0, result0_1, ptr1);
+let l3 = i32::from(*ptr1.add(0).cast::<u8>());
+let result43 = match l3 {
+0 => {
+let e = ();
+Ok(e)
+}
+1 => {
+let e = {
+let l4 = i32::from(*ptr1.add(8).cast::<u8>());
+use super::super::super::weir::iec::types::Error as V42;
+let v42 = match l4 {
+0 => {
+let e42 = {
+let l5 = *ptr1.add(16).cast::<*mut u8>();
+let l6 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len7 = l6;
+let bytes7 = _rt::Vec::from_raw_parts(l5.cast(), len7, len7);
+_rt::string_lift(bytes7)
+};
+V42::PermissionDenied(e42)
+}
+1 => {
+let e42 = {
+let l8 = *ptr1.add(16).cast::<*mut u8>();
+let l9 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len10 = l9;
+let bytes10 = _rt::Vec::from_raw_parts(l8.cast(), len10, len10);
+_rt::string_lift(bytes10)
+};
+V42::UnknownContract(e42)
+}
+2 => {
+let e42 = {
+let l11 = *ptr1.add(16).cast::<*mut u8>();
+let l12 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len13 = l12;
+let bytes13 = _rt::Vec::from_raw_parts(l11.cast(), len13, len13);
+_rt::string_lift(bytes13)
+};
+V42::NoProvider(e42)
+}
+3 => {
+let e42 = {
+let l14 = *ptr1.add(16).cast::<*mut u8>();
+let l15 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len16 = l15;
+let bytes16 = _rt::Vec::from_raw_parts(l14.cast(), len16, len16);
+_rt::string_lift(bytes16)
+};
+V42::NotReady(e42)
+}
+4 => {
+V42::Timeout
+}
+5 => {
+let e42 = {
+let l17 = *ptr1.add(16).cast::<*mut u8>();
+let l18 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len19 = l18;
+let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
+_rt::string_lift(bytes19)
+};
+V42::Overloaded(e42)
+}
+6 => {
+V42::PeerGone
+}
+7 => {
+V42::Trapped
+}
+8 => {
+let e42 = {
+let l20 = *ptr1.add(16).cast::<*mut u8>();
+let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len22 = l21;
+let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
+let l23 = *ptr1.add(16+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l24 = *ptr1.add(24+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+super::super::super::weir::iec::types::Limit{
+name: _rt::string_lift(bytes22),
+used: l23 as u64,
+allowed: l24 as u64,
+}
+};
+V42::LimitExceeded(e42)
+}
+9 => {
+let e42 = {
+let l25 = *ptr1.add(16).cast::<*mut u8>();
+let l26 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let base30 = l25;
+let len30 = l26;
+let mut result30 = _rt::Vec::with_capacity(len30);
+for i in 0..len30 {
+let base = base30.add(i * (2*::core::mem::size_of::<*const u8>()));
+let e30 = {
+let l27 = *base.add(0).cast::<*mut u8>();
+let l28 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len29 = l28;
+let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
+_rt::string_lift(bytes29)
+};
+result30.push(e30);
+}
+_rt::cabi_dealloc(base30, len30 * (2*::core::mem::size_of::<*const u8>()), ::core::mem::size_of::<*const u8>());
+result30
+};
+V42::WouldDeadlock(e42)
+}
+10 => {
+let e42 = {
+let l31 = *ptr1.add(16).cast::<i64>();
+let l32 = *ptr1.add(24).cast::<i64>();
+super::super::super::weir::iec::types::Size{
+bytes: l31 as u64,
+allowed: l32 as u64,
+}
+};
+V42::TooLarge(e42)
+}
+11 => {
+let e42 = {
+let l33 = *ptr1.add(16).cast::<*mut u8>();
+let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len35 = l34;
+let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
+_rt::string_lift(bytes35)
+};
+V42::Invalid(e42)
+}
+n => {
+debug_assert_eq!(n, 12, "invalid enum discriminant");
+let e42 = {
+let l36 = *ptr1.add(16).cast::<*mut u8>();
+let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len38 = l37;
+let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
+let l39 = *ptr1.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l40 = *ptr1.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+super::super::super::weir::iec::types::HandlerError{
+code: _rt::string_lift(bytes38),
+message: _rt::string_lift(bytes41),
+}
+};
+V42::Handler(e42)
+}
+};
+v42
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result43
+}
+}
+#[allow(unused_unsafe, clippy::all)]
+/// Marks a job as done. Fails with `invalid` if it is not in hand.
+#[allow(async_fn_in_trait)]
+pub fn done(job: MessageId,) -> ::core::result::Result<(),Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 32+2*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 32+2*::core::mem::size_of::<*const u8>()]);
+let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "weir:iec/queues@0.1.0")]
+unsafe extern "C" {
+#[link_name = "done"]
+fn wit_import1(_: i64, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import1(_: i64, _: *mut u8, ) { unreachable!() }
+wit_import1(_rt::as_i64(job), ptr0);
+let l2 = i32::from(*ptr0.add(0).cast::<u8>());
+let result42 = match l2 {
+0 => {
+let e = ();
+Ok(e)
+}
+1 => {
+let e = {
+let l3 = i32::from(*ptr0.add(8).cast::<u8>());
+use super::super::super::weir::iec::types::Error as V41;
+let v41 = match l3 {
+0 => {
+let e41 = {
+let l4 = *ptr0.add(16).cast::<*mut u8>();
+let l5 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len6 = l5;
+let bytes6 = _rt::Vec::from_raw_parts(l4.cast(), len6, len6);
+_rt::string_lift(bytes6)
+};
+V41::PermissionDenied(e41)
+}
+1 => {
+let e41 = {
+let l7 = *ptr0.add(16).cast::<*mut u8>();
+let l8 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len9 = l8;
+let bytes9 = _rt::Vec::from_raw_parts(l7.cast(), len9, len9);
+_rt::string_lift(bytes9)
+};
+V41::UnknownContract(e41)
+}
+2 => {
+let e41 = {
+let l10 = *ptr0.add(16).cast::<*mut u8>();
+let l11 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len12 = l11;
+let bytes12 = _rt::Vec::from_raw_parts(l10.cast(), len12, len12);
+_rt::string_lift(bytes12)
+};
+V41::NoProvider(e41)
+}
+3 => {
+let e41 = {
+let l13 = *ptr0.add(16).cast::<*mut u8>();
+let l14 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len15 = l14;
+let bytes15 = _rt::Vec::from_raw_parts(l13.cast(), len15, len15);
+_rt::string_lift(bytes15)
+};
+V41::NotReady(e41)
+}
+4 => {
+V41::Timeout
+}
+5 => {
+let e41 = {
+let l16 = *ptr0.add(16).cast::<*mut u8>();
+let l17 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len18 = l17;
+let bytes18 = _rt::Vec::from_raw_parts(l16.cast(), len18, len18);
+_rt::string_lift(bytes18)
+};
+V41::Overloaded(e41)
+}
+6 => {
+V41::PeerGone
+}
+7 => {
+V41::Trapped
+}
+8 => {
+let e41 = {
+let l19 = *ptr0.add(16).cast::<*mut u8>();
+let l20 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len21 = l20;
+let bytes21 = _rt::Vec::from_raw_parts(l19.cast(), len21, len21);
+let l22 = *ptr0.add(16+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l23 = *ptr0.add(24+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+super::super::super::weir::iec::types::Limit{
+name: _rt::string_lift(bytes21),
+used: l22 as u64,
+allowed: l23 as u64,
+}
+};
+V41::LimitExceeded(e41)
+}
+9 => {
+let e41 = {
+let l24 = *ptr0.add(16).cast::<*mut u8>();
+let l25 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let base29 = l24;
+let len29 = l25;
+let mut result29 = _rt::Vec::with_capacity(len29);
+for i in 0..len29 {
+let base = base29.add(i * (2*::core::mem::size_of::<*const u8>()));
+let e29 = {
+let l26 = *base.add(0).cast::<*mut u8>();
+let l27 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len28 = l27;
+let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
+_rt::string_lift(bytes28)
+};
+result29.push(e29);
+}
+_rt::cabi_dealloc(base29, len29 * (2*::core::mem::size_of::<*const u8>()), ::core::mem::size_of::<*const u8>());
+result29
+};
+V41::WouldDeadlock(e41)
+}
+10 => {
+let e41 = {
+let l30 = *ptr0.add(16).cast::<i64>();
+let l31 = *ptr0.add(24).cast::<i64>();
+super::super::super::weir::iec::types::Size{
+bytes: l30 as u64,
+allowed: l31 as u64,
+}
+};
+V41::TooLarge(e41)
+}
+11 => {
+let e41 = {
+let l32 = *ptr0.add(16).cast::<*mut u8>();
+let l33 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len34 = l33;
+let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
+_rt::string_lift(bytes34)
+};
+V41::Invalid(e41)
+}
+n => {
+debug_assert_eq!(n, 12, "invalid enum discriminant");
+let e41 = {
+let l35 = *ptr0.add(16).cast::<*mut u8>();
+let l36 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len37 = l36;
+let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
+let l38 = *ptr0.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l39 = *ptr0.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len40 = l39;
+let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
+super::super::super::weir::iec::types::HandlerError{
+code: _rt::string_lift(bytes37),
+message: _rt::string_lift(bytes40),
+}
+};
+V41::Handler(e41)
+}
+};
+v41
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result42
+}
+}
+#[allow(unused_unsafe, clippy::all)]
+/// Marks these jobs as done in one crossing. At most 1024.
+///
+/// Fails with `invalid` for more, and then marks none. Fails with `invalid`, too, if some are not in hand
+/// or are named twice; it still marks all others.
+#[allow(async_fn_in_trait)]
+pub fn done_all(jobs: &[MessageId],) -> ::core::result::Result<(),Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 32+2*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 32+2*::core::mem::size_of::<*const u8>()]);
+let vec0 = jobs;
+let ptr0 = vec0.as_ptr().cast::<u8>();
+let len0 = vec0.len();
+let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "weir:iec/queues@0.1.0")]
+unsafe extern "C" {
+#[link_name = "done-all"]
+fn wit_import2(_: *mut u8, _: usize, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import2(_: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
+wit_import2(ptr0.cast_mut(), len0, ptr1);
+let l3 = i32::from(*ptr1.add(0).cast::<u8>());
+let result43 = match l3 {
+0 => {
+let e = ();
+Ok(e)
+}
+1 => {
+let e = {
+let l4 = i32::from(*ptr1.add(8).cast::<u8>());
+use super::super::super::weir::iec::types::Error as V42;
+let v42 = match l4 {
+0 => {
+let e42 = {
+let l5 = *ptr1.add(16).cast::<*mut u8>();
+let l6 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len7 = l6;
+let bytes7 = _rt::Vec::from_raw_parts(l5.cast(), len7, len7);
+_rt::string_lift(bytes7)
+};
+V42::PermissionDenied(e42)
+}
+1 => {
+let e42 = {
+let l8 = *ptr1.add(16).cast::<*mut u8>();
+let l9 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len10 = l9;
+let bytes10 = _rt::Vec::from_raw_parts(l8.cast(), len10, len10);
+_rt::string_lift(bytes10)
+};
+V42::UnknownContract(e42)
+}
+2 => {
+let e42 = {
+let l11 = *ptr1.add(16).cast::<*mut u8>();
+let l12 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len13 = l12;
+let bytes13 = _rt::Vec::from_raw_parts(l11.cast(), len13, len13);
+_rt::string_lift(bytes13)
+};
+V42::NoProvider(e42)
+}
+3 => {
+let e42 = {
+let l14 = *ptr1.add(16).cast::<*mut u8>();
+let l15 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len16 = l15;
+let bytes16 = _rt::Vec::from_raw_parts(l14.cast(), len16, len16);
+_rt::string_lift(bytes16)
+};
+V42::NotReady(e42)
+}
+4 => {
+V42::Timeout
+}
+5 => {
+let e42 = {
+let l17 = *ptr1.add(16).cast::<*mut u8>();
+let l18 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len19 = l18;
+let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
+_rt::string_lift(bytes19)
+};
+V42::Overloaded(e42)
+}
+6 => {
+V42::PeerGone
+}
+7 => {
+V42::Trapped
+}
+8 => {
+let e42 = {
+let l20 = *ptr1.add(16).cast::<*mut u8>();
+let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len22 = l21;
+let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
+let l23 = *ptr1.add(16+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l24 = *ptr1.add(24+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+super::super::super::weir::iec::types::Limit{
+name: _rt::string_lift(bytes22),
+used: l23 as u64,
+allowed: l24 as u64,
+}
+};
+V42::LimitExceeded(e42)
+}
+9 => {
+let e42 = {
+let l25 = *ptr1.add(16).cast::<*mut u8>();
+let l26 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let base30 = l25;
+let len30 = l26;
+let mut result30 = _rt::Vec::with_capacity(len30);
+for i in 0..len30 {
+let base = base30.add(i * (2*::core::mem::size_of::<*const u8>()));
+let e30 = {
+let l27 = *base.add(0).cast::<*mut u8>();
+let l28 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len29 = l28;
+let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
+_rt::string_lift(bytes29)
+};
+result30.push(e30);
+}
+_rt::cabi_dealloc(base30, len30 * (2*::core::mem::size_of::<*const u8>()), ::core::mem::size_of::<*const u8>());
+result30
+};
+V42::WouldDeadlock(e42)
+}
+10 => {
+let e42 = {
+let l31 = *ptr1.add(16).cast::<i64>();
+let l32 = *ptr1.add(24).cast::<i64>();
+super::super::super::weir::iec::types::Size{
+bytes: l31 as u64,
+allowed: l32 as u64,
+}
+};
+V42::TooLarge(e42)
+}
+11 => {
+let e42 = {
+let l33 = *ptr1.add(16).cast::<*mut u8>();
+let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len35 = l34;
+let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
+_rt::string_lift(bytes35)
+};
+V42::Invalid(e42)
+}
+n => {
+debug_assert_eq!(n, 12, "invalid enum discriminant");
+let e42 = {
+let l36 = *ptr1.add(16).cast::<*mut u8>();
+let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len38 = l37;
+let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
+let l39 = *ptr1.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l40 = *ptr1.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+super::super::super::weir::iec::types::HandlerError{
+code: _rt::string_lift(bytes38),
+message: _rt::string_lift(bytes41),
+}
+};
+V42::Handler(e42)
+}
+};
+v42
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result43
+}
+}
+#[allow(unused_unsafe, clippy::all)]
+/// Gives back a job that is not done. Another reader gets it, or this one again. After the
+/// operator's number of deliveries it goes to the queue's dead letters instead. Fails with `invalid`
+/// if it is not in hand.
+#[allow(async_fn_in_trait)]
+pub fn give_back(job: MessageId,) -> ::core::result::Result<(),Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 32+2*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 32+2*::core::mem::size_of::<*const u8>()]);
+let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "weir:iec/queues@0.1.0")]
+unsafe extern "C" {
+#[link_name = "give-back"]
+fn wit_import1(_: i64, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import1(_: i64, _: *mut u8, ) { unreachable!() }
+wit_import1(_rt::as_i64(job), ptr0);
+let l2 = i32::from(*ptr0.add(0).cast::<u8>());
+let result42 = match l2 {
+0 => {
+let e = ();
+Ok(e)
+}
+1 => {
+let e = {
+let l3 = i32::from(*ptr0.add(8).cast::<u8>());
+use super::super::super::weir::iec::types::Error as V41;
+let v41 = match l3 {
+0 => {
+let e41 = {
+let l4 = *ptr0.add(16).cast::<*mut u8>();
+let l5 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len6 = l5;
+let bytes6 = _rt::Vec::from_raw_parts(l4.cast(), len6, len6);
+_rt::string_lift(bytes6)
+};
+V41::PermissionDenied(e41)
+}
+1 => {
+let e41 = {
+let l7 = *ptr0.add(16).cast::<*mut u8>();
+let l8 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len9 = l8;
+let bytes9 = _rt::Vec::from_raw_parts(l7.cast(), len9, len9);
+_rt::string_lift(bytes9)
+};
+V41::UnknownContract(e41)
+}
+2 => {
+let e41 = {
+let l10 = *ptr0.add(16).cast::<*mut u8>();
+let l11 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len12 = l11;
+let bytes12 = _rt::Vec::from_raw_parts(l10.cast(), len12, len12);
+_rt::string_lift(bytes12)
+};
+V41::NoProvider(e41)
+}
+3 => {
+let e41 = {
+let l13 = *ptr0.add(16).cast::<*mut u8>();
+let l14 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len15 = l14;
+let bytes15 = _rt::Vec::from_raw_parts(l13.cast(), len15, len15);
+_rt::string_lift(bytes15)
+};
+V41::NotReady(e41)
+}
+4 => {
+V41::Timeout
+}
+5 => {
+let e41 = {
+let l16 = *ptr0.add(16).cast::<*mut u8>();
+let l17 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len18 = l17;
+let bytes18 = _rt::Vec::from_raw_parts(l16.cast(), len18, len18);
+_rt::string_lift(bytes18)
+};
+V41::Overloaded(e41)
+}
+6 => {
+V41::PeerGone
+}
+7 => {
+V41::Trapped
+}
+8 => {
+let e41 = {
+let l19 = *ptr0.add(16).cast::<*mut u8>();
+let l20 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len21 = l20;
+let bytes21 = _rt::Vec::from_raw_parts(l19.cast(), len21, len21);
+let l22 = *ptr0.add(16+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+let l23 = *ptr0.add(24+2*::core::mem::size_of::<*const u8>()).cast::<i64>();
+super::super::super::weir::iec::types::Limit{
+name: _rt::string_lift(bytes21),
+used: l22 as u64,
+allowed: l23 as u64,
+}
+};
+V41::LimitExceeded(e41)
+}
+9 => {
+let e41 = {
+let l24 = *ptr0.add(16).cast::<*mut u8>();
+let l25 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let base29 = l24;
+let len29 = l25;
+let mut result29 = _rt::Vec::with_capacity(len29);
+for i in 0..len29 {
+let base = base29.add(i * (2*::core::mem::size_of::<*const u8>()));
+let e29 = {
+let l26 = *base.add(0).cast::<*mut u8>();
+let l27 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len28 = l27;
+let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
+_rt::string_lift(bytes28)
+};
+result29.push(e29);
+}
+_rt::cabi_dealloc(base29, len29 * (2*::core::mem::size_of::<*const u8>()), ::core::mem::size_of::<*const u8>());
+result29
+};
+V41::WouldDeadlock(e41)
+}
+10 => {
+let e41 = {
+let l30 = *ptr0.add(16).cast::<i64>();
+let l31 = *ptr0.add(24).cast::<i64>();
+super::super::super::weir::iec::types::Size{
+bytes: l30 as u64,
+allowed: l31 as u64,
+}
+};
+V41::TooLarge(e41)
+}
+11 => {
+let e41 = {
+let l32 = *ptr0.add(16).cast::<*mut u8>();
+let l33 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len34 = l33;
+let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
+_rt::string_lift(bytes34)
+};
+V41::Invalid(e41)
+}
+n => {
+debug_assert_eq!(n, 12, "invalid enum discriminant");
+let e41 = {
+let l35 = *ptr0.add(16).cast::<*mut u8>();
+let l36 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len37 = l36;
+let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
+let l38 = *ptr0.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l39 = *ptr0.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len40 = l39;
+let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
+super::super::super::weir::iec::types::HandlerError{
+code: _rt::string_lift(bytes37),
+message: _rt::string_lift(bytes40),
+}
+};
+V41::Handler(e41)
+}
+};
+v41
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result42
+}
+}
+}
+/// What the extension says about itself.
+#[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
+pub mod lifecycle {
+#[used]
+#[doc(hidden)]
+static __FORCE_SECTION_REF: fn() =
+super::super::super::__link_custom_section_describing_imports;
+#[allow(unused_unsafe, clippy::all)]
+/// Declares that this extension serves from now on. Ends `interrupted`.
+#[allow(async_fn_in_trait)]
+pub fn ready() -> (){
+unsafe {
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "weir:iec/lifecycle@0.1.0")]
+unsafe extern "C" {
+#[link_name = "ready"]
+fn wit_import0();
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import0() { unreachable!() }
+wit_import0();
+}
+}
+#[allow(unused_unsafe, clippy::all)]
+/// Declares that this extension cannot serve for now, and why. Requests to it fail with `not-ready`
+/// until it calls `ready`. At most 1024 bytes of the text are kept.
+#[allow(async_fn_in_trait)]
+pub fn interrupted(reason: &str,) -> (){
+unsafe {
+let vec0 = reason;
+let ptr0 = vec0.as_ptr().cast::<u8>();
+let len0 = vec0.len();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "weir:iec/lifecycle@0.1.0")]
+unsafe extern "C" {
+#[link_name = "interrupted"]
+fn wit_import1(_: *mut u8, _: usize, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import1(_: *mut u8, _: usize, ) { unreachable!() }
+wit_import1(ptr0.cast_mut(), len0);
+}
+}
+#[allow(unused_unsafe, clippy::all)]
+/// Declares why this extension is about to fail; it should then return from `main`. At most 1024
+/// bytes of the text are kept.
+#[allow(async_fn_in_trait)]
+pub fn error(reason: &str,) -> (){
+unsafe {
+let vec0 = reason;
+let ptr0 = vec0.as_ptr().cast::<u8>();
+let len0 = vec0.len();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "weir:iec/lifecycle@0.1.0")]
+unsafe extern "C" {
+#[link_name = "error"]
+fn wit_import1(_: *mut u8, _: usize, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import1(_: *mut u8, _: usize, ) { unreachable!() }
+wit_import1(ptr0.cast_mut(), len0);
+}
+}
+}
+/// Names behind the numbers.
+#[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
+pub mod peers {
+#[used]
+#[doc(hidden)]
+static __FORCE_SECTION_REF: fn() =
+super::super::super::__link_custom_section_describing_imports;
+use super::super::super::_rt;
+pub type Peer = super::super::super::weir::iec::types::Peer;
+#[allow(unused_unsafe, clippy::all)]
+/// The id under which the operator runs this extension.
+#[allow(async_fn_in_trait)]
+pub fn own_name() -> _rt::String{
+unsafe {
+#[cfg_attr(target_pointer_width="64", repr(align(8)))]
+#[cfg_attr(target_pointer_width="32", repr(align(4)))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 2*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 2*::core::mem::size_of::<*const u8>()]);
+let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "weir:iec/peers@0.1.0")]
+unsafe extern "C" {
+#[link_name = "own-name"]
+fn wit_import1(_: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import1(_: *mut u8, ) { unreachable!() }
+wit_import1(ptr0);
+let l2 = *ptr0.add(0).cast::<*mut u8>();
+let l3 = *ptr0.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len4 = l3;
+let bytes4 = _rt::Vec::from_raw_parts(l2.cast(), len4, len4);
+let result5 = _rt::string_lift(bytes4);
+result5
+}
+}
+#[allow(unused_unsafe, clippy::all)]
+/// The name of a peer that has sent something to this instance: an extension's id, the name of a program as in
+/// `app:player`, or `main`.
+/// None for any other number.
+#[allow(async_fn_in_trait)]
+pub fn name_of(peer: Peer,) -> ::core::option::Option<_rt::String>{
+unsafe {
+#[cfg_attr(target_pointer_width="64", repr(align(8)))]
+#[cfg_attr(target_pointer_width="32", repr(align(4)))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 3*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 3*::core::mem::size_of::<*const u8>()]);
+let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "weir:iec/peers@0.1.0")]
+unsafe extern "C" {
+#[link_name = "name-of"]
+fn wit_import1(_: i32, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import1(_: i32, _: *mut u8, ) { unreachable!() }
+wit_import1(_rt::as_i32(peer), ptr0);
+let l2 = i32::from(*ptr0.add(0).cast::<u8>());
+let result6 = match l2 {
+0 => None,
+1 => {
+let e = {
+let l3 = *ptr0.add(::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l4 = *ptr0.add(2*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len5 = l4;
+let bytes5 = _rt::Vec::from_raw_parts(l3.cast(), len5, len5);
+_rt::string_lift(bytes5)
+};
+Some(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result6
+}
+}
+}
+/// A log line that keeps its structure.
+#[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
+pub mod log {
+#[used]
+#[doc(hidden)]
+static __FORCE_SECTION_REF: fn() =
+super::super::super::__link_custom_section_describing_imports;
+use super::super::super::_rt;
+/// How much it matters.
+#[repr(u8)]
+#[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Level {
+/// For following one request through the code.
+Trace,
+/// For the developer of the extension.
+Debug,
+/// For the operator.
+Info,
+/// Something is wrong and was dealt with.
+Warn,
+/// Something is wrong and was not.
+Error,
+}
+impl ::core::fmt::Debug for Level {
+fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+match self {
+Level::Trace => {
+f.debug_tuple("Level::Trace").finish()
+}
+Level::Debug => {
+f.debug_tuple("Level::Debug").finish()
+}
+Level::Info => {
+f.debug_tuple("Level::Info").finish()
+}
+Level::Warn => {
+f.debug_tuple("Level::Warn").finish()
+}
+Level::Error => {
+f.debug_tuple("Level::Error").finish()
+}
+}
+}
+}
+impl Level{
+#[doc(hidden)]
+pub unsafe fn _lift(val: u8) -> Level{
+if !cfg!(debug_assertions) {
+return unsafe { ::core::mem::transmute(val) };
+}
+match val {
+0 => Level::Trace,
+1 => Level::Debug,
+2 => Level::Info,
+3 => Level::Warn,
+4 => Level::Error,
+_ => panic!("invalid enum discriminant"),
+}
+}
+}
+/// A named value.
+#[derive(Clone)]
+pub struct Field {
+/// Its name. At most 64 bytes.
+pub name: _rt::String,
+/// Its value. At most 1024 bytes.
+pub value: _rt::String,
+}
+impl ::core::fmt::Debug for Field {
+fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+f.debug_struct("Field").field("name", &self.name).field("value", &self.value).finish()
+}
+}
+#[allow(unused_unsafe, clippy::all)]
+/// Writes one line to Main's log, under this extension's id. At most 4096 bytes of the message and
+/// 32 fields of 4096 bytes together are kept. Control characters are escaped. Lines over this
+/// extension's `log-rate` are dropped and counted.
+#[allow(async_fn_in_trait)]
+pub fn write(level: Level,message: &str,fields: &[Field],) -> (){
+unsafe {
+let vec0 = message;
+let ptr0 = vec0.as_ptr().cast::<u8>();
+let len0 = vec0.len();
+let vec4 = fields;
+let len4 = vec4.len();
+let layout4 = _rt::alloc::Layout::from_size_align(vec4.len() * (4*::core::mem::size_of::<*const u8>()), ::core::mem::size_of::<*const u8>()).unwrap();
+let (result4, _cleanup4) = wit_bindgen::rt::Cleanup::new(layout4);for (i, e) in vec4.into_iter().enumerate() {
+let base = result4.add(i * (4*::core::mem::size_of::<*const u8>()));
+{
+let Field{ name:name1, value:value1, } = e;
+let vec2 = name1;
+let ptr2 = vec2.as_ptr().cast::<u8>();
+let len2 = vec2.len();
+*base.add(::core::mem::size_of::<*const u8>()).cast::<usize>() = len2;
+*base.add(0).cast::<*mut u8>() = ptr2.cast_mut();
+let vec3 = value1;
+let ptr3 = vec3.as_ptr().cast::<u8>();
+let len3 = vec3.len();
+*base.add(3*::core::mem::size_of::<*const u8>()).cast::<usize>() = len3;
+*base.add(2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>() = ptr3.cast_mut();
+}
+}
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "weir:iec/log@0.1.0")]
+unsafe extern "C" {
+#[link_name = "write"]
+fn wit_import5(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import5(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, ) { unreachable!() }
+wit_import5(level.clone() as i32, ptr0.cast_mut(), len0, result4, len4);
+}
+}
+}
+}
+}
+mod _rt {
+#![allow(dead_code, unused_imports, clippy::all)]
+pub use alloc_crate::string::String;
+pub use alloc_crate::vec::Vec;
+pub unsafe fn string_lift(bytes: Vec<u8>) -> String {
+if cfg!(debug_assertions) {
+String::from_utf8(bytes).unwrap()
+} else {
+unsafe { String::from_utf8_unchecked(bytes) }
+}
+}
+pub unsafe fn invalid_enum_discriminant<T>() -> T {
+if cfg!(debug_assertions) {
+panic!("invalid enum discriminant")
+} else {
+unsafe { core::hint::unreachable_unchecked() }
+}
+}
+pub unsafe fn cabi_dealloc(ptr: *mut u8, size: usize, align: usize) {
+if size == 0 {
+return;
+}
+unsafe {
+let layout = alloc::Layout::from_size_align_unchecked(size, align);
+alloc::dealloc(ptr, layout);
+}
+}
+pub use alloc_crate::alloc;
+pub unsafe fn bool_lift(val: u8) -> bool {
+if cfg!(debug_assertions) {
+match val {
+0 => false,
+1 => true,
+_ => panic!("invalid bool discriminant"),
+}
+} else {
+val != 0
+}
+}
+pub fn as_i32<T: AsI32>(t: T) -> i32 {
+t.as_i32()
+}
+pub trait AsI32 {
+fn as_i32(self) -> i32;
+}
+impl<'a, T: Copy + AsI32> AsI32 for &'a T {
+fn as_i32(self) -> i32 {
+(*self).as_i32()
+}
+}
+impl AsI32 for i32 {
+#[inline]
+fn as_i32(self) -> i32 {
+self as i32
+}
+}
+impl AsI32 for u32 {
+#[inline]
+fn as_i32(self) -> i32 {
+self as i32
+}
+}
+impl AsI32 for i16 {
+#[inline]
+fn as_i32(self) -> i32 {
+self as i32
+}
+}
+impl AsI32 for u16 {
+#[inline]
+fn as_i32(self) -> i32 {
+self as i32
+}
+}
+impl AsI32 for i8 {
+#[inline]
+fn as_i32(self) -> i32 {
+self as i32
+}
+}
+impl AsI32 for u8 {
+#[inline]
+fn as_i32(self) -> i32 {
+self as i32
+}
+}
+impl AsI32 for char {
+#[inline]
+fn as_i32(self) -> i32 {
+self as i32
+}
+}
+impl AsI32 for usize {
+#[inline]
+fn as_i32(self) -> i32 {
+self as i32
+}
+}
+pub fn as_i64<T: AsI64>(t: T) -> i64 {
+t.as_i64()
+}
+pub trait AsI64 {
+fn as_i64(self) -> i64;
+}
+impl<'a, T: Copy + AsI64> AsI64 for &'a T {
+fn as_i64(self) -> i64 {
+(*self).as_i64()
+}
+}
+impl AsI64 for i64 {
+#[inline]
+fn as_i64(self) -> i64 {
+self as i64
+}
+}
+impl AsI64 for u64 {
+#[inline]
+fn as_i64(self) -> i64 {
+self as i64
+}
+}
+extern crate alloc as alloc_crate;
+}
+#[cfg(target_arch = "wasm32")]
+#[unsafe(link_section = "component-type:wit-bindgen:0.61.1:weir:iec@0.1.0:imports:encoded world")]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
 pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 2822] = *b"\
@@ -8002,5 +5643,5 @@ processed-by\x02\x0dwit-component\x070.258.3\x10wit-bindgen-rust\x060.61.1";
 #[inline(never)]
 #[doc(hidden)]
 pub fn __link_custom_section_describing_imports() {
-    wit_bindgen::rt::maybe_link_cabi_realloc();
+wit_bindgen::rt::maybe_link_cabi_realloc();
 }
