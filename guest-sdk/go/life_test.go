@@ -13,6 +13,7 @@ import (
 	"time"
 
 	weir "github.com/weir-rt/weir/guest-sdk/go"
+	"github.com/weir-rt/weir/guest-sdk/go/internal/host"
 	"github.com/weir-rt/weir/guest-sdk/go/weirtest"
 )
 
@@ -163,7 +164,7 @@ func TestTheDescriptionIsThatOfTheTypes(t *testing.T) {
 	weir.HandleJobs(ext, "repairs", 1, func(context.Context, *weir.Job[Shelf]) error { return nil })
 	weir.DescribeTopic[Shelf](ext, "shelf@2", "shelf.fell", "What fell.")
 	weir.DescribeQueue[Shelf](ext, "shelf@2", "repairs", "What to repair.")
-	manifest, contracts, err := describe(ext)
+	manifest, contracts, err := host.Describe(ext)
 	if err != nil {
 		t.Fatal(err)
 	}

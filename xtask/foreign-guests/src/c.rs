@@ -63,7 +63,7 @@ pub(crate) fn conformance(out_dir: &Path) -> Result<PathBuf> {
         compile("conformance", &sources, &["-nostartfiles".into(), include], &EXTENSION, out_dir)?;
     let mut file = File::options().append(true).open(&component)?;
     for (section, path) in [("weir:manifest", "c/manifest.json"), ("weir:contracts", "contracts.jsonl")] {
-        let path = root.join("conformance").join(path);
+        let path = root.join("tests/conformance").join(path);
         let contents = fs::read(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
         file.write_all(&custom_section(section, &contents)?)?;
     }

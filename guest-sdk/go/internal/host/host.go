@@ -124,3 +124,9 @@ func Milliseconds(duration time.Duration, least int64) uint32 {
 	}
 	return uint32(min(max(whole, least), math.MaxUint32))
 }
+
+// Run serves an extension from a host, for tests. The package weir sets it.
+var Run func(extension any, host Host) error
+
+// Describe gives the manifest and the described contracts of an extension, for tests. The package weir sets it.
+var Describe func(extension any) (manifest []byte, contracts [][]byte, err error)
