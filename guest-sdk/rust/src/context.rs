@@ -1,7 +1,6 @@
 //! What a handler can reach: other contracts, topics, its caller, time and configuration.
 
 mod jobs;
-mod options;
 
 use std::{
     cell::Cell,
@@ -11,7 +10,6 @@ use std::{
     time::Duration,
 };
 
-pub use self::options::CallOptions;
 use crate::{
     AsTopic, Contract, Error, Operation, Receipt, Task,
     codec::{Decode, Encode},
@@ -38,6 +36,13 @@ pub struct Context {
     link: Rc<Link>,
     origin: Origin,
     timeout: Option<Duration>,
+}
+
+/// The timeout and the provider of one call.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CallOptions<'a> {
+    timeout: Option<Duration>,
+    provider: Option<&'a str>,
 }
 
 /// The message that a handler runs for.
@@ -71,6 +76,26 @@ impl Origin {
 impl InHand {
     pub(crate) fn deadline(&self) -> Option<Duration> {
         Some(self.received.get()?.saturating_add(self.remaining))
+    }
+}
+
+impl<'a> CallOptions<'a> {
+    /// The operator's default timeout, and the owner of the contract.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Waits at most this long, in whole milliseconds, from 1.
+    #[must_use]
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self { timeout: Some(timeout), ..self }
+    }
+
+    /// Calls this extension, or `main`, even if another owns the contract.
+    #[must_use]
+    pub fn provider(self, id: &'a str) -> Self {
+        Self { provider: Some(id), ..self }
     }
 }
 

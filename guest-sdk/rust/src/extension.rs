@@ -7,9 +7,8 @@ use futures_util::future::LocalBoxFuture;
 use crate::{
     AsTopic, Context, Error, Event, Manifest, Operation, Queue,
     codec::{Decode, Encode},
-    handlers::{EventHandler, Hook},
     host::Host,
-    program::Program,
+    program::{EventHandler, Hook, Program},
 };
 
 /// A value of the author's own, with the handlers that serve it.

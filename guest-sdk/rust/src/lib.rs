@@ -14,10 +14,8 @@ mod bindings;
 mod context;
 mod contract;
 mod error;
-mod event;
 mod extension;
 mod file_writer;
-mod handlers;
 pub mod hook;
 mod host;
 mod link;
@@ -75,13 +73,12 @@ pub use weir_sdk_derive::Shape;
 
 pub use self::{
     context::{CallOptions, Context},
-    event::{Event, Receipt},
     extension::Extension,
     file_writer::FileWriter,
     manifest::{Dir, Manifest},
     queue::{Job, JobId, Queue},
     task::Task,
-    topic::{AsTopic, Topic},
+    topic::{AsTopic, Event, Receipt, Topic},
 };
 
 /// For the macros of this crate.

@@ -1,18 +1,25 @@
-//! An extension without its types: what it serves and subscribes to, and the order in which it starts and
+//! An extension and its handlers without their types: what it serves and subscribes to, and the order in which it starts and
 //! stops.
 
 use std::{fmt, rc::Rc};
 
+use futures_util::future::LocalBoxFuture;
+
 #[cfg(not(target_family = "wasm"))]
 use crate::Description;
 use crate::{
-    Context, Contract, Error, Manifest,
-    context::Origin,
-    handlers::{EventHandler, Hook, JobHandler, RequestHandler},
-    host::Host,
-    link::Link,
-    serve::Server,
+    Context, Contract, Error, Event, Manifest, context::Origin, host::Host, link::Link, serve::Server,
 };
+
+pub(crate) type RequestHandler =
+    Rc<dyn Fn(Context, Vec<u8>) -> LocalBoxFuture<'static, Result<Vec<u8>, Error>>>;
+
+pub(crate) type EventHandler =
+    Rc<dyn Fn(Context, Event<Vec<u8>>) -> LocalBoxFuture<'static, Result<(), Error>>>;
+
+pub(crate) type JobHandler = Rc<dyn Fn(Context, Vec<u8>) -> LocalBoxFuture<'static, Result<(), Error>>>;
+
+pub(crate) type Hook = Box<dyn FnOnce(Context) -> LocalBoxFuture<'static, Result<(), Error>>>;
 
 pub(crate) struct Program {
     pub(crate) manifest: Manifest,

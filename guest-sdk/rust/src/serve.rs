@@ -23,10 +23,10 @@ use crate::{
     Context, Contract, Error,
     context::{InHand, Origin},
     error::into_answer,
-    handlers::{EventHandler, JobHandler, RequestHandler},
     host::{Answer, Inbox, Message, MessageId, Request, WitError},
     link::Link,
     log,
+    program::{EventHandler, JobHandler, RequestHandler},
     tasks::{Done, ROUNDS, Running, Tasks},
 };
 

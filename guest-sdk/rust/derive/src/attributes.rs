@@ -1,8 +1,8 @@
 //! The attributes of a type, a variant or a field, as far as they change its JSON or its description.
 
 use syn::{
-    Attribute, Error, Expr, LitStr, Path, Result, Token, Type, meta::ParseNestedMeta, parenthesized,
-    token::Paren,
+    Attribute, Error, Expr, ExprLit, Lit, LitStr, Meta, Path, Result, Token, Type, meta::ParseNestedMeta,
+    parenthesized, token::Paren,
 };
 
 use crate::case::Case;
@@ -105,6 +105,23 @@ impl Attributes {
         }
         Ok(())
     }
+}
+
+/// The doc comment: its lines without the space after `///`, and without white space at both ends.
+pub(crate) fn doc(attributes: &[Attribute]) -> String {
+    let lines: Vec<String> = attributes
+        .iter()
+        .filter(|attribute| attribute.path().is_ident("doc"))
+        .filter_map(|attribute| match &attribute.meta {
+            Meta::NameValue(meta) => match &meta.value {
+                Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text.value()),
+                _ => None,
+            },
+            _ => None,
+        })
+        .map(|line| line.strip_prefix(' ').unwrap_or(&line).to_owned())
+        .collect();
+    lines.join("\n").trim_ascii().to_owned()
 }
 
 /// A value, or the same value for each direction.

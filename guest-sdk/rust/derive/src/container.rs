@@ -7,7 +7,10 @@ use syn::{
     spanned::Spanned,
 };
 
-use crate::{attributes::Attributes, doc::doc, enums, fields};
+use crate::{
+    attributes::{self, Attributes, doc},
+    enums, fields,
+};
 
 /// Where the expressions of a type stand.
 pub(crate) struct Place {
@@ -151,7 +154,7 @@ fn definition(
     let doc = match &input.data {
         Data::Struct(data) if doc.is_empty() => match &data.fields {
             Fields::Unnamed(fields) if fields.unnamed.len() == 1 => {
-                crate::doc::doc(&fields::only(&data.fields)?.attrs)
+                attributes::doc(&fields::only(&data.fields)?.attrs)
             }
             _ => String::new(),
         },

@@ -4,7 +4,11 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{DataEnum, Error, Fields, Result, Variant, ext::IdentExt};
 
-use crate::{attributes::Attributes, container::Place, doc::doc, fields};
+use crate::{
+    attributes::{Attributes, doc},
+    container::Place,
+    fields,
+};
 
 /// A variant, and what its enum says of it.
 struct Case<'a> {

@@ -4,7 +4,11 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Error, Field, Fields, FieldsNamed, FieldsUnnamed, Result, ext::IdentExt, spanned::Spanned};
 
-use crate::{attributes::Attributes, case::Case, container::Place, doc::doc};
+use crate::{
+    attributes::{Attributes, doc},
+    case::Case,
+    container::Place,
+};
 
 /// Fields with names, as expressions.
 ///

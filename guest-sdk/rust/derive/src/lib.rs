@@ -5,7 +5,6 @@
 mod attributes;
 mod case;
 mod container;
-mod doc;
 mod enums;
 mod fields;
 #[cfg(test)]

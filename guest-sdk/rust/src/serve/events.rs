@@ -11,10 +11,10 @@ use futures_util::future::LocalBoxFuture;
 use crate::{
     Context, Event,
     context::Origin,
-    handlers::EventHandler,
     host::{self, Peer},
     link::Link,
     log,
+    program::EventHandler,
 };
 
 /// Events that may wait for one waiting handler: Main's default for an extension. Beyond that the oldest are

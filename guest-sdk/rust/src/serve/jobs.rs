@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use futures_util::future::LocalBoxFuture;
 
-use crate::{Context, Error, context::Origin, handlers::JobHandler, host, link::Link, log, queue::Held};
+use crate::{Context, Error, context::Origin, host, link::Link, log, program::JobHandler, queue::Held};
 
 #[derive(Default)]
 pub(super) struct Jobs {
