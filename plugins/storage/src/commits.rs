@@ -13,10 +13,7 @@ use std::{
 
 use futures_util::lock::Mutex;
 
-use crate::{
-    change::Change,
-    store::{CommitError, Store},
-};
+use crate::store::{Change, CommitError, Store};
 
 /// Turns of the inbox before a group is taken as complete. The executor looks at its tasks up to twice for
 /// each look at the inbox, and the first time before any.

@@ -6,23 +6,23 @@
 //! Keys are any strings of 1 to 256 bytes, values any JSON of up to 1 MiB. A `null` reads as no value. Errors
 //! of its own: `full`, `too-large`, `invalid-argument`, and `io`. After `io` the change may or may not be
 //! there.
+//!
+//! A value stays the text that came: its numbers lose nothing, and a small text cannot become a large tree in memory.
 
 use std::{cell::OnceCell, process::ExitCode};
 
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use weir_contracts::storage::{self, Deleted, Key, Keys, Prefix};
-use weir_sdk::{Context, Empty, Error, Extension};
+use weir_sdk::{Context, Empty, Error, Extension, Operation};
 
 use self::{
-    change::Change,
     commits::Commits,
-    operations::{Entry, Found},
-    store::Store,
+    store::{Change, Store},
 };
 
-mod change;
 mod commits;
 mod keyvalue;
-mod operations;
 mod store;
 
 weir_sdk::manifest! {
@@ -42,6 +42,11 @@ const MAX_LIST: usize = 512 * 1024;
 /// The longest value, in bytes of JSON.
 const MAX_VALUE: usize = 1024 * 1024;
 
+/// As `storage::GET`.
+pub(crate) const GET: Operation<storage::Key, Found> = storage::CONTRACT.operation(storage::GET.name());
+/// As `storage::SET`.
+pub(crate) const SET: Operation<Entry, Empty> = storage::CONTRACT.operation(storage::SET.name());
+
 fn main() -> ExitCode {
     extension().run()
 }
@@ -49,10 +54,24 @@ fn main() -> ExitCode {
 fn extension() -> Extension<Storage> {
     Extension::new(MANIFEST, Storage::default())
         .on_start(async |storage: &Storage, context: &Context| storage.open(context))
-        .on(operations::GET, async |storage: &Storage, _: &Context, key| storage.get(&key))
-        .on(operations::SET, Storage::set)
+        .on(GET, async |storage: &Storage, _: &Context, key| storage.get(&key))
+        .on(SET, Storage::set)
         .on(storage::DELETE, Storage::delete)
         .on(storage::LIST, async |storage: &Storage, _: &Context, prefix| storage.list(&prefix))
+}
+
+/// As `storage::Entry`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) value: Box<RawValue>,
+}
+
+/// As `storage::Found`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Found {
+    pub(crate) value: Option<Box<RawValue>>,
 }
 
 #[derive(Default)]

@@ -5,10 +5,7 @@ use std::{collections::BTreeMap, rc::Rc};
 use serde_json::value::RawValue;
 use weir_sdk::Error;
 
-use crate::{
-    change::Change,
-    keyvalue::{self, Bucket, delete_many, set_many},
-};
+use crate::keyvalue::{self, Bucket, delete_many, set_many};
 
 /// How the store says that it has no room.
 const FULL: &str = "the store is full";
@@ -16,6 +13,13 @@ const FULL: &str = "the store is full";
 #[derive(Debug)]
 pub(crate) struct Store {
     bucket: Bucket,
+}
+
+/// One change of one key.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    Set(String, Box<RawValue>),
+    Delete(String),
 }
 
 #[derive(Clone, Debug, thiserror::Error)]
@@ -99,6 +103,23 @@ impl Store {
             set_many(&self.bucket, &sets)?;
         }
         Ok(())
+    }
+}
+
+impl Change {
+    pub(crate) fn key(&self) -> &str {
+        match self {
+            Self::Set(key, _) | Self::Delete(key) => key,
+        }
+    }
+
+    /// Bytes of its key and value.
+    pub(crate) fn bytes(&self) -> usize {
+        let value = match self {
+            Self::Set(_, value) => value.get().len(),
+            Self::Delete(_) => 0,
+        };
+        self.key().len().saturating_add(value)
     }
 }
 

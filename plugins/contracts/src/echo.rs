@@ -1,9 +1,0 @@
-//! `echo@1`: answers with the bytes of the request, for tests and benchmarks.
-
-weir_sdk::contract! {
-    /// Answers with the bytes of the request, for tests and benchmarks.
-    pub const CONTRACT = "echo@1";
-
-    /// Answers with the bytes of the request.
-    pub const ECHO: fn(bytes) -> bytes = "echo";
-}
