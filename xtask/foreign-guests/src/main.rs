@@ -110,19 +110,25 @@ mod tests {
         let mut module = b"\0asm\x01\0\0\0".to_vec();
         embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8, false).unwrap();
         let (_, needed) = metadata::decode(&module).unwrap();
-        let own = needed.resolve.worlds[needed.world].package.unwrap();
-        let others: Vec<_> =
-            needed.resolve.packages.iter().map(|(id, _)| id).filter(|id| *id != own).collect();
+        let named = |name: &str| {
+            let mut packages = needed.resolve.packages.iter();
+            packages.find(|(_, package)| package.name.to_string() == name).unwrap().0
+        };
+        let others = ["wasi:cli@0.2.12", "wasi:config@0.2.0-rc.1", "wasi:io@0.2.12", "weir:iec@0.1.0"];
         let mut printer = WitPrinter::default();
-        printer.print(&needed.resolve, own, &others).unwrap();
-        let printed =
-            printer.output.to_string().replace("root:root", "weir:go").replace("world root", "world go");
-        let made = format!("// Made of Weir's `wit/` by a test of `xtask/foreign-guests`.\n{printed}");
+        printer.print(&needed.resolve, named("weir:go"), &others.map(named)).unwrap();
+        let made =
+            format!("// Made of Weir's `wit/` by a test of `xtask/foreign-guests`.\n{}", printer.output);
 
         let path = root().unwrap().join("guest-sdk/go/wit/go.wit");
         if std::env::var_os("WEIR_BLESS").is_some() {
             fs::write(&path, &made).unwrap();
         }
         assert_eq!(fs::read_to_string(&path).unwrap(), made, "`{}` is out of date", path.display());
+        // As `weir build` reads it.
+        let mut resolve = Resolve::default();
+        let (package, _) = resolve.push_path(path.parent().unwrap()).unwrap();
+        let world = resolve.select_world(&[package], Some("go")).unwrap();
+        assert_eq!(resolve.worlds[world].imports.len(), needed.resolve.worlds[needed.world].imports.len());
     }
 }
