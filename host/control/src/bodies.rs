@@ -30,7 +30,7 @@ pub(super) struct BodyMemory(Arc<Semaphore>);
 
 /// A body in memory, with its room.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HeldBody {
     pub(super) bytes: Bytes,
     _room: Option<OwnedSemaphorePermit>,
 }
@@ -41,7 +41,7 @@ impl BodyMemory {
     }
 
     /// Reads a request's whole body, up to `max` bytes. A refused body is discarded.
-    pub(super) async fn read(&self, mut body: Body, max: Result<u64, Refusal>) -> Result<Held, Refusal> {
+    pub(super) async fn read(&self, mut body: Body, max: Result<u64, Refusal>) -> Result<HeldBody, Refusal> {
         let announced = body.size_hint().lower();
         if announced > MAX_BODY as u64 {
             return Err(too_large(announced, max.unwrap_or(u64::MAX)));
@@ -67,7 +67,7 @@ impl BodyMemory {
         })
     }
 
-    async fn collect(&self, body: &mut Body, max: u64) -> Result<Held, Refusal> {
+    async fn collect(&self, body: &mut Body, max: u64) -> Result<HeldBody, Refusal> {
         let announced = body.size_hint().lower();
         if announced > max {
             return Err(too_large(announced, max));
@@ -84,14 +84,14 @@ impl BodyMemory {
             self.grow(&mut room, length)?;
             bytes.extend_from_slice(&data);
         }
-        Ok(Held { bytes: bytes.freeze(), _room: room })
+        Ok(HeldBody { bytes: bytes.freeze(), _room: room })
     }
 
     /// An answer, which holds its room until sent.
     pub(super) fn hold(&self, answer: Bytes) -> Result<Body, Refusal> {
         let mut room = None;
         self.grow(&mut room, answer.len())?;
-        Ok(Body::from(Bytes::from_owner(Held { bytes: answer, _room: room })))
+        Ok(Body::from(Bytes::from_owner(HeldBody { bytes: answer, _room: room })))
     }
 
     /// Extends the room of a body to this length.
@@ -112,7 +112,7 @@ impl BodyMemory {
     }
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for HeldBody {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }

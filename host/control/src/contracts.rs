@@ -15,10 +15,10 @@ use weir_host::{
 };
 
 use super::{
-    bodies::Held,
+    bodies::HeldBody,
     error::Refusal,
     report::{beside, report, try_report},
-    routes::{PathOf, Served},
+    routes::{PathOf, ServerState},
 };
 
 /// Bytes of arguments that are checked on the worker thread: small values of so many take less than a millisecond.
@@ -36,11 +36,14 @@ struct Contracts {
     contracts: Vec<DescribedContract>,
 }
 
-pub(super) async fn all(State(served): State<Served>) -> Result<Response, Refusal> {
+pub(super) async fn all(State(served): State<ServerState>) -> Result<Response, Refusal> {
     report(served, |control| Contracts { contracts: control.contracts() }).await
 }
 
-pub(super) async fn one(State(served): State<Served>, contract: PathOf<String>) -> Result<Response, Refusal> {
+pub(super) async fn one(
+    State(served): State<ServerState>,
+    contract: PathOf<String>,
+) -> Result<Response, Refusal> {
     let Path(name) = contract?;
     try_report(served, move |control| {
         let mut contracts = control.contracts();
@@ -65,7 +68,7 @@ pub(super) struct Check {
 /// The check that a caller wants, by `Prefer: handling=strict` of RFC 7240. An operation that is not described is refused.
 /// Metrics and reports do not delay it.
 pub(super) async fn check_of(
-    served: &Served,
+    served: &ServerState,
     headers: &HeaderMap,
     (contract, operation): (&str, &str),
     provider: Option<&str>,
@@ -85,7 +88,11 @@ pub(super) async fn check_of(
 }
 
 /// The arguments of a call, if they fit.
-pub(super) async fn checked(served: &Served, check: Option<Check>, arguments: Held) -> Result<Held, Refusal> {
+pub(super) async fn checked(
+    served: &ServerState,
+    check: Option<Check>,
+    arguments: HeldBody,
+) -> Result<HeldBody, Refusal> {
     let Some(check) = check else { return Ok(arguments) };
     let is_short = arguments.bytes.len() <= MAX_CHECKED_HERE;
     let fit = move || check.fits(&arguments.bytes).map(|()| arguments);

@@ -16,14 +16,10 @@
 //! # }
 //! ```
 
-mod asker;
 mod bodies;
 mod contracts;
 mod error;
-mod limits;
 mod openmetrics;
-mod operations;
-mod peers;
 mod report;
 mod routes;
 mod server;

@@ -1,10 +1,9 @@
 //! `GET /v1/metrics`: every count and gauge of Main as OpenMetrics, or in the format before it. `docs/metrics.md` describes
 //! them.
 
-mod process;
 mod text;
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, fs, time::Duration};
 
 use axum::{
     body::Body,
@@ -12,6 +11,7 @@ use axum::{
     http::header,
     response::{IntoResponse, Response},
 };
+use rustix::time::{ClockId, clock_gettime};
 use serde::Deserialize;
 use weir_host::{
     Control,
@@ -27,7 +27,7 @@ use self::text::{Family, Label, Text};
 use super::{
     error::Refusal,
     report::made,
-    routes::{QueryOf, Served},
+    routes::{QueryOf, ServerState},
 };
 
 /// Operations that are shown, those with the most requests. Each takes some 4 KiB.
@@ -63,7 +63,7 @@ pub(super) struct MetricsQuery {
 }
 
 pub(super) async fn metrics(
-    State(served): State<Served>,
+    State(served): State<ServerState>,
     query: QueryOf<MetricsQuery>,
 ) -> Result<Response, Refusal> {
     let Query(MetricsQuery { topics, classic }) = query?;
@@ -87,7 +87,7 @@ fn text(control: &Control, peers: &Peers, topics: bool, is_classic: bool) -> Str
     let (recorded, lost) = control.span_counts();
     text.counter("weir_recorded_spans", "Spans that were recorded.").sample(&[], recorded);
     text.counter("weir_lost_spans", "Recorded spans that were dropped to make room.").sample(&[], lost);
-    process::add(&mut text);
+    add_process(&mut text);
     parts(&mut text, &control.parts());
     extensions(&mut text, &control.extensions());
     limited(&mut text, &limits.extensions);
@@ -348,6 +348,28 @@ fn largest<T>(mut all: Vec<T>, number: usize, size: impl Fn(&T) -> u64) -> (Vec<
         all.truncate(number);
     }
     (all, left_out)
+}
+
+/// Main as a process, under the names that Prometheus' own clients give. What the system does not tell is left out.
+fn add_process(text: &mut Text) {
+    if let Ok(cpu) = Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)) {
+        let help = "Processor time of all threads of Main.";
+        text.counter("process_cpu_seconds", help).sample(&[], cpu.as_secs_f64());
+    }
+    if let Some(resident) = resident() {
+        text.gauge("process_resident_memory_bytes", "Memory of Main that is resident.").sample(&[], resident);
+    }
+    if let Ok(open) = fs::read_dir("/proc/self/fd") {
+        // One of them reads the directory.
+        text.gauge("process_open_fds", "Open file descriptors of Main.").sample(&[], open.count() - 1);
+    }
+}
+
+fn resident() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kib * 1024)
 }
 
 #[cfg(test)]

@@ -16,11 +16,11 @@ use serde::Serialize;
 use tokio::sync::{Semaphore, oneshot};
 use weir_host::Control;
 
-use super::{error::Refusal, routes::Served};
+use super::{error::Refusal, routes::ServerState};
 
 /// Sends the result of `make` as JSON; one report at a time.
 pub(super) async fn report<T: Serialize>(
-    served: Served,
+    served: ServerState,
     make: impl FnOnce(&Control) -> T + Send + 'static,
 ) -> Result<Response, Refusal> {
     try_report(served, |control| Ok(make(control))).await
@@ -28,7 +28,7 @@ pub(super) async fn report<T: Serialize>(
 
 /// [`report`], where there may be nothing to report.
 pub(super) async fn try_report<T: Serialize>(
-    served: Served,
+    served: ServerState,
     make: impl FnOnce(&Control) -> Result<T, Refusal> + Send + 'static,
 ) -> Result<Response, Refusal> {
     Ok(as_json(made(served, |control| json(&make(control)?)).await?))
@@ -36,7 +36,7 @@ pub(super) async fn try_report<T: Serialize>(
 
 /// Bytes that are made of what Main reports; one report at a time.
 pub(super) async fn made(
-    served: Served,
+    served: ServerState,
     make: impl FnOnce(&Control) -> Result<Vec<u8>, Refusal> + Send + 'static,
 ) -> Result<Vec<u8>, Refusal> {
     let (control, turns) = (served.control, served.reports);
@@ -44,7 +44,7 @@ pub(super) async fn made(
 }
 
 /// What a reload would do. It reads files, which may hang, so it delays no reports, only other plans.
-pub(super) async fn plan(served: Served, id: Option<String>) -> Result<Response, Refusal> {
+pub(super) async fn plan(served: ServerState, id: Option<String>) -> Result<Response, Refusal> {
     let (control, turns) = (served.control, served.plans);
     Ok(as_json(beside(turns, move || json(&control.plan(id.as_deref())?)).await?))
 }

@@ -20,18 +20,20 @@ use weir_host::{
     CallOptions, Client, Control, Error,
     attached::Closed,
     client::{PublishOptions, Receipt},
-    control::{ExtensionStatus, ReloadReport},
-    peers::Peers,
+    control::{DurationsSnapshot, ExtensionStatus, ReloadReport},
+    limits::fuel_per_ms,
+    peers::{Peers, SessionId},
 };
 
 #[cfg(feature = "store")]
 use super::stores;
 use super::{
-    asker::{AskedControl, Asker},
     bodies::BodyMemory,
     contracts,
     error::Refusal,
-    limits, openmetrics, operations, peers, report,
+    openmetrics,
+    report::{self, report},
+    server::{AskedControl, Asker},
     spans::{self, Traceparent},
     streams, traffic,
 };
@@ -49,7 +51,7 @@ pub(super) const MAX_LOOKED_AT: usize = 256 * 1024;
 const MAX_SAID: usize = 1024;
 
 #[derive(Clone, Debug)]
-pub(super) struct Served {
+pub(super) struct ServerState {
     pub(super) client: Client,
     pub(super) control: Control,
     pub(super) peers: Peers,
@@ -79,19 +81,19 @@ pub(super) fn router(client: Client, control: Control, peers: Peers, closed: Clo
         .route("/plan/{id}", get(plan_of_one))
         .route("/contracts", get(contracts::all))
         .route("/contracts/{contract}", get(contracts::one))
-        .route("/operations", get(operations::all))
+        .route("/operations", get(operations))
         .route("/metrics", get(openmetrics::metrics))
         .route("/spans", get(spans::all))
-        .route("/limits", get(limits::of_all))
-        .route("/limits/{id}", get(limits::of_one))
+        .route("/limits", get(limits_of_all))
+        .route("/limits/{id}", get(limits_of_one))
         .route("/call/{contract}/{operation}", post(call))
         .route("/publish/{topic}", post(publish))
         .route("/topics", get(traffic::topics))
         .route("/queues", get(traffic::queues))
         .route("/queues/{queue}/jobs", get(traffic::jobs).post(traffic::put))
         .route("/queues/{queue}/requeue", post(traffic::requeue))
-        .route("/peers", get(peers::all))
-        .route("/peers/sessions/{id}/end", post(peers::end))
+        .route("/peers", get(list_peers))
+        .route("/peers/sessions/{id}/end", post(end_session))
         .route("/events", get(streams::events))
         .route("/logs", get(streams::logs))
         .route("/main-events", get(streams::main_events))
@@ -107,7 +109,7 @@ pub(super) fn router(client: Client, control: Control, peers: Peers, closed: Clo
         .nest("/v1", routes)
         .fallback(no_such_route)
         .method_not_allowed_fallback(wrong_method)
-        .with_state(Served {
+        .with_state(ServerState {
             client,
             control,
             peers,
@@ -134,16 +136,16 @@ async fn version() -> Json<Value> {
     Json(json!({ "version": env!("CARGO_PKG_VERSION"), "pid": std::process::id() }))
 }
 
-async fn extensions(State(served): State<Served>) -> Json<Value> {
+async fn extensions(State(served): State<ServerState>) -> Json<Value> {
     Json(json!({ "extensions": served.control.extensions() }))
 }
 
-async fn extension(State(served): State<Served>, id: PathOf<String>) -> Answered<ExtensionStatus> {
+async fn extension(State(served): State<ServerState>, id: PathOf<String>) -> Answered<ExtensionStatus> {
     let Path(id) = id?;
     Ok(Json(served.control.status(&id)?))
 }
 
-async fn history(State(served): State<Served>, id: PathOf<String>) -> Answered<Value> {
+async fn history(State(served): State<ServerState>, id: PathOf<String>) -> Answered<Value> {
     let Path(id) = id?;
     Ok(Json(json!({ "history": served.control.history(&id)? })))
 }
@@ -175,13 +177,66 @@ async fn reload_extension(
     Ok(Json(control.status(&id)?))
 }
 
-async fn plan_of_all(State(served): State<Served>) -> Result<Response, Refusal> {
+async fn plan_of_all(State(served): State<ServerState>) -> Result<Response, Refusal> {
     report::plan(served, None).await
 }
 
-async fn plan_of_one(State(served): State<Served>, id: PathOf<String>) -> Result<Response, Refusal> {
+async fn plan_of_one(State(served): State<ServerState>, id: PathOf<String>) -> Result<Response, Refusal> {
     let Path(id) = id?;
     report::plan(served, Some(id)).await
+}
+
+async fn operations(State(served): State<ServerState>) -> Result<Response, Refusal> {
+    report(served, |control| {
+        let bounds: Vec<f64> = DurationsSnapshot::bounds().map(|bound| bound.as_secs_f64()).collect();
+        json!({ "bounds": bounds, "operations": control.operations() })
+    })
+    .await
+}
+
+async fn limits_of_all(State(served): State<ServerState>) -> Result<Response, Refusal> {
+    limits(served, None).await
+}
+
+async fn limits_of_one(State(served): State<ServerState>, id: PathOf<String>) -> Result<Response, Refusal> {
+    let Path(id) = id?;
+    served.control.status(&id)?;
+    limits(served, Some(id)).await
+}
+
+async fn limits(served: ServerState, id: Option<String>) -> Result<Response, Refusal> {
+    let fuel_per_ms = fuel_per_ms().await;
+    report(served, move |control| control.limits_now(fuel_per_ms, id.as_deref())).await
+}
+
+async fn list_peers(State(served): State<ServerState>) -> Result<Response, Refusal> {
+    let peers = served.peers.clone();
+    report(served, move |control| json!({ "peers": peers.list(), "parts": control.parts() })).await
+}
+
+async fn end_session(
+    State(served): State<ServerState>,
+    asker: Asker,
+    id: PathOf<u64>,
+) -> Result<Json<Value>, Refusal> {
+    let Path(id) = id?;
+    let id = SessionId(id);
+    let listed = served.peers.list();
+    let session = listed.iter().flat_map(|peer| &peer.sessions).find(|session| session.id == id);
+    if let Some(session) = session.filter(|session| session.proof == "main") {
+        tracing::warn!("end of the session {id} of `{}`: refused by=\"{asker}\"", session.name);
+        let message =
+            format!("the session {id} belongs to `{}`, a part of Main: nobody can end it", session.name);
+        return Err(Refusal::new(StatusCode::FORBIDDEN, "part-of-main", message));
+    }
+    // It may have ended since.
+    let Some(session) = session.filter(|_| served.peers.end(id)) else {
+        tracing::warn!("end of the session {id}: there is none by=\"{asker}\"");
+        let message = format!("no session of a peer has the number `{id}`");
+        return Err(Refusal::new(StatusCode::NOT_FOUND, "unknown-session", message));
+    };
+    tracing::info!("end of the session {id} of `{}`: done by=\"{asker}\"", session.name);
+    Ok(Json(json!({ "id": id, "name": session.name })))
 }
 
 async fn reload(AskedControl(control): AskedControl) -> Answered<ReloadReport> {
@@ -196,7 +251,7 @@ struct CallQuery {
 }
 
 async fn call(
-    State(served): State<Served>,
+    State(served): State<ServerState>,
     asker: Asker,
     path: PathOf<(String, String)>,
     query: QueryOf<CallQuery>,
@@ -234,7 +289,7 @@ struct PublishQuery {
 }
 
 async fn publish(
-    State(served): State<Served>,
+    State(served): State<ServerState>,
     asker: Asker,
     topic: PathOf<String>,
     query: QueryOf<PublishQuery>,

@@ -1,13 +1,15 @@
 //! Accepts and serves connections until Main has stopped everything else.
 
 use std::{
+    convert::Infallible,
+    fmt,
     os::fd::{AsFd, OwnedFd},
     path::Path,
     sync::Arc,
     time::Duration,
 };
 
-use axum::{Router, response::IntoResponse};
+use axum::{Router, extract::FromRequestParts, http::request::Parts, response::IntoResponse};
 use hyper::{
     Request, StatusCode,
     body::Incoming,
@@ -27,12 +29,16 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
 };
 use weir_host::{
+    Control,
     attached::{Attached, Closed, Part},
     names::harmless,
 };
 use weir_sockets::{BoundSocket, Opens, SocketError};
 
-use crate::{asker::Asker, error::Refusal, routes};
+use crate::{
+    error::Refusal,
+    routes::{self, ServerState},
+};
 
 /// More than operators need, and few enough to leave file descriptors to the extensions.
 const MAX_CONNECTIONS: usize = 128;
@@ -176,4 +182,45 @@ fn has_hung_up(stream: &OwnedFd) -> bool {
     let mut looked = [PollFd::new(stream, PollFlags::empty())];
     poll(&mut looked, Some(&Timespec::default())).is_ok()
         && looked.iter().any(|stream| stream.revents().contains(PollFlags::HUP))
+}
+
+/// The process at the other end of a connection: its user and number, as the kernel knows them.
+#[derive(Clone, Debug)]
+pub(super) struct Asker(Arc<str>);
+
+impl Asker {
+    pub(super) fn of(stream: &UnixStream) -> Self {
+        let credentials = stream.peer_cred().ok();
+        let name = credentials.map(|of| match of.pid() {
+            Some(pid) => format!("uid {}, pid {pid}", of.uid()),
+            None => format!("uid {}", of.uid()),
+        });
+        Self(name.map_or_else(|| "an unknown process".into(), Into::into))
+    }
+}
+
+impl fmt::Display for Asker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromRequestParts<ServerState> for Asker {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _served: &ServerState) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get().cloned().unwrap_or_else(|| Self("an unknown process".into())))
+    }
+}
+
+/// [`Control`] in the asker's name.
+pub(super) struct AskedControl(pub(super) Control);
+
+impl FromRequestParts<ServerState> for AskedControl {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, served: &ServerState) -> Result<Self, Infallible> {
+        let Asker(name) = Asker::from_request_parts(parts, served).await?;
+        Ok(Self(served.control.by(name)))
+    }
 }

@@ -12,7 +12,7 @@ use weir_host::traces::{RecordedSpans, TraceContext, TraceId};
 use super::{
     error::Refusal,
     report::report,
-    routes::{QueryOf, Served},
+    routes::{QueryOf, ServerState},
 };
 
 /// Spans of one answer, unless fewer are asked for.
@@ -30,7 +30,7 @@ pub(super) struct SpansQuery {
 }
 
 pub(super) async fn all(
-    State(served): State<Served>,
+    State(served): State<ServerState>,
     query: QueryOf<SpansQuery>,
 ) -> Result<Response, Refusal> {
     let Query(SpansQuery { after, limit, trace }) = query?;
@@ -49,10 +49,10 @@ pub(super) async fn all(
 /// The caller's place in a trace, if its request has a `traceparent`.
 pub(super) struct Traceparent(pub(super) Option<TraceContext>);
 
-impl FromRequestParts<Served> for Traceparent {
+impl FromRequestParts<ServerState> for Traceparent {
     type Rejection = Refusal;
 
-    async fn from_request_parts(parts: &mut Parts, _served: &Served) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, _served: &ServerState) -> Result<Self, Refusal> {
         let Some(value) = parts.headers.get("traceparent") else { return Ok(Self(None)) };
         // Bytes beyond ASCII are in no `traceparent` either.
         let context = value.to_str().unwrap_or_default().parse::<TraceContext>();

@@ -1,6 +1,6 @@
 //! `GET /v1/stores` and the entries of one store.
 
-use std::{fmt, ops::RangeInclusive};
+use std::{fmt, ops::RangeInclusive, sync::Arc};
 
 use axum::{
     Json,
@@ -20,9 +20,9 @@ use weir_host::{
 };
 
 use super::{
-    asker::Asker,
     error::Refusal,
-    routes::{PathOf, QueryOf, Served},
+    routes::{PathOf, QueryOf, ServerState},
+    server::Asker,
 };
 
 /// Listed entries by default.
@@ -36,8 +36,6 @@ const MORE_TO_IMPORT: u64 = 8 << 20;
 
 /// Owners that are directories of hooks begin so. Commands may run others than those that are configured.
 const OF_HOOKS: &str = "hooks/";
-
-type Found = std::sync::Arc<Store>;
 
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -65,7 +63,7 @@ struct UsageFields {
     file_bytes: u64,
 }
 
-pub(super) async fn all(State(served): State<Served>) -> Json<Value> {
+pub(super) async fn all(State(served): State<ServerState>) -> Json<Value> {
     let mut stores = Vec::new();
     for store in served.control.stores() {
         let config = store.config();
@@ -117,7 +115,7 @@ struct Entry {
 }
 
 pub(super) async fn entries(
-    State(served): State<Served>,
+    State(served): State<ServerState>,
     name: PathOf<String>,
     query: QueryOf<EntriesQuery>,
 ) -> Result<Json<Value>, Refusal> {
@@ -140,7 +138,7 @@ pub(super) struct KeyQuery {
 }
 
 pub(super) async fn get(
-    State(served): State<Served>,
+    State(served): State<ServerState>,
     name: PathOf<String>,
     query: QueryOf<KeyQuery>,
 ) -> Result<Response, Refusal> {
@@ -165,7 +163,7 @@ pub(super) struct PutQuery {
 }
 
 pub(super) async fn put(
-    State(served): State<Served>,
+    State(served): State<ServerState>,
     asker: Asker,
     name: PathOf<String>,
     query: QueryOf<PutQuery>,
@@ -183,7 +181,7 @@ pub(super) async fn put(
 }
 
 pub(super) async fn remove(
-    State(served): State<Served>,
+    State(served): State<ServerState>,
     asker: Asker,
     name: PathOf<String>,
     query: QueryOf<KeyQuery>,
@@ -201,7 +199,7 @@ struct Import {
 }
 
 pub(super) async fn import(
-    State(served): State<Served>,
+    State(served): State<ServerState>,
     asker: Asker,
     name: PathOf<String>,
     body: Body,
@@ -223,7 +221,7 @@ pub(super) async fn import(
 }
 
 pub(super) async fn compact(
-    State(served): State<Served>,
+    State(served): State<ServerState>,
     asker: Asker,
     name: PathOf<String>,
 ) -> Result<Json<Value>, Refusal> {
@@ -236,7 +234,7 @@ pub(super) async fn compact(
 }
 
 /// Refuses an owner that no extension, peer or directory of hooks has the name of, and that has no entries.
-async fn known_owner(served: &Served, store: &Found, owner: &str) -> Result<(), Refusal> {
+async fn known_owner(served: &ServerState, store: &Arc<Store>, owner: &str) -> Result<(), Refusal> {
     if owner.is_empty() || owner.starts_with(OF_HOOKS) {
         return Ok(());
     }
@@ -258,7 +256,7 @@ async fn known_owner(served: &Served, store: &Found, owner: &str) -> Result<(), 
     Err(Refusal::new(StatusCode::NOT_FOUND, "unknown-owner", message))
 }
 
-fn found(control: &Control, name: &str) -> Result<Found, Refusal> {
+fn found(control: &Control, name: &str) -> Result<Arc<Store>, Refusal> {
     control.store(name).ok_or_else(|| unknown(name))
 }
 

@@ -22,7 +22,7 @@ use weir_host::{
 
 use super::{
     error::Refusal,
-    routes::{MAX_LOOKED_AT, QueryOf, Served},
+    routes::{MAX_LOOKED_AT, QueryOf, ServerState},
 };
 
 #[derive(Debug, Deserialize)]
@@ -32,7 +32,7 @@ pub(super) struct EventsQuery {
 }
 
 pub(super) async fn events(
-    State(served): State<Served>,
+    State(served): State<ServerState>,
     query: QueryOf<EventsQuery>,
 ) -> Result<Response, Refusal> {
     let Query(EventsQuery { pattern }) = query?;
@@ -52,7 +52,7 @@ pub(super) struct LogsQuery {
 }
 
 pub(super) async fn logs(
-    State(served): State<Served>,
+    State(served): State<ServerState>,
     query: QueryOf<LogsQuery>,
 ) -> Result<Response, Refusal> {
     let Query(LogsQuery { extension, lines: wanted, follow }) = query?;
@@ -68,12 +68,12 @@ pub(super) async fn logs(
     Ok(lines(source, served.closed, permit))
 }
 
-pub(super) async fn main_events(State(served): State<Served>) -> Result<Response, Refusal> {
+pub(super) async fn main_events(State(served): State<ServerState>) -> Result<Response, Refusal> {
     let permit = permit(&served)?;
     Ok(lines(served.control.events(), served.closed, permit))
 }
 
-fn permit(served: &Served) -> Result<OwnedSemaphorePermit, Refusal> {
+fn permit(served: &ServerState) -> Result<OwnedSemaphorePermit, Refusal> {
     served.streams.clone().try_acquire_owned().map_err(|_| {
         let message = "too many streams are open; end one of them";
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too-many-streams", message)

@@ -16,10 +16,10 @@ use weir_host::{
 };
 
 use super::{
-    asker::{AskedControl, Asker},
     error::Refusal,
     report::report,
-    routes::{PathOf, QueryOf, Served, said},
+    routes::{PathOf, QueryOf, ServerState, said},
+    server::{AskedControl, Asker},
     spans::Traceparent,
     streams::PayloadFields,
 };
@@ -30,11 +30,11 @@ const MAX_JOBS: usize = 1000;
 /// Bytes of the largest listed payload.
 const MAX_SHOWN: usize = 4096;
 
-pub(super) async fn topics(State(served): State<Served>) -> Result<Response, Refusal> {
+pub(super) async fn topics(State(served): State<ServerState>) -> Result<Response, Refusal> {
     report(served, |control| control.topics()).await
 }
 
-pub(super) async fn queues(State(served): State<Served>) -> Result<Response, Refusal> {
+pub(super) async fn queues(State(served): State<ServerState>) -> Result<Response, Refusal> {
     report(served, |control| json!({ "queues": control.queues() })).await
 }
 
@@ -59,7 +59,7 @@ struct JobLine<'a> {
 }
 
 pub(super) async fn jobs(
-    State(served): State<Served>,
+    State(served): State<ServerState>,
     queue: PathOf<String>,
     query: QueryOf<JobsQuery>,
 ) -> Result<Response, Refusal> {
@@ -71,7 +71,7 @@ pub(super) async fn jobs(
 }
 
 pub(super) async fn put(
-    State(served): State<Served>,
+    State(served): State<ServerState>,
     asker: Asker,
     queue: PathOf<String>,
     Traceparent(trace): Traceparent,
@@ -97,7 +97,7 @@ pub(super) struct RequeueQuery {
 }
 
 pub(super) async fn requeue(
-    State(served): State<Served>,
+    State(served): State<ServerState>,
     AskedControl(control): AskedControl,
     queue: PathOf<String>,
     query: QueryOf<RequeueQuery>,
@@ -108,7 +108,7 @@ pub(super) async fn requeue(
     Ok(Json(json!({ "requeued": requeued })))
 }
 
-fn known(served: &Served, name: &str) -> Result<Queue, Refusal> {
+fn known(served: &ServerState, name: &str) -> Result<Queue, Refusal> {
     served.client.queue(name).map_err(|error| match name.parse::<QueueName>() {
         Ok(_) => Refusal::new(StatusCode::NOT_FOUND, "unknown-queue", error.to_string()),
         Err(_) => error.into(),
