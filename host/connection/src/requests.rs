@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    fmt,
     pin::Pin,
     task::{Context, Poll},
 };
@@ -15,18 +14,13 @@ use weir_host::{
 };
 
 /// Requests that were sent to the program and are not answered, by number.
+#[derive(Debug)]
 pub struct Requests {
     max: u32,
     last: u32,
     in_hand: HashMap<u32, PeerRequest>,
     /// The numbers of those that are waited for no more.
     given_up: FuturesUnordered<Pin<Box<dyn Future<Output = u32> + Send>>>,
-}
-
-impl fmt::Debug for Requests {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Requests").field("in_hand", &self.in_hand).finish_non_exhaustive()
-    }
 }
 
 impl Requests {

@@ -2,7 +2,6 @@
 //!
 //! [`weir_connection::run`] gives it its turns.
 
-mod close;
 mod jobs;
 mod output;
 
@@ -26,7 +25,7 @@ use weir_host::{
 };
 use weir_peer::frame::{self, COUNTS_SINCE, FromMain, FromPeer, READ_SIZE, TRACES_SINCE, next_frame};
 
-pub(crate) use self::close::Close;
+pub(crate) use self::output::Close;
 use self::{jobs::Jobs, output::Output};
 use crate::greeting::Greeted;
 

@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    fmt,
     pin::Pin,
     task::{Context, Poll},
 };
@@ -16,12 +15,12 @@ use weir_host::{
 };
 use weir_peer::frame::{self, FromMain};
 
-use super::{Close, output::Output};
+use super::output::{Close, Output};
 
 /// A queue, and the job that came from it. None if none will come.
 type Taken = (Queue, Option<Job>);
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Jobs {
     /// By queue: how many more jobs the program takes. No more queues than it may take from.
     credit: HashMap<String, u32>,
@@ -29,12 +28,6 @@ pub(super) struct Jobs {
     waits: FuturesUnordered<Pin<Box<dyn Future<Output = Taken> + Send>>>,
     in_hand: HashMap<u32, Job>,
     last: u32,
-}
-
-impl fmt::Debug for Jobs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Jobs").field("in_hand", &self.in_hand.len()).finish_non_exhaustive()
-    }
 }
 
 impl Jobs {

@@ -1,6 +1,7 @@
 //! What waits to be written to the program, in one piece.
 
 use std::{
+    borrow::Cow,
     future::poll_fn,
     pin::Pin,
     task::{Context, Poll, ready},
@@ -14,11 +15,11 @@ use tokio::{
     time::timeout,
 };
 use weir_connection::{LINGER, MAX_WAITING, Patience};
-use weir_host::{Error, traces::TraceContext};
-use weir_peer::frame::{self, FromMain, TRACES_SINCE};
+use weir_host::{Error, attached::Part, peers::SessionEnd, traces::TraceContext};
+use weir_peer::frame::{self, FrameError, FromMain, TRACES_SINCE};
 use weir_sockets::{make_room, write_now};
 
-use super::{Close, Step};
+use super::Step;
 
 /// A buffer of more bytes is given back once it is empty.
 const KEPT: usize = 4096;
@@ -138,5 +139,45 @@ impl Output {
         self.waiting.advance(write_now(&*stream, &self.waiting));
         // The program may have gone, or not read.
         let _gone = timeout(LINGER / 2, stream.write_all(&self.waiting)).await;
+    }
+}
+
+/// The last frame of a session: why Main ends it.
+#[derive(Debug)]
+pub(crate) struct Close {
+    code: &'static str,
+    text: Cow<'static, str>,
+}
+
+impl Close {
+    pub(crate) fn new(code: &'static str, text: impl Into<Cow<'static, str>>) -> Self {
+        Self { code, text: text.into() }
+    }
+
+    pub(crate) fn protocol(error: &FrameError) -> Self {
+        Self::new(frame::close::PROTOCOL, error.to_string())
+    }
+
+    pub(super) fn of(end: SessionEnd) -> Self {
+        let code = match end {
+            SessionEnd::Revoked => frame::close::REVOKED,
+            SessionEnd::Stopping => frame::close::STOPPING,
+            _ => frame::close::ENDED,
+        };
+        Self::new(code, end.to_string())
+    }
+
+    /// Counts the refusal of a program that has not proved a name, and logs it. The end of Main is none.
+    pub(crate) fn count(&self, part: &Part) {
+        match self.code {
+            frame::close::STOPPING => {}
+            // The registry of names logs it.
+            frame::close::DENIED => part.count_refused("proof"),
+            code => part.refused(code, || self.text.to_string()),
+        }
+    }
+
+    pub(crate) fn encode(&self, output: &mut BytesMut) {
+        FromMain::Close { code: self.code, text: &self.text }.encode(output);
     }
 }
