@@ -3,10 +3,10 @@
 use std::{ffi::c_void, path::PathBuf};
 
 use weir_host::{
-    Config, HandlerError, Main, Service,
+    Config, Error, HandlerError, Main, Service,
     blocking::{wait, wait_for},
     component::Compilation,
-    names::{ContractName, OperationName},
+    names::{ContractName, NameError, OperationName},
     service::{Answer, ServedRequest},
 };
 
@@ -218,10 +218,8 @@ impl weir_builder {
 
 fn names(contract: &Text, operation: &Text) -> Result<(ContractName, OperationName), weir_error> {
     let (contract, operation) = (contract.get("contract")?, operation.get("operation")?);
-    let wrong = |error: &dyn std::error::Error| weir_host::Error::Invalid(error.to_string());
-    let contract = contract.parse().map_err(|error| wrong(&error as &weir_host::names::NameError))?;
-    let operation = operation.parse().map_err(|error| wrong(&error as &weir_host::names::NameError))?;
-    Ok((contract, operation))
+    let wrong = |error: NameError| Error::Invalid(error.to_string());
+    Ok((contract.parse().map_err(wrong)?, operation.parse().map_err(wrong)?))
 }
 
 fn unanswered() -> Answer {

@@ -4,7 +4,6 @@ use std::{
     convert::Infallible,
     error::Error as StdError,
     ffi::{CString, c_char},
-    fmt::Display,
     ptr,
 };
 
@@ -258,14 +257,10 @@ pub(crate) fn chain(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        text = joined(&text, error);
+        text = format!("{text}: {error}");
         cause = error.source();
     }
     text
-}
-
-fn joined(text: &str, cause: impl Display) -> String {
-    format!("{text}: {cause}")
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::{
 
 use tokio::sync::{Mutex, oneshot};
 use weir_host::{
-    blocking::{BlockingError, wait, wait_for},
+    blocking::{wait, wait_for},
     client::{PublishOptions, ReceivedEvent, SubscribeOptions, Subscriber},
     config::Policy,
     names::harmless,
@@ -275,10 +275,7 @@ where
     let mut work = pin!(work);
     match work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(outcome) => outcome.map_err(Into::into),
-        Poll::Pending => wait(work).map_err(|error| match error {
-            BlockingError::InAsync => weir_error::would_block(),
-            BlockingError::Call(error) => error.into(),
-        }),
+        Poll::Pending => wait(work).map_err(Into::into),
     }
 }
 
