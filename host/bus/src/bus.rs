@@ -9,7 +9,6 @@ mod peers;
 pub(crate) mod publish;
 pub(crate) mod requests;
 mod subscribe;
-mod traces;
 
 use std::{
     fmt,
@@ -20,19 +19,23 @@ use std::{
 };
 
 use tokio::{sync::Notify, time::Instant};
+use weir_names::{TraceContext, TraceId};
 
 use crate::{
     deadlines::Deadlines,
     id::MessageId,
     inbox::Seat,
-    loss::{OnLoss, is_to_be_told},
     owners::Owners,
     peer::{Peer, PeerLimits, Phase},
     queues::Queues,
     subscriptions::Subscriptions,
     topics::Topics,
-    trace::Traces,
+    trace::{RecordedSpans, SpanOrigin, Traces},
 };
+
+/// Called with the peer or queue that had no room, and its total losses: at 1, 2, 4, 8 and so on, so that a flood makes few
+/// log lines.
+pub type OnLoss = Box<dyn Fn(&str, u64) + Send + Sync>;
 
 /// The shared core of one Main: every peer and every route.
 pub struct Bus {
@@ -101,6 +104,28 @@ impl Bus {
         }
     }
 
+    /// Of 2³² traces that begin here, so many are sampled from now on; all with `u32::MAX`. At most `spans` are kept.
+    pub fn configure_traces(&self, sampled: u32, spans: usize) {
+        self.traces.configure(sampled, spans);
+    }
+
+    /// Where a message stands that is part of a span of another program. If it need not be recorded, it is sampled as
+    /// if the trace began here, so that strangers cannot fill the memory for spans.
+    pub fn join_trace(&self, context: &TraceContext, is_wanted: bool) -> Option<Box<SpanOrigin>> {
+        (is_wanted || self.traces.draw()).then(|| SpanOrigin::within(context))
+    }
+
+    /// Up to `max` of the spans that are kept, after the one with this number, of one trace or all.
+    pub fn spans(&self, after: u64, trace: Option<TraceId>, max: usize) -> RecordedSpans {
+        let name = |id| self.owners.get(id).map_or_else(String::new, |peer| peer.name().to_owned());
+        self.traces.recorded().spans(after, trace, max, name)
+    }
+
+    /// How many spans were recorded so far, and how many of these were dropped to make room.
+    pub fn span_counts(&self) -> (u64, u64) {
+        self.traces.recorded().counts()
+    }
+
     fn next_message_id(&self) -> MessageId {
         MessageId(self.last_message.fetch_add(1, Ordering::Relaxed) + 1)
     }
@@ -108,6 +133,11 @@ impl Bus {
     fn now() -> Instant {
         Instant::now()
     }
+}
+
+/// Whether to report losses that grew from `before` to `after`.
+pub(crate) fn is_to_be_told(before: u64, after: u64) -> bool {
+    after.checked_ilog2() != before.checked_ilog2()
 }
 
 #[cfg(test)]

@@ -80,7 +80,7 @@ impl Deadlines {
         let mut queue = self.queue.lock();
         if queue.closed {
             drop(queue);
-            waiter.complete(Err(Error::PeerGone));
+            waiter.give(Err(Error::PeerGone));
             return;
         }
         // Two for each one added, so that they become fewer.
@@ -120,7 +120,7 @@ impl Deadlines {
             (std::mem::take(&mut queue.waiters), std::mem::take(&mut queue.rooms))
         };
         for Reverse(Entry(waiter)) in waiters {
-            waiter.complete(Err(Error::PeerGone));
+            waiter.give(Err(Error::PeerGone));
         }
         rooms.values().for_each(|room| room.expire());
     }

@@ -2,13 +2,15 @@
 //!
 //! Knows nothing of how any of them is carried, served or stored.
 
+use std::str::FromStr;
+
 use serde::Serialize;
-use weir_names::{ContractName, OperationName};
+use weir_names::{ContractName, Error, NameError, OperationName};
 pub use weir_reports::MessageId;
 
 /// The number of a peer: Main is 0, extensions follow in the order of their configuration. Names of programs outside
 /// Main and the programs under them have ranges of their own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct PeerId(pub u32);
 
@@ -24,7 +26,7 @@ impl PeerId {
 }
 
 /// One instance of a peer; later ones have greater numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReaderId(pub(super) u64);
 
 impl ReaderId {
@@ -42,4 +44,9 @@ pub struct OperationId {
     pub contract: ContractName,
     /// Its name in that contract.
     pub name: OperationName,
+}
+
+/// Parses a name that an extension gave.
+pub(crate) fn parsed<T: FromStr<Err = NameError>>(text: &str) -> Result<T, Error> {
+    text.parse().map_err(|error: NameError| Error::Invalid(error.to_string()))
 }

@@ -18,11 +18,7 @@ mod events;
 mod handover;
 mod lane;
 mod lanes;
-mod limits;
-mod readers;
-mod replies;
 pub(crate) mod requests;
-mod taking;
 
 use std::{
     future::poll_fn,
@@ -32,17 +28,12 @@ use std::{
 use parking_lot::Mutex;
 
 pub(crate) use self::event_lane::EventOrigin;
+use self::lanes::{Lanes, StopState, wake};
 pub use self::{
     event_lane::{LaneSettings, LaneStats},
-    limits::{Filling, InboxLimits},
-    readers::Seat,
-    taking::{TakeOptions, Taken},
+    lanes::Seat,
 };
-use self::{
-    lanes::{Lanes, wake},
-    readers::StopState,
-};
-use crate::id::ReaderId;
+use crate::{id::ReaderId, message::Incoming};
 
 /// The messages that wait for one peer.
 #[derive(Debug)]
@@ -149,4 +140,44 @@ impl Inbox {
         drop(former);
         Poll::Pending
     }
+}
+
+/// How much may wait in a lane.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InboxLimits {
+    /// Messages that may wait.
+    pub messages: u32,
+    /// Bytes that may wait, envelopes included.
+    pub bytes: u64,
+}
+
+/// How full an inbox is, as its limits count: of the parts with bounds of their own, the fuller one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Filling {
+    /// Messages that wait.
+    pub messages: u64,
+    /// Bytes that wait, envelopes included.
+    pub bytes: u64,
+}
+
+/// What a look into the inbox found.
+#[derive(Debug)]
+pub enum Taken {
+    /// The instance must finish.
+    Stop,
+    /// Nothing, for now.
+    Empty,
+    /// The next message.
+    Message(Incoming),
+}
+
+/// How to take a message.
+#[derive(Clone, Copy, Debug)]
+pub struct TakeOptions<'w> {
+    /// Whether to take events, too.
+    pub events: bool,
+    /// Whether to hold requests from now on; none leaves that as it is.
+    pub hold: Option<bool>,
+    /// The task to wake later, if there is nothing now.
+    pub task: Option<&'w Waker>,
 }

@@ -7,10 +7,8 @@
 mod bus;
 mod channel;
 mod deadlines;
-mod error;
 mod id;
 mod inbox;
-mod loss;
 mod message;
 mod operations;
 mod owners;
@@ -29,14 +27,13 @@ pub use weir_names::{Error, HandlerError};
 
 pub use self::{
     bus::{
-        Bus,
+        Bus, OnLoss,
         jobs::{Offering, Putting},
         publish::Publishing,
         requests::{PendingCall, Sending, SentCall, Target},
     },
     id::{MessageId, OperationId, PeerId, ReaderId},
     inbox::{Filling, Inbox, InboxLimits, LaneSettings, LaneStats, Seat, TakeOptions, Taken},
-    loss::OnLoss,
     message::{Event, Incoming, Published, Receipt, Reply, Request, Responder},
     operations::OperationStats,
     peer::{Access, Peer, PeerLimits, PeerStats, Phase},

@@ -2,17 +2,14 @@
 //!
 //! Knows nothing of where a message waits, or of how it is routed.
 
-use std::sync::Arc;
+use std::{ops::Deref, sync::Arc};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use tokio::time::Instant;
 use weir_names::{Error, Topic, TraceContext};
 
 use crate::{
-    id::{MessageId, OperationId, PeerId, ReaderId},
-    operations::{OperationStats, Operations},
-    trace::OpenSpan,
+    id::{MessageId, PeerId, ReaderId},
     waiter::Waiter,
 };
 
@@ -64,7 +61,7 @@ pub struct Request {
     pub responder: Responder,
 }
 
-/// The duty to answer one request, with its envelope. Dropped unanswered, it answers `peer-gone`.
+/// The duty to answer one request, whose envelope and outcome are those of its sender's wait. Dropped unanswered, it answers `peer-gone`.
 #[derive(Debug)]
 pub struct Responder(Arc<Waiter>);
 
@@ -73,87 +70,25 @@ impl Responder {
         Self(waiter)
     }
 
-    /// The number of the request.
-    #[inline]
-    pub fn id(&self) -> MessageId {
-        self.0.id()
-    }
-
-    /// The peer that sent the request.
-    #[inline]
-    pub fn sender(&self) -> PeerId {
-        self.0.sender()
-    }
-
-    /// The operation asked for.
-    #[inline]
-    pub fn operation(&self) -> &OperationId {
-        self.0.operation()
-    }
-
-    /// An instance of the provider serves the operation.
-    pub(crate) fn count_from_now(&self, operations: &Operations) {
-        self.0.count_from_now(operations);
-    }
-
-    /// When the request was sent, as a [`moment`](weir_metrics::moment).
-    #[inline]
-    pub fn sent(&self) -> u64 {
-        self.0.term().sent
-    }
-
-    /// Nanoseconds that the sender waits in all.
-    #[inline]
-    pub fn allowed(&self) -> u64 {
-        self.0.term().allowed
-    }
-
-    /// When the sender's wait ends.
-    #[inline]
-    pub fn deadline(&self) -> Instant {
-        self.0.term().deadline
-    }
-
-    /// Whether the wait has ended: answered, timed out or given up.
-    #[inline]
-    pub fn is_done(&self) -> bool {
-        self.0.is_done()
-    }
-
     /// The sender's wait, for code that watches it.
     #[inline]
     pub fn waiter(&self) -> Arc<Waiter> {
         self.0.clone()
     }
+}
 
-    /// Answers; false if it came too late.
-    #[inline]
-    pub fn give(&self, outcome: Result<Bytes, Error>) -> bool {
-        self.0.complete(outcome)
-    }
+impl Deref for Responder {
+    type Target = Waiter;
 
-    /// [`give`](Self::give), without measuring how long it took: its caller counts that with the time that it reads next.
     #[inline]
-    pub fn give_unmeasured(&self, outcome: Result<Bytes, Error>) -> bool {
-        self.0.complete_unmeasured(outcome)
-    }
-
-    /// Its span, if it is sampled.
-    #[inline]
-    pub fn span(&self) -> Option<&Arc<OpenSpan>> {
-        self.0.span()
-    }
-
-    /// The counts of the operation asked for, if it is known to be served.
-    #[inline]
-    pub fn stats(&self) -> Option<&Arc<OperationStats>> {
-        self.0.stats()
+    fn deref(&self) -> &Waiter {
+        &self.0
     }
 }
 
 impl Drop for Responder {
     fn drop(&mut self) {
-        self.0.complete(Err(Error::PeerGone));
+        self.give(Err(Error::PeerGone));
     }
 }
 

@@ -32,7 +32,7 @@ const MAX_NAMES: usize = 4096;
 /// Bytes of a name in an error that its sender wrote: those of the longest that there can be.
 pub(crate) const NAME_SHOWN: usize = 64;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct RoutingTable {
     /// Main and every extension, by number.
     peers: Vec<Arc<Peer>>,
@@ -63,11 +63,8 @@ impl Owners {
         main.set_phase(Phase::Ready);
         let table = RoutingTable {
             peers: vec![main.clone()],
-            names: Vec::new(),
-            sessions: HashMap::new(),
             last_session: PeerId::FIRST_SESSION,
-            owners: HashMap::new(),
-            of_main: Vec::new(),
+            ..RoutingTable::default()
         };
         Self { main, table: RwLock::new(table), version: AtomicU64::new(0) }
     }

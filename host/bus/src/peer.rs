@@ -5,31 +5,31 @@
 //!
 //! Knows nothing of other peers, or of routes to them.
 
-mod access;
 mod grants;
 mod instance;
-mod limits;
 mod phase;
 mod served;
-mod stats;
-mod wait;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use weir_names::{ContractName, Error, PeerName};
+use weir_names::{ContractName, Error, PeerName, RequestPolicy};
 
-pub(crate) use self::wait::{Wait, WaitTarget};
-pub use self::{access::Access, limits::PeerLimits, phase::Phase, stats::PeerStats};
+pub use self::{grants::Access, phase::Phase};
 use self::{grants::Grants, phase::PhaseCell};
 use crate::{
     id::{OperationId, PeerId, ReaderId},
-    inbox::{Inbox, Seat},
+    inbox::{Inbox, InboxLimits, Seat},
     operations::Operations,
+    queue::SharedQueue,
+    room::Room,
 };
 
 /// A sender and receiver, whatever happens to its instances.
@@ -59,16 +59,6 @@ enum Kind {
     Session(PeerId),
 }
 
-/// What a new peer has from another.
-#[derive(Clone, Copy, Debug)]
-enum Origin<'a> {
-    Own,
-    /// The name of a program.
-    Name(&'a Peer),
-    /// The peer whose inbox it serves.
-    Copied(&'a Peer),
-}
-
 /// What stays when grants and limits change.
 #[derive(Debug)]
 struct Lasting {
@@ -84,32 +74,47 @@ struct Lasting {
     operations: Arc<Operations>,
 }
 
+impl Lasting {
+    fn with_inbox(limits: &PeerLimits) -> Self {
+        Self::new(Arc::new(Inbox::new(limits.inbox)), Seat::FIRST)
+    }
+
+    fn new(inbox: Arc<Inbox>, seat: Seat) -> Self {
+        Self {
+            inbox,
+            seat,
+            original: None,
+            copies: Mutex::default(),
+            phase: PhaseCell::default(),
+            stats: PeerStats::default(),
+            operations: Arc::default(),
+        }
+    }
+}
+
 impl Peer {
     pub(crate) fn main(limits: PeerLimits) -> Self {
-        let inbox = Arc::new(Inbox::new(limits.inbox));
         let own = (PeerId::MAIN, weir_names::MAIN.into());
-        Self::at(own, limits, Grants::All, Kind::Main, (inbox, Seat::FIRST), Origin::Own)
+        Self::with(own, limits, Grants::All, Kind::Main, Lasting::with_inbox(&limits))
     }
 
     pub(crate) fn new(id: PeerId, name: Arc<str>, limits: PeerLimits, access: Access) -> Self {
-        let inbox = Arc::new(Inbox::new(limits.inbox));
         let grants = Grants::Fixed(access);
-        Self::at((id, name), limits, grants, Kind::Extension, (inbox, Seat::FIRST), Origin::Own)
+        Self::with((id, name), limits, grants, Kind::Extension, Lasting::with_inbox(&limits))
     }
 
     /// A name under which programs outside Main may run.
     pub(crate) fn name_of_programs(id: PeerId, name: &PeerName, access: Access) -> Self {
-        let inbox = Arc::new(Inbox::new(PeerLimits::NONE.inbox));
-        let own = (id, name.shared());
-        let grants = Grants::renewable(access);
-        Self::at(own, PeerLimits::NONE, grants, Kind::Name, (inbox, Seat::FIRST), Origin::Own)
+        let (own, limits) = ((id, name.shared()), PeerLimits::NONE);
+        Self::with(own, limits, Grants::renewable(access), Kind::Name, Lasting::with_inbox(&limits))
     }
 
     /// A program under this name. It has the grants of the name, also when they change.
     pub(crate) fn session(&self, id: PeerId, limits: PeerLimits) -> Self {
-        let inbox = Arc::new(Inbox::new(limits.inbox));
         let (own, kind) = ((id, self.name.clone()), Kind::Session(self.id));
-        Self::at(own, limits, self.grants.clone(), kind, (inbox, Seat::FIRST), Origin::Name(self))
+        let operations = self.lasting.operations.clone();
+        let lasting = Lasting { operations, ..Lasting::with_inbox(&limits) };
+        Self::with(own, limits, self.grants.clone(), kind, lasting)
     }
 
     pub(crate) fn copy(
@@ -119,34 +124,14 @@ impl Peer {
         access: Access,
         original: &Peer,
     ) -> Self {
-        let inbox = original.inbox().clone();
-        let seat = inbox.add_seat();
         original.lasting.copies.lock().push(id);
-        let grants = Grants::Fixed(access);
-        Self::at((id, name), limits, grants, Kind::Extension, (inbox, seat), Origin::Copied(original))
-    }
-
-    fn at(
-        (id, name): (PeerId, Arc<str>),
-        limits: PeerLimits,
-        grants: Grants,
-        kind: Kind,
-        (inbox, seat): (Arc<Inbox>, Seat),
-        origin: Origin<'_>,
-    ) -> Self {
+        let inbox = original.inbox().clone();
         let lasting = Lasting {
-            inbox,
-            seat,
-            original: if let Origin::Copied(original) = origin { Some(original.id) } else { None },
-            copies: Mutex::default(),
-            phase: PhaseCell::default(),
-            stats: PeerStats::default(),
-            operations: match origin {
-                Origin::Own => Arc::default(),
-                Origin::Name(peer) | Origin::Copied(peer) => peer.lasting.operations.clone(),
-            },
+            original: Some(original.id),
+            operations: original.lasting.operations.clone(),
+            ..Lasting::new(inbox.clone(), inbox.add_seat())
         };
-        Self::with((id, name), limits, grants, kind, Arc::new(lasting))
+        Self::with((id, name), limits, Grants::Fixed(access), Kind::Extension, lasting)
     }
 
     fn with(
@@ -154,7 +139,7 @@ impl Peer {
         limits: PeerLimits,
         grants: Grants,
         kind: Kind,
-        lasting: Arc<Lasting>,
+        lasting: impl Into<Arc<Lasting>>,
     ) -> Self {
         Self {
             id,
@@ -162,7 +147,7 @@ impl Peer {
             limits,
             grants,
             kind,
-            lasting,
+            lasting: lasting.into(),
             served: Mutex::default(),
             reader: AtomicU64::new(ReaderId::FIRST.0),
             waits: Mutex::default(),
@@ -357,5 +342,80 @@ impl Peer {
     /// Whether a chain of waits ends here: it waits for nothing, and no other peer serves its inbox.
     pub(crate) fn ends_all_waits(&self) -> bool {
         self.waits.lock().is_empty() && !self.shares_inbox()
+    }
+}
+
+/// How much a peer may send and hold.
+#[derive(Clone, Copy, Debug)]
+pub struct PeerLimits {
+    /// Bytes of the largest payload that it may send or receive.
+    pub message_size: u64,
+    /// How much may wait for it.
+    pub inbox: InboxLimits,
+    /// What happens to a request that finds the inbox full.
+    pub when_full: RequestPolicy,
+    /// The default deadline of requests to this peer.
+    pub request_timeout: Duration,
+    /// Subscriptions at once.
+    pub subscriptions: u64,
+}
+
+impl PeerLimits {
+    /// For a peer that receives nothing: it refuses a request as not there, whatever the size.
+    pub(crate) const NONE: Self = Self {
+        message_size: u64::MAX,
+        inbox: InboxLimits { messages: 0, bytes: 0 },
+        when_full: RequestPolicy::Reject,
+        request_timeout: Duration::ZERO,
+        subscriptions: 0,
+    };
+}
+
+/// The counts of a peer so far.
+#[derive(Debug, Default)]
+pub struct PeerStats {
+    /// Messages that it received.
+    pub received: AtomicU64,
+    /// Requests and events that it sent.
+    pub sent: AtomicU64,
+    /// Answers that came too late.
+    pub late: AtomicU64,
+    /// Requests to it that were answered before they reached it, because they did not fit.
+    pub refused: AtomicU64,
+    /// Messages for it that found no room.
+    pub shed: AtomicU64,
+    /// Bytes of the largest payload that it sent or received.
+    pub largest: AtomicU64,
+}
+
+impl PeerStats {
+    fn count_received(&self) {
+        // Only one thread reads an inbox, so no other adds at the same time.
+        self.received.store(self.received.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum WaitTarget {
+    /// One peer: its answer, or room in its inbox.
+    Peer(PeerId),
+    /// Room in a queue, which any of its takers can make.
+    Queue(Arc<SharedQueue>),
+}
+
+/// One thing that a peer waits for; with a room, until there is some.
+#[derive(Clone, Debug)]
+pub(crate) struct Wait {
+    pub(crate) on: WaitTarget,
+    pub(crate) room: Option<Arc<Room>>,
+}
+
+impl Wait {
+    pub(crate) fn answer(peer: PeerId) -> Self {
+        Self { on: WaitTarget::Peer(peer), room: None }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.room.as_ref().is_some_and(|room| !room.is_waiting())
     }
 }

@@ -8,10 +8,8 @@
 
 mod dead;
 pub(crate) mod fate;
-mod job;
 mod line;
 mod reader;
-mod settings;
 mod state;
 pub(crate) mod taken;
 
@@ -29,10 +27,13 @@ use weir_reports::QueueStatus;
 pub(crate) use self::fate::Fate;
 #[cfg(test)]
 pub(crate) use self::state::JobCounts;
-pub use self::{job::QueuedJob, reader::JobReader, settings::QueueSettings};
+pub use self::{
+    reader::JobReader,
+    state::{QueueSettings, QueuedJob},
+};
 use self::{reader::wake, state::QueueState};
 use crate::{
-    loss::{OnLoss, is_to_be_told},
+    bus::{OnLoss, is_to_be_told},
     room::Room,
 };
 

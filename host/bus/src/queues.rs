@@ -12,7 +12,7 @@ use weir_names::{Error, QueueName};
 use weir_reports::QueueStatus;
 
 use crate::{
-    loss::OnLoss,
+    bus::OnLoss,
     queue::{QueueSettings, SharedQueue},
 };
 

@@ -3,38 +3,37 @@
 //! Knows nothing of what is published.
 
 mod index;
-mod subscription;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
 
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-use weir_names::Topic;
+use parking_lot::RwLock;
+use weir_names::{Topic, TopicPattern};
+use weir_reports::SubscriptionStatus;
 
 use self::index::Index;
-pub use self::subscription::Subscription;
-use crate::id::PeerId;
+use crate::{
+    id::{PeerId, ReaderId},
+    inbox::Inbox,
+    peer::Peer,
+};
 
-#[derive(Debug, Default)]
-pub(crate) struct Subscriptions(RwLock<SubscriptionTable>);
+pub(crate) type Subscriptions = RwLock<SubscriptionTable>;
 
 #[derive(Debug, Default)]
 pub(crate) struct SubscriptionTable {
     last_number: u32,
-    index: Index,
+    pub(crate) index: Index,
     by_peer: HashMap<PeerId, Vec<Arc<Subscription>>>,
     /// Whether publishers do, or did, wait for the room of any subscription.
-    can_block: bool,
-    is_closed: bool,
-}
-
-impl Subscriptions {
-    pub(crate) fn read(&self) -> RwLockReadGuard<'_, SubscriptionTable> {
-        self.0.read()
-    }
-
-    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, SubscriptionTable> {
-        self.0.write()
-    }
+    pub(crate) can_block: bool,
+    /// Main has ended: a new subscriber is told to stop.
+    pub(crate) is_closed: bool,
 }
 
 impl SubscriptionTable {
@@ -62,34 +61,12 @@ impl SubscriptionTable {
         self.index.insert(subscription);
     }
 
-    pub(crate) fn note_block(&mut self, blocks: bool) {
-        self.can_block |= blocks;
-    }
-
-    /// Main has ended: a new subscriber is told to stop.
-    pub(crate) fn close(&mut self) {
-        self.is_closed = true;
-    }
-
-    pub(crate) fn is_closed(&self) -> bool {
-        self.is_closed
-    }
-
     /// The matching subscriptions of these peers, if their inboxes are served; and the number of comparisons.
     pub(crate) fn of_peers(&self, peers: &[PeerId], topic: &Topic) -> (Vec<Arc<Subscription>>, u32) {
         let own: Vec<_> = peers.iter().flat_map(|peer| self.of(*peer)).collect();
         let is_meant = |own: &&&Arc<Subscription>| own.pattern.matches(topic) && own.inbox.is_served();
         let compared = u32::try_from(own.len()).unwrap_or(u32::MAX);
         (own.iter().filter(is_meant).map(|own| (*own).clone()).collect(), compared)
-    }
-
-    /// Every matching subscription, and the number of comparisons.
-    pub(crate) fn matching(&self, topic: &Topic) -> (Vec<Arc<Subscription>>, u32) {
-        self.index.matching(topic)
-    }
-
-    pub(crate) fn can_block(&self) -> bool {
-        self.can_block
     }
 
     pub(crate) fn remove(
@@ -113,10 +90,61 @@ impl SubscriptionTable {
 }
 
 #[cfg(test)]
-impl Subscriptions {
+impl SubscriptionTable {
     /// Whether nothing is left of any subscription.
     pub(crate) fn is_empty(&self) -> bool {
-        let table = self.read();
-        table.by_peer.is_empty() && table.index.is_empty()
+        self.by_peer.is_empty() && self.index.is_empty()
+    }
+}
+
+/// One peer's subscription to one pattern.
+#[derive(Debug)]
+pub struct Subscription {
+    pub(crate) number: u32,
+    pub(crate) pattern: TopicPattern,
+    pub(crate) peer: Arc<Peer>,
+    pub(crate) inbox: Arc<Inbox>,
+    /// The last instance that asked for it.
+    pub(crate) asked_by: AtomicU64,
+    /// A successor gets the last values of retained topics when it takes over.
+    pub(crate) greets_successor: AtomicBool,
+    /// Bytes of the largest payload that the peer takes.
+    pub(crate) message_size: AtomicU64,
+}
+
+impl Subscription {
+    /// Its number, which its events carry.
+    #[inline]
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    pub(crate) fn takes(&self, payload_bytes: usize) -> bool {
+        payload_bytes as u64 <= self.message_size.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn status(&self) -> SubscriptionStatus {
+        let (settings, lane) = self.inbox.events().stats(self.number);
+        SubscriptionStatus {
+            subscriber: self.peer.name().to_owned(),
+            pattern: self.pattern.clone(),
+            policy: settings.policy.name().into(),
+            waiting: lane.waiting,
+            bytes: lane.bytes,
+            messages_limit: (settings.messages != u32::MAX).then_some(settings.messages),
+            bytes_limit: (settings.bytes != u64::MAX).then_some(settings.bytes),
+            blocked: lane.blocked,
+            received: lane.taken,
+            shed: lane.shed,
+            refused: lane.refused,
+        }
+    }
+
+    pub(crate) fn last_asker(&self) -> ReaderId {
+        ReaderId(self.asked_by.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_message_size(&self, bytes: u64) {
+        self.message_size.store(bytes, Ordering::Relaxed);
     }
 }

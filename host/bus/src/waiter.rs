@@ -1,20 +1,22 @@
 //! The wait for one answer, from the send to the first of these: the answer, the deadline, the caller gives up, the
 //! receiver dies.
 
-mod slot;
-
-use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    future::poll_fn,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Waker},
 };
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
 use weir_metrics::moment;
 #[cfg(test)]
 use weir_metrics::nanoseconds;
 
-pub(crate) use self::slot::Slot;
 use crate::{
     id::{MessageId, OperationId, PeerId, ReaderId},
     message::Reply,
@@ -45,7 +47,7 @@ pub struct Term {
     /// When it is sent, as a [`moment`].
     pub sent: u64,
     /// Nanoseconds from then to the deadline.
-    pub(crate) allowed: u64,
+    pub allowed: u64,
     /// When the wait for its answer ends.
     pub deadline: Instant,
     pub(crate) span: Option<Arc<OpenSpan>>,
@@ -144,18 +146,21 @@ impl Waiter {
         first
     }
 
+    /// The peer that sent the request.
     #[inline]
-    pub(crate) fn sender(&self) -> PeerId {
+    pub fn sender(&self) -> PeerId {
         self.sender
     }
 
+    /// The operation asked for.
     #[inline]
-    pub(crate) fn operation(&self) -> &OperationId {
+    pub fn operation(&self) -> &OperationId {
         &self.route.operation
     }
 
+    /// When the request was sent, and when the wait ends.
     #[inline]
-    pub(crate) fn term(&self) -> &Term {
+    pub fn term(&self) -> &Term {
         &self.term
     }
 
@@ -165,15 +170,15 @@ impl Waiter {
         self.term.span.as_ref()
     }
 
-    /// Whether the wait has ended.
+    /// Whether the wait has ended: answered, timed out or given up.
     #[inline]
     pub fn is_done(&self) -> bool {
         self.done.load(Ordering::SeqCst)
     }
 
     /// Gives the outcome to the sender; false if the wait had ended before.
-    pub(crate) fn complete(&self, outcome: Result<Bytes, Error>) -> bool {
-        let is_first = self.complete_unmeasured(outcome);
+    pub fn give(&self, outcome: Result<Bytes, Error>) -> bool {
+        let is_first = self.give_unmeasured(outcome);
         if is_first && let Some(stats) = self.stats() {
             let now = moment(Instant::now().into_std());
             stats.durations().add(now.saturating_sub(self.term.sent));
@@ -186,12 +191,14 @@ impl Waiter {
         self.route.stats.get_or_init(|| operations.of(&self.route.operation));
     }
 
-    pub(crate) fn stats(&self) -> Option<&Arc<OperationStats>> {
+    /// The counts of the operation asked for, if it is known to be served.
+    #[inline]
+    pub fn stats(&self) -> Option<&Arc<OperationStats>> {
         self.route.stats.get()
     }
 
-    /// [`complete`](Self::complete), without measuring how long it took.
-    pub(crate) fn complete_unmeasured(&self, outcome: Result<Bytes, Error>) -> bool {
+    /// [`give`](Self::give), without measuring how long it took: its caller counts that with the time that it reads next.
+    pub fn give_unmeasured(&self, outcome: Result<Bytes, Error>) -> bool {
         if !self.end() {
             return false;
         }
@@ -236,7 +243,7 @@ impl Waiter {
         } else {
             Error::Timeout
         };
-        if self.complete(Err(error)) {
+        if self.give(Err(error)) {
             self.route.receiver.inbox().note_abandoned();
         }
     }
@@ -262,5 +269,57 @@ impl Waiter {
             self.ended.notify_waiters();
         }
         first
+    }
+}
+
+/// Where a caller waits for just one answer.
+#[derive(Debug, Default)]
+pub(crate) struct Slot(Mutex<SlotState>);
+
+#[derive(Debug, Default)]
+struct SlotState {
+    outcome: Option<Result<Bytes, Error>>,
+    task: Option<Waker>,
+    is_over: bool,
+}
+
+impl Slot {
+    pub(crate) async fn outcome(&self) -> Result<Bytes, Error> {
+        poll_fn(|context| self.poll(context)).await
+    }
+
+    /// The caller waits no more: an answer that is there or on its way is forgotten.
+    pub(crate) fn close(&self) {
+        let closed = SlotState { outcome: None, task: None, is_over: true };
+        let forgotten = std::mem::replace(&mut *self.0.lock(), closed);
+        drop(forgotten);
+    }
+
+    fn fill(&self, outcome: Result<Bytes, Error>) {
+        let task = {
+            let mut waiting = self.0.lock();
+            if waiting.is_over {
+                return;
+            }
+            waiting.outcome = Some(outcome);
+            waiting.task.take()
+        };
+        if let Some(task) = task {
+            task.wake();
+        }
+    }
+
+    /// Takes the outcome out, for its one caller.
+    fn poll(&self, context: &Context<'_>) -> Poll<Result<Bytes, Error>> {
+        let mut waiting = self.0.lock();
+        match waiting.outcome.take() {
+            Some(outcome) => Poll::Ready(outcome),
+            None => {
+                let former = waiting.task.replace(context.waker().clone());
+                drop(waiting);
+                drop(former);
+                Poll::Pending
+            }
+        }
     }
 }

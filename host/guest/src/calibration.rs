@@ -2,9 +2,11 @@
 //!
 //! Knows nothing of extensions: it runs its own loop in an engine like theirs.
 
-use std::thread;
+use std::{thread, time::Duration};
 
+use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::{OnceCell, oneshot};
+use wasmtime::{Instance, Store, TypedFunc};
 
 /// Units of fuel that this machine burns in a millisecond of plain arithmetic. None if that fails. A build without
 /// the compiler has the measuring code from the first artifact that it loads.
@@ -20,7 +22,7 @@ pub async fn fuel_per_ms() -> Option<u64> {
 async fn measure_apart() -> Result<u64, NotMeasured> {
     let (sender, measured) = oneshot::channel();
     // The caller may be gone.
-    let work = move || drop(sender.send(spin::measure()));
+    let work = move || drop(sender.send(measure()));
     thread::Builder::new().name("weir-calibrate".to_owned()).spawn(work).map_err(|_| NotMeasured)?;
     measured.await.map_err(|_| NotMeasured)?
 }
@@ -79,72 +81,63 @@ pub(super) use self::source::MODULE;
 #[cfg(not(feature = "compiler"))]
 pub(super) use self::source::keep;
 
-mod spin {
-    use std::time::Duration;
+/// Processor time of one measurement; the result is their median.
+const SPELL: Duration = Duration::from_millis(1);
 
-    use rustix::time::{ClockId, clock_gettime};
-    use wasmtime::{Instance, Store, TypedFunc};
+const SPELLS: usize = 5;
 
-    use super::{NotMeasured, source};
+/// Rounds of the loop between two looks at the clock: some ten microseconds.
+const ROUNDS: i64 = 10_000;
 
-    /// Processor time of one measurement; the result is their median.
-    const SPELL: Duration = Duration::from_millis(1);
+fn measure() -> Result<u64, NotMeasured> {
+    Spin::new().and_then(|mut spin| spin.median()).map_err(|error| {
+        tracing::debug!("cannot measure the time that fuel takes: {error:#}");
+        NotMeasured
+    })
+}
 
-    const SPELLS: usize = 5;
+struct Spin {
+    store: Store<()>,
+    spin: TypedFunc<i64, i64>,
+}
 
-    /// Rounds of the loop between two looks at the clock: some ten microseconds.
-    const ROUNDS: i64 = 10_000;
-
-    pub(super) fn measure() -> Result<u64, NotMeasured> {
-        Spin::new().and_then(|mut spin| spin.median()).map_err(|error| {
-            tracing::debug!("cannot measure the time that fuel takes: {error:#}");
-            NotMeasured
-        })
+impl Spin {
+    fn new() -> wasmtime::Result<Self> {
+        let (engine, module) = source::module()?;
+        let mut store = Store::new(&engine, ());
+        store.set_fuel(u64::MAX)?;
+        let instance = Instance::new(&mut store, &module, &[])?;
+        let spin = instance.get_typed_func(&mut store, "spin")?;
+        Ok(Self { store, spin })
     }
 
-    struct Spin {
-        store: Store<()>,
-        spin: TypedFunc<i64, i64>,
-    }
-
-    impl Spin {
-        fn new() -> wasmtime::Result<Self> {
-            let (engine, module) = source::module()?;
-            let mut store = Store::new(&engine, ());
-            store.set_fuel(u64::MAX)?;
-            let instance = Instance::new(&mut store, &module, &[])?;
-            let spin = instance.get_typed_func(&mut store, "spin")?;
-            Ok(Self { store, spin })
+    fn median(&mut self) -> wasmtime::Result<u64> {
+        let mut rates = [0; SPELLS];
+        for rate in &mut rates {
+            *rate = self.fuel_per_ms()?;
         }
+        rates.sort_unstable();
+        let [_, _, median, _, _] = rates;
+        Ok(median)
+    }
 
-        fn median(&mut self) -> wasmtime::Result<u64> {
-            let mut rates = [0; SPELLS];
-            for rate in &mut rates {
-                *rate = self.fuel_per_ms()?;
+    fn fuel_per_ms(&mut self) -> wasmtime::Result<u64> {
+        let (before, start) = (self.store.get_fuel()?, processor_time()?);
+        let elapsed = loop {
+            self.spin.call(&mut self.store, ROUNDS)?;
+            let elapsed = processor_time()?.saturating_sub(start);
+            if elapsed >= SPELL {
+                break elapsed;
             }
-            rates.sort_unstable();
-            let [_, _, median, _, _] = rates;
-            Ok(median)
-        }
-
-        fn fuel_per_ms(&mut self) -> wasmtime::Result<u64> {
-            let (before, start) = (self.store.get_fuel()?, processor_time()?);
-            let elapsed = loop {
-                self.spin.call(&mut self.store, ROUNDS)?;
-                let elapsed = processor_time()?.saturating_sub(start);
-                if elapsed >= SPELL {
-                    break elapsed;
-                }
-            };
-            let burnt = u128::from(before.saturating_sub(self.store.get_fuel()?));
-            Ok(u64::try_from(burnt * 1_000_000 / elapsed.as_nanos())?)
-        }
+        };
+        let burnt = u128::from(before.saturating_sub(self.store.get_fuel()?));
+        Ok(u64::try_from(burnt * 1_000_000 / elapsed.as_nanos())?)
     }
+}
 
-    /// Of this thread only: other work of a busy machine must not count, because the result is kept.
-    fn processor_time() -> wasmtime::Result<Duration> {
-        Ok(Duration::try_from(clock_gettime(ClockId::ThreadCPUTime))?)
-    }
+/// Of this thread only: other work of a busy machine must not count, because the result is kept.
+fn processor_time() -> wasmtime::Result<Duration> {
+    Ok(Duration::try_from(clock_gettime(ClockId::ThreadCPUTime))?)
 }
 
 #[cfg(all(test, feature = "compiler"))]

@@ -31,6 +31,7 @@ use super::{
     keyvalue::KeyValue,
     memory::size,
     meter,
+    output::GuestOutput,
     program::Program,
     quota::Quotas,
     sandbox::{self, Guest, Sandbox},
@@ -120,8 +121,8 @@ impl WasiCommand {
             .args(&surroundings.args)
             .envs(&surroundings.env)
             .stdin(MemoryInputPipe::new(surroundings.stdin))
-            .stdout(stdout.clone())
-            .stderr(stderr.clone());
+            .stdout(GuestOutput(stdout.clone()))
+            .stderr(GuestOutput(stderr.clone()));
         let name = surroundings.args.into_iter().next().unwrap_or_default();
         Self { outlet, name, machine: dirs.in_context(&mut builder), net, stdout, stderr }
     }

@@ -7,7 +7,6 @@
 mod checks;
 mod clock;
 mod handler_limit;
-mod handling;
 mod held;
 mod in_hand;
 mod jobs;
@@ -27,7 +26,7 @@ use weir_bus::{
 };
 use weir_metrics::Usage;
 
-pub use self::handling::Handling;
+pub use self::held::Handling;
 pub(super) use self::{
     checks::Checks,
     handler_limit::HandlerLimit,
@@ -108,9 +107,9 @@ impl Delivery {
         let found = self.next_message(task, &Clock::new(meter), next);
         self.jobs.end_receive();
         match found {
-            Found::Stop => Some(0),
-            Found::Empty => None,
-            Found::Message => Some(1),
+            Offer::Stop => Some(0),
+            Offer::Empty => None,
+            Offer::Message => Some(1),
         }
     }
 
@@ -158,9 +157,9 @@ impl Delivery {
         // A stop ends a batch; the next receive says it.
         while batch.len() < max && (batch.is_empty() || !self.peer.is_stopping()) {
             match self.next_message(task.filter(|_| batch.is_empty()), &clock, &mut next) {
-                Found::Message => batch.extend(next.take().map(abi::OnePiece)),
+                Offer::Message => batch.extend(next.take().map(abi::OnePiece)),
                 end => {
-                    is_stop = matches!(end, Found::Stop);
+                    is_stop = matches!(end, Offer::Stop);
                     break;
                 }
             }
@@ -180,7 +179,7 @@ impl Delivery {
         if !duty.give_unmeasured(answer) {
             self.peer.count_late();
         } else if let Some(stats) = duty.stats() {
-            stats.durations().clone().add_ending(duty.sent());
+            stats.durations().clone().add_ending(duty.term().sent);
         }
         if was_full {
             self.peer.hold_requests(false);
@@ -302,7 +301,7 @@ impl Delivery {
         task: Option<&Waker>,
         clock: &Clock<'_>,
         to: &mut Option<abi::Message>,
-    ) -> Found {
+    ) -> Offer {
         if self.in_hand.is_full() && self.peer.take_abandoned_in_hand() {
             self.in_hand.forget_abandoned();
             self.show_in_hand();
@@ -322,7 +321,7 @@ impl Delivery {
         look: &TakeOptions<'_>,
         clock: &Clock<'_>,
         to: &mut Option<abi::Message>,
-    ) -> Found {
+    ) -> Offer {
         let taken = self.peer.take_with(look);
         self.deliver(taken, clock, to)
     }
@@ -333,7 +332,7 @@ impl Delivery {
         look: TakeOptions<'_>,
         clock: &Clock<'_>,
         to: &mut Option<abi::Message>,
-    ) -> Found {
+    ) -> Offer {
         let jobs_first = self.is_turn_of_jobs;
         match self.peer.take_with(&TakeOptions { events: !jobs_first, ..look }) {
             Taken::Empty => {}
@@ -348,23 +347,23 @@ impl Delivery {
             self.is_turn_of_jobs = false;
             self.met.insert(sender);
             *to = Some(abi::Message::Job(job));
-            return Found::Message;
+            return Offer::Message;
         }
         if !jobs_first {
-            return Found::Empty;
+            return Offer::Empty;
         }
         let taken = self.peer.take_with(&look);
         self.deliver(taken, clock, to)
     }
 
-    fn deliver(&mut self, taken: Taken, clock: &Clock<'_>, to: &mut Option<abi::Message>) -> Found {
+    fn deliver(&mut self, taken: Taken, clock: &Clock<'_>, to: &mut Option<abi::Message>) -> Offer {
         match taken {
-            Taken::Stop => Found::Stop,
-            Taken::Empty => Found::Empty,
-            Taken::Message(Incoming::Request(request)) if self.refuses(&request, clock) => Found::Empty,
+            Taken::Stop => Offer::Stop,
+            Taken::Empty => Offer::Empty,
+            Taken::Message(Incoming::Request(request)) if self.refuses(&request, clock) => Offer::Empty,
             Taken::Message(message) => {
                 *to = Some(self.delivered(message, clock));
-                Found::Message
+                Offer::Message
             }
         }
     }
@@ -400,8 +399,8 @@ impl Delivery {
     fn deliver_request(&mut self, request: Request, clock: &Clock<'_>) -> abi::Message {
         let (id, sender, operation) = (request.responder.id().0, request.responder.sender(), request.number);
         self.met.insert(sender);
-        let waited = clock.now().saturating_sub(request.responder.sent());
-        let remaining_ms = abi::milliseconds(request.responder.allowed().saturating_sub(waited));
+        let waited = clock.now().saturating_sub(request.responder.term().sent);
+        let remaining_ms = abi::milliseconds(request.responder.term().allowed.saturating_sub(waited));
         let waited_us = abi::microseconds(waited);
         if let Some(span) = request.responder.span() {
             self.new_spans.push(span.clone());
@@ -435,7 +434,7 @@ impl Delivery {
     }
 }
 
-enum Found {
+enum Offer {
     Stop,
     Empty,
     Message,

@@ -2,16 +2,21 @@
 //!
 //! `weir:iec` is linked by hand, because only such functions reach the Store to charge and renew fuel.
 
-mod any_length;
+/// Replaces functions of `wasi:filesystem/types`, each by its name there and what is done instead.
+macro_rules! replace {
+    ($linker:ident, $($name:literal => $act:path),+ $(,)?) => {
+        let mut files = $linker.instance(&format!("wasi:filesystem/types@{VERSION}"))?;
+        $(files.func_wrap_async($name, |store, arguments| {
+            Box::new(async move { done($act(store, arguments).await) })
+        })?;)+
+    };
+}
+
 mod channel;
-mod config;
 pub(crate) mod counted;
 mod events;
-mod lifecycle;
-mod log;
 mod narrowed;
 mod paths;
-mod peers;
 pub(crate) mod pollables;
 mod queues;
 mod requests;
@@ -21,13 +26,18 @@ use std::time::Instant;
 use bytes::Bytes;
 use wasmtime::{
     StoreContextMut,
-    component::{Linker, WasmList},
+    component::{ComponentType, Linker, LinkerInstance, Lower, WasmList},
 };
-use wasmtime_wasi::p2::{FsResult, bindings::filesystem::types::ErrorCode};
-use weir_bus::Error;
+use wasmtime_wasi::{
+    TrappableError,
+    p2::{FsResult, bindings::filesystem::types::ErrorCode},
+};
+use weir_bus::{Error, PeerId};
+use weir_names::harmless;
 
 use super::{
-    abi::{self, Handed, Text},
+    abi::{self, Cut, First, Handed, Text},
+    delivery::MAX_REASON,
     http,
     instance_state::InstanceState,
     keyvalue, meter,
@@ -74,30 +84,33 @@ impl Guest for InstanceState {
 
 fn add_extension(linker: &mut Linker<InstanceState>) -> wasmtime::Result<()> {
     add_wasi(linker)?;
-    config::add_to_linker(&mut linker.instance("wasi:config/store@0.2.0-rc.1")?)?;
+    add_config(&mut linker.instance("wasi:config/store@0.2.0-rc.1")?)?;
     linker.instance(&interface("types"))?;
     channel::add_to_linker(&mut linker.instance(&interface("channel"))?)?;
     requests::add_to_linker(&mut linker.instance(&interface("requests"))?)?;
     events::add_to_linker(&mut linker.instance(&interface("events"))?)?;
     queues::add_to_linker(&mut linker.instance(&interface("queues"))?)?;
-    lifecycle::add_to_linker(&mut linker.instance(&interface("lifecycle"))?)?;
-    peers::add_to_linker(&mut linker.instance(&interface("peers"))?)?;
-    log::add_to_linker(&mut linker.instance(&interface("log"))?)
+    add_lifecycle(&mut linker.instance(&interface("lifecycle"))?)?;
+    add_peers(&mut linker.instance(&interface("peers"))?)?;
+    add_log(&mut linker.instance(&interface("log"))?)
 }
 
 pub(super) fn add_command<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     add_wasi(linker)?;
+    linker.allow_shadowing(true);
     narrowed::refuse_special_files(linker)
 }
 
 fn add_wasi<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
-    any_length::add_to_linker(linker)?;
+    // Of these, some are defined anew.
+    linker.allow_shadowing(true);
     pollables::add_to_linker(linker)?;
     counted::add_to_linker(linker)?;
     paths::add_to_linker(linker)?;
     narrowed::add_to_linker(linker)?;
     http::add_to_linker(linker)?;
+    linker.allow_shadowing(false);
     keyvalue::add_to_linker(linker)
 }
 
@@ -117,6 +130,92 @@ pub(super) fn is_offered(import: &str) -> bool {
         Some(("wasi", package)) => WASI.contains(&package) && version.starts_with("0.2."),
         _ => false,
     }
+}
+
+/// The error of `wasi:config/store`. Reading never fails.
+#[derive(ComponentType, Lower)]
+#[component(variant)]
+#[expect(dead_code, reason = "the type of what never happens")]
+enum ConfigError {
+    #[component(name = "upstream")]
+    Upstream(String),
+    #[component(name = "io")]
+    Io(String),
+}
+
+/// `wasi:config/store`: the operator's configuration of the extension.
+fn add_config(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Result<()> {
+    linker.func_wrap("get", |mut store: Store<'_>, (key,): (Name,)| {
+        let state = store.data_mut();
+        state.sandbox.meter.enter_wasi();
+        let value = key.0.ok().and_then(|key| state.settings.values().get(&key).cloned());
+        Ok((Ok::<_, ConfigError>(value),))
+    })?;
+    linker.func_wrap("get-all", |mut store: Store<'_>, ()| {
+        let state = store.data_mut();
+        state.sandbox.meter.enter_wasi();
+        let values = state.settings.values();
+        let all: Vec<_> = values.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+        Ok((Ok::<_, ConfigError>(all),))
+    })
+}
+
+/// A bit more than is kept, so that a cut shows.
+type Reason = Cut<{ MAX_REASON + 4 }>;
+
+/// `weir:iec/lifecycle`: what a guest says of itself.
+fn add_lifecycle(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Result<()> {
+    linker.func_wrap_async("ready", |mut store: Store<'_>, ()| {
+        Box::new(async move {
+            meter::charge(&mut store, 0)?;
+            store.data_mut().delivery.readiness.ready().await;
+            Ok(())
+        })
+    })?;
+    linker.func_wrap_async("interrupted", |mut store: Store<'_>, (Cut(reason),): (Reason,)| {
+        Box::new(async move {
+            meter::charge(&mut store, reason.len())?;
+            store.data_mut().delivery.readiness.interrupted(reason).await;
+            Ok(())
+        })
+    })?;
+    linker.func_wrap("error", |mut store: Store<'_>, (Cut(reason),): (Reason,)| {
+        meter::charge(&mut store, reason.len())?;
+        store.data_mut().fault = Some(harmless(&reason, MAX_REASON));
+        Ok(())
+    })
+}
+
+/// A bit more than is shown, so that a cut shows.
+type LogMessage = Cut<{ weir_logs::MAX_LINE + 4 }>;
+
+/// As many as are shown.
+type Fields = First<abi::Field, { weir_logs::MAX_FIELDS }>;
+
+/// `weir:iec/log`: log lines with fields.
+fn add_log(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Result<()> {
+    linker.func_wrap(
+        "write",
+        |mut store: Store<'_>, (level, Cut(message), First(fields)): (abi::Level, LogMessage, Fields)| {
+            let texts = fields.iter().flat_map(|field| [&field.name.0, &field.value.0]);
+            meter::charge_texts(&mut store, texts.chain([&message]))?;
+            let fields = fields.into_iter().map(|field| (field.name.0, field.value.0));
+            store.data().output.log(level.into(), &message, fields);
+            Ok(())
+        },
+    )
+}
+
+/// `weir:iec/peers`: the names of peers.
+fn add_peers(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Result<()> {
+    linker.func_wrap("own-name", |mut store: Store<'_>, ()| {
+        meter::charge(&mut store, 0)?;
+        Ok((store.data().peer.name().to_owned(),))
+    })?;
+    linker.func_wrap("name-of", |mut store: Store<'_>, (peer,): (u32,)| {
+        meter::charge(&mut store, 0)?;
+        Ok((store.data().name_of(PeerId(peer)),))
+    })
 }
 
 fn interface(name: &str) -> String {
@@ -150,13 +249,21 @@ fn in_one_piece<T>(result: Result<T, Error>) -> wasmtime::Result<(abi::OnePiece<
 }
 
 /// The name in a call of WASI's, which costs fuel even if it is refused for a name that is too long.
-fn named<G: Guest>(store: &mut StoreContextMut<'_, G>, name: Name) -> Result<String, u64> {
+fn named<G: Guest>(store: &mut StoreContextMut<'_, G>, name: Name) -> FsResult<String> {
     store.data_mut().sandbox_mut().meter.enter_wasi();
-    name.0
+    short(name)
 }
 
-fn done<T>(result: FsResult<T>) -> wasmtime::Result<(Result<T, ErrorCode>,)> {
-    match result {
+fn short(name: Name) -> FsResult<String> {
+    name.0.map_err(|_| ErrorCode::NameTooLong.into())
+}
+
+/// The outcome of a function of WASI's, unless it is a trap.
+fn done<T, E>(outcome: Result<T, TrappableError<E>>) -> wasmtime::Result<(Result<T, E>,)>
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    match outcome {
         Ok(value) => Ok((Ok(value),)),
         Err(error) => Ok((Err(error.downcast()?),)),
     }

@@ -17,7 +17,6 @@ mod inspect;
 mod instance;
 mod instance_state;
 mod keyvalue;
-mod limit;
 mod memory;
 mod meter;
 mod openings;

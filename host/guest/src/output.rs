@@ -200,15 +200,18 @@ impl OutputStream for LineStream {
     }
 }
 
-impl IsTerminal for LineStream {
+/// An output of a guest, which is no terminal.
+pub(super) struct GuestOutput<S>(pub(super) S);
+
+impl<S> IsTerminal for GuestOutput<S> {
     fn is_terminal(&self) -> bool {
         false
     }
 }
 
-impl StdoutStream for LineStream {
+impl<S: OutputStream + Clone + Sync> StdoutStream for GuestOutput<S> {
     fn p2_stream(&self) -> Box<dyn OutputStream> {
-        Box::new(self.clone())
+        Box::new(self.0.clone())
     }
 
     /// WASI 0.2 alone is linked, and asks only for `p2_stream`.

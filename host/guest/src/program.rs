@@ -1,6 +1,6 @@
 //! From a file to a program that can be instantiated: read, checked, compiled or verified, and linked.
 //!
-//! Extensions that run the same bytes share the compiled code. Each part treats the file as hostile: `file` opens and
+//! Extensions that run the same bytes share the compiled code. Each part treats the file as hostile: `input` opens and
 //! hashes it, `child` and `helper` compile it outside Main, `cache` and `artifact` vouch for earlier code, and only
 //! `code` hands code to wasmtime. `docs/internals/extensions.md` has the picture.
 
@@ -13,9 +13,7 @@ mod child;
 mod code;
 mod compilation;
 mod compiler;
-mod compiling;
 mod error;
-mod file;
 mod framing;
 mod held;
 #[cfg(feature = "compiler")]
@@ -48,8 +46,7 @@ use weir_openrpc::Descriptions;
 pub(super) use self::code::Kernel;
 pub use self::{
     artifact::ArtifactFacts,
-    compilation::Compilation,
-    compiling::Compilations,
+    compilation::{Compilation, Compilations},
     error::{ComponentOrigin, LoadError, LoadFault},
     held::Loaded,
     stamp::FileStamp,

@@ -62,7 +62,7 @@ pub(super) struct Turn {
 
 /// Entries, and their bytes, under one or two names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct Amount {
     pub(super) files: u64,
     pub(super) bytes: u64,
 }
@@ -154,14 +154,14 @@ impl Turn {
         let may_block = self.quota.may_block;
         blocking(may_block, move || {
             let mut turn = self;
-            let has_room = turn.room(Found { files: 1, bytes: blocks(bytes) }).is_ok();
+            let has_room = turn.room(Amount { files: 1, bytes: blocks(bytes) }).is_ok();
             (turn, has_room)
         })
         .await
     }
 
     /// Counts a change of the contents under some names.
-    pub(super) async fn changed(mut self, before: Found, after: Found) {
+    pub(super) async fn changed(mut self, before: Amount, after: Amount) {
         self.count.change(before, after);
         if after.files < before.files && self.count.has_open_files() {
             let may_block = self.quota.may_block;
@@ -179,17 +179,17 @@ impl Turn {
         let before = file.metadata()?.len();
         let more = blocks(length(before)).saturating_sub(blocks(before));
         if more > 0 {
-            self.room(Found { files: 0, bytes: more })?;
+            self.room(Amount { files: 0, bytes: more })?;
         }
         let result = act(file, before);
         self.count.resized(file, before);
         result
     }
 
-    fn room(&mut self, more: Found) -> io::Result<()> {
+    fn room(&mut self, more: Amount) -> io::Result<()> {
         let Quota { max_bytes, max_files, .. } = self.quota;
         let is_over = |count: &Count| {
-            let Found { files, bytes } = count.total();
+            let Amount { files, bytes } = count.total();
             files.saturating_add(more.files) > max_files || bytes.saturating_add(more.bytes) > max_bytes
         };
         self.count.release();

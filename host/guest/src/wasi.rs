@@ -19,7 +19,7 @@ use super::{
     http::HttpAccess,
     imports::counted::CountedFiles,
     keyvalue::StoreAccess,
-    output::Output,
+    output::{GuestOutput, Output},
     quota::{Quota, Quotas},
 };
 
@@ -97,8 +97,8 @@ pub(super) fn context(
     let mut builder = granted(&config.limits, net);
     builder
         .arg(config.id.as_str())
-        .stdout(output.stream(Source::Stdout))
-        .stderr(output.stream(Source::Stderr));
+        .stdout(GuestOutput(output.stream(Source::Stdout)))
+        .stderr(GuestOutput(output.stream(Source::Stderr)));
     for (name, value) in &config.grants.env {
         builder.env(name, value);
     }

@@ -20,8 +20,8 @@ use weir_openrpc::{Descriptions, Document};
 pub use weir_reports::{
     BeingCompiled, ExtensionState, ExtensionStatus, FailureRecord, HandledMessage, OperationStatus,
 };
+use weir_supervisor::{Change, MainEvent, MainEvents, Order, Roster, Unit, UntilEnded};
 pub use weir_supervisor::{ControlError, HistoryEntry, HistoryEvent, NotReloaded, ReloadReport};
-use weir_supervisor::{MainEvent, MainEvents, Order, OrderReplyTo, Roster, Unit, UntilEnded};
 
 use self::audit::Audit;
 pub use crate::{
@@ -179,7 +179,7 @@ impl Control {
     ///
     /// [`ControlError::NotStarted`] with the reason if it is quarantined or does not become ready.
     pub async fn start(&self, id: &str) -> Result<(), ControlError> {
-        self.command(id, "start", Order::Start).await
+        self.command(id, "start", Change::Start).await
     }
 
     /// Stops an extension, and waits until it has ended, at the latest at its stop deadline.
@@ -188,7 +188,7 @@ impl Control {
     ///
     /// [`ControlError::Unknown`] if no extension has this id.
     pub async fn stop(&self, id: &str) -> Result<(), ControlError> {
-        self.command(id, "stop", Order::Stop).await
+        self.command(id, "stop", Change::Stop).await
     }
 
     /// Stops an extension if it runs, reads its component anew, and starts it; waits until it is ready. Forgets its
@@ -198,7 +198,7 @@ impl Control {
     ///
     /// As [`start`](Self::start).
     pub async fn restart(&self, id: &str) -> Result<(), ControlError> {
-        self.command(id, "restart", Order::Restart).await
+        self.command(id, "restart", Change::Restart).await
     }
 
     /// Loads an extension's component anew while it serves, then replaces the instance as its
@@ -215,7 +215,7 @@ impl Control {
     /// before serves on or starts again, even if it was backing off. If it was never ready or had failed for good,
     /// the new version stays. [`ControlError::Reloading`] if a reload of it is under way.
     pub async fn reload_extension(&self, id: &str) -> Result<(), ControlError> {
-        self.command(id, "reload", Order::Reload).await
+        self.command(id, "reload", Change::Reload).await
     }
 
     /// Reads the configuration file of Main again, and applies only what changed in it or in the components it names.
@@ -397,19 +397,14 @@ impl Control {
         self.roster.find(id).ok_or_else(|| ControlError::Unknown(id.to_owned()))
     }
 
-    async fn command(
-        &self,
-        id: &str,
-        order: &'static str,
-        command: impl Fn(ExtensionId, OrderReplyTo<()>) -> Order,
-    ) -> Result<(), ControlError> {
+    async fn command(&self, id: &str, order: &'static str, change: Change) -> Result<(), ControlError> {
         let unit = self.unit(id)?;
         let mut audit = Audit::of(&self.by, order, &self.logs, unit.id());
         // Instances of one extension take turns, so that some serve at any moment.
         let mut outcome = Ok(());
         for unit in self.roster.instances(id) {
             unit.asked(order, &self.by);
-            let done = self.ask(|reply| command(unit.id().clone(), reply)).await.flatten();
+            let done = self.ask(|reply| Order::Change(change, unit.id().clone(), reply)).await.flatten();
             outcome = outcome.and(done);
         }
         audit.end(&outcome, |()| "done".to_owned());

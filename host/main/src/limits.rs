@@ -5,7 +5,11 @@
 #[cfg(test)]
 mod tests;
 
-use std::{path::PathBuf, sync::atomic::Ordering, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use serde::{Deserialize, Serialize};
 use weir_config::{Config, ExtensionConfig, LIMIT_KEYS, LimitKey, MainConfig, MeasuredUse, source};
@@ -126,15 +130,15 @@ impl LimitsReport {
 
     /// The limits and use of the `wanted` among `units`; `beside` is the bytes counted beside the extensions.
     pub(crate) fn running(
-        units: &[impl AsRef<Unit>],
+        units: &[Arc<Unit>],
         main: &MainConfig,
         fuel_per_ms: Option<u64>,
         beside: u64,
         wanted: impl Fn(&ExtensionId) -> bool,
     ) -> Self {
-        let units: Vec<_> = units.iter().map(|unit| (unit.as_ref(), unit.as_ref().version())).collect();
+        let units: Vec<_> = units.iter().map(|unit| (unit, unit.version())).collect();
         let asked =
-            units.iter().map(|(unit, version)| Asked { extension: &version.config, unit: Some(*unit) });
+            units.iter().map(|(unit, version)| Asked { extension: &version.config, unit: Some(unit) });
         Self::of(asked, main, fuel_per_ms, beside, wanted)
     }
 

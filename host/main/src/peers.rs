@@ -3,7 +3,6 @@
 
 mod registry;
 mod session;
-mod traced;
 
 use std::{fmt, sync::Arc};
 
@@ -16,7 +15,7 @@ use self::registry::Source;
 pub use self::session::{PeerMessage, PeerRequest, Session, Wanted};
 pub(crate) use self::{
     registry::{Live, Registry},
-    traced::TracedGuard,
+    session::TracedGuard,
 };
 pub use weir_config::{PeerConfig, PeerSessionLimits, TokenHash};
 pub use weir_reports::{PeerCounts, PeerStatus, SessionId, SessionStatus};

@@ -28,7 +28,6 @@ pub struct ServedRequest {
     pub sender: String,
     /// The arguments.
     pub payload: Bytes,
-    deadline: Instant,
     waiter: Arc<Waiter>,
 }
 
@@ -50,7 +49,7 @@ impl ServedRequest {
     /// Time left for the answer.
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        self.deadline.saturating_duration_since(Instant::now())
+        self.waiter.term().deadline.saturating_duration_since(Instant::now())
     }
 
     /// Waits until the caller gives up or the deadline passes, so that a handler can stop work it began elsewhere.
@@ -162,14 +161,14 @@ pub(crate) fn json<T: Serialize>(value: &T) -> Answer {
 #[derive(Debug)]
 pub(crate) struct Services {
     bus: Arc<Bus>,
-    by_contract: HashMap<ContractName, Served>,
+    by_contract: HashMap<ContractName, ServedContract>,
     /// Fewest bytes that a waiting request counts.
     least_waiting: usize,
 }
 
 /// A contract with limits of its own, so that no contract starves another.
 #[derive(Debug)]
-struct Served {
+struct ServedContract {
     service: Service,
     handlers: Arc<Semaphore>,
     /// Bytes of requests waiting for a handler.
@@ -186,7 +185,7 @@ impl Services {
         }
         let inbox = bus.main().limits().inbox;
         let bytes = usize::try_from(inbox.bytes).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
-        let own = |service: Service| Served {
+        let own = |service: Service| ServedContract {
             service,
             handlers: Arc::new(Semaphore::new(MAX_HANDLERS)),
             waiting: Arc::new(Semaphore::new(bytes)),
@@ -222,29 +221,28 @@ impl Services {
         let operation = responder.operation();
         let Some(own) = self.by_contract.get(&operation.contract) else { return };
         let Some(handler) = own.service.handlers.get(&operation.name).cloned() else { return };
-        let place = match own.handlers.clone().try_acquire_owned() {
-            Ok(slot) => Place::Slot(slot),
+        let admission = match own.handlers.clone().try_acquire_owned() {
+            Ok(slot) => Admission::Slot(slot),
             Err(_) => {
                 let bytes = u32::try_from(payload.len().max(self.least_waiting)).unwrap_or(u32::MAX);
                 let Ok(room) = own.waiting.clone().try_acquire_many_owned(bytes) else {
                     responder.give(Err(Error::Overloaded(MAIN.to_owned())));
                     return;
                 };
-                Place::Waits(room, own.handlers.clone())
+                Admission::Waits(room, own.handlers.clone())
             }
         };
         let served = ServedRequest {
             id: responder.id(),
             sender: self.bus.peer(responder.sender()).map(|peer| peer.name().to_owned()).unwrap_or_default(),
             payload,
-            deadline: responder.deadline(),
             waiter: responder.waiter(),
         };
-        handlers.spawn(answer(handler, served, responder, place, own.threads.clone()));
+        handlers.spawn(answer(handler, served, responder, admission, own.threads.clone()));
     }
 }
 
-enum Place {
+enum Admission {
     /// It may run.
     Slot(OwnedSemaphorePermit),
     /// It waits for one of these slots, and holds room meanwhile.
@@ -256,15 +254,15 @@ fn answer(
     handler: Handler,
     served: ServedRequest,
     responder: Responder,
-    place: Place,
+    admission: Admission,
     threads: Arc<Semaphore>,
 ) -> impl Future<Output = ()> + Send {
     let waiter = responder.waiter();
     // An async function would hold each of its arguments twice.
     async move {
-        let _slot = match place {
-            Place::Slot(slot) => slot,
-            Place::Waits(_room, slots) => match unless_ended(&waiter, slots.acquire_owned()).await {
+        let _slot = match admission {
+            Admission::Slot(slot) => slot,
+            Admission::Waits(_room, slots) => match unless_ended(&waiter, slots.acquire_owned()).await {
                 Some(Ok(slot)) => slot,
                 _ => return,
             },

@@ -1,6 +1,7 @@
 //! Waiting on the caller's own thread, for programs without async code.
 
 use std::{
+    cell::Cell,
     convert::Infallible,
     task::{Context, Poll, Waker},
     time::{Duration, Instant},
@@ -8,10 +9,7 @@ use std::{
 
 use tokio::task::coop::poll_proceed;
 
-use crate::{
-    drive::{Alarm, drive},
-    worker_thread::is_worker_thread,
-};
+use crate::drive::{Alarm, drive};
 
 /// Why a blocking call failed.
 #[derive(Debug, thiserror::Error)]
@@ -82,6 +80,21 @@ fn in_async_task() -> bool {
         }
         Poll::Pending => true,
     })
+}
+
+thread_local! {
+    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Marks this thread: waiting on it would wait for itself.
+pub fn mark_worker_thread() {
+    IS_WORKER.set(true);
+}
+
+/// Whether this is the worker thread of any Main.
+#[inline]
+pub fn is_worker_thread() -> bool {
+    IS_WORKER.get()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::{cell::Cell, ptr, sync::Arc, time::Instant};
 use tokio::task::coop::has_budget_remaining;
 use weir_metrics::moment;
 
-use crate::worker_thread::is_worker_thread;
+use crate::blocking::is_worker_thread;
 
 pub(crate) trait HandedTask: Send + Sync {
     /// Polls it, on this thread.

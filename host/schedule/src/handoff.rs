@@ -40,22 +40,14 @@ enum Work<F: Future> {
     Over,
 }
 
-impl<F> Handoff<F>
-where
-    F: Future + Send + 'static,
-    F::Output: Send,
-{
+impl<F: Future<Output: Send> + Send + 'static> Handoff<F> {
     /// Wraps the work of an extension's task.
     pub fn new(work: F) -> Self {
         Self(Arc::new(Node { work: Mutex::new(Work::Going(Box::pin(work))), task: OnceLock::new() }))
     }
 }
 
-impl<F> Future for Handoff<F>
-where
-    F: Future + Send + 'static,
-    F::Output: Send,
-{
+impl<F: Future<Output: Send> + Send + 'static> Future for Handoff<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
@@ -81,11 +73,7 @@ impl<F: Future> Drop for Handoff<F> {
     }
 }
 
-impl<F> Node<F>
-where
-    F: Future + Send + 'static,
-    F::Output: Send,
-{
+impl<F: Future<Output: Send> + Send + 'static> Node<F> {
     /// Polls on this thread; true if the work has ended, now or before.
     fn poll(self: &Arc<Self>, work: &mut Work<F>) -> bool {
         let Work::Going(going) = work else { return true };
@@ -102,11 +90,7 @@ where
     }
 }
 
-impl<F> HandedTask for Node<F>
-where
-    F: Future + Send + 'static,
-    F::Output: Send,
-{
+impl<F: Future<Output: Send> + Send + 'static> HandedTask for Node<F> {
     fn run(self: Arc<Self>) {
         // A task that waits in its own call for the one that woke it is being polled: poll it again later.
         if self.work.try_lock().is_none_or(|mut work| self.poll(&mut work)) {
@@ -121,11 +105,7 @@ where
     }
 }
 
-impl<F> ArcWake for Node<F>
-where
-    F: Future + Send + 'static,
-    F::Output: Send,
-{
+impl<F: Future<Output: Send> + Send + 'static> ArcWake for Node<F> {
     fn wake_by_ref(node: &Arc<Self>) {
         let is_next = node.task.get().is_some_and(|(_, home)| run_next(*home, || node.clone()));
         if !is_next {

@@ -28,8 +28,7 @@ use crate::{
     activity::Activity,
     chain,
     share::{Share, SharedShare},
-    ticket::Ticket,
-    turns::Turns,
+    turns::{Ticket, Turns},
 };
 
 /// A slice this long, ten times the usual, is examined: Main was stopped, or the guest had a long piece of work done,

@@ -73,16 +73,13 @@ mod drive;
 mod handoff;
 mod in_turn;
 mod look;
-mod processor_time;
 mod share;
-mod ticket;
 mod time_limit;
 mod turns;
-mod worker_thread;
 
 pub use self::{
     activity::Activity,
-    blocking::{BlockingError, refuse_in_async, wait, wait_for},
+    blocking::{BlockingError, is_worker_thread, mark_worker_thread, refuse_in_async, wait, wait_for},
     chain::{note_wait, switch},
     drive::{Alarm, drive},
     handoff::Handoff,
@@ -90,5 +87,4 @@ pub use self::{
     share::SharedShare,
     time_limit::TimeLimit,
     turns::Turns,
-    worker_thread::{is_worker_thread, mark_worker_thread},
 };

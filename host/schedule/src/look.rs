@@ -12,9 +12,10 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use rustix::time::{ClockId, clock_gettime};
 use weir_metrics::nanoseconds;
 
-use crate::{processor_time::processor_time, ticket::Ticket};
+use crate::turns::Ticket;
 
 /// Time for which extensions may run before the worker looks at its timers and sockets.
 ///
@@ -119,4 +120,10 @@ impl Wake for Look {
         self.is_asked_for.swap(false, Ordering::AcqRel);
         self.call();
     }
+}
+
+/// Nanoseconds that the processor has worked for this thread, which stand still while the process does. Takes a system
+/// call.
+pub(crate) fn processor_time() -> u64 {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).map(nanoseconds).unwrap_or_default()
 }

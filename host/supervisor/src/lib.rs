@@ -15,7 +15,7 @@ pub use self::{
         HistoryEntry, HistoryEvent, Roster, Unit, Version, configure_traces, configure_traffic, lane_of,
     },
     supervisor::{
-        ControlError, NotReloaded, Order, OrderReplyTo, Reconfigure, ReloadReport, Supervisor,
+        Change, ControlError, NotReloaded, Order, OrderReplyTo, Reconfigure, ReloadReport, Supervisor,
         SupervisorParts, needs_restart, refusal,
     },
 };

@@ -82,20 +82,27 @@ pub enum ControlError {
 /// An order to the supervisor. One whose reply nobody waits for any more when its turn comes is not obeyed.
 #[derive(Debug)]
 pub enum Order {
-    /// Start an extension and what it requires; answered when it is ready or has failed.
-    Start(ExtensionId, OrderReply),
-    /// Stop an extension; answered when it has ended.
-    Stop(ExtensionId, OrderReply),
-    /// Restart an extension and forget its failures; answered as `Start` is.
-    Restart(ExtensionId, OrderReply),
-    /// Load an extension's component anew and replace its instance; answered when done.
-    Reload(ExtensionId, OrderReply),
+    /// Change one extension.
+    Change(Change, ExtensionId, OrderReply),
     /// Apply this configuration, or else the file as it is now, for this asker; answered when done.
     Configure(Option<Box<Config>>, Arc<str>, OrderReplyTo<ReloadReport>),
     /// Answer, as a sign of life.
     Ping(oneshot::Sender<()>),
     /// Stop all extensions, dependents first, and end.
     Shutdown,
+}
+
+/// A change of one extension.
+#[derive(Clone, Copy, Debug)]
+pub enum Change {
+    /// Start it and what it requires; answered when it is ready or has failed.
+    Start,
+    /// Stop it; answered when it has ended.
+    Stop,
+    /// Restart it and forget its failures; answered as `Start` is.
+    Restart,
+    /// Load its component anew and replace its instance; answered when done.
+    Reload,
 }
 
 /// Where the answer to an order goes.
@@ -106,9 +113,7 @@ type OrderReply = OrderReplyTo<()>;
 enum SupervisorEvent {
     Order(Order),
     Noted(Noted),
-    Ended(Box<Ended>),
-    Loaded(Box<LoadedAnew>),
-    Read(Box<Result<Config, ConfigErrors>>),
+    Done(Done),
     Due,
     /// A program outside Main has begun or ended to serve a contract.
     Providers,
@@ -194,9 +199,7 @@ impl Supervisor {
     /// Starts the extensions of the configuration, sends `started` when each is ready or has failed, and runs until
     /// all has ended after a shutdown.
     pub async fn run(mut self, started: oneshot::Sender<()>) {
-        let autostart: Vec<usize> =
-            self.slots.iter().filter(|(_, slot)| slot.config.autostart).map(|(index, _)| index).collect();
-        for index in autostart {
+        for index in self.slots.those(|slot| slot.config.autostart) {
             self.want(index);
         }
         self.settle();
@@ -227,9 +230,7 @@ impl Supervisor {
                 // Before the end of the extension that sent it.
                 Ok(noted) = self.notices.1.recv() => return SupervisorEvent::Noted(noted),
                 Some(done) = self.tasks.join_next() => match done {
-                    Ok(Done::Ran(ended)) => return SupervisorEvent::Ended(ended),
-                    Ok(Done::Loaded(loaded)) => return SupervisorEvent::Loaded(loaded),
-                    Ok(Done::Read(read)) => return SupervisorEvent::Read(read),
+                    Ok(done) => return SupervisorEvent::Done(done),
                     // Tasks catch their panics, and nothing aborts them.
                     Err(error) => tracing::error!("a task of the supervisor was lost: {error}"),
                 },
@@ -249,9 +250,9 @@ impl Supervisor {
         match event {
             SupervisorEvent::Order(command) => self.obey(command),
             SupervisorEvent::Noted(noted) => self.note(noted),
-            SupervisorEvent::Ended(ended) => self.end(*ended),
-            SupervisorEvent::Loaded(loaded) => self.loaded(*loaded),
-            SupervisorEvent::Read(read) => self.read(*read),
+            SupervisorEvent::Done(Done::Ran(ended)) => self.end(*ended),
+            SupervisorEvent::Done(Done::Loaded(loaded)) => self.loaded(*loaded),
+            SupervisorEvent::Done(Done::Read(read)) => self.read(*read),
             SupervisorEvent::Due => self.end_delays(),
             // What waits for it is settled after each event.
             SupervisorEvent::Providers => {}
@@ -260,18 +261,7 @@ impl Supervisor {
 
     fn obey(&mut self, command: Order) {
         match command {
-            Order::Start(id, reply) => {
-                self.with(&id, reply, |supervisor, index, reply| supervisor.start(index, reply));
-            }
-            Order::Stop(id, reply) => {
-                self.with(&id, reply, |supervisor, index, reply| supervisor.stop(index, Some(reply)));
-            }
-            Order::Restart(id, reply) => {
-                self.with(&id, reply, |supervisor, index, reply| supervisor.restart(index, reply));
-            }
-            Order::Reload(id, reply) => {
-                self.with(&id, reply, |supervisor, index, reply| supervisor.reload(index, reply));
-            }
+            Order::Change(change, id, reply) => self.act_on(&id, change, reply),
             Order::Configure(config, by, reply) => self.configure(config, by, reply),
             Order::Ping(reply) => {
                 // Fails only if the asker has given up.
@@ -281,17 +271,19 @@ impl Supervisor {
         }
     }
 
-    fn with<T>(
-        &mut self,
-        id: &ExtensionId,
-        reply: OrderReplyTo<T>,
-        act: impl FnOnce(&mut Self, usize, OrderReplyTo<T>),
-    ) {
-        match self.slots.find(id) {
+    fn act_on(&mut self, id: &ExtensionId, change: Change, reply: OrderReply) {
+        if reply.is_closed() {
             // Its asker has gone before it began.
-            _ if reply.is_closed() => {}
-            None => answer([reply], || Err(ControlError::Unknown(id.to_string()))),
-            Some(index) => act(self, index, reply),
+            return;
+        }
+        let Some(index) = self.slots.find(id) else {
+            return answer([reply], || Err(ControlError::Unknown(id.to_string())));
+        };
+        match change {
+            Change::Start => self.start(index, reply),
+            Change::Stop => self.stop(index, Some(reply)),
+            Change::Restart => self.restart(index, reply),
+            Change::Reload => self.reload(index, reply),
         }
     }
 

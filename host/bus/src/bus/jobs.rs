@@ -13,8 +13,7 @@ use weir_reports::QueueStatus;
 
 use super::{Bus, deadlocks::WaitGuard, requests::PendingCall};
 use crate::{
-    error::parsed,
-    id::MessageId,
+    id::{MessageId, parsed},
     peer::{Peer, Wait, WaitTarget},
     queue::{Fate, Placed, QueueSettings, QueuedJob, SharedQueue, fate},
     room::Room,

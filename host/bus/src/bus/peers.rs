@@ -7,8 +7,7 @@ use weir_reports::OperationStatus;
 
 use super::Bus;
 use crate::{
-    error::parsed,
-    id::PeerId,
+    id::{PeerId, parsed},
     peer::{Access, Peer, PeerLimits, Phase},
 };
 
@@ -106,7 +105,7 @@ impl Bus {
 
     /// The peer that owns this contract, there or not.
     pub fn owner_of(&self, contract: &ContractName) -> Option<Arc<Peer>> {
-        self.route(contract, None).ok().map(|(owner, _)| owner)
+        self.owners.find(contract, None).ok().map(|(owner, _)| owner)
     }
 
     /// The operations that `peer` may call now: those of its grants, as far as their contracts have an owner that serves.
@@ -151,15 +150,6 @@ impl Bus {
     /// The peer with this number.
     pub fn peer(&self, id: PeerId) -> Option<Arc<Peer>> {
         self.owners.get(id)
-    }
-
-    /// The peer that answers a request, and the version of the owners for which that holds.
-    pub(crate) fn route(
-        &self,
-        contract: &ContractName,
-        provider: Option<&str>,
-    ) -> Result<(Arc<Peer>, u64), Error> {
-        self.owners.find(contract, provider)
     }
 
     /// All peers that serve this peer's inbox.

@@ -13,8 +13,7 @@ use weir_reports::TopicStatus;
 
 use super::{Bus, deadlocks::WaitGuard};
 use crate::{
-    error::parsed,
-    id::MessageId,
+    id::{MessageId, parsed},
     inbox::EventOrigin,
     message::{ENVELOPE_BYTES, Published, Receipt},
     owners::NAME_SHOWN,
@@ -123,7 +122,7 @@ impl Bus {
         sender.check_size(&payload)?;
         let table = self.subscriptions.read();
         let (subscriptions, compared) = match to {
-            None => table.matching(&topic),
+            None => table.index.matching(&topic),
             Some(name) => table.of_peers(&self.owners.named(name), &topic),
         };
         if let Some(name) = to.filter(|_| subscriptions.is_empty()) {
@@ -131,7 +130,7 @@ impl Bus {
             let text = format!("`{name}` does not run or has not subscribed to `{topic}`");
             return Err(Error::NoProvider(text));
         }
-        let stands_still = table.can_block() && sender.stands_still();
+        let stands_still = table.can_block && sender.stands_still();
         if stands_still {
             let bytes = ENVELOPE_BYTES + (topic.as_str().len() + payload.len()) as u64;
             let would_wait =
@@ -154,7 +153,7 @@ impl Bus {
         let (mut receipt, mut blocked) = (Receipt::default(), Vec::new());
         for subscription in subscriptions {
             if parent.counted > 0 {
-                subscription.inbox.note_lost(subscription.number(), parent.counted);
+                subscription.inbox.events().note_lost(subscription.number(), parent.counted);
             }
             if let Some(room) = self.deliver(&subscription, &published, &mut receipt) {
                 blocked.push((subscription, room));
@@ -212,7 +211,7 @@ impl Bus {
     ) -> Option<Arc<Room>> {
         let (peer, inbox, number) = (&subscription.peer, &subscription.inbox, subscription.number());
         if !subscription.takes(published.payload.len()) {
-            inbox.lose_event(number);
+            inbox.events().lose(number);
             receipt.shed += 1;
             self.count_lost(peer, 1);
             return None;

@@ -12,8 +12,7 @@ use weir_names::{ContractName, Error, OperationName, RequestPolicy};
 
 use super::{Bus, deadlocks::WaitGuard};
 use crate::{
-    error::parsed,
-    id::{OperationId, ReaderId},
+    id::{OperationId, ReaderId, parsed},
     inbox::requests::{Refusal, Refused},
     message::{Request, Responder},
     peer::{Peer, Phase},
@@ -148,7 +147,7 @@ impl Bus {
         provider: Option<&str>,
         by_grant: bool,
     ) -> Result<Target, Error> {
-        let (receiver, owners) = self.route(&contract, provider)?;
+        let (receiver, owners) = self.owners.find(&contract, provider)?;
         let operation = Arc::new(OperationId { contract, name });
         let mut target = Target {
             route: Arc::new(Route::new(operation, receiver)),
@@ -234,7 +233,7 @@ impl Bus {
             return receiver.limits().request_timeout;
         }
         let provider = target.is_named.then(|| receiver.name());
-        let now = self.route(&operation.contract, provider);
+        let now = self.owners.find(&operation.contract, provider);
         now.map_or(Duration::ZERO, |(receiver, _)| receiver.limits().request_timeout)
     }
 
@@ -257,7 +256,7 @@ impl Bus {
             }
             let provider = target.is_named.then(|| target.route.receiver.name());
             let operation = target.route.operation.clone();
-            let (receiver, _) = self.route(&operation.contract, provider)?;
+            let (receiver, _) = self.owners.find(&operation.contract, provider)?;
             // Each peer has its own numbers.
             target.reader = ReaderId::NOBODY;
             (target.route, target.owners) = (Arc::new(Route::new(operation, receiver)), owners);

@@ -10,7 +10,7 @@ use weir_reports::SubscriptionStatus;
 
 use super::Bus;
 use crate::{
-    error::parsed,
+    id::parsed,
     inbox::{Inbox, LaneSettings},
     message::Event,
     peer::Peer,
@@ -41,7 +41,7 @@ impl Bus {
         if peer.has_left() {
             return Err(Error::PeerGone);
         }
-        if table.is_closed() {
+        if table.is_closed {
             inbox.stop(inbox.current(peer.seat()));
         }
         let reader = peer.reader();
@@ -49,7 +49,7 @@ impl Bus {
         let owner = self.peer(peer.owner()).unwrap_or_else(|| peer.clone());
         let own = table.of(owner.id());
         if let Some(known) = own.iter().find(|s| s.pattern == pattern && Arc::ptr_eq(&s.inbox, inbox)) {
-            inbox.note_reader(known.number, reader);
+            inbox.events().note_reader(known.number, reader);
             if known.asked_by.fetch_max(reader.0, Ordering::Relaxed) < reader.0 {
                 if peer.is_current() {
                     self.give_retained(known);
@@ -74,8 +74,8 @@ impl Bus {
             message_size: AtomicU64::new(peer.limits().message_size),
         });
         let names_one_topic = subscription.pattern.as_topic().is_some();
-        inbox.add_subscription(subscription.number, names_one_topic, reader, delivery);
-        table.note_block(delivery.policy == Policy::Block);
+        inbox.events().add(subscription.number, names_one_topic, reader, delivery);
+        table.can_block |= delivery.policy == Policy::Block;
         table.insert(subscription.clone());
         // The table is locked: later events come after the retained ones.
         self.give_retained(&subscription);
@@ -107,13 +107,13 @@ impl Bus {
                 blocks |= delivery.policy == Policy::Block;
             }
         }
-        table.note_block(blocks);
+        table.can_block |= blocks;
     }
 
     /// An instance ended before it took over: subscriptions that it alone asked for end.
     pub fn discard(&self, peer: &Peer) {
         let reader = peer.reader();
-        self.unsubscribe_those(peer, |own| own.inbox.leave(own.number, reader, own.last_asker()));
+        self.unsubscribe_those(peer, |own| own.inbox.events().leave(own.number, reader, own.last_asker()));
         peer.end_instance();
     }
 
@@ -151,7 +151,7 @@ impl Bus {
 
     /// How many have subscribed to a topic.
     pub fn subscribers(&self, topic: &Topic) -> usize {
-        self.subscriptions.read().matching(topic).0.len()
+        self.subscriptions.read().index.matching(topic).0.len()
     }
 
     pub(crate) fn unsubscribe_all(&self, peer: &Peer) {
@@ -171,7 +171,7 @@ impl Bus {
     /// Tells present and later subscribers to stop.
     pub(crate) fn close_subscriptions(&self) {
         let mut table = self.subscriptions.write();
-        table.close();
+        table.is_closed = true;
         for subscription in table.all() {
             subscription.inbox.stop_all();
         }
@@ -197,7 +197,7 @@ impl Bus {
             if subscription.takes(value.payload.len()) {
                 subscription.inbox.push_retained(subscription.number, &value);
             } else {
-                subscription.inbox.lose_event(subscription.number);
+                subscription.inbox.events().lose(subscription.number);
                 self.count_lost(&subscription.peer, 1);
             }
         }

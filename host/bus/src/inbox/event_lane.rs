@@ -68,7 +68,7 @@ pub(crate) enum EventOrigin<'r> {
     Waited,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct EventLane {
     pub(super) number: u32,
     pub(super) names_one_topic: bool,

@@ -11,8 +11,8 @@ use std::{
 use weir_names::Policy;
 
 use super::{
+    InboxLimits,
     event_lane::{BlockedEvent, EventLane, EventOrigin, LaneSettings, LaneStats, WaitingEvent},
-    limits::InboxLimits,
 };
 use crate::{
     id::ReaderId,
@@ -20,7 +20,7 @@ use crate::{
 };
 
 #[derive(Debug, Default)]
-pub(super) struct EventLanes {
+pub(crate) struct EventLanes {
     /// By number of the subscription.
     lanes: Vec<EventLane>,
     /// The number of each non-empty lane, by the arrival of its first event.
@@ -34,29 +34,15 @@ pub(super) struct EventLanes {
 }
 
 impl EventLanes {
-    /// Adds a subscription. Numbers only grow.
-    pub(super) fn add(
+    /// Adds a subscription. Its number is greater than all before.
+    pub(crate) fn add(
         &mut self,
         number: u32,
         names_one_topic: bool,
         since: ReaderId,
         delivery: LaneSettings,
     ) {
-        self.lanes.push(EventLane {
-            number,
-            names_one_topic,
-            since,
-            is_held: false,
-            delivery,
-            items: VecDeque::new(),
-            bytes: 0,
-            lost: 0,
-            latest: HashMap::new(),
-            blocked: VecDeque::new(),
-            taken: 0,
-            shed: 0,
-            refused: 0,
-        });
+        self.lanes.push(EventLane { number, names_one_topic, since, delivery, ..EventLane::default() });
     }
 
     pub(super) fn remove(&mut self, number: u32) {
@@ -90,14 +76,14 @@ impl EventLanes {
     }
 
     /// An instance subscribed, perhaps an earlier one than the first so far.
-    pub(super) fn note_reader(&mut self, number: u32, reader: ReaderId) {
+    pub(crate) fn note_reader(&mut self, number: u32, reader: ReaderId) {
         if let Some(lane) = self.lane(number) {
             lane.since = lane.since.min(reader);
         }
     }
 
     /// Forgets that an instance subscribed; `last` is the last one that did. Whether no other did.
-    pub(super) fn leave(&mut self, number: u32, reader: ReaderId, last: ReaderId) -> bool {
+    pub(crate) fn leave(&mut self, number: u32, reader: ReaderId, last: ReaderId) -> bool {
         let Some(lane) = self.lane(number).filter(|lane| lane.since == reader) else { return false };
         if last > reader {
             // It belongs to instances that began later.
@@ -135,7 +121,7 @@ impl EventLanes {
         }
     }
 
-    pub(super) fn stats(&self, number: u32) -> (LaneSettings, LaneStats) {
+    pub(crate) fn stats(&self, number: u32) -> (LaneSettings, LaneStats) {
         let lane = self.place(number).ok().and_then(|place| self.lanes.get(place));
         lane.map(|lane| (lane.delivery, lane.stats())).unwrap_or_default()
     }
@@ -190,14 +176,14 @@ impl EventLanes {
     }
 
     /// Counts an event as lost after all that wait.
-    pub(super) fn lose(&mut self, number: u32) {
+    pub(crate) fn lose(&mut self, number: u32) {
         if let Some(lane) = self.lane(number) {
             lane.lose(1);
         }
     }
 
-    /// The next event that is published reports so many more.
-    pub(super) fn note_lost(&mut self, number: u32, lost: u64) {
+    /// The next event that is published reports so many more, lost before they came to this Main.
+    pub(crate) fn note_lost(&mut self, number: u32, lost: u64) {
         if let Some(lane) = self.lane(number) {
             lane.note_lost(usize::MAX, lost);
         }

@@ -2,23 +2,20 @@
 
 use std::sync::Arc;
 
+use parking_lot::{MappedMutexGuard, MutexGuard};
+
 use super::{
     Inbox,
-    event_lane::{EventOrigin, LaneSettings, LaneStats, PushOutcome},
+    event_lane::{EventOrigin, LaneSettings, PushOutcome},
+    event_lanes::EventLanes,
     lanes::wake,
 };
-use crate::{id::ReaderId, message::Published, room::Room};
+use crate::{message::Published, room::Room};
 
 impl Inbox {
-    /// Adds a subscription. Its number is greater than all before.
-    pub(crate) fn add_subscription(
-        &self,
-        number: u32,
-        names_one_topic: bool,
-        since: ReaderId,
-        delivery: LaneSettings,
-    ) {
-        self.lanes.lock().events.add(number, names_one_topic, since, delivery);
+    /// The events of all subscriptions, under the lock.
+    pub(crate) fn events(&self) -> MappedMutexGuard<'_, EventLanes> {
+        MutexGuard::map(self.lanes.lock(), |lanes| &mut lanes.events)
     }
 
     pub(crate) fn remove_subscription(&self, subscription: u32) {
@@ -28,14 +25,6 @@ impl Inbox {
         if has_admitted {
             wake(lanes);
         }
-    }
-
-    pub(crate) fn note_reader(&self, subscription: u32, reader: ReaderId) {
-        self.lanes.lock().events.note_reader(subscription, reader);
-    }
-
-    pub(crate) fn leave(&self, subscription: u32, reader: ReaderId, last: ReaderId) -> bool {
-        self.lanes.lock().events.leave(subscription, reader, last)
     }
 
     pub(crate) fn hold_events(&self, subscription: u32, hold: bool) {
@@ -50,10 +39,6 @@ impl Inbox {
         lanes.events.set_delivery(subscription, delivery, limits);
         lanes.admit_events();
         wake(lanes);
-    }
-
-    pub(crate) fn lane_stats(&self, subscription: u32) -> (LaneSettings, LaneStats) {
-        self.lanes.lock().events.stats(subscription)
     }
 
     /// Whether the publisher of an event of so many bytes would wait for room.
@@ -84,15 +69,6 @@ impl Inbox {
         if !self.lanes.lock().events.has_since(subscription, published) {
             self.push_event(subscription, published.clone(), EventOrigin::Retained);
         }
-    }
-
-    pub(crate) fn lose_event(&self, subscription: u32) {
-        self.lanes.lock().events.lose(subscription);
-    }
-
-    /// So many events were lost before they came to this Main.
-    pub(crate) fn note_lost(&self, subscription: u32, lost: u64) {
-        self.lanes.lock().events.note_lost(subscription, lost);
     }
 
     /// A publisher waits no more; returns how many of its events waited for room here.

@@ -4,10 +4,8 @@
 use std::task::Waker;
 
 use super::{
-    Inbox,
-    lanes::wake,
-    limits::InboxLimits,
-    readers::{InboxReader, Seat, SeatState, StopState},
+    Inbox, InboxLimits,
+    lanes::{InboxReader, Seat, SeatState, StopState, wake},
 };
 use crate::{id::ReaderId, message::Incoming};
 

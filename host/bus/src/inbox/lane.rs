@@ -1,6 +1,6 @@
 //! Requests or replies that wait, bounded by count and by bytes.
 
-use super::limits::InboxLimits;
+use super::InboxLimits;
 use crate::{
     channel::Channel,
     message::{ENVELOPE_BYTES, Reply, Request},

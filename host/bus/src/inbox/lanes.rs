@@ -6,20 +6,14 @@ use std::{collections::VecDeque, task::Waker};
 
 use parking_lot::MutexGuard;
 
-use super::{
-    event_lanes::EventLanes,
-    lane::Lane,
-    limits::{Filling, InboxLimits},
-    readers::{InboxReader, SeatState, StopState},
-    taking::{TakeOptions, Taken},
-};
+use super::{Filling, InboxLimits, TakeOptions, Taken, event_lanes::EventLanes, lane::Lane};
 use crate::{
     id::ReaderId,
-    message::{Incoming, Request},
+    message::{Incoming, Reply, Request},
     room::Ticket,
 };
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Lanes {
     pub(super) limits: InboxLimits,
     /// At most three for each seat: the current reader, its successor, its predecessor.
@@ -43,11 +37,7 @@ impl Lanes {
             readers: vec![InboxReader::new(ReaderId::FIRST)],
             seats: vec![SeatState { current: ReaderId::FIRST, refuses: false }],
             last_reader: ReaderId::FIRST,
-            has_abandoned: false,
-            requests: Lane::default(),
-            parked: VecDeque::new(),
-            events: EventLanes::default(),
-            peak: Filling::default(),
+            ..Self::default()
         }
     }
 
@@ -190,6 +180,50 @@ impl Lanes {
         let Filling { messages, bytes } = self.filling();
         self.peak = Filling { messages: messages.max(self.peak.messages), bytes: bytes.max(self.peak.bytes) };
     }
+}
+
+/// The place of a peer that serves an inbox, alone or beside others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seat(pub(super) usize);
+
+impl Seat {
+    /// The seat of every inbox.
+    pub const FIRST: Self = Self(0);
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SeatState {
+    /// Gets requests and events. It may have ended.
+    pub(super) current: ReaderId,
+    pub(super) refuses: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct InboxReader {
+    pub(super) id: ReaderId,
+    pub(super) stop: StopState,
+    /// Replies still to come.
+    pub(super) expected: u32,
+    pub(super) holds_requests: bool,
+    /// The sender of a request in hand may wait no more.
+    pub(super) has_abandoned_in_hand: bool,
+    pub(super) replies: Lane<Reply>,
+    /// Wakes the one task in which it waits.
+    pub(super) task: Option<Waker>,
+}
+
+impl InboxReader {
+    pub(super) fn new(id: ReaderId) -> Self {
+        Self { id, ..Self::default() }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum StopState {
+    #[default]
+    No,
+    Asked,
+    Told,
 }
 
 /// Wakes all readers, after letting the lock go.

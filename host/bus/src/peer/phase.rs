@@ -78,13 +78,8 @@ impl PhaseCell {
 }
 
 const DOWN: u8 = 0;
-
 const STARTING: u8 = 1;
-
 const READY: u8 = 2;
-
 const INTERRUPTED: u8 = 3;
-
 const DRAINING: u8 = 4;
-
 const REPLACING: u8 = 5;

@@ -5,10 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use weir_names::{ContractName, Error, OperationName};
 
 use super::Peer;
-use crate::{
-    error::parsed,
-    id::{OperationId, ReaderId},
-};
+use crate::id::{OperationId, ReaderId, parsed};
 
 /// Operations of one contract that a peer may serve.
 const MAX_OPERATIONS: usize = 256;

@@ -3,11 +3,10 @@
 use std::time::Instant;
 
 use parking_lot::MutexGuard;
-
 use weir_metrics::moment;
 use weir_names::Error;
 
-use super::{SharedQueue, job::QueuedJob, reader::wake, state::QueueState};
+use super::{QueuedJob, SharedQueue, reader::wake, state::QueueState};
 
 impl SharedQueue {
     /// Puts a job at the end, if there is room without dropping others.

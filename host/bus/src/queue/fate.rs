@@ -1,11 +1,8 @@
 //! What becomes of a job, for a sender that waits until it is finished.
 
-use std::{
-    fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicU8, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicU8, Ordering},
 };
 
 use tokio::sync::Notify;
@@ -15,6 +12,7 @@ use tokio::sync::Notify;
 pub(crate) struct Fate(Arc<State>);
 
 /// The job's side. Once the last one is dropped, the job is gone.
+#[derive(Debug)]
 pub(crate) struct Watched(Arc<State>);
 
 /// Why no reader will finish the job.
@@ -95,11 +93,5 @@ impl State {
 impl Drop for Watched {
     fn drop(&mut self) {
         self.0.end(GONE);
-    }
-}
-
-impl fmt::Debug for Watched {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watched").finish_non_exhaustive()
     }
 }

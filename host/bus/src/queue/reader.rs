@@ -10,7 +10,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use super::job::QueuedJob;
+use super::QueuedJob;
 
 /// A reader may be this many jobs behind the others; until it has caught up, it is served first.
 const BEHIND: u64 = 256;

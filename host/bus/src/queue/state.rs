@@ -1,4 +1,4 @@
-//! Everything that the queue's lock guards: waiting jobs, jobs in hand, and the line of readers.
+//! Everything that the queue's lock guards: its settings, waiting jobs, jobs in hand, and the line of readers.
 //!
 //! Decides what has room and which reader gets a job. Wakes nobody: it returns the readers to wake.
 
@@ -8,15 +8,21 @@ use std::{
     time::Instant,
 };
 
+use bytes::Bytes;
 use weir_metrics::{PerSecond, moment};
-use weir_names::QueuePolicy;
+use weir_names::{ContractName, QueueName, QueuePolicy};
 
 use super::{
-    job::QueuedJob,
+    fate::Watched,
     reader::{HandedJob, JobReader},
-    settings::QueueSettings,
 };
-use crate::{channel::Channel, id::PeerId, message::ENVELOPE_BYTES, room::Ticket};
+use crate::{
+    channel::Channel,
+    id::{MessageId, PeerId},
+    message::ENVELOPE_BYTES,
+    room::Ticket,
+    trace::JobTrace,
+};
 
 #[derive(Debug)]
 pub(super) struct QueueState {
@@ -208,4 +214,58 @@ impl QueueState {
         *reader.handed.lock() = Some(HandedJob(job, permit));
         Ok(reader)
     }
+}
+
+/// One job.
+#[derive(Clone, Debug)]
+pub struct QueuedJob {
+    /// Its number, for as long as Main runs.
+    pub id: MessageId,
+    /// The peer that put it.
+    pub sender: PeerId,
+    /// When it was put, as a [`moment`](weir_metrics::moment).
+    pub at: u64,
+    /// The work, in the queue's own encoding.
+    pub payload: Bytes,
+    /// How often it was delivered.
+    pub deliveries: u32,
+    /// The queue that delivered it too often, and how often.
+    pub died_in: Option<Box<(QueueName, u32)>>,
+    /// For a sender that waits until it is finished.
+    pub(crate) fate: Option<Arc<Watched>>,
+    /// For the spans of its deliveries, if it is sampled.
+    pub(crate) traced: Option<Box<JobTrace>>,
+}
+
+impl QueuedJob {
+    /// Whether its sender has taken it back.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.fate.as_ref().is_some_and(|fate| fate.is_given_up())
+    }
+
+    /// Whether it is too large for all readers. A dead letter stays whatever its size: it can be put back.
+    pub(super) fn is_unfit(&self, max_payload: u64) -> bool {
+        self.died_in.is_none() && self.payload.len() as u64 > max_payload
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        ENVELOPE_BYTES + self.payload.len() as u64
+    }
+}
+
+/// What an operator sets for a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueSettings {
+    /// The most jobs, waiting and in hand.
+    pub messages: u32,
+    /// The most bytes, waiting and in hand.
+    pub bytes: u64,
+    /// What happens to a job that finds no room.
+    pub when_full: QueuePolicy,
+    /// Deliveries after which a job that comes back is dead.
+    pub max_deliveries: u32,
+    /// Bytes of the largest payload that any extension takes.
+    pub max_payload: u64,
+    /// The contract with the provider that keeps its jobs: a put is a request to that one, which puts them here.
+    pub store: Option<ContractName>,
 }

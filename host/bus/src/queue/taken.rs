@@ -3,8 +3,7 @@
 use std::{iter, sync::Arc, time::Instant};
 
 use super::{
-    SharedQueue,
-    job::QueuedJob,
+    QueuedJob, SharedQueue,
     reader::{HandedJob, JobReader, Permit, wake},
 };
 use crate::trace::{OpenSpan, What};

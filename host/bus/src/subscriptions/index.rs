@@ -7,10 +7,10 @@ use std::{collections::HashMap, sync::Arc};
 
 use weir_names::Topic;
 
-use super::subscription::Subscription;
+use super::Subscription;
 
 #[derive(Debug, Default)]
-pub(super) struct Index {
+pub(crate) struct Index {
     root: Node,
 }
 
@@ -46,7 +46,7 @@ impl Index {
     }
 
     /// Every matching subscription, and the number of nodes visited.
-    pub(super) fn matching(&self, topic: &Topic) -> (Vec<Arc<Subscription>>, u32) {
+    pub(crate) fn matching(&self, topic: &Topic) -> (Vec<Arc<Subscription>>, u32) {
         let (mut found, mut visited) = (Vec::new(), 0);
         self.root.find(Some(topic.as_str()), &mut found, &mut visited);
         (found, visited)

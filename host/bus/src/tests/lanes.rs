@@ -378,7 +378,7 @@ impl World {
             ((waiting.len() + replies.len()) as u64, events + replies.iter().sum::<u64>());
         assert_eq!(self.peer.inbox().depth(), (messages, bytes));
         for (lane, subscription) in self.lanes.iter().enumerate() {
-            let (_, stats) = self.peer.inbox().lane_stats(subscription.number());
+            let (_, stats) = self.peer.inbox().events().stats(subscription.number());
             let blocked = self.model.blocked.iter().filter(|item| item.lane == lane).count();
             let own = || self.model.waiting.iter().filter(|item| item.lane == lane);
             let bytes = own().map(|item| item.bytes).sum();

@@ -3,7 +3,7 @@
 use super::*;
 
 fn route(bus: &TestBus, contract: &str, provider: Option<&str>) -> Result<String, Error> {
-    bus.route(&contract.parse().unwrap(), provider).map(|(peer, _)| peer.name().to_owned())
+    bus.owners().find(&contract.parse().unwrap(), provider).map(|(peer, _)| peer.name().to_owned())
 }
 
 #[tokio::test(start_paused = true)]

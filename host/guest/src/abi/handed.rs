@@ -22,7 +22,7 @@ use wasmtime::{
     format_err,
 };
 
-use crate::limit;
+use crate::exit::is_too_much;
 
 /// Bytes of a name: of a contract, topic, path, key and the like. Each interface allows less.
 pub(crate) const NAME: usize = 16 << 10;
@@ -55,10 +55,10 @@ pub(crate) struct Cut<const MAX: usize>(pub(crate) String);
 pub(crate) struct First<T, const MAX: usize>(pub(crate) Vec<T>);
 
 impl<T> Handed<T> {
-    fn of(lifted: Result<T>, place: Place) -> Result<Self> {
+    fn of(lifted: Result<T>, place: GuestRange) -> Result<Self> {
         match lifted {
             Ok(whole) => Ok(Self::Whole(whole)),
-            Err(error) if limit::is_too_much(&error) => Ok(Self::TooLarge(place.length.into())),
+            Err(error) if is_too_much(&error) => Ok(Self::TooLarge(place.length.into())),
             Err(error) => Err(error),
         }
     }
@@ -84,7 +84,7 @@ impl<const MAX: usize> Text<MAX> {
         self.0.as_ref().map_or(0, String::len)
     }
 
-    fn lift(cx: &mut LiftContext<'_>, ty: InterfaceType, place: Place) -> Result<Self> {
+    fn lift(cx: &mut LiftContext<'_>, ty: InterfaceType, place: GuestRange) -> Result<Self> {
         let TextBytes { bytes, unit, .. } = place.text(cx)?;
         // No unit becomes less than a byte of the host's text.
         if bytes.len() / unit > MAX {
@@ -96,12 +96,12 @@ impl<const MAX: usize> Text<MAX> {
 }
 
 impl<const MAX: usize> Cut<MAX> {
-    fn lift(cx: &mut LiftContext<'_>, ty: InterfaceType, place: Place) -> Result<Self> {
+    fn lift(cx: &mut LiftContext<'_>, ty: InterfaceType, place: GuestRange) -> Result<Self> {
         let TextBytes { bytes, unit, mark } = place.text(cx)?;
         // No unit becomes less than a byte of the host's text: so one that is cut is about as long as it may be.
         let max = MAX.saturating_mul(unit);
         let kept = if bytes.len() <= max { bytes.len() } else { boundary(bytes, max, unit) };
-        let kept = Place { length: u32::try_from(kept / unit)? | mark, ..place };
+        let kept = GuestRange { length: u32::try_from(kept / unit)? | mark, ..place };
         let mut text = String::linear_lift_from_flat(cx, ty, &kept.flat())?;
         text.truncate(text.floor_char_boundary(MAX));
         Ok(Self(text))
@@ -109,18 +109,18 @@ impl<const MAX: usize> Cut<MAX> {
 }
 
 impl<T: Lift, const MAX: usize> First<T, MAX> {
-    fn lift(cx: &mut LiftContext<'_>, ty: InterfaceType, place: Place) -> Result<Self> {
+    fn lift(cx: &mut LiftContext<'_>, ty: InterfaceType, place: GuestRange) -> Result<Self> {
         place
             .bytes(cx, T::SIZE32)
             .ok_or_else(|| format_err!("list pointer/length out of bounds of memory"))?;
-        let kept = Place { length: place.length.min(u32::try_from(MAX)?), ..place };
+        let kept = GuestRange { length: place.length.min(u32::try_from(MAX)?), ..place };
         Vec::linear_lift_from_flat(cx, ty, &kept.flat()).map(Self)
     }
 }
 
 /// Where a list or a text lies in the guest's memory.
 #[derive(Clone, Copy)]
-struct Place {
+struct GuestRange {
     pointer: u32,
     length: u32,
 }
@@ -133,7 +133,7 @@ struct TextBytes<'m> {
     mark: u32,
 }
 
-impl Place {
+impl GuestRange {
     fn of_flat([pointer, length]: &[ValRaw; 2]) -> Self {
         Self { pointer: pointer.get_u32(), length: length.get_u32() }
     }
@@ -198,11 +198,11 @@ unsafe impl<T: Listed> Lift for Handed<T> {
         ty: InterfaceType,
         from: &[ValRaw; 2],
     ) -> Result<Self> {
-        Self::of(T::linear_lift_from_flat(cx, ty, from), Place::of_flat(from))
+        Self::of(T::linear_lift_from_flat(cx, ty, from), GuestRange::of_flat(from))
     }
 
     fn linear_lift_from_memory(cx: &mut LiftContext<'_>, ty: InterfaceType, from: &[u8]) -> Result<Self> {
-        Self::of(T::linear_lift_from_memory(cx, ty, from), Place::of_memory(from)?)
+        Self::of(T::linear_lift_from_memory(cx, ty, from), GuestRange::of_memory(from)?)
     }
 }
 
@@ -229,7 +229,7 @@ macro_rules! lifted_as {
                 ty: InterfaceType,
                 from: &[ValRaw; 2],
             ) -> Result<Self> {
-                Self::lift(cx, ty, Place::of_flat(from))
+                Self::lift(cx, ty, GuestRange::of_flat(from))
             }
 
             fn linear_lift_from_memory(
@@ -237,7 +237,7 @@ macro_rules! lifted_as {
                 ty: InterfaceType,
                 from: &[u8],
             ) -> Result<Self> {
-                Self::lift(cx, ty, Place::of_memory(from)?)
+                Self::lift(cx, ty, GuestRange::of_memory(from)?)
             }
         }
     };

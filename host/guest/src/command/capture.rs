@@ -4,14 +4,10 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
-use tokio::io::AsyncWrite;
-use wasmtime_wasi::{
-    cli::{IsTerminal, StdoutStream},
-    p2::{OutputStream, Pollable, StreamError, StreamResult},
-};
+use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 use weir_config::{LimitHit, LimitName};
 
-use crate::limit::OverLimit;
+use crate::exit::OverLimit;
 
 /// Bytes that a guest may write at once: `write-zeroes` allocates as many.
 const PERMIT: usize = 4096;
@@ -61,22 +57,5 @@ impl OutputStream for Capture {
 
     fn check_write(&mut self) -> StreamResult<usize> {
         Ok(PERMIT)
-    }
-}
-
-impl IsTerminal for Capture {
-    fn is_terminal(&self) -> bool {
-        false
-    }
-}
-
-impl StdoutStream for Capture {
-    fn p2_stream(&self) -> Box<dyn OutputStream> {
-        Box::new(self.clone())
-    }
-
-    /// WASI 0.2 alone is linked, and asks only for `p2_stream`.
-    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
-        Box::new(tokio::io::sink())
     }
 }

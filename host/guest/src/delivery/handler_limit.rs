@@ -4,7 +4,6 @@
 mod tests;
 
 use std::{
-    fmt,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -125,10 +124,4 @@ impl HandlerLimit {
 enum Next {
     Over(Duration),
     In(Duration),
-}
-
-impl fmt::Debug for HandlerLimit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HandlerLimit").field("allowed", &self.allowed).finish_non_exhaustive()
-    }
 }

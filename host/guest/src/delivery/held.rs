@@ -12,9 +12,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use weir_bus::{MessageId, Published, QueuedJob, TakenJob};
-
-use super::handling::Handling;
+use weir_bus::{MessageId, PeerId, Published, QueuedJob, TakenJob};
 
 #[derive(Debug, Default)]
 pub(crate) struct Held {
@@ -132,6 +130,19 @@ impl List {
         let event = self.event.iter().map(|(since, _)| *since);
         event.chain(self.jobs.values().map(|(since, _)| *since))
     }
+}
+
+/// The message that an instance was at when it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handling {
+    /// Its id; none for an event.
+    pub message: Option<MessageId>,
+    /// Its place in the topic, for an event.
+    pub sequence: Option<u64>,
+    /// The peer that sent it.
+    pub sender: PeerId,
+    /// For people to read: contract and operation, topic, or queue.
+    pub operation: String,
 }
 
 impl Handling {

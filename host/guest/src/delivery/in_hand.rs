@@ -7,7 +7,7 @@ use weir_bus::{
     Error, Event, Incoming, MessageId, OperationId, Parent, PeerId, ReaderId, Request, Responder, SpanOrigin,
 };
 
-use super::{handling::Handling, jobs::Jobs};
+use super::{held::Handling, jobs::Jobs};
 
 /// The requests in hand of one instance, and how far it has come in its last receive.
 #[derive(Debug)]
@@ -123,12 +123,12 @@ impl InHand {
     pub(super) fn parent(&self, id: MessageId) -> Option<Parent> {
         let responder = self.responder(id)?;
         let trace = responder.span().map(|span| SpanOrigin::within(span.context()));
-        Some(Parent { deadline: Some(responder.deadline()), trace, counted: 0 })
+        Some(Parent { deadline: Some(responder.term().deadline), trace, counted: 0 })
     }
 
     /// When the last of them ends.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.requests.iter().map(|held| held.responder.deadline().into()).max()
+        self.requests.iter().map(|held| held.responder.term().deadline.into()).max()
     }
 
     pub(super) fn responder(&self, id: MessageId) -> Option<&Responder> {

@@ -8,7 +8,10 @@ use std::sync::{
 use parking_lot::Mutex;
 use weir_bus::{Error, JobReader, MessageId, Parent, Peer, PeerId, SharedQueue, SpanOrigin, TakenJob};
 
-use super::{clock::Clock, handling::Handling, held::Held};
+use super::{
+    clock::Clock,
+    held::{Handling, Held},
+};
 use crate::abi;
 
 #[derive(Debug)]

@@ -1,7 +1,6 @@
 //! The interfaces over [`weir_http`]: from a guest's request to an ordinary one, and back.
 
 use std::{
-    fmt,
     future::Future,
     sync::{Arc, atomic::AtomicU64},
     time::Instant,
@@ -29,7 +28,7 @@ use wasmtime_wasi_http::{
             },
         },
         body::HostIncomingBody,
-        types::{HostFutureIncomingResponse, HostOutgoingRequest},
+        types::HostOutgoingRequest,
     },
 };
 use weir_config::{HttpGrant, LimitHit, LimitKey, Limits};
@@ -39,8 +38,8 @@ use weir_metrics::Usage;
 use super::{Http, body};
 use crate::{
     abi::{Handed, Text},
+    exit::OverLimit,
     imports::VERSION,
-    limit::OverLimit,
     memory::size,
     sandbox::Guest,
 };
@@ -65,31 +64,20 @@ pub(crate) struct HttpAccess {
     path: usize,
 }
 
-impl fmt::Debug for HttpAccess {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpAccess").finish_non_exhaustive()
-    }
-}
-
 /// Access to nothing.
 impl Default for HttpAccess {
     fn default() -> Self {
-        Self { context: WasiHttpCtx::new(), outgoing: Outgoing::new(None), path: DEFAULT_PATH }
+        Self { context: WasiHttpCtx::new(), outgoing: Outgoing::default(), path: DEFAULT_PATH }
     }
 }
 
+#[derive(Default)]
 struct Outgoing {
     client: Option<HttpClient>,
     /// Of what the guest has in hand as it sends.
     deadline: Option<Instant>,
     /// Why the request that it sends now is refused.
     refused: Option<ErrorCode>,
-}
-
-impl Outgoing {
-    fn new(client: Option<HttpClient>) -> Self {
-        Self { client, deadline: None, refused: None }
-    }
 }
 
 impl Http {
@@ -111,14 +99,13 @@ impl Http {
         // Headers of which no request comes are in Main's memory, too.
         // Beyond that the guest traps; before, a request with them fails.
         context.set_field_size_limit(size(limits.http_header_size.saturating_mul(2)));
-        HttpAccess { context, outgoing: Outgoing::new(client), path: size(limits.http_header_size) }
+        let outgoing = Outgoing { client, ..Default::default() };
+        HttpAccess { context, outgoing, path: size(limits.http_header_size) }
     }
 }
 
 /// Replaces what keeps a text of the guest in Main's memory, of whatever length: no grant is needed for it.
-fn add_bounded<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
-    linker.allow_shadowing(true);
-    let mut types = linker.instance(&format!("wasi:http/types@{VERSION}"))?;
+fn add_bounded<G: Guest>(types: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
     types.func_wrap(
         "[method]outgoing-request.set-method",
         |mut store: StoreContextMut<'_, G>,
@@ -158,22 +145,7 @@ fn add_bounded<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
             Ok((if is_long { Err(()) } else { view.set_path_with_query(request, text)? },))
         },
     )?;
-    add_fields(&mut types)?;
-    linker.allow_shadowing(false);
-    Ok(())
-}
-
-/// Replaces how an answer's body is read.
-fn add_bodies<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
-    linker.allow_shadowing(true);
-    linker.instance(&format!("wasi:http/types@{VERSION}"))?.func_wrap(
-        "[method]incoming-body.stream",
-        |mut store: StoreContextMut<'_, G>, (id,): (Resource<HostIncomingBody>,)| {
-            Ok((body::stream(view(store.data_mut()).table, &id)?,))
-        },
-    )?;
-    linker.allow_shadowing(false);
-    Ok(())
+    add_fields(types)
 }
 
 /// A name and its value, as a guest hands them over.
@@ -354,8 +326,14 @@ impl TryFrom<GivenScheme> for Scheme {
 /// Defines what `wasi:http` has for sending.
 pub(crate) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     types::add_to_linker::<G, WasiHttp>(linker, &(&LinkOptions::default()).into(), |guest| view(guest))?;
-    add_bounded(linker)?;
-    add_bodies(linker)?;
+    let mut types = linker.instance(&format!("wasi:http/types@{VERSION}"))?;
+    add_bounded(&mut types)?;
+    types.func_wrap(
+        "[method]incoming-body.stream",
+        |mut store: StoreContextMut<'_, G>, (id,): (Resource<HostIncomingBody>,)| {
+            Ok((body::stream(view(store.data_mut()).table, &id)?,))
+        },
+    )?;
     // By hand, because it asks the guest's state for the deadline.
     linker.instance(&format!("wasi:http/outgoing-handler@{VERSION}"))?.func_wrap(
         "handle",
@@ -364,7 +342,10 @@ pub(crate) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
             let guest = store.data_mut();
             let deadline = guest.deadline_in_hand();
             guest.sandbox_mut().http.get_or_insert_default().outgoing.deadline = deadline;
-            let future = handle(view(guest), request, options)?;
+            let future = match view(guest).handle(request, options) {
+                Ok(future) => Ok(future),
+                Err(error) => Err(error.downcast()?),
+            };
             // At once, because a library that still writes the body would else see that fail, and not why.
             let sandbox = guest.sandbox_mut();
             let refused = sandbox.http.get_or_insert_default().outgoing.refused.take();
@@ -384,17 +365,6 @@ fn view<G: Guest>(guest: &mut G) -> WasiHttpCtxView<'_> {
     sandbox.meter.enter_wasi();
     let HttpAccess { context, outgoing, .. } = &mut **sandbox.http.get_or_insert_default();
     WasiHttpCtxView { hooks: outgoing, table: &mut sandbox.table, ctx: context }
-}
-
-fn handle(
-    mut view: WasiHttpCtxView<'_>,
-    request: Resource<HostOutgoingRequest>,
-    options: Option<Resource<RequestOptions>>,
-) -> wasmtime::Result<Result<Resource<HostFutureIncomingResponse>, ErrorCode>> {
-    match view.handle(request, options) {
-        Ok(future) => Ok(Ok(future)),
-        Err(error) => error.downcast().map(Err),
-    }
 }
 
 type Answer = Response<WasiBody>;
@@ -452,7 +422,6 @@ impl WasiHttpHooks for Outgoing {
 
 /// The standard's error.
 fn code(error: HttpError) -> Error {
-    let some = Some;
     match error {
         HttpError::Denied(_) => Error::HttpRequestDenied,
         HttpError::Uri(_) => Error::HttpRequestUriInvalid,
@@ -462,7 +431,7 @@ fn code(error: HttpError) -> Error {
         HttpError::ResponseHeaders => Error::HttpResponseHeaderSectionSize(None),
         HttpError::TooMany => Error::ConnectionLimitReached,
         HttpError::DnsTimeout => Error::DnsTimeout,
-        HttpError::Dns(why) => Error::DnsError { rcode: some(why), info_code: None },
+        HttpError::Dns(why) => Error::DnsError { rcode: Some(why), info_code: None },
         HttpError::AddressProhibited(_) => Error::DestinationIpProhibited,
         HttpError::ConnectionRefused => Error::ConnectionRefused,
         HttpError::Unreachable(_) => Error::DestinationIpUnroutable,
@@ -471,7 +440,7 @@ fn code(error: HttpError) -> Error {
         HttpError::TotalTimeout => Error::HttpResponseTimeout,
         HttpError::ResponseIncomplete => Error::HttpResponseIncomplete,
         HttpError::Certificate(_) => Error::TlsCertificateError,
-        HttpError::TlsAlert(alert) => Error::TlsAlertReceived { alert_id: None, alert_message: some(alert) },
+        HttpError::TlsAlert(alert) => Error::TlsAlertReceived { alert_id: None, alert_message: Some(alert) },
         HttpError::Tls(_) => Error::TlsProtocolError,
         HttpError::Upgraded => Error::HttpUpgradeFailed,
         HttpError::RequestBody => Error::HttpRequestBodySize(None),

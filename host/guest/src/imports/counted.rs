@@ -9,7 +9,7 @@ use std::{
 use futures_util::{FutureExt, future::BoxFuture};
 use wasmtime::{
     StoreContextMut,
-    component::{Linker, LinkerInstance, Resource},
+    component::{Linker, Resource, ResourceTableError},
 };
 use wasmtime_wasi::{
     filesystem::{WasiFilesystemCtxView, WasiFilesystemView},
@@ -25,14 +25,12 @@ use wasmtime_wasi::{
     },
 };
 
-use super::{Async, Name, Payload, VERSION, done, named, paths};
+use super::{Name, Payload, VERSION, done, named, paths, short};
 use crate::{
     abi::Handed,
-    quota::{BLOCK, CountedStream, Found, Quota, blocks},
+    quota::{Amount, BLOCK, CountedStream, Quota, blocks},
     sandbox::Guest,
 };
-
-type Outcome<T> = Result<T, ErrorCode>;
 
 /// Open files and directories that a quota counts.
 #[derive(Default)]
@@ -76,55 +74,23 @@ fn file(descriptor: &Descriptor) -> &Arc<File> {
 
 /// Replaces WASI's definitions.
 pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
-    linker.allow_shadowing(true);
     linker
         .instance(&format!("wasi:filesystem/preopens@{VERSION}"))?
         .func_wrap("get-directories", |mut store: StoreContextMut<'_, G>, (): ()| {
             Ok((directories(&mut store)?,))
         })?;
+    replace!(linker,
+        "[method]descriptor.open-at" => open_at,
+        "[method]descriptor.write" => write,
+        "[method]descriptor.set-size" => set_size,
+        "[method]descriptor.create-directory-at" => create_directory_at,
+        "[method]descriptor.symlink-at" => symlink_at,
+        "[method]descriptor.link-at" => link_at,
+        "[method]descriptor.rename-at" => rename_at,
+        "[method]descriptor.unlink-file-at" => unlink_file_at,
+        "[method]descriptor.remove-directory-at" => remove_directory_at,
+    );
     let mut files = linker.instance(&format!("wasi:filesystem/types@{VERSION}"))?;
-    files.func_wrap_async(
-        "[method]descriptor.open-at",
-        |mut store: StoreContextMut<'_, G>,
-         (dir, follow, path, open, flags): (_, _, Name, _, _)|
-         -> Async<'_, Outcome<_>> {
-            Box::new(async move {
-                let Ok(path) = named(&mut store, path) else { return Ok((Err(ErrorCode::NameTooLong),)) };
-                open_at(&mut store, dir, follow, path, open, flags).await
-            })
-        },
-    )?;
-    files.func_wrap_async(
-        "[method]descriptor.write",
-        |mut store: StoreContextMut<'_, G>,
-         (file, bytes, at): (Resource<Descriptor>, Payload, Filesize)|
-         -> Async<'_, Outcome<Filesize>> {
-            Box::new(async move {
-                let counted = counted(&mut store, &file)?;
-                let bytes = match bytes {
-                    Handed::Whole(bytes) => bytes.as_le_slice(&store).to_vec(),
-                    Handed::TooLarge(_) => return Ok((Err(ErrorCode::MessageSize),)),
-                };
-                let Some((quota, counted)) = counted else {
-                    return done(store.data_mut().filesystem().write(file, bytes, at).await);
-                };
-                done(quota.write(counted, bytes, Some(at)).await.map(|n| n as u64).map_err(Into::into))
-            })
-        },
-    )?;
-    files.func_wrap_async(
-        "[method]descriptor.set-size",
-        |mut store: StoreContextMut<'_, G>,
-         (file, size): (Resource<Descriptor>, Filesize)|
-         -> Async<'_, Outcome<()>> {
-            Box::new(async move {
-                let Some((quota, counted)) = counted(&mut store, &file)? else {
-                    return done(store.data_mut().filesystem().set_size(file, size).await);
-                };
-                done(quota.set_size(counted, size).await.map_err(Into::into))
-            })
-        },
-    )?;
     files.func_wrap(
         "[method]descriptor.write-via-stream",
         |mut store: StoreContextMut<'_, G>, (file, at): (Resource<Descriptor>, Filesize)| {
@@ -140,164 +106,144 @@ pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
             let stream = store.data_mut().filesystem().append_via_stream(file);
             done(count_stream(&mut store, counted, stream, None))
         },
-    )?;
-    names(&mut files)?;
-    linker.allow_shadowing(false);
-    Ok(())
-}
-
-/// The functions that create, change or remove names.
-fn names<G: Guest>(files: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
-    files.func_wrap_async(
-        "[method]descriptor.create-directory-at",
-        |mut store: StoreContextMut<'_, G>,
-         (dir, path): (Resource<Descriptor>, Name)|
-         -> Async<'_, Outcome<()>> {
-            Box::new(async move {
-                let Ok(path) = named(&mut store, path) else { return Ok((Err(ErrorCode::NameTooLong),)) };
-                let places = vec![place(&dir, &path)];
-                change(&mut store, places, Some(0), |mut files| {
-                    async move { files.create_directory_at(dir, path).await }.boxed()
-                })
-                .await
-            })
-        },
-    )?;
-    files.func_wrap_async(
-        "[method]descriptor.symlink-at",
-        |mut store: StoreContextMut<'_, G>,
-         (dir, target, path): (Resource<Descriptor>, Name, Name)|
-         -> Async<'_, Outcome<()>> {
-            Box::new(async move {
-                let (Ok(target), Ok(path)) = (target.0, named(&mut store, path)) else {
-                    return Ok((Err(ErrorCode::NameTooLong),));
-                };
-                if let Err(error) = paths::check_new(&mut store.data_mut().filesystem(), &dir, &path).await? {
-                    return Ok((Err(error),));
-                }
-                let (places, bytes) = (vec![place(&dir, &path)], target.len() as u64);
-                change(&mut store, places, Some(bytes), |mut files| {
-                    async move { files.symlink_at(dir, target, path).await }.boxed()
-                })
-                .await
-            })
-        },
-    )?;
-    files.func_wrap_async(
-        "[method]descriptor.link-at",
-        |mut store: StoreContextMut<'_, G>,
-         (dir, follow, path, other, new): (
-            Resource<Descriptor>,
-            PathFlags,
-            Name,
-            Resource<Descriptor>,
-            Name,
-        )|
-         -> Async<'_, Outcome<()>> {
-            Box::new(async move {
-                let (Ok(path), Ok(new)) = (named(&mut store, path), new.0) else {
-                    return Ok((Err(ErrorCode::NameTooLong),));
-                };
-                if counted(&mut store, &dir)?.is_some() || counted(&mut store, &other)?.is_some() {
-                    // A file with two names could be counted under either.
-                    return Ok((Err(ErrorCode::NotPermitted),));
-                }
-                let mut files = store.data_mut().filesystem();
-                if !follow.contains(PathFlags::SYMLINK_FOLLOW)
-                    && let Err(error) = paths::check_linked(&mut files, (&dir, &path), (&other, &new)).await?
-                {
-                    return Ok((Err(error),));
-                }
-                done(files.link_at(dir, follow, path, other, new).await)
-            })
-        },
-    )?;
-    files.func_wrap_async(
-        "[method]descriptor.rename-at",
-        |mut store: StoreContextMut<'_, G>,
-         (dir, path, other, new): (Resource<Descriptor>, Name, Resource<Descriptor>, Name)|
-         -> Async<'_, Outcome<()>> {
-            Box::new(async move {
-                let (Ok(path), Ok(new)) = (named(&mut store, path), new.0) else {
-                    return Ok((Err(ErrorCode::NameTooLong),));
-                };
-                let places = vec![place(&dir, &path), place(&other, &new)];
-                change(&mut store, places, None, |mut files| {
-                    async move { files.rename_at(dir, path, other, new).await }.boxed()
-                })
-                .await
-            })
-        },
-    )?;
-    files.func_wrap_async(
-        "[method]descriptor.unlink-file-at",
-        |mut store: StoreContextMut<'_, G>,
-         (dir, path): (Resource<Descriptor>, Name)|
-         -> Async<'_, Outcome<()>> {
-            Box::new(async move {
-                let Ok(path) = named(&mut store, path) else { return Ok((Err(ErrorCode::NameTooLong),)) };
-                if let Err(error) =
-                    paths::check_unlinked(&mut store.data_mut().filesystem(), &dir, &path).await?
-                {
-                    return Ok((Err(error),));
-                }
-                change(&mut store, vec![place(&dir, &path)], None, |mut files| {
-                    async move { files.unlink_file_at(dir, path).await }.boxed()
-                })
-                .await
-            })
-        },
-    )?;
-    files.func_wrap_async(
-        "[method]descriptor.remove-directory-at",
-        |mut store: StoreContextMut<'_, G>,
-         (dir, path): (Resource<Descriptor>, Name)|
-         -> Async<'_, Outcome<()>> {
-            Box::new(async move {
-                let Ok(path) = named(&mut store, path) else { return Ok((Err(ErrorCode::NameTooLong),)) };
-                let path = match paths::of_directory(&mut store.data_mut().filesystem(), &dir, path).await? {
-                    Ok(path) => path,
-                    Err(error) => return Ok((Err(error),)),
-                };
-                change(&mut store, vec![place(&dir, &path)], None, |mut files| {
-                    async move { files.remove_directory_at(dir, path).await }.boxed()
-                })
-                .await
-            })
-        },
     )
 }
 
+async fn open_at<G: Guest>(
+    mut store: StoreContextMut<'_, G>,
+    (dir, follow, path, open, flags): (Resource<Descriptor>, PathFlags, Name, OpenFlags, DescriptorFlags),
+) -> FsResult<Resource<Descriptor>> {
+    let path = named(&mut store, path)?;
+    open_named(&mut store, dir, follow, path, open, flags).await
+}
+
+async fn write<G: Guest>(
+    mut store: StoreContextMut<'_, G>,
+    (file, bytes, at): (Resource<Descriptor>, Payload, Filesize),
+) -> FsResult<Filesize> {
+    let counted = counted(&mut store, &file)?;
+    let Handed::Whole(bytes) = bytes else { return Err(ErrorCode::MessageSize.into()) };
+    let bytes = bytes.as_le_slice(&store).to_vec();
+    match counted {
+        None => store.data_mut().filesystem().write(file, bytes, at).await,
+        Some((quota, counted)) => Ok(quota.write(counted, bytes, Some(at)).await? as u64),
+    }
+}
+
+async fn set_size<G: Guest>(
+    mut store: StoreContextMut<'_, G>,
+    (file, size): (Resource<Descriptor>, Filesize),
+) -> FsResult<()> {
+    match counted(&mut store, &file)? {
+        None => store.data_mut().filesystem().set_size(file, size).await,
+        Some((quota, counted)) => Ok(quota.set_size(counted, size).await?),
+    }
+}
+
+async fn create_directory_at<G: Guest>(
+    mut store: StoreContextMut<'_, G>,
+    (dir, path): (Resource<Descriptor>, Name),
+) -> FsResult<()> {
+    let path = named(&mut store, path)?;
+    change(&mut store, vec![entry(&dir, &path)], Some(0), |mut files| {
+        async move { files.create_directory_at(dir, path).await }.boxed()
+    })
+    .await
+}
+
+async fn symlink_at<G: Guest>(
+    mut store: StoreContextMut<'_, G>,
+    (dir, target, path): (Resource<Descriptor>, Name, Name),
+) -> FsResult<()> {
+    let (path, target) = (named(&mut store, path)?, short(target)?);
+    paths::check_new(&mut store.data_mut().filesystem(), &dir, &path).await?;
+    let bytes = target.len() as u64;
+    change(&mut store, vec![entry(&dir, &path)], Some(bytes), |mut files| {
+        async move { files.symlink_at(dir, target, path).await }.boxed()
+    })
+    .await
+}
+
+async fn link_at<G: Guest>(
+    mut store: StoreContextMut<'_, G>,
+    (dir, follow, path, other, new): (Resource<Descriptor>, PathFlags, Name, Resource<Descriptor>, Name),
+) -> FsResult<()> {
+    let (path, new) = (named(&mut store, path)?, short(new)?);
+    if counted(&mut store, &dir)?.is_some() || counted(&mut store, &other)?.is_some() {
+        // A file with two names could be counted under either.
+        return Err(ErrorCode::NotPermitted.into());
+    }
+    let mut files = store.data_mut().filesystem();
+    if !follow.contains(PathFlags::SYMLINK_FOLLOW) {
+        paths::check_linked(&mut files, (&dir, &path), (&other, &new)).await?;
+    }
+    files.link_at(dir, follow, path, other, new).await
+}
+
+async fn rename_at<G: Guest>(
+    mut store: StoreContextMut<'_, G>,
+    (dir, path, other, new): (Resource<Descriptor>, Name, Resource<Descriptor>, Name),
+) -> FsResult<()> {
+    let (path, new) = (named(&mut store, path)?, short(new)?);
+    change(&mut store, vec![entry(&dir, &path), entry(&other, &new)], None, |mut files| {
+        async move { files.rename_at(dir, path, other, new).await }.boxed()
+    })
+    .await
+}
+
+async fn unlink_file_at<G: Guest>(
+    mut store: StoreContextMut<'_, G>,
+    (dir, path): (Resource<Descriptor>, Name),
+) -> FsResult<()> {
+    let path = named(&mut store, path)?;
+    paths::check_unlinked(&mut store.data_mut().filesystem(), &dir, &path).await?;
+    change(&mut store, vec![entry(&dir, &path)], None, |mut files| {
+        async move { files.unlink_file_at(dir, path).await }.boxed()
+    })
+    .await
+}
+
+async fn remove_directory_at<G: Guest>(
+    mut store: StoreContextMut<'_, G>,
+    (dir, path): (Resource<Descriptor>, Name),
+) -> FsResult<()> {
+    let path = named(&mut store, path)?;
+    let path = paths::of_directory(&mut store.data_mut().filesystem(), &dir, path).await?;
+    change(&mut store, vec![entry(&dir, &path)], None, |mut files| {
+        async move { files.remove_directory_at(dir, path).await }.boxed()
+    })
+    .await
+}
+
 /// Opens an existing file, or makes one if there is room.
-pub(super) async fn open_at<G: Guest>(
+pub(super) async fn open_named<G: Guest>(
     store: &mut StoreContextMut<'_, G>,
     dir: Resource<Descriptor>,
     follow: PathFlags,
     path: String,
     open: OpenFlags,
     flags: DescriptorFlags,
-) -> wasmtime::Result<(Outcome<Resource<Descriptor>>,)> {
+) -> FsResult<Resource<Descriptor>> {
     let Some((quota, _)) = counted(store, &dir)? else {
-        return done(store.data_mut().filesystem().open_at(dir, follow, path, open, flags).await);
+        return store.data_mut().filesystem().open_at(dir, follow, path, open, flags).await;
     };
     let opened = if open.intersects(OpenFlags::CREATE | OpenFlags::TRUNCATE) {
-        let (places, new) =
-            (vec![(dir.rep(), follow, path.clone())], open.contains(OpenFlags::CREATE).then_some(0));
-        change(store, places, new, |mut files| {
+        let entry = (dir.rep(), follow, path.clone());
+        let new = open.contains(OpenFlags::CREATE).then_some(0);
+        change(store, vec![entry], new, |mut files| {
             async move { files.open_at(dir, follow, path, open, flags).await }.boxed()
         })
         .await?
     } else {
-        done(store.data_mut().filesystem().open_at(dir, follow, path, open, flags).await)?
+        store.data_mut().filesystem().open_at(dir, follow, path, open, flags).await?
     };
-    let (Ok(descriptor),) = opened else { return Ok(opened) };
     let sandbox = store.data_mut().sandbox_mut();
-    let opened = sandbox.table.get(&descriptor)?.clone();
-    sandbox.counted.add(&opened, quota.clone());
-    if let Descriptor::File(file) = opened {
+    let descriptor = sandbox.table.get(&opened)?.clone();
+    sandbox.counted.add(&descriptor, quota.clone());
+    if let Descriptor::File(file) = descriptor {
         quota.opened(&file.file).await;
     }
-    Ok((Ok(descriptor),))
+    Ok(opened)
 }
 
 /// The granted directories. Registers those that are counted.
@@ -318,7 +264,7 @@ fn directories<G: Guest>(
 fn counted<G: Guest>(
     store: &mut StoreContextMut<'_, G>,
     descriptor: &Resource<Descriptor>,
-) -> wasmtime::Result<Option<(Quota, Arc<File>)>> {
+) -> Result<Option<(Quota, Arc<File>)>, ResourceTableError> {
     let sandbox = store.data_mut().sandbox_mut();
     sandbox.meter.enter_wasi();
     if sandbox.counted.grants.is_empty() {
@@ -344,57 +290,57 @@ fn count_stream<G: Guest>(
 }
 
 /// A name in a directory, and whether to follow a symlink there.
-type Place = (u32, PathFlags, String);
+type EntryPath = (u32, PathFlags, String);
 
-fn place(dir: &Resource<Descriptor>, path: &str) -> Place {
+fn entry(dir: &Resource<Descriptor>, path: &str) -> EntryPath {
     (dir.rep(), PathFlags::empty(), path.to_owned())
 }
 
-/// Does something that changes the files under `places`. In a counted directory it looks at them before and after.
-/// Refused if it would make an entry of `new` bytes without room, or if the places are not counted together.
+/// Does something that changes these entries. In a counted directory it looks at them before and after. Refused if it
+/// would make an entry of `new` bytes without room, or if the entries are not counted together.
 async fn change<G: Guest, T>(
     store: &mut StoreContextMut<'_, G>,
-    places: Vec<Place>,
+    entries: Vec<EntryPath>,
     new: Option<u64>,
     act: impl for<'a> FnOnce(WasiFilesystemCtxView<'a>) -> BoxFuture<'a, FsResult<T>>,
-) -> wasmtime::Result<(Outcome<T>,)> {
-    let mut quotas = Vec::with_capacity(places.len());
-    for (dir, ..) in &places {
+) -> FsResult<T> {
+    let mut quotas = Vec::with_capacity(entries.len());
+    for (dir, ..) in &entries {
         let counted = counted(store, &Resource::new_borrow(*dir))?;
         quotas.push(counted.map(|(quota, _)| quota));
     }
     let mut pairs = quotas.iter().zip(quotas.iter().skip(1));
     if pairs.any(|(one, other)| !Quota::are_together(one.as_ref(), other.as_ref())) {
-        return Ok((Err(ErrorCode::CrossDevice),));
+        return Err(ErrorCode::CrossDevice.into());
     }
     let Some(quota) = quotas.into_iter().next().flatten() else {
-        return done(act(store.data_mut().filesystem()).await);
+        return act(store.data_mut().filesystem()).await;
     };
     let turn = quota.turn().await;
-    let before = found(store, &places).await;
+    let before = amount(store, &entries).await;
     let (turn, has_room) = match new {
         Some(bytes) if before.files == 0 => turn.has_room(bytes).await,
         _ => (turn, true),
     };
     if !has_room {
-        return Ok((Err(ErrorCode::InsufficientSpace),));
+        return Err(ErrorCode::InsufficientSpace.into());
     }
     let done_so = act(store.data_mut().filesystem()).await;
-    let after = found(store, &places).await;
+    let after = amount(store, &entries).await;
     turn.changed(before, after).await;
-    done(done_so)
+    done_so
 }
 
-async fn found<G: Guest>(store: &mut StoreContextMut<'_, G>, places: &[Place]) -> Found {
-    let mut found = Found::default();
-    for (dir, follow, path) in places {
+async fn amount<G: Guest>(store: &mut StoreContextMut<'_, G>, entries: &[EntryPath]) -> Amount {
+    let mut amount = Amount::default();
+    for (dir, follow, path) in entries {
         let mut files = store.data_mut().filesystem();
         let stat = files.stat_at(Resource::new_borrow(*dir), *follow, path.clone()).await;
         if let Ok(DescriptorStat { type_, size, .. }) = stat {
             let is_dir = type_ == DescriptorType::Directory;
-            found.files += 1;
-            found.bytes += if is_dir { BLOCK } else { blocks(size) };
+            amount.files += 1;
+            amount.bytes += if is_dir { BLOCK } else { blocks(size) };
         }
     }
-    found
+    amount
 }

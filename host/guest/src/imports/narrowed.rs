@@ -1,5 +1,5 @@
-//! Functions of WASI that are narrowed: names to look up, files that a command may open, and random
-//! bytes at once.
+//! Functions of WASI that are narrowed: names to look up, datagrams and random bytes at once, and files that a command
+//! may open.
 
 use rustix::{
     fs::{AtFlags, FileType, statat},
@@ -11,15 +11,19 @@ use wasmtime::{
 };
 use wasmtime_wasi::{
     filesystem::{WasiFilesystemCtxView, WasiFilesystemView},
-    p2::bindings::{
-        filesystem::types::{
-            self as fs, Descriptor, DescriptorFlags, DescriptorType, HostDescriptor, NewTimestamp, OpenFlags,
-            PathFlags,
-        },
-        random::{insecure, random},
-        sockets::{
-            ip_name_lookup::{Host, ResolveAddressStream},
-            network::{ErrorCode, Network},
+    p2::{
+        FsResult,
+        bindings::{
+            filesystem::types::{
+                self as fs, Descriptor, DescriptorFlags, DescriptorType, HostDescriptor, NewTimestamp,
+                OpenFlags, PathFlags,
+            },
+            random::{insecure, random},
+            sockets::{
+                ip_name_lookup::Host,
+                network::{ErrorCode, Network},
+                udp::{HostOutgoingDatagramStream, OutgoingDatagram, OutgoingDatagramStream},
+            },
         },
     },
     random::{WasiRandomCtx, WasiRandomView},
@@ -27,24 +31,36 @@ use wasmtime_wasi::{
 };
 use weir_config::{LimitHit, LimitName, NetGrant};
 
-use super::{Async, Name, VERSION, counted, done, meter, named};
-use crate::{limit::OverLimit, sandbox::Guest};
+use super::{Name, VERSION, counted, done, meter, named};
+use crate::{abi::Handed, exit::OverLimit, sandbox::Guest};
 
 /// Fuel for a random byte.
 const FUEL_PER_RANDOM_BYTE: u64 = 4;
 
 /// Replaces WASI's definitions.
 pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
-    linker.allow_shadowing(true);
     linker.instance(&format!("wasi:sockets/ip-name-lookup@{VERSION}"))?.func_wrap(
         "resolve-addresses",
         |mut store: StoreContextMut<'_, G>, (network, name): (Resource<Network>, Name)| {
-            let name = named(&mut store, name);
-            let state = store.data_mut();
-            Ok((match name {
-                Ok(name) if may_look_up(&state.sandbox().net, &name) => resolve(state, network, name)?,
-                _ => Err(ErrorCode::AccessDenied),
-            },))
+            let guest = store.data_mut();
+            guest.sandbox_mut().meter.enter_wasi();
+            match name.0 {
+                Ok(name) if may_look_up(&guest.sandbox().net, &name) => {
+                    done(guest.sockets().resolve_addresses(network, name))
+                }
+                _ => Ok((Err(ErrorCode::AccessDenied),)),
+            }
+        },
+    )?;
+    linker.instance(&format!("wasi:sockets/udp@{VERSION}"))?.func_wrap(
+        "[method]outgoing-datagram-stream.send",
+        |mut store: StoreContextMut<'_, G>,
+         (stream, datagrams): (Resource<OutgoingDatagramStream>, Handed<Vec<OutgoingDatagram>>)| {
+            store.data_mut().sandbox_mut().meter.enter_wasi();
+            match datagrams {
+                Handed::Whole(datagrams) => done(store.data_mut().sockets().send(stream, datagrams)),
+                Handed::TooLarge(_) => Ok((Err(ErrorCode::DatagramTooLarge),)),
+            }
         },
     )?;
     linker
@@ -56,62 +72,48 @@ pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
         .instance(&format!("wasi:random/insecure@{VERSION}"))?
         .func_wrap("get-insecure-random-bytes", |store, (length,)| {
             random_bytes(store, length, insecure::Host::get_insecure_random_bytes)
-        })?;
-    linker.allow_shadowing(false);
-    Ok(())
+        })
 }
 
 /// Commands open only files and directories. Opening a FIFO waits for its other end, and no deadline ends that. To set
 /// a file's times, the host opens it, too.
 pub(super) fn refuse_special_files<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
-    linker.allow_shadowing(true);
-    let mut files = linker.instance(&format!("wasi:filesystem/types@{VERSION}"))?;
-    files.func_wrap_async(
-        "[method]descriptor.open-at",
-        |mut store: StoreContextMut<'_, G>,
-         (dir, follow, path, open, flags): (
-            Resource<Descriptor>,
-            PathFlags,
-            Name,
-            OpenFlags,
-            DescriptorFlags,
-        )|
-         -> Async<'_, Result<Resource<Descriptor>, fs::ErrorCode>> {
-            Box::new(async move {
-                let Ok(path) = named(&mut store, path) else { return Ok((Err(fs::ErrorCode::NameTooLong),)) };
-                let may_block = store.data().sandbox().may_block;
-                let mut files = store.data_mut().filesystem();
-                if is_special(&mut files, &dir, follow, &path, may_block).await {
-                    return Ok((Err(fs::ErrorCode::NotPermitted),));
-                }
-                counted::open_at(&mut store, dir, follow, path, open, flags).await
-            })
-        },
-    )?;
-    files.func_wrap_async(
-        "[method]descriptor.set-times-at",
-        |mut store: StoreContextMut<'_, G>,
-         (dir, follow, path, access, change): (
-            Resource<Descriptor>,
-            PathFlags,
-            Name,
-            NewTimestamp,
-            NewTimestamp,
-        )|
-         -> Async<'_, Result<(), fs::ErrorCode>> {
-            Box::new(async move {
-                let Ok(path) = named(&mut store, path) else { return Ok((Err(fs::ErrorCode::NameTooLong),)) };
-                let may_block = store.data().sandbox().may_block;
-                let mut files = store.data_mut().filesystem();
-                if is_special(&mut files, &dir, follow, &path, may_block).await {
-                    return Ok((Err(fs::ErrorCode::NotPermitted),));
-                }
-                done(files.set_times_at(dir, follow, path, access, change).await)
-            })
-        },
-    )?;
-    linker.allow_shadowing(false);
+    replace!(linker,
+        "[method]descriptor.open-at" => open_at,
+        "[method]descriptor.set-times-at" => set_times_at,
+    );
     Ok(())
+}
+
+async fn open_at<G: Guest>(
+    mut store: StoreContextMut<'_, G>,
+    (dir, follow, path, open, flags): (Resource<Descriptor>, PathFlags, Name, OpenFlags, DescriptorFlags),
+) -> FsResult<Resource<Descriptor>> {
+    let path = not_special(&mut store, &dir, follow, path).await?;
+    counted::open_named(&mut store, dir, follow, path, open, flags).await
+}
+
+async fn set_times_at<G: Guest>(
+    mut store: StoreContextMut<'_, G>,
+    (dir, follow, path, access, change): (Resource<Descriptor>, PathFlags, Name, NewTimestamp, NewTimestamp),
+) -> FsResult<()> {
+    let path = not_special(&mut store, &dir, follow, path).await?;
+    store.data_mut().filesystem().set_times_at(dir, follow, path, access, change).await
+}
+
+/// The path, unless it names something other than a file, directory or symlink.
+async fn not_special<G: Guest>(
+    store: &mut StoreContextMut<'_, G>,
+    dir: &Resource<Descriptor>,
+    follow: PathFlags,
+    path: Name,
+) -> FsResult<String> {
+    let path = named(store, path)?;
+    let may_block = store.data().sandbox().may_block;
+    match is_special(&mut store.data_mut().filesystem(), dir, follow, &path, may_block).await {
+        true => Err(fs::ErrorCode::NotPermitted.into()),
+        false => Ok(path),
+    }
 }
 
 /// Whether the path names something other than a file, directory or symlink.
@@ -164,17 +166,6 @@ fn random_bytes<G: Guest>(
     }
     meter::charge_fuel(&mut store, length * FUEL_PER_RANDOM_BYTE)?;
     Ok((make(store.data_mut().random(), length)?,))
-}
-
-fn resolve<G: Guest>(
-    state: &mut G,
-    network: Resource<Network>,
-    name: String,
-) -> wasmtime::Result<Result<Resource<ResolveAddressStream>, ErrorCode>> {
-    match state.sockets().resolve_addresses(network, name) {
-        Ok(stream) => Ok(Ok(stream)),
-        Err(error) => error.downcast().map(Err),
-    }
 }
 
 /// Whether `name` is granted with any port. Case does not matter.

@@ -1,7 +1,8 @@
-//! Functions of `wasi:filesystem` for which wasmtime-wasi departs from POSIX: paths with a slash or a dot at their end
+//! Functions of `wasi:filesystem` that only look, or set times. A name of more bytes than there may be is an error, and is
+//! not copied. In two points wasmtime-wasi departs from POSIX: paths with a slash or a dot at their end
 //! (<https://github.com/bytecodealliance/wasmtime/issues/14380>), and directories with names that are not UTF-8.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, io, sync::Arc};
 
 use rustix::fs::{AtFlags, Dir, FileType, statat};
 use wasmtime::{
@@ -10,13 +11,16 @@ use wasmtime::{
 };
 use wasmtime_wasi::{
     filesystem::{WasiFilesystemCtxView, WasiFilesystemView},
-    p2::bindings::filesystem::types::{
-        Descriptor, DescriptorStat, DescriptorType, DirectoryEntry, ErrorCode, HostDescriptor,
-        MetadataHashValue, PathFlags,
+    p2::{
+        FsResult,
+        bindings::filesystem::types::{
+            Descriptor, DescriptorStat, DescriptorType, DirectoryEntry, ErrorCode, HostDescriptor,
+            MetadataHashValue, NewTimestamp, PathFlags,
+        },
     },
 };
 
-use super::{Async, Name, VERSION, done, named};
+use super::{Name, VERSION, done, named};
 use crate::{quota::blocking, sandbox::Guest};
 
 /// Entries of a directory that are read at once.
@@ -25,68 +29,66 @@ const ENTRIES: usize = 256;
 /// The hash of an entry to which no path leads.
 const OF_NOTHING: MetadataHashValue = MetadataHashValue { lower: 1, upper: 0 };
 
-type Outcome<T> = Result<T, ErrorCode>;
-
 /// A directory whose entries a guest reads.
 struct Listing {
     /// None once all has been read.
     dir: Option<Dir>,
-    entries: VecDeque<Outcome<DirectoryEntry>>,
+    entries: VecDeque<Result<DirectoryEntry, ErrorCode>>,
 }
 
 /// Replaces WASI's definitions.
 pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
-    linker.allow_shadowing(true);
+    replace!(linker,
+        "[method]descriptor.stat-at" => stat_at,
+        "[method]descriptor.metadata-hash-at" => metadata_hash_at,
+        "[method]descriptor.set-times-at" => set_times_at,
+        "[method]descriptor.readlink-at" => readlink_at,
+        "[method]descriptor.read-directory" => read_directory,
+        "[method]directory-entry-stream.read-directory-entry" => next_entry,
+    );
     let mut files = linker.instance(&format!("wasi:filesystem/types@{VERSION}"))?;
-    files.func_wrap_async(
-        "[method]descriptor.stat-at",
-        |mut store: StoreContextMut<'_, G>,
-         (dir, follow, path): (Resource<Descriptor>, PathFlags, Name)|
-         -> Async<'_, Outcome<DescriptorStat>> {
-            Box::new(async move {
-                let Ok(path) = named(&mut store, path) else { return Ok((Err(ErrorCode::NameTooLong),)) };
-                done(store.data_mut().filesystem().stat_at(dir, followed(follow, &path), path).await)
-            })
-        },
-    )?;
-    files.func_wrap_async(
-        "[method]descriptor.metadata-hash-at",
-        |mut store: StoreContextMut<'_, G>,
-         (dir, follow, path): (Resource<Descriptor>, PathFlags, Name)|
-         -> Async<'_, Outcome<MetadataHashValue>> {
-            Box::new(async move {
-                let Ok(path) = named(&mut store, path) else { return Ok((Err(ErrorCode::NameTooLong),)) };
-                let (follow, is_for_show) = (followed(follow, &path), is_for_show(&path));
-                let hash = done(store.data_mut().filesystem().metadata_hash_at(dir, follow, path).await)?;
-                Ok(match hash {
-                    (Err(ErrorCode::NoEntry),) if is_for_show => (Ok(OF_NOTHING),),
-                    hash => hash,
-                })
-            })
-        },
-    )?;
     files.resource("directory-entry-stream", ResourceType::host::<Listing>(), |mut store, id| {
         store.data_mut().sandbox_mut().table.delete(Resource::<Listing>::new_own(id))?;
         Ok(())
-    })?;
-    files.func_wrap_async(
-        "[method]descriptor.read-directory",
-        |mut store: StoreContextMut<'_, G>,
-         (dir,): (Resource<Descriptor>,)|
-         -> Async<'_, Outcome<Resource<Listing>>> {
-            Box::new(async move { Ok((read_directory(&mut store, &dir).await?,)) })
-        },
-    )?;
-    files.func_wrap_async(
-        "[method]directory-entry-stream.read-directory-entry",
-        |mut store: StoreContextMut<'_, G>,
-         (listing,): (Resource<Listing>,)|
-         -> Async<'_, Outcome<Option<DirectoryEntry>>> {
-            Box::new(async move { Ok((next_entry(&mut store, &listing).await?,)) })
-        },
-    )?;
-    linker.allow_shadowing(false);
-    Ok(())
+    })
+}
+
+async fn stat_at<G: Guest>(
+    mut store: StoreContextMut<'_, G>,
+    (dir, follow, path): (Resource<Descriptor>, PathFlags, Name),
+) -> FsResult<DescriptorStat> {
+    let path = named(&mut store, path)?;
+    store.data_mut().filesystem().stat_at(dir, followed(follow, &path), path).await
+}
+
+async fn metadata_hash_at<G: Guest>(
+    mut store: StoreContextMut<'_, G>,
+    (dir, follow, path): (Resource<Descriptor>, PathFlags, Name),
+) -> FsResult<MetadataHashValue> {
+    let path = named(&mut store, path)?;
+    let (follow, is_for_show) = (followed(follow, &path), is_for_show(&path));
+    match store.data_mut().filesystem().metadata_hash_at(dir, follow, path).await {
+        Err(error) if is_for_show && matches!(error.downcast_ref(), Some(ErrorCode::NoEntry)) => {
+            Ok(OF_NOTHING)
+        }
+        hash => hash,
+    }
+}
+
+async fn set_times_at<G: Guest>(
+    mut store: StoreContextMut<'_, G>,
+    (dir, follow, path, access, change): (Resource<Descriptor>, PathFlags, Name, NewTimestamp, NewTimestamp),
+) -> FsResult<()> {
+    let path = named(&mut store, path)?;
+    store.data_mut().filesystem().set_times_at(dir, follow, path, access, change).await
+}
+
+async fn readlink_at<G: Guest>(
+    mut store: StoreContextMut<'_, G>,
+    (dir, path): (Resource<Descriptor>, Name),
+) -> FsResult<String> {
+    let path = named(&mut store, path)?;
+    store.data_mut().filesystem().readlink_at(dir, path).await
 }
 
 /// Whether a path may name an entry that is listed with another name than it has. Libraries ask for the hash of each entry
@@ -109,12 +111,13 @@ pub(super) async fn of_directory(
     files: &mut WasiFilesystemCtxView<'_>,
     dir: &Resource<Descriptor>,
     path: String,
-) -> wasmtime::Result<Outcome<String>> {
+) -> FsResult<String> {
     let path = without_slash(&path).map(str::to_owned).unwrap_or(path);
     if path.rsplit('/').next() != Some("..") || !may_write(files, dir) {
-        return Ok(Ok(path));
+        return Ok(path);
     }
-    Ok(kind(files, dir, &path).await?.and(Err(ErrorCode::NotEmpty)))
+    kind(files, dir, &path).await?;
+    Err(ErrorCode::NotEmpty.into())
 }
 
 /// The path before its last slashes, if there are some.
@@ -127,13 +130,12 @@ pub(super) async fn check_unlinked(
     files: &mut WasiFilesystemCtxView<'_>,
     dir: &Resource<Descriptor>,
     path: &str,
-) -> wasmtime::Result<Outcome<()>> {
-    let Some(name) = without_slash(path).filter(|_| may_write(files, dir)) else { return Ok(Ok(())) };
-    Ok(Err(match kind(files, dir, name).await? {
-        Ok(DescriptorType::Directory) => ErrorCode::IsDirectory,
-        Ok(_) => ErrorCode::NotDirectory,
-        Err(error) => error,
-    }))
+) -> FsResult<()> {
+    let Some(name) = without_slash(path).filter(|_| may_write(files, dir)) else { return Ok(()) };
+    Err(match kind(files, dir, name).await? {
+        DescriptorType::Directory => ErrorCode::IsDirectory.into(),
+        _ => ErrorCode::NotDirectory.into(),
+    })
 }
 
 /// Fails for the path of a new file or symlink that ends in a slash: only directories are made under such a path.
@@ -141,9 +143,10 @@ pub(super) async fn check_new(
     files: &mut WasiFilesystemCtxView<'_>,
     dir: &Resource<Descriptor>,
     path: &str,
-) -> wasmtime::Result<Outcome<()>> {
-    let Some(name) = without_slash(path).filter(|_| may_write(files, dir)) else { return Ok(Ok(())) };
-    Ok(kind(files, dir, name).await?.and(Err(ErrorCode::Exist)))
+) -> FsResult<()> {
+    let Some(name) = without_slash(path).filter(|_| may_write(files, dir)) else { return Ok(()) };
+    kind(files, dir, name).await?;
+    Err(ErrorCode::Exist.into())
 }
 
 /// Fails for such a path as a new name of a file, and if that file is not there.
@@ -151,11 +154,9 @@ pub(super) async fn check_linked(
     files: &mut WasiFilesystemCtxView<'_>,
     (dir, path): (&Resource<Descriptor>, &str),
     (other, new): (&Resource<Descriptor>, &str),
-) -> wasmtime::Result<Outcome<()>> {
-    if without_slash(new).is_some()
-        && let Err(error) = kind(files, dir, path).await?
-    {
-        return Ok(Err(error));
+) -> FsResult<()> {
+    if without_slash(new).is_some() {
+        kind(files, dir, path).await?;
     }
     check_new(files, other, new).await
 }
@@ -165,12 +166,10 @@ async fn kind(
     files: &mut WasiFilesystemCtxView<'_>,
     dir: &Resource<Descriptor>,
     path: &str,
-) -> wasmtime::Result<Outcome<DescriptorType>> {
+) -> FsResult<DescriptorType> {
     let follow = followed(PathFlags::empty(), path);
-    match files.stat_at(Resource::new_borrow(dir.rep()), follow, path.to_owned()).await {
-        Ok(stat) => Ok(Ok(stat.type_)),
-        Err(error) => Ok(Err(error.downcast()?)),
-    }
+    let stat = files.stat_at(Resource::new_borrow(dir.rep()), follow, path.to_owned()).await?;
+    Ok(stat.type_)
 }
 
 /// Otherwise WASI's own function says why not.
@@ -179,37 +178,33 @@ fn may_write(files: &WasiFilesystemCtxView<'_>, dir: &Resource<Descriptor>) -> b
 }
 
 async fn read_directory<G: Guest>(
-    store: &mut StoreContextMut<'_, G>,
-    dir: &Resource<Descriptor>,
-) -> wasmtime::Result<Outcome<Resource<Listing>>> {
+    mut store: StoreContextMut<'_, G>,
+    (dir,): (Resource<Descriptor>,),
+) -> FsResult<Resource<Listing>> {
     let sandbox = store.data_mut().sandbox_mut();
     sandbox.meter.enter_wasi();
-    let Descriptor::Dir(dir) = sandbox.table.get(dir)? else { return Ok(Err(ErrorCode::NotDirectory)) };
+    let Descriptor::Dir(dir) = sandbox.table.get(&dir)? else { return Err(ErrorCode::NotDirectory.into()) };
     let dir = Arc::clone(&dir.dir);
-    match blocking(sandbox.may_block, move || Dir::read_from(&*dir)).await {
-        Ok(dir) => {
-            let listing = Listing { dir: Some(dir), entries: VecDeque::new() };
-            Ok(Ok(store.data_mut().sandbox_mut().table.push(listing)?))
-        }
-        Err(error) => Ok(Err(std::io::Error::from(error).into())),
-    }
+    let dir = blocking(sandbox.may_block, move || Dir::read_from(&*dir)).await.map_err(io::Error::from)?;
+    let listing = Listing { dir: Some(dir), entries: VecDeque::new() };
+    Ok(store.data_mut().sandbox_mut().table.push(listing)?)
 }
 
 async fn next_entry<G: Guest>(
-    store: &mut StoreContextMut<'_, G>,
-    id: &Resource<Listing>,
-) -> wasmtime::Result<Outcome<Option<DirectoryEntry>>> {
+    mut store: StoreContextMut<'_, G>,
+    (id,): (Resource<Listing>,),
+) -> FsResult<Option<DirectoryEntry>> {
     let sandbox = store.data_mut().sandbox_mut();
     sandbox.meter.enter_wasi();
-    let listing = sandbox.table.get_mut(id)?;
+    let listing = sandbox.table.get_mut(&id)?;
     if listing.entries.is_empty()
         && let Some(dir) = listing.dir.take()
     {
         let read = blocking(sandbox.may_block, move || read_some(dir)).await;
-        *store.data_mut().sandbox_mut().table.get_mut(id)? = read;
+        *store.data_mut().sandbox_mut().table.get_mut(&id)? = read;
     }
-    let listing = store.data_mut().sandbox_mut().table.get_mut(id)?;
-    Ok(listing.entries.pop_front().transpose())
+    let listing = store.data_mut().sandbox_mut().table.get_mut(&id)?;
+    Ok(listing.entries.pop_front().transpose()?)
 }
 
 /// The next entries of a directory.
@@ -219,7 +214,7 @@ fn read_some(mut dir: Dir) -> Listing {
         match dir.read() {
             None => return Listing { dir: None, entries },
             Some(Err(error)) => {
-                entries.push_back(Err(std::io::Error::from(error).into()));
+                entries.push_back(Err(io::Error::from(error).into()));
                 return Listing { dir: None, entries };
             }
             Some(Ok(entry)) if matches!(entry.file_name().to_bytes(), b"." | b"..") => {}

@@ -20,7 +20,7 @@ use weir_config::{LimitHit, LimitName};
 use super::{Async, VERSION, meter};
 use crate::{
     abi::Handed,
-    limit::OverLimit,
+    exit::OverLimit,
     sandbox::{Guest, Sandbox},
 };
 
@@ -69,7 +69,6 @@ impl Pollable for Timer {
 
 /// Replaces WASI's definitions.
 pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
-    linker.allow_shadowing(true);
     let mut io = linker.instance(&format!("wasi:io/poll@{VERSION}"))?;
     io.resource("pollable", ResourceType::host::<DynPollable>(), |mut store, pollable| {
         let sandbox = store.data_mut().sandbox_mut();
@@ -107,9 +106,7 @@ pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
         let guest = store.data_mut();
         let now = monotonic_clock::Host::now(&mut guest.clocks())?;
         Ok((set(guest.sandbox_mut(), instant.saturating_sub(now))?,))
-    })?;
-    linker.allow_shadowing(false);
-    Ok(())
+    })
 }
 
 /// A pollable that is ready after this time.

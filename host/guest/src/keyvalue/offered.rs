@@ -25,27 +25,57 @@ type Key = Text;
 type Value = Handed<WasmList<u8>>;
 type Pair = Option<(String, Bytes)>;
 
-/// The value of a [`Fallible`]; its error is the answer of the call.
-macro_rules! good {
-    ($fallible:expr) => {
-        match $fallible {
-            Ok(value) => value,
-            Err(error) => return Ok((Err(error),)),
-        }
+/// Why a call gives no value: by an error of the interface, or by a trap.
+enum Failure {
+    Error(Error),
+    Trap(wasmtime::Error),
+}
+
+type Outcome<T> = Result<T, Failure>;
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+impl From<wasmtime::Error> for Failure {
+    fn from(trap: wasmtime::Error) -> Self {
+        Self::Trap(trap)
+    }
+}
+
+/// Adds functions, each by its name and what it does.
+macro_rules! add {
+    ($linker:ident, $($name:literal => $act:path),+ $(,)?) => {
+        $($linker.func_wrap_async($name, |store, arguments| {
+            Box::new(async move { done($act(store, arguments).await) })
+        })?;)+
     };
 }
 
 pub(crate) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     for version in VERSIONS {
         let is_second = version.ends_with('2');
-        store(&mut linker.instance(&format!("wasi:keyvalue/store@{version}"))?, is_second)?;
-        atomics(&mut linker.instance(&format!("wasi:keyvalue/atomics@{version}"))?, is_second)?;
-        batch(&mut linker.instance(&format!("wasi:keyvalue/batch@{version}"))?)?;
+        add_store(&mut linker.instance(&format!("wasi:keyvalue/store@{version}"))?, is_second)?;
+        add_atomics(&mut linker.instance(&format!("wasi:keyvalue/atomics@{version}"))?, is_second)?;
+        let mut batch = linker.instance(&format!("wasi:keyvalue/batch@{version}"))?;
+        add!(batch,
+            "get-many" => get_many,
+            "set-many" => set_many,
+            "delete-many" => delete_many,
+        );
     }
     Ok(())
 }
 
-fn store<G: Guest>(linker: &mut LinkerInstance<'_, G>, is_second: bool) -> wasmtime::Result<()> {
+fn add_store<G: Guest>(linker: &mut LinkerInstance<'_, G>, is_second: bool) -> wasmtime::Result<()> {
     linker.resource("bucket", ResourceType::host::<OpenBucket>(), |mut store, rep| {
         store.data_mut().sandbox_mut().table.delete(Resource::<OpenBucket>::new_own(rep))?;
         Ok(())
@@ -54,166 +84,34 @@ fn store<G: Guest>(linker: &mut LinkerInstance<'_, G>, is_second: bool) -> wasmt
         meter::charge(&mut store, name.copied())?;
         Ok((name.0.map_or(Err(Error::NoSuchStore), |name| open(&mut store, &name)),))
     })?;
-    linker.func_wrap_async(
-        "[method]bucket.get",
-        |mut store: Store<'_, G>, (bucket, key): (Resource<OpenBucket>, Key)| -> Async<'_, Fallible<_>> {
-            Box::new(async move {
-                let bucket = enter(&mut store, &bucket, key.copied())?;
-                let key = good!(within(key));
-                let value = bucket.get(key, allowed(&store)).await;
-                meter::charge_more(
-                    &mut store,
-                    value.as_ref().map_or(0, |v| v.as_ref().map_or(0, Bytes::len)),
-                )?;
-                outcome(value)
-            })
-        },
-    )?;
-    linker.func_wrap_async(
-        "[method]bucket.set",
-        |mut store: Store<'_, G>,
-         (bucket, key, value): (Resource<OpenBucket>, Key, Value)|
-         -> Async<'_, Fallible<()>> {
-            Box::new(async move {
-                let bucket = enter(&mut store, &bucket, key.copied() + length(&value))?;
-                let (key, value) = match (within(key), copied(&store, &value)) {
-                    (Ok(key), Ok(value)) => (key, value),
-                    (Err(error), _) | (_, Err(error)) => return Ok((Err(error),)),
-                };
-                outcome(bucket.change(vec![(key, Some(value))]).await.map(drop))
-            })
-        },
-    )?;
-    linker.func_wrap_async(
-        "[method]bucket.delete",
-        |mut store: Store<'_, G>, (bucket, key): (Resource<OpenBucket>, Key)| -> Async<'_, Fallible<()>> {
-            Box::new(async move {
-                let bucket = enter(&mut store, &bucket, key.copied())?;
-                let key = good!(within(key));
-                outcome(bucket.change(vec![(key, None)]).await.map(drop))
-            })
-        },
-    )?;
-    linker.func_wrap_async(
-        "[method]bucket.exists",
-        |mut store: Store<'_, G>, (bucket, key): (Resource<OpenBucket>, Key)| -> Async<'_, Fallible<bool>> {
-            Box::new(async move {
-                let bucket = enter(&mut store, &bucket, key.copied())?;
-                let key = good!(within(key));
-                outcome(bucket.exists(key).await)
-            })
-        },
-    )?;
+    add!(linker,
+        "[method]bucket.get" => get,
+        "[method]bucket.set" => set,
+        "[method]bucket.delete" => delete,
+        "[method]bucket.exists" => exists,
+    );
     if is_second {
-        linker.func_wrap_async(
-            "[method]bucket.list-keys",
-            |mut store: Store<'_, G>,
-             (bucket, cursor): (Resource<OpenBucket>, Option<Key>)|
-             -> Async<'_, Fallible<KeyResponse2>> {
-                Box::new(async move {
-                    let cursor = match cursor.map(within).transpose() {
-                        Ok(cursor) => cursor,
-                        Err(error) => {
-                            meter::charge(&mut store, 0)?;
-                            return Ok((Err(error),));
-                        }
-                    };
-                    let page = list(&mut store, &bucket, cursor).await?;
-                    Ok((page.map(|(keys, cursor)| KeyResponse2 { keys, cursor }),))
-                })
-            },
-        )
+        add!(linker, "[method]bucket.list-keys" => list_keys);
     } else {
-        linker.func_wrap_async(
-            "[method]bucket.list-keys",
-            |mut store: Store<'_, G>,
-             (bucket, cursor): (Resource<OpenBucket>, Option<u64>)|
-             -> Async<'_, Fallible<KeyResponse>> {
-                Box::new(async move {
-                    let open = store.data_mut().sandbox_mut().table.get(&bucket)?;
-                    let after = match cursor {
-                        None => None,
-                        Some(cursor) => match open.kept(cursor) {
-                            Some(key) => Some(key),
-                            None => {
-                                meter::charge(&mut store, 0)?;
-                                return Ok(
-                                    (Err(Error::Other(format!("no cursor {cursor} of this bucket"))),),
-                                );
-                            }
-                        },
-                    };
-                    let page = list(&mut store, &bucket, after).await?;
-                    let (keys, next) = good!(page);
-                    let open = store.data_mut().sandbox_mut().table.get_mut(&bucket)?;
-                    let cursor = next.map(|key| open.keep(key));
-                    Ok((Ok(KeyResponse { keys, cursor }),))
-                })
-            },
-        )
+        add!(linker, "[method]bucket.list-keys" => list_keys_by_number);
     }
+    Ok(())
 }
 
-fn atomics<G: Guest>(linker: &mut LinkerInstance<'_, G>, is_second: bool) -> wasmtime::Result<()> {
+fn add_atomics<G: Guest>(linker: &mut LinkerInstance<'_, G>, is_second: bool) -> wasmtime::Result<()> {
     if !is_second {
-        return linker.func_wrap_async(
-            "increment",
-            |mut store: Store<'_, G>,
-             (bucket, key, delta): (Resource<OpenBucket>, Key, u64)|
-             -> Async<'_, Fallible<u64>> {
-                Box::new(async move {
-                    let bucket = enter(&mut store, &bucket, key.copied())?;
-                    let key = good!(within(key));
-                    let sum = bucket.increment(key, delta.into(), 0..=u64::MAX.into()).await;
-                    outcome(sum.and_then(|sum| u64::try_from(sum).map_err(|_| StoreError::OutOfRange)))
-                })
-            },
-        );
+        add!(linker, "increment" => increment_unsigned);
+        return Ok(());
     }
-    linker.func_wrap_async(
-        "increment",
-        |mut store: Store<'_, G>,
-         (bucket, key, delta): (Resource<OpenBucket>, Key, i64)|
-         -> Async<'_, Fallible<i64>> {
-            Box::new(async move {
-                let bucket = enter(&mut store, &bucket, key.copied())?;
-                let key = good!(within(key));
-                let sum = bucket.increment(key, delta.into(), i64::MIN.into()..=i64::MAX.into()).await;
-                outcome(sum.and_then(|sum| i64::try_from(sum).map_err(|_| StoreError::OutOfRange)))
-            })
-        },
-    )?;
     linker.resource("cas", ResourceType::host::<OpenCas>(), |mut store, rep| {
         store.data_mut().sandbox_mut().table.delete(Resource::<OpenCas>::new_own(rep))?;
         Ok(())
     })?;
-    linker.func_wrap_async(
-        "[static]cas.new",
-        |mut store: Store<'_, G>,
-         (bucket, key): (Resource<OpenBucket>, Key)|
-         -> Async<'_, Fallible<Resource<OpenCas>>> {
-            Box::new(async move {
-                let bucket = enter(&mut store, &bucket, key.copied())?;
-                let key = good!(within(key));
-                let cas = OpenCas { bucket, key, seen: None };
-                Ok((begin(&mut store, cas).await,))
-            })
-        },
-    )?;
-    linker.func_wrap_async(
-        "[method]cas.current",
-        |mut store: Store<'_, G>, (cas,): (Resource<OpenCas>,)| -> Async<'_, Fallible<Option<Bytes>>> {
-            Box::new(async move {
-                let OpenCas { bucket, key, .. } = seen(&mut store, &cas)?;
-                let value = bucket.get(key, allowed(&store)).await;
-                if let Ok(value) = &value {
-                    meter::charge_more(&mut store, value.as_ref().map_or(0, Bytes::len))?;
-                    store.data_mut().sandbox_mut().table.get_mut(&cas)?.seen = hash(value.as_deref());
-                }
-                outcome(value)
-            })
-        },
-    )?;
+    add!(linker,
+        "increment" => increment,
+        "[static]cas.new" => new_cas,
+        "[method]cas.current" => current,
+    );
     linker.func_wrap_async(
         "swap",
         |mut store: Store<'_, G>,
@@ -232,61 +130,149 @@ fn atomics<G: Guest>(linker: &mut LinkerInstance<'_, G>, is_second: bool) -> was
     )
 }
 
-fn batch<G: Guest>(linker: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
-    linker.func_wrap_async(
-        "get-many",
-        |mut store: Store<'_, G>,
-         (bucket, keys): (Resource<OpenBucket>, Handed<Vec<Key>>)|
-         -> Async<'_, Fallible<Vec<Pair>>> {
-            Box::new(async move {
-                let (bucket, keys) = good!(enter_keys(&mut store, &bucket, keys)?);
-                let values = bucket.get_many(keys.clone(), allowed(&store)).await;
-                let values = values.map(|values| {
-                    let pairs = keys.into_iter().zip(values);
-                    pairs.map(|(key, value)| value.map(|value| (key, value))).collect::<Vec<_>>()
-                });
-                let bytes = values.iter().flatten().flatten().map(|(_, value)| value.len()).sum();
-                meter::charge_more(&mut store, bytes)?;
-                outcome(values)
-            })
-        },
-    )?;
-    linker.func_wrap_async(
-        "set-many",
-        |mut store: Store<'_, G>,
-         (bucket, pairs): (Resource<OpenBucket>, Handed<Vec<(Key, Value)>>)|
-         -> Async<'_, Fallible<()>> {
-            Box::new(async move {
-                let Ok(pairs) = pairs.whole() else { return refused(&mut store) };
-                let bytes = pairs.iter().map(|(key, value)| key.copied() + length(value)).sum();
-                let bucket = enter_many(&mut store, &bucket, pairs.len(), bytes)?;
-                let pairs = pairs.into_iter();
-                let changes = pairs.map(|(key, value)| Ok((within(key)?, Some(copied(&store, &value)?))));
-                let changes: Vec<_> = good!(changes.collect::<Fallible<_>>());
-                outcome(bucket.change(changes).await.map(drop))
-            })
-        },
-    )?;
-    linker.func_wrap_async(
-        "delete-many",
-        |mut store: Store<'_, G>,
-         (bucket, keys): (Resource<OpenBucket>, Handed<Vec<Key>>)|
-         -> Async<'_, Fallible<()>> {
-            Box::new(async move {
-                let (bucket, keys) = good!(enter_keys(&mut store, &bucket, keys)?);
-                let changes = keys.into_iter().map(|key| (key, None)).collect();
-                outcome(bucket.change(changes).await.map(drop))
-            })
-        },
-    )
+async fn get<G: Guest>(
+    mut store: Store<'_, G>,
+    (bucket, key): (Resource<OpenBucket>, Key),
+) -> Outcome<Option<Bytes>> {
+    let bucket = enter(&mut store, &bucket, key.copied())?;
+    let value = bucket.get(within(key)?, allowed(&store)).await;
+    meter::charge_more(&mut store, value.iter().flatten().map(Bytes::len).sum())?;
+    Ok(value?)
+}
+
+async fn set<G: Guest>(
+    mut store: Store<'_, G>,
+    (bucket, key, value): (Resource<OpenBucket>, Key, Value),
+) -> Outcome<()> {
+    let bucket = enter(&mut store, &bucket, key.copied() + length(&value))?;
+    let change = (within(key)?, Some(copied(&store, &value)?));
+    bucket.change(vec![change]).await?;
+    Ok(())
+}
+
+async fn delete<G: Guest>(
+    mut store: Store<'_, G>,
+    (bucket, key): (Resource<OpenBucket>, Key),
+) -> Outcome<()> {
+    let bucket = enter(&mut store, &bucket, key.copied())?;
+    bucket.change(vec![(within(key)?, None)]).await?;
+    Ok(())
+}
+
+async fn exists<G: Guest>(
+    mut store: Store<'_, G>,
+    (bucket, key): (Resource<OpenBucket>, Key),
+) -> Outcome<bool> {
+    let bucket = enter(&mut store, &bucket, key.copied())?;
+    Ok(bucket.exists(within(key)?).await?)
+}
+
+async fn list_keys<G: Guest>(
+    mut store: Store<'_, G>,
+    (bucket, cursor): (Resource<OpenBucket>, Option<Key>),
+) -> Outcome<KeyResponse2> {
+    let (keys, cursor) = list(&mut store, &bucket, cursor.map(within).transpose()).await?;
+    Ok(KeyResponse2 { keys, cursor })
+}
+
+async fn list_keys_by_number<G: Guest>(
+    mut store: Store<'_, G>,
+    (bucket, cursor): (Resource<OpenBucket>, Option<u64>),
+) -> Outcome<KeyResponse> {
+    let open = opened(&mut store, &bucket)?;
+    let kept =
+        |cursor| open.kept(cursor).ok_or_else(|| Error::Other(format!("no cursor {cursor} of this bucket")));
+    let after = cursor.map(kept).transpose();
+    let (keys, next) = list(&mut store, &bucket, after).await?;
+    let open = opened(&mut store, &bucket)?;
+    Ok(KeyResponse { keys, cursor: next.map(|key| open.keep(key)) })
+}
+
+async fn increment_unsigned<G: Guest>(
+    mut store: Store<'_, G>,
+    (bucket, key, delta): (Resource<OpenBucket>, Key, u64),
+) -> Outcome<u64> {
+    let bucket = enter(&mut store, &bucket, key.copied())?;
+    let sum = bucket.increment(within(key)?, delta.into(), 0..=u64::MAX.into()).await?;
+    u64::try_from(sum).map_err(|_| StoreError::OutOfRange.into())
+}
+
+async fn increment<G: Guest>(
+    mut store: Store<'_, G>,
+    (bucket, key, delta): (Resource<OpenBucket>, Key, i64),
+) -> Outcome<i64> {
+    let bucket = enter(&mut store, &bucket, key.copied())?;
+    let sum = bucket.increment(within(key)?, delta.into(), i64::MIN.into()..=i64::MAX.into()).await?;
+    i64::try_from(sum).map_err(|_| StoreError::OutOfRange.into())
+}
+
+/// A handle that has seen the value of now.
+async fn new_cas<G: Guest>(
+    mut store: Store<'_, G>,
+    (bucket, key): (Resource<OpenBucket>, Key),
+) -> Outcome<Resource<OpenCas>> {
+    let bucket = enter(&mut store, &bucket, key.copied())?;
+    let key = within(key)?;
+    // Hashed by the store, on the pool: a value may have many MiB.
+    let seen = bucket.hash(key.clone()).await?;
+    Ok(push(&mut store, OpenCas { bucket, key, seen })?)
+}
+
+async fn current<G: Guest>(mut store: Store<'_, G>, (cas,): (Resource<OpenCas>,)) -> Outcome<Option<Bytes>> {
+    meter::charge(&mut store, 0)?;
+    let OpenCas { bucket, key, .. } = opened(&mut store, &cas)?.clone();
+    let value = bucket.get(key, allowed(&store)).await?;
+    meter::charge_more(&mut store, value.as_ref().map_or(0, Bytes::len))?;
+    opened(&mut store, &cas)?.seen = hash(value.as_deref());
+    Ok(value)
+}
+
+async fn get_many<G: Guest>(
+    mut store: Store<'_, G>,
+    (bucket, keys): (Resource<OpenBucket>, Handed<Vec<Key>>),
+) -> Outcome<Vec<Pair>> {
+    let (bucket, keys) = enter_keys(&mut store, &bucket, keys)?;
+    let values = bucket.get_many(keys.clone(), allowed(&store)).await;
+    let bytes = values.iter().flatten().flatten().map(Bytes::len).sum();
+    meter::charge_more(&mut store, bytes)?;
+    let pairs = keys.into_iter().zip(values?);
+    Ok(pairs.map(|(key, value)| value.map(|value| (key, value))).collect())
+}
+
+async fn set_many<G: Guest>(
+    mut store: Store<'_, G>,
+    (bucket, pairs): (Resource<OpenBucket>, Handed<Vec<(Key, Value)>>),
+) -> Outcome<()> {
+    let Ok(pairs) = pairs.whole() else { return refused(&mut store) };
+    let bytes = pairs.iter().map(|(key, value)| key.copied() + length(value)).sum();
+    let bucket = enter_many(&mut store, &bucket, pairs.len(), bytes)?;
+    let pairs = pairs.into_iter();
+    let changes = pairs.map(|(key, value)| Ok((within(key)?, Some(copied(&store, &value)?))));
+    bucket.change(changes.collect::<Fallible<_>>()?).await?;
+    Ok(())
+}
+
+async fn delete_many<G: Guest>(
+    mut store: Store<'_, G>,
+    (bucket, keys): (Resource<OpenBucket>, Handed<Vec<Key>>),
+) -> Outcome<()> {
+    let (bucket, keys) = enter_keys(&mut store, &bucket, keys)?;
+    bucket.change(keys.into_iter().map(|key| (key, None)).collect()).await?;
+    Ok(())
 }
 
 fn open<G: Guest>(store: &mut Store<'_, G>, name: &str) -> Fallible<Resource<OpenBucket>> {
-    let sandbox = store.data_mut().sandbox_mut();
-    let access = sandbox.stores.as_ref().ok_or(Error::AccessDenied)?;
+    let access = store.data().sandbox().stores.as_ref().ok_or(Error::AccessDenied)?;
     let bucket = access.stores.bucket(&access.owner, &access.grants, name)?;
-    let opened = sandbox.table.push(OpenBucket::new(bucket));
-    opened.map_err(|_| Error::Other("too many handles are open: drop some".to_owned()))
+    push(store, OpenBucket::new(bucket))
+}
+
+/// What a handle stands for.
+fn opened<'a, G: Guest, T: 'static>(
+    store: &'a mut Store<'_, G>,
+    handle: &Resource<T>,
+) -> wasmtime::Result<&'a mut T> {
+    Ok(store.data_mut().sandbox_mut().table.get_mut(handle)?)
 }
 
 /// Charges for a call with so many bytes, and finds the store.
@@ -296,7 +282,7 @@ fn enter<G: Guest>(
     bytes: usize,
 ) -> wasmtime::Result<Bucket> {
     meter::charge(store, bytes)?;
-    Ok(store.data_mut().sandbox_mut().table.get(bucket)?.bucket.clone())
+    Ok(opened(store, bucket)?.bucket.clone())
 }
 
 /// Charges for a call with so many keys, each of which is as much work as a call, and finds the store.
@@ -308,7 +294,7 @@ fn enter_many<G: Guest>(
 ) -> wasmtime::Result<Bucket> {
     meter::charge_each(store, keys)?;
     meter::charge_more(store, bytes)?;
-    Ok(store.data_mut().sandbox_mut().table.get(bucket)?.bucket.clone())
+    Ok(opened(store, bucket)?.bucket.clone())
 }
 
 /// Charges for a call with a list of keys, and finds the store.
@@ -316,47 +302,29 @@ fn enter_keys<G: Guest>(
     store: &mut Store<'_, G>,
     bucket: &Resource<OpenBucket>,
     keys: Handed<Vec<Key>>,
-) -> wasmtime::Result<Fallible<(Bucket, Vec<String>)>> {
-    let Ok(keys) = keys.whole() else { return refused(store).map(|(error,)| error) };
+) -> Outcome<(Bucket, Vec<String>)> {
+    let Ok(keys) = keys.whole() else { return refused(store) };
     let bucket = enter_many(store, bucket, keys.len(), keys.iter().map(Key::copied).sum())?;
     let keys: Fallible<Vec<_>> = keys.into_iter().map(within).collect();
-    Ok(keys.map(|keys| (bucket, keys)))
+    Ok((bucket, keys?))
 }
 
 /// Charges for a call with more keys and values than it may carry.
-fn refused<G: Guest, T>(store: &mut Store<'_, G>) -> wasmtime::Result<(Fallible<T>,)> {
+fn refused<G: Guest, T>(store: &mut Store<'_, G>) -> Outcome<T> {
     meter::charge(store, 0)?;
     let allowed = allowed(store);
-    Ok((Err(Error::Other(format!("the keys and values of one call have more than {allowed} bytes"))),))
+    Err(Error::Other(format!("the keys and values of one call have more than {allowed} bytes")).into())
 }
-
-type ListedPage = Fallible<(Vec<String>, Option<String>)>;
 
 async fn list<G: Guest>(
     store: &mut Store<'_, G>,
     bucket: &Resource<OpenBucket>,
-    after: Option<String>,
-) -> wasmtime::Result<ListedPage> {
-    let bucket = enter(store, bucket, after.as_ref().map_or(0, String::len))?;
-    let page = bucket.list(String::new(), after, MAX_PAGE).await;
-    let page = match page {
-        Ok(page) => page,
-        Err(error) => return Ok(Err(error.into())),
-    };
+    after: Fallible<Option<String>>,
+) -> Outcome<(Vec<String>, Option<String>)> {
+    let bucket = enter(store, bucket, after.iter().flatten().map(String::len).sum())?;
+    let page = bucket.list(String::new(), after?, MAX_PAGE).await?;
     meter::charge_texts(store, page.keys.iter())?;
-    Ok(Ok((page.keys, page.next)))
-}
-
-fn seen<G: Guest>(store: &mut Store<'_, G>, cas: &Resource<OpenCas>) -> wasmtime::Result<OpenCas> {
-    meter::charge(store, 0)?;
-    Ok(store.data_mut().sandbox_mut().table.get(cas)?.clone())
-}
-
-/// A handle that has seen the value of now.
-async fn begin<G: Guest>(store: &mut Store<'_, G>, mut cas: OpenCas) -> Result<Resource<OpenCas>, Error> {
-    // Hashed by the store, on the pool: a value may have many MiB.
-    cas.seen = cas.bucket.hash(cas.key.clone()).await?;
-    push(store, cas)
+    Ok((page.keys, page.next))
 }
 
 async fn swap<G: Guest>(store: &mut Store<'_, G>, mut cas: OpenCas, value: Bytes) -> Result<(), CasError> {
@@ -370,9 +338,9 @@ async fn swap<G: Guest>(store: &mut Store<'_, G>, mut cas: OpenCas, value: Bytes
     }
 }
 
-fn push<G: Guest>(store: &mut Store<'_, G>, cas: OpenCas) -> Result<Resource<OpenCas>, Error> {
-    let opened = store.data_mut().sandbox_mut().table.push(cas);
-    opened.map_err(|_| Error::Other("too many handles are open: drop some".to_owned()))
+fn push<G: Guest, T: Send + 'static>(store: &mut Store<'_, G>, entry: T) -> Fallible<Resource<T>> {
+    let pushed = store.data_mut().sandbox_mut().table.push(entry);
+    pushed.map_err(|_| Error::Other("too many handles are open: drop some".to_owned()))
 }
 
 /// A value, copied in one piece: wasmtime would not, for a `Vec` or `Bytes`. One that is too large is not copied.
@@ -405,6 +373,11 @@ fn allowed<G: Guest>(store: &Store<'_, G>) -> u64 {
     store.data().sandbox().stores.as_ref().map_or(0, |access| access.transfer)
 }
 
-fn outcome<T>(outcome: Result<T, StoreError>) -> wasmtime::Result<(Fallible<T>,)> {
-    Ok((outcome.map_err(Error::from),))
+/// The outcome of a call, unless it is a trap.
+fn done<T>(outcome: Outcome<T>) -> wasmtime::Result<(Fallible<T>,)> {
+    match outcome {
+        Ok(value) => Ok((Ok(value),)),
+        Err(Failure::Error(error)) => Ok((Err(error),)),
+        Err(Failure::Trap(trap)) => Err(trap),
+    }
 }

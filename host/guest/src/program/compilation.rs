@@ -1,10 +1,18 @@
-//! Where components are compiled: in a process of their own, in Main, or not at all.
+//! Where components are compiled: in a process of their own, in Main, or not at all. And which are being compiled.
 
+use std::collections::HashMap;
 #[cfg(feature = "compiler")]
-use std::{ffi::OsString, path::PathBuf, time::Duration};
+use std::{
+    ffi::OsString,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
+use parking_lot::Mutex;
 #[cfg(feature = "compiler")]
 use weir_config::{Limits, Traces};
+use weir_reports::BeingCompiled;
 
 #[cfg(feature = "compiler")]
 use super::{
@@ -106,5 +114,36 @@ impl CompileTask {
     pub(super) fn new(limits: &Limits, traces: Traces, target: Option<String>, class: AddressClass) -> Self {
         let Limits { code_size, compile_memory, compile_timeout, .. } = *limits;
         Self { target, class, traces, code_size, memory: compile_memory, timeout: compile_timeout }
+    }
+}
+
+/// The compilations under way, by the name of what asked for each.
+#[derive(Debug, Default)]
+pub struct Compilations(Mutex<HashMap<String, BeingCompiled>>);
+
+/// Ends with the compilation.
+#[cfg(feature = "compiler")]
+pub(super) struct UnderWay {
+    compilations: Arc<Compilations>,
+    name: String,
+}
+
+impl Compilations {
+    /// The compilation for an extension or a hook.
+    pub fn of(&self, name: &str) -> Option<BeingCompiled> {
+        self.0.lock().get(name).copied()
+    }
+
+    #[cfg(feature = "compiler")]
+    pub(super) fn begin(self: &Arc<Self>, name: &str, bytes: u64) -> UnderWay {
+        self.0.lock().insert(name.to_owned(), BeingCompiled { bytes, since: SystemTime::now() });
+        UnderWay { compilations: self.clone(), name: name.to_owned() }
+    }
+}
+
+#[cfg(feature = "compiler")]
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.compilations.0.lock().remove(&self.name);
     }
 }

@@ -17,8 +17,7 @@ mod with {
         cache::{self, Cache, CacheError, EntryId},
         chain,
         code::Code,
-        compilation::{Compilation, CompileTask},
-        compiling::Compilations,
+        compilation::{Compilation, Compilations, CompileTask},
         error::LoadFault,
         input::ComponentInput,
         load_permit::LoadPermit,
@@ -133,8 +132,12 @@ mod without {
 
     use crate::engine::AddressClass;
     use crate::program::{
-        LoadRequest, code::Code, compilation::Compilation, compiling::Compilations, error::LoadFault,
-        input::ComponentInput, load_permit::LoadPermit,
+        LoadRequest,
+        code::Code,
+        compilation::{Compilation, Compilations},
+        error::LoadFault,
+        input::ComponentInput,
+        load_permit::LoadPermit,
     };
     use weir_config::MainConfig;
     use weir_logs::Logs;

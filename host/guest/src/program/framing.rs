@@ -12,10 +12,10 @@ const LENGTH_BITS: u32 = 32;
 
 /// Follows a component's sections as it is written here.
 #[derive(Debug)]
-pub(super) struct Framing(Place);
+pub(super) struct Framing(Position);
 
 #[derive(Debug)]
-enum Place {
+enum Position {
     /// Before a section.
     Between,
     /// In its length, a LEB128 number: the bits so far, and how many.
@@ -27,12 +27,12 @@ enum Place {
 
 impl Framing {
     pub(super) fn new() -> Self {
-        Self(Place::Within(HEADER))
+        Self(Position::Within(HEADER))
     }
 
     /// Whether the last section was whole.
     pub(super) fn is_whole(&self) -> bool {
-        matches!(self.0, Place::Between)
+        matches!(self.0, Position::Between)
     }
 }
 
@@ -41,15 +41,17 @@ impl Write for Framing {
         let mut rest = bytes;
         while let Some((first, after)) = rest.split_first() {
             (self.0, rest) = match self.0 {
-                Place::Between => (Place::Length(0, 0), after),
-                Place::Length(_, LENGTH_BITS..) | Place::Broken => (Place::Broken, Default::default()),
-                Place::Length(value, bits) => {
+                Position::Between => (Position::Length(0, 0), after),
+                Position::Length(_, LENGTH_BITS..) | Position::Broken => {
+                    (Position::Broken, Default::default())
+                }
+                Position::Length(value, bits) => {
                     let value = value | u64::from(first & 0x7f) << bits;
                     let place =
-                        if first & 0x80 != 0 { Place::Length(value, bits + 7) } else { within(value) };
+                        if first & 0x80 != 0 { Position::Length(value, bits + 7) } else { within(value) };
                     (place, after)
                 }
-                Place::Within(left) => {
+                Position::Within(left) => {
                     let skipped = usize::try_from(left).unwrap_or(usize::MAX).min(rest.len());
                     (within(left - skipped as u64), rest.get(skipped..).unwrap_or_default())
                 }
@@ -63,8 +65,8 @@ impl Write for Framing {
     }
 }
 
-fn within(left: u64) -> Place {
-    if left == 0 { Place::Between } else { Place::Within(left) }
+fn within(left: u64) -> Position {
+    if left == 0 { Position::Between } else { Position::Within(left) }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use rustix::{
 };
 use weir_metrics::DirUsage;
 
-use super::{Found, Inode, inode};
+use super::{Amount, Inode, inode};
 
 /// Each entry counts as a multiple of this, which file systems commonly take for it.
 pub(crate) const BLOCK: u64 = 4096;
@@ -57,8 +57,8 @@ impl Count {
         Self { usage, root, next: None, open: Vec::new(), unlinked: Vec::new() }
     }
 
-    pub(super) fn total(&self) -> Found {
-        Found { files: self.usage.files.now(), bytes: self.usage.bytes.now() }
+    pub(super) fn total(&self) -> Amount {
+        Amount { files: self.usage.files.now(), bytes: self.usage.bytes.now() }
     }
 
     /// Counts the contents, unless that is done.
@@ -76,7 +76,7 @@ impl Count {
 
     fn count(&mut self) -> io::Result<()> {
         let began = Instant::now();
-        let mut found = Found::default();
+        let mut found = Amount::default();
         let counted = add(&self.root, c".", DEPTH, &mut found);
         if counted.is_ok() || self.next.is_some() {
             self.next = Some(Instant::now() + PAUSE.max(began.elapsed() * REST));
@@ -89,9 +89,9 @@ impl Count {
     }
 
     /// Counts a change of the contents under some names.
-    pub(super) fn change(&mut self, before: Found, after: Found) {
-        let Found { files, bytes } = self.total();
-        self.set(Found {
+    pub(super) fn change(&mut self, before: Amount, after: Amount) {
+        let Amount { files, bytes } = self.total();
+        self.set(Amount {
             files: files.saturating_add(after.files).saturating_sub(before.files),
             bytes: bytes.saturating_add(after.bytes).saturating_sub(before.bytes),
         });
@@ -100,7 +100,7 @@ impl Count {
     /// Counts a change of a file's length, which was `before`.
     pub(super) fn resized(&mut self, file: &Arc<File>, before: u64) {
         let Ok(data) = file.metadata() else { return };
-        let [before, after] = [before, data.len()].map(|bytes| Found { files: 0, bytes: blocks(bytes) });
+        let [before, after] = [before, data.len()].map(|bytes| Amount { files: 0, bytes: blocks(bytes) });
         self.change(before, after);
         if data.nlink() == 0
             && let Some(unlinked) = self.unlinked.iter_mut().find(|other| other.inode == inode(&data))
@@ -138,7 +138,7 @@ impl Count {
             false
         });
         self.open = open;
-        self.change(Found::default(), Found { files: 0, bytes });
+        self.change(Amount::default(), Amount { files: 0, bytes });
     }
 
     /// Gives back the bytes of files that are gone.
@@ -151,17 +151,17 @@ impl Count {
             bytes += if is_there { 0 } else { unlinked.bytes };
             is_there
         });
-        self.change(Found { files: 0, bytes }, Found::default());
+        self.change(Amount { files: 0, bytes }, Amount::default());
     }
 
-    fn set(&self, Found { files, bytes }: Found) {
+    fn set(&self, Amount { files, bytes }: Amount) {
         self.usage.files.set(files);
         self.usage.bytes.set(bytes);
     }
 }
 
 /// Adds the contents of a directory. Follows no symlink.
-fn add(parent: &File, name: &CStr, depth: u32, found: &mut Found) -> io::Result<()> {
+fn add(parent: &File, name: &CStr, depth: u32, found: &mut Amount) -> io::Result<()> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
     let dir = match openat(parent, name, flags, Mode::empty()) {
         Ok(dir) => File::from(dir),

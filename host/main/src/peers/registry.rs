@@ -15,7 +15,7 @@ use weir_openrpc::Descriptions;
 use weir_supervisor::lane_of;
 
 use super::{
-    PeerCounts, PeerError, PeerStatus, Proof, Session, SessionEnd, SessionId, SessionStatus, traced::Traced,
+    PeerCounts, PeerError, PeerStatus, Proof, Session, SessionEnd, SessionId, SessionStatus, session::Traced,
 };
 use crate::contracts::Provider;
 

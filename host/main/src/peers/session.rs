@@ -1,6 +1,7 @@
 //! One session: a program under a name, while it is there.
 
 use std::{
+    collections::HashMap,
     future::poll_fn,
     sync::{Arc, atomic::Ordering},
     task::{Context, Poll},
@@ -8,10 +9,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use weir_bus::{Bus, Error, HandlerError, Incoming, MessageId, Peer, Responder, TakeOptions, Taken};
-use weir_names::{ContractName, OperationName, PeerName, TraceContext};
+use parking_lot::Mutex;
+use weir_bus::{
+    Bus, Error, HandlerError, Incoming, MessageId, OpenSpan, Peer, Responder, TakeOptions, Taken,
+};
+use weir_names::{ContractName, OperationName, PeerName, TraceContext, TraceId};
 
-use super::{Live, PeerSessionLimits, Registry, SessionEnd, SessionId, TracedGuard};
+use super::{Live, PeerSessionLimits, Registry, SessionEnd, SessionId};
 use crate::{
     client::{Client, ReceivedEvent, received},
     contracts,
@@ -78,7 +82,7 @@ impl PeerRequest {
     /// Time left for the answer.
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        self.responder.deadline().saturating_duration_since(tokio::time::Instant::now())
+        self.responder.term().deadline.saturating_duration_since(tokio::time::Instant::now())
     }
 
     /// Waits until the caller gives up or the deadline passes.
@@ -294,5 +298,44 @@ impl Drop for Session {
     fn drop(&mut self) {
         // False if somebody else has ended it.
         self.registry.leave(self.live.id);
+    }
+}
+
+/// The traces of the recorded requests and jobs in hand, with the number of messages of each. What the session sends as
+/// part of one is recorded, too: also under a span of its own, as programs with tools of OpenTelemetry have them.
+#[derive(Debug, Default)]
+pub(crate) struct Traced(Mutex<HashMap<TraceId, usize>>);
+
+/// A recorded request or job, in hand until this is dropped.
+#[derive(Debug)]
+pub(crate) struct TracedGuard {
+    live: Arc<Live>,
+    trace: TraceId,
+}
+
+impl Traced {
+    pub(crate) fn has(&self, trace: TraceId) -> bool {
+        self.0.lock().contains_key(&trace)
+    }
+}
+
+impl TracedGuard {
+    #[cold]
+    pub(crate) fn new(live: &Arc<Live>, span: &OpenSpan) -> Box<Self> {
+        let trace = span.context().trace;
+        *live.traced.0.lock().entry(trace).or_default() += 1;
+        Box::new(Self { live: live.clone(), trace })
+    }
+}
+
+impl Drop for TracedGuard {
+    fn drop(&mut self) {
+        let mut in_hand = self.live.traced.0.lock();
+        if let Some(messages) = in_hand.get_mut(&self.trace) {
+            *messages -= 1;
+            if *messages == 0 {
+                in_hand.remove(&self.trace);
+            }
+        }
     }
 }

@@ -109,7 +109,7 @@ struct Swapped {
 }
 
 #[derive(Debug)]
-struct Served {
+struct StoreService {
     stores: Arc<Stores>,
     roster: Arc<Roster>,
     /// By sender; one that has no request is forgotten.
@@ -119,7 +119,7 @@ struct Served {
 /// Serves `store@1`.
 pub(super) fn service(stores: &Arc<Stores>, roster: &Arc<Roster>) -> Result<Service, NameError> {
     let (stores, roster) = (stores.clone(), roster.clone());
-    let served = Arc::new(Served { stores, roster, senders: Mutex::default() });
+    let served = Arc::new(StoreService { stores, roster, senders: Mutex::default() });
     let service = Service::new(STORE_CONTRACT.parse()?)
         .on("get".parse()?, served.handler(get))
         .on("set".parse()?, served.handler(set))
@@ -131,7 +131,7 @@ pub(super) fn service(stores: &Arc<Stores>, roster: &Arc<Roster>) -> Result<Serv
     Ok(service.on(compare_and_set, served.handler(swap)))
 }
 
-impl Served {
+impl StoreService {
     fn handler<F, R>(
         self: &Arc<Self>,
         act: F,
@@ -197,14 +197,14 @@ impl Served {
     }
 }
 
-async fn get(served: Arc<Served>, request: ServedRequest) -> Answer {
+async fn get(served: Arc<StoreService>, request: ServedRequest) -> Answer {
     let KeyRequest { store, owner, key } = asked("get", &request)?;
     let bucket = served.bucket(&request.sender, Of { store, owner })?;
     let value = bucket.get(key, served.allowed(&request.sender)).await.map_err(failed)?;
     json(&FoundValue::of(value))
 }
 
-async fn set(served: Arc<Served>, request: ServedRequest) -> Answer {
+async fn set(served: Arc<StoreService>, request: ServedRequest) -> Answer {
     let SetRequest { store, owner, key, value, base64 } = asked("set", &request)?;
     let value = given("value", value, base64)?.ok_or_else(|| {
         HandlerError::new("invalid", "`set` takes a `value`, or one as `base64`".to_owned())
@@ -214,34 +214,34 @@ async fn set(served: Arc<Served>, request: ServedRequest) -> Answer {
     json(&serde_json::json!({ "existed": existed > 0 }))
 }
 
-async fn delete(served: Arc<Served>, request: ServedRequest) -> Answer {
+async fn delete(served: Arc<StoreService>, request: ServedRequest) -> Answer {
     let KeyRequest { store, owner, key } = asked("delete", &request)?;
     let bucket = served.bucket(&request.sender, Of { store, owner })?;
     let existed = bucket.change(vec![(key, None)]).await.map_err(failed)?;
     json(&serde_json::json!({ "existed": existed > 0 }))
 }
 
-async fn exists(served: Arc<Served>, request: ServedRequest) -> Answer {
+async fn exists(served: Arc<StoreService>, request: ServedRequest) -> Answer {
     let KeyRequest { store, owner, key } = asked("exists", &request)?;
     let bucket = served.bucket(&request.sender, Of { store, owner })?;
     json(&serde_json::json!({ "exists": bucket.exists(key).await.map_err(failed)? }))
 }
 
-async fn list(served: Arc<Served>, request: ServedRequest) -> Answer {
+async fn list(served: Arc<StoreService>, request: ServedRequest) -> Answer {
     let ListRequest { store, owner, prefix, after, limit } = asked("list", &request)?;
     let bucket = served.bucket(&request.sender, Of { store, owner })?;
     let page = bucket.list(prefix, after, limit.unwrap_or(MAX_PAGE)).await.map_err(failed)?;
     json(&Listed { keys: page.keys, next: page.next })
 }
 
-async fn increment(served: Arc<Served>, request: ServedRequest) -> Answer {
+async fn increment(served: Arc<StoreService>, request: ServedRequest) -> Answer {
     let IncrementRequest { store, owner, key, by } = asked("increment", &request)?;
     let bucket = served.bucket(&request.sender, Of { store, owner })?;
     let sum = bucket.increment(key, by.into(), i64::MIN.into()..=i64::MAX.into()).await.map_err(failed)?;
     json(&serde_json::json!({ "value": i64::try_from(sum).unwrap_or_default() }))
 }
 
-async fn swap(served: Arc<Served>, request: ServedRequest) -> Answer {
+async fn swap(served: Arc<StoreService>, request: ServedRequest) -> Answer {
     let asked: CompareAndSetRequest = asked("compare-and-set", &request)?;
     let CompareAndSetRequest { store, owner, key, expected, expected_base64, value, base64 } = asked;
     let expected = given("expected", expected, expected_base64)?;

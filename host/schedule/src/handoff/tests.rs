@@ -12,7 +12,7 @@ use crate::{
     activity::Activity,
     chain::{AT_MOST, CHAIN, Within, begin, hand, switch},
     in_turn::InTurn,
-    processor_time::processor_time,
+    look::processor_time,
     share::SharedShare,
     turns::Turns,
 };

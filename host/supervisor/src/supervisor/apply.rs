@@ -13,7 +13,7 @@ use weir_reports::ExtensionState;
 
 use super::{
     ControlError, Done, OrderReplyTo, Reconfigure, Supervisor, answer,
-    reload::{Asker, Place},
+    reload::{Asker, Tenure},
     slots::Slot,
 };
 use crate::{
@@ -253,7 +253,7 @@ impl Supervisor {
         let (limits, access) = on_the_bus(&config, main);
         let peer = slot.unit.version().peer.renewed(limits, access);
         let next = slot.unit.next_version(config, peer, None);
-        self.install(index, &next, Place::ForGood);
+        self.install(index, &next, Tenure::ForGood);
     }
 
     /// Goes on to the next stage once this one is done.

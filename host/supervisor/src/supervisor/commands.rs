@@ -128,19 +128,12 @@ impl Supervisor {
         if !std::mem::replace(&mut self.shutting_down, true) {
             let _nobody = self.parts.events.send(MainEvent::Stopping.into());
         }
-        let reloading: Vec<usize> =
-            self.slots.iter().filter(|(_, slot)| slot.reload.is_some()).map(|(index, _)| index).collect();
-        for index in reloading {
+        for index in self.slots.those(|slot| slot.reload.is_some()) {
             self.give_up_reload(index, "main is shutting down");
         }
-        let idle: Vec<usize> = self
+        let idle = self
             .slots
-            .iter()
-            .filter(|(_, slot)| {
-                slot.runs().next().is_none() && (slot.life.is_waiting() || slot.due.is_some())
-            })
-            .map(|(index, _)| index)
-            .collect();
+            .those(|slot| slot.runs().next().is_none() && (slot.life.is_waiting() || slot.due.is_some()));
         for index in idle.into_iter().chain(self.slots.stoppable()) {
             let drains =
                 |slot: &Slot| slot.life.state() == ExtensionState::Draining && !slot.life.is_coming();

@@ -118,7 +118,7 @@ impl Supervisor {
     pub(super) fn turn_away(&self, index: usize) {
         let Some(slot) = self.slots.get(index) else { return };
         let due = self.slots.sharing(index).iter().filter_map(|slot| slot.due).min();
-        let is_hopeless = |request: &Request| due.is_none_or(|due| request.responder.deadline() <= due);
+        let is_hopeless = |request: &Request| due.is_none_or(|due| request.responder.term().deadline <= due);
         slot.unit.version().peer.inbox().drop_requests(is_hopeless);
     }
 
@@ -159,13 +159,7 @@ impl Supervisor {
 
     pub(super) fn end_delays(&mut self) {
         let now = Instant::now();
-        let over: Vec<usize> = self
-            .slots
-            .iter()
-            .filter(|(_, slot)| slot.due.is_some_and(|due| due <= now))
-            .map(|(index, _)| index)
-            .collect();
-        for index in over {
+        for index in self.slots.those(|slot| slot.due.is_some_and(|due| due <= now)) {
             if let Some(slot) = self.slots.get_mut(index) {
                 slot.due = None;
                 slot.apply(LifecycleEvent::Due);

@@ -3,16 +3,13 @@
 //! Has neither clock nor randomness: events carry the time and the draw for a delay. Knows no other extension: its
 //! caller says when requirements are there.
 
-mod failures;
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 
 use weir_config::{RestartConfig, RestartPolicy};
 use weir_reports::ExtensionState;
-
-use self::failures::Failures;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum LifecycleEvent {
@@ -270,5 +267,26 @@ impl Lifecycle {
     fn delay(&mut self, number: u32, draw: f64, restart: &RestartConfig) -> Step {
         self.state = ExtensionState::BackingOff;
         Step::Delay(restart.delay(number, draw))
+    }
+}
+
+/// The times of the recent failures, within the window and no more than allowed.
+#[derive(Clone, Debug, Default)]
+struct Failures(VecDeque<Duration>);
+
+impl Failures {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Counts a failure; returns its number in the window, from 1. None: one too many.
+    fn add(&mut self, at: Duration, restart: &RestartConfig) -> Option<u32> {
+        self.0.push_back(at);
+        // The window or the number may have been made smaller since.
+        while self.0.front().is_some_and(|first| at.saturating_sub(*first) >= restart.window) {
+            self.0.pop_front();
+        }
+        let number = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
+        (number < restart.failures).then_some(number)
     }
 }

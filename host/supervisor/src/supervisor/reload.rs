@@ -53,7 +53,7 @@ pub(super) enum Asker {
 
 /// How a version becomes current.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place {
+pub(super) enum Tenure {
     ForGood,
     /// The one before may come back until this one is ready.
     OnTrial,
@@ -191,14 +191,14 @@ impl Supervisor {
                 self.replace(index, is_kept);
             }
             _ if is_to_run => {
-                self.install(index, &next, if is_kept { Place::OnTrial } else { Place::ForGood });
+                self.install(index, &next, if is_kept { Tenure::OnTrial } else { Tenure::ForGood });
                 self.set_stage(index, Stage::Trial(before));
                 self.replace(index, is_kept);
             }
             _ => {
                 // Its start reads the file again.
                 next.forget_program();
-                self.install(index, &next, Place::ForGood);
+                self.install(index, &next, Tenure::ForGood);
                 self.finish(index, Ok(true));
             }
         }
@@ -266,14 +266,14 @@ impl Supervisor {
     }
 
     /// Makes this the next instance's version and the extension on the bus.
-    pub(super) fn install(&mut self, index: usize, version: &Arc<Version>, place: Place) {
+    pub(super) fn install(&mut self, index: usize, version: &Arc<Version>, tenure: Tenure) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         let before = std::mem::replace(&mut slot.config, version.config.clone());
         slot.unit.set_version(version.clone());
-        match place {
-            Place::ForGood => self.parts.bus.replace(&version.peer, true),
-            Place::OnTrial => self.parts.bus.replace_on_trial(&version.peer),
-            Place::Back => self.parts.bus.replace(&version.peer, false),
+        match tenure {
+            Tenure::ForGood => self.parts.bus.replace(&version.peer, true),
+            Tenure::OnTrial => self.parts.bus.replace_on_trial(&version.peer),
+            Tenure::Back => self.parts.bus.replace(&version.peer, false),
         }
         let contracts = |config: &ExtensionConfig| {
             [config.fulfills.clone(), config.requires.clone(), config.wants.clone()]
@@ -288,9 +288,9 @@ impl Supervisor {
         let Some(slot) = self.slots.get_mut(index) else { return };
         if let Some(Reload { stage: stage @ Stage::Next(_), .. }) = &mut slot.reload {
             let before = slot.life.is_on_trial().then(|| slot.unit.version());
-            let place = if before.is_some() { Place::OnTrial } else { Place::ForGood };
+            let tenure = if before.is_some() { Tenure::OnTrial } else { Tenure::ForGood };
             if let Stage::Next(next) = std::mem::replace(stage, Stage::Trial(before)) {
-                self.install(index, &next, place);
+                self.install(index, &next, tenure);
             }
         }
     }
@@ -302,7 +302,7 @@ impl Supervisor {
             && let Stage::Trial(Some(before)) = std::mem::replace(stage, Stage::Back(reason.to_owned()))
         {
             self.parts.bus.discard(&slot.unit.version().peer);
-            self.install(index, &before, Place::Back);
+            self.install(index, &before, Tenure::Back);
         }
     }
 
@@ -355,7 +355,7 @@ impl Supervisor {
         slot.apply(LifecycleEvent::TakenOver { is_ready: true });
         slot.predecessor.iter().for_each(Run::stop);
         next.version.note_served();
-        self.install(index, &next.version, Place::ForGood);
+        self.install(index, &next.version, Tenure::ForGood);
         next.version.peer.become_current();
         next.version.peer.set_phase(Phase::Ready);
         self.set_state(index, ExtensionState::Ready, None);
@@ -378,7 +378,7 @@ impl Supervisor {
         slot.due = None;
         slot.apply(LifecycleEvent::TakenOver { is_ready: false });
         slot.current = Some(next.clone());
-        self.install(index, &next.version, Place::OnTrial);
+        self.install(index, &next.version, Tenure::OnTrial);
         next.version.peer.become_current();
         next.version.peer.set_phase(Phase::Starting);
         self.set_state(index, ExtensionState::Starting, None);

@@ -166,6 +166,10 @@ impl Slots {
         self.all.iter().enumerate()
     }
 
+    pub(super) fn those(&self, are: impl Fn(&Slot) -> bool) -> Vec<usize> {
+        self.iter().filter(|(_, slot)| are(slot)).map(|(index, _)| index).collect()
+    }
+
     pub(super) fn find(&self, id: &ExtensionId) -> Option<usize> {
         self.find_ever(id).filter(|index| self.get(*index).is_some_and(|slot| slot.is_listed))
     }
@@ -193,7 +197,7 @@ impl Slots {
 
     /// Those that start as soon as what they require is ready.
     pub(super) fn waiting(&self) -> Vec<usize> {
-        self.iter().filter(|(_, slot)| slot.life.is_waiting()).map(|(index, _)| index).collect()
+        self.those(|slot| slot.life.is_waiting())
     }
 
     /// Owners of what an extension requires. Contracts served by Main or by programs outside have none.
@@ -217,9 +221,8 @@ impl Slots {
 
     /// Extensions that start, and those that wait for these alone. Not those that wait for each other.
     pub(super) fn coming(&self) -> BTreeSet<usize> {
-        let is_moving = |slot: &Slot| slot.life.is_coming() && !slot.life.is_waiting();
-        let mut coming: BTreeSet<usize> =
-            self.iter().filter(|(_, slot)| is_moving(slot)).map(|(index, _)| index).collect();
+        let moving = self.those(|slot| slot.life.is_coming() && !slot.life.is_waiting());
+        let mut coming: BTreeSet<usize> = moving.into_iter().collect();
         let mut waiting = self.waiting();
         loop {
             let before = waiting.len();
@@ -251,11 +254,9 @@ impl Slots {
     /// Running extensions that stop before all other running ones. If all require each other, as two versions of a
     /// configuration can, all of them.
     pub(super) fn stoppable(&self) -> Vec<usize> {
-        let runs = |(_, slot): &(usize, &Slot)| slot.runs().next().is_some();
-        let needed: BTreeSet<usize> =
-            self.iter().filter(runs).flat_map(|(index, _)| self.after(index)).copied().collect();
-        let (needed, free): (Vec<_>, Vec<_>) =
-            self.iter().filter(runs).map(|(index, _)| index).partition(|index| needed.contains(index));
+        let running = self.those(|slot| slot.runs().next().is_some());
+        let needed: BTreeSet<usize> = running.iter().flat_map(|index| self.after(*index)).copied().collect();
+        let (needed, free): (Vec<_>, Vec<_>) = running.into_iter().partition(|index| needed.contains(index));
         if free.is_empty() { needed } else { free }
     }
 }

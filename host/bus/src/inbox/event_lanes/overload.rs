@@ -7,8 +7,8 @@ use weir_names::{Policy, Topic};
 use super::EventLanes;
 use crate::{
     inbox::{
+        InboxLimits,
         event_lane::{BlockedEvent, EventLane, EventOrigin, PushOutcome, may_go},
-        limits::InboxLimits,
     },
     message::Published,
     room::Room,
