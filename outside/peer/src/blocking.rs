@@ -26,27 +26,58 @@
 //! All functions panic on a thread that runs async code: there they would stop other tasks.
 
 mod driver;
-mod queue;
-mod streams;
 
 use std::{fmt, path::Path, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use weir_names::{Error, TraceContext};
+use weir_names::{Error, HandlerError, TraceContext};
 
 use self::driver::Driver;
-pub use self::{
-    queue::{Job, Queue},
-    streams::{Request, Requests, Subscription},
-};
-use crate::{ConnectError, Ended, Options, Receipt};
+use crate::{ConnectError, Ended, Event, Options, Receipt};
+
+/// Methods that wait for those of the same name in the async type.
+macro_rules! waits {
+    ($of:ident: $($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {$(
+        #[doc = concat!("As [`crate::", stringify!($of), "::", stringify!($name), "`].")]
+        ///
+        /// # Errors
+        #[doc = concat!("As [`crate::", stringify!($of), "::", stringify!($name), "`].")]
+        pub fn $name(&self, $($argument: $type),*) -> $result {
+            self.driver.wait(self.inner.$name($($argument),*))
+        }
+    )*};
+}
+
+/// Methods that give what those of the same name in the async type give.
+macro_rules! gives {
+    ($of:ident: $($name:ident -> $result:ty;)*) => {$(
+        #[doc = concat!("As [`crate::", stringify!($of), "::", stringify!($name), "`].")]
+        #[must_use]
+        pub fn $name(&self) -> $result {
+            self.inner.$name()
+        }
+    )*};
+}
+
+/// Shown as the async types are.
+macro_rules! debug {
+    ($($of:ident),*) => {$(
+        impl fmt::Debug for $of {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.inner.fmt(f)
+            }
+        }
+    )*};
+}
+
+debug!(Peer, Queue, Job, Subscription, Requests, Request);
 
 /// A session with Main, under the name of one peer: [`crate::Peer`] for programs without async code. Clones share it, also
 /// between threads.
 #[derive(Clone)]
 pub struct Peer {
     // Dropped before the driver, which waits for the session's end.
-    peer: crate::Peer,
+    inner: crate::Peer,
     driver: Arc<Driver>,
 }
 
@@ -56,30 +87,27 @@ impl Peer {
     /// # Errors
     /// As [`crate::Peer::connect`], or if no thread can be started.
     pub fn connect(path: impl AsRef<Path>, options: Options) -> Result<Self, ConnectError> {
-        let (peer, driver) = Driver::start(path.as_ref(), options)?;
-        Ok(Self { peer, driver: Arc::new(driver) })
+        let (inner, driver) = Driver::start(path.as_ref(), options)?;
+        Ok(Self { inner, driver: Arc::new(driver) })
     }
 
-    /// As [`crate::Peer::call`].
-    ///
-    /// # Errors
-    /// As [`crate::Call::send`].
-    pub fn call(&self, contract: &str, operation: &str, payload: impl Into<Bytes>) -> Result<Bytes, Error> {
-        self.driver.wait(self.peer.call(contract, operation, payload))
+    waits! { Peer:
+        call(contract: &str, operation: &str, payload: impl Into<Bytes>) -> Result<Bytes, Error>;
+        call_within(timeout: Duration, contract: &str, operation: &str, payload: impl Into<Bytes>) -> Result<Bytes, Error>;
+        describe(documents: impl Into<Bytes>) -> Result<(), Error>;
+        publish(topic: &str, payload: impl Into<Bytes>) -> Result<Receipt, Error>;
+        publish_to(receiver: &str, topic: &str, payload: impl Into<Bytes>) -> Result<Receipt, Error>;
+        publish_after(lost: u64, topic: &str, payload: impl Into<Bytes>) -> Result<Receipt, Error>;
+        announce(topic: &str, payload: impl Into<Bytes>) -> Result<(), Error>;
     }
 
-    /// As [`crate::Peer::call_within`].
-    ///
-    /// # Errors
-    /// As [`crate::Call::send`].
-    pub fn call_within(
-        &self,
-        timeout: Duration,
-        contract: &str,
-        operation: &str,
-        payload: impl Into<Bytes>,
-    ) -> Result<Bytes, Error> {
-        self.driver.wait(self.peer.call_within(timeout, contract, operation, payload))
+    gives! { Peer:
+        version -> u16;
+        session -> u64;
+        message_size -> u32;
+        in_flight -> u32;
+        subscriptions -> u32;
+        ended -> Option<Ended>;
     }
 
     /// As [`crate::Peer::call_within`], of a named provider in place of the owner of the contract.
@@ -94,65 +122,14 @@ impl Peer {
         operation: &str,
         payload: impl Into<Bytes>,
     ) -> Result<Bytes, Error> {
-        let call = self.peer.operation(contract, operation).provider(provider).timeout(timeout);
+        let call = self.inner.operation(contract, operation).provider(provider).timeout(timeout);
         self.driver.wait(call.send(payload))
-    }
-
-    /// As [`crate::Peer::version`].
-    #[must_use]
-    pub fn version(&self) -> u16 {
-        self.peer.version()
-    }
-
-    /// As [`crate::Peer::describe`].
-    ///
-    /// # Errors
-    /// As [`crate::Peer::describe`].
-    pub fn describe(&self, documents: impl Into<Bytes>) -> Result<(), Error> {
-        self.driver.wait(self.peer.describe(documents))
     }
 
     /// As [`crate::Peer::part_of`].
     #[must_use]
     pub fn part_of(&self, span: Option<TraceContext>) -> Self {
-        Self { peer: self.peer.part_of(span), driver: self.driver.clone() }
-    }
-
-    /// As [`crate::Peer::publish`].
-    ///
-    /// # Errors
-    /// As [`crate::Peer::publish`].
-    pub fn publish(&self, topic: &str, payload: impl Into<Bytes>) -> Result<Receipt, Error> {
-        self.driver.wait(self.peer.publish(topic, payload))
-    }
-
-    /// As [`crate::Peer::publish_to`].
-    ///
-    /// # Errors
-    /// As [`crate::Peer::publish_to`].
-    pub fn publish_to(
-        &self,
-        receiver: &str,
-        topic: &str,
-        payload: impl Into<Bytes>,
-    ) -> Result<Receipt, Error> {
-        self.driver.wait(self.peer.publish_to(receiver, topic, payload))
-    }
-
-    /// As [`crate::Peer::publish_after`].
-    ///
-    /// # Errors
-    /// As [`crate::Peer::publish_after`].
-    pub fn publish_after(&self, lost: u64, topic: &str, payload: impl Into<Bytes>) -> Result<Receipt, Error> {
-        self.driver.wait(self.peer.publish_after(lost, topic, payload))
-    }
-
-    /// As [`crate::Peer::announce`].
-    ///
-    /// # Errors
-    /// As [`crate::Peer::announce`].
-    pub fn announce(&self, topic: &str, payload: impl Into<Bytes>) -> Result<(), Error> {
-        self.driver.wait(self.peer.announce(topic, payload))
+        Self { inner: self.inner.part_of(span), driver: self.driver.clone() }
     }
 
     /// As [`crate::Peer::subscribe`].
@@ -160,8 +137,8 @@ impl Peer {
     /// # Errors
     /// As [`crate::Peer::subscribe`].
     pub fn subscribe(&self, pattern: &str) -> Result<Subscription, Error> {
-        let subscription = self.driver.wait(self.peer.subscribe(pattern))?;
-        Ok(Subscription::new(subscription, self.driver.clone()))
+        let inner = self.driver.wait(self.inner.subscribe(pattern))?;
+        Ok(Subscription { inner, driver: self.driver.clone() })
     }
 
     /// As [`crate::Peer::queue`].
@@ -169,7 +146,7 @@ impl Peer {
     /// # Errors
     /// As [`crate::Peer::queue`].
     pub fn queue(&self, name: &str) -> Result<Queue, Error> {
-        Ok(Queue::new(self.peer.queue(name)?, self.driver.clone()))
+        Ok(Queue { inner: self.inner.queue(name)?, driver: self.driver.clone() })
     }
 
     /// As [`crate::Peer::serve`].
@@ -177,53 +154,154 @@ impl Peer {
     /// # Errors
     /// As [`crate::Peer::serve`].
     pub fn serve(&self, contract: &str, operations: &[&str]) -> Result<Requests, Error> {
-        let requests = self.driver.wait(self.peer.serve(contract, operations))?;
-        Ok(Requests::new(requests, self.driver.clone()))
-    }
-
-    /// As [`crate::Peer::in_flight`].
-    #[must_use]
-    pub fn in_flight(&self) -> u32 {
-        self.peer.in_flight()
-    }
-
-    /// As [`crate::Peer::subscriptions`].
-    #[must_use]
-    pub fn subscriptions(&self) -> u32 {
-        self.peer.subscriptions()
+        let inner = self.driver.wait(self.inner.serve(contract, operations))?;
+        Ok(Requests { inner, driver: self.driver.clone() })
     }
 
     /// Waits for the end of the session, and says why it ended.
     pub fn closed(&self) -> Ended {
-        self.driver.wait(self.peer.closed())
-    }
-
-    /// Why the session ended; `None` while it goes on.
-    #[must_use]
-    pub fn ended(&self) -> Option<Ended> {
-        self.peer.ended()
+        self.driver.wait(self.inner.closed())
     }
 
     /// As [`crate::Peer::leave`].
     pub fn leave(self) -> Ended {
-        self.driver.wait(self.peer.leave())
-    }
-
-    /// Main's number of the session, as its log lines show it.
-    #[must_use]
-    pub fn session(&self) -> u64 {
-        self.peer.session()
-    }
-
-    /// Bytes of the largest payload, either way.
-    #[must_use]
-    pub fn message_size(&self) -> u32 {
-        self.peer.message_size()
+        self.driver.wait(self.inner.leave())
     }
 }
 
-impl fmt::Debug for Peer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.peer.fmt(f)
+/// As [`crate::Queue`].
+#[derive(Clone)]
+pub struct Queue {
+    inner: crate::Queue,
+    driver: Arc<Driver>,
+}
+
+impl Queue {
+    waits! { Queue:
+        put(payload: impl Into<Bytes>) -> Result<u64, Error>;
+        put_within(timeout: Duration, payload: impl Into<Bytes>) -> Result<u64, Error>;
+        put_until_done(payload: impl Into<Bytes>) -> Result<(), Error>;
+        put_until_done_after(deliveries: u32, payload: impl Into<Bytes>) -> Result<(), Error>;
+    }
+
+    /// As [`crate::Queue::take`].
+    ///
+    /// # Errors
+    /// As [`crate::Queue::take`].
+    pub fn take(&self) -> Result<Job, Error> {
+        let inner = self.driver.wait(self.inner.take())?;
+        Ok(Job { inner, driver: self.driver.clone() })
+    }
+
+    /// As [`take`](Self::take), for at most this long.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`], and as [`crate::Queue::take`].
+    pub fn take_within(&self, timeout: Duration) -> Result<Job, Error> {
+        let inner = self.driver.wait_within(timeout, self.inner.take())??;
+        Ok(Job { inner, driver: self.driver.clone() })
+    }
+}
+
+/// As [`crate::Job`].
+#[must_use = "dropped, it goes back to the queue"]
+pub struct Job {
+    inner: crate::Job,
+    #[expect(dead_code, reason = "the session's thread lives as long as its values")]
+    driver: Arc<Driver>,
+}
+
+impl Job {
+    gives! { Job:
+        trace -> Option<TraceContext>;
+        payload -> &Bytes;
+        sender -> &str;
+        id -> u64;
+        deliveries -> u32;
+    }
+
+    /// As [`crate::Job::done`].
+    pub fn done(self) {
+        self.inner.done();
+    }
+}
+
+/// As [`crate::Subscription`].
+#[must_use = "dropped, it ends the subscription"]
+pub struct Subscription {
+    inner: crate::Subscription,
+    driver: Arc<Driver>,
+}
+
+impl Subscription {
+    /// As [`crate::Subscription::next`].
+    #[expect(clippy::should_implement_trait, reason = "as the async one, which is no iterator")]
+    pub fn next(&mut self) -> Option<Event> {
+        self.driver.wait(self.inner.next())
+    }
+
+    /// As [`next`](Self::next), for at most this long.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`].
+    pub fn next_within(&mut self, timeout: Duration) -> Result<Option<Event>, Error> {
+        self.driver.wait_within(timeout, self.inner.next())
+    }
+}
+
+/// As [`crate::Requests`].
+#[must_use = "dropped, it refuses all requests"]
+pub struct Requests {
+    inner: crate::Requests,
+    driver: Arc<Driver>,
+}
+
+impl Requests {
+    /// As [`crate::Requests::next`].
+    #[expect(clippy::should_implement_trait, reason = "as the async one, which is no iterator")]
+    pub fn next(&mut self) -> Option<Request> {
+        let inner = self.driver.wait(self.inner.next())?;
+        Some(Request { inner, driver: self.driver.clone() })
+    }
+
+    /// As [`next`](Self::next), for at most this long.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`].
+    pub fn next_within(&mut self, timeout: Duration) -> Result<Option<Request>, Error> {
+        let next = self.driver.wait_within(timeout, self.inner.next())?;
+        Ok(next.map(|inner| Request { inner, driver: self.driver.clone() }))
+    }
+}
+
+/// As [`crate::Request`].
+#[must_use = "dropped, it answers with an error"]
+pub struct Request {
+    inner: crate::Request,
+    driver: Arc<Driver>,
+}
+
+impl Request {
+    gives! { Request:
+        sender -> &str;
+        contract -> &str;
+        operation -> &str;
+        payload -> &Bytes;
+        id -> u64;
+        trace -> Option<TraceContext>;
+        remaining -> Duration;
+        is_given_up -> bool;
+    }
+
+    /// As [`crate::Request::answer`].
+    pub fn answer(self, answer: Result<impl Into<Bytes>, HandlerError>) {
+        let Self { inner, driver } = self;
+        driver.wait(inner.answer(answer));
+    }
+
+    /// As [`crate::Request::refuse`].
+    pub fn refuse(self, error: Error) {
+        let Self { inner, driver } = self;
+        driver.wait(inner.refuse(error));
     }
 }

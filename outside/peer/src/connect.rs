@@ -1,6 +1,6 @@
-//! From a path to a session: the hello and the welcome.
+//! From a path to a session: what a peer says of itself, the hello and the welcome.
 
-use std::{io, path::Path, sync::Arc, time::Duration};
+use std::{fmt, io, path::Path, sync::Arc, time::Duration};
 
 use bytes::BytesMut;
 use tokio::{
@@ -8,9 +8,10 @@ use tokio::{
     net::UnixStream,
     time,
 };
+use weir_names::PeerName;
 
 use crate::{
-    Options, Peer,
+    Peer,
     frame::{
         FrameError, FromMain, FromPeer, HELLO_MAX, Hello, OLDEST_VERSION, READ_SIZE, VERSION, next_frame,
     },
@@ -25,6 +26,57 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// Bytes of the longest token.
 const TOKEN_MAX: usize = 255;
+
+/// What a peer says of itself when it connects.
+#[derive(Clone)]
+pub struct Options {
+    name: PeerName,
+    token: Option<String>,
+    pub(crate) requests: u32,
+    pub(crate) events: u32,
+}
+
+impl Options {
+    /// The peer of that name. Without a token Main knows it by the user that the program runs as.
+    #[must_use]
+    pub fn new(name: PeerName) -> Self {
+        Self { name, token: None, requests: 64, events: 256 }
+    }
+
+    /// The token that `weir peers token` printed. At most 255 bytes.
+    #[must_use]
+    pub fn token(mut self, token: impl Into<String>) -> Self {
+        self.token = Some(token.into());
+        self
+    }
+
+    /// Most requests that wait or are in hand, over all contracts that the session serves. 64 by default; with 0 none
+    /// come.
+    #[must_use]
+    pub fn requests(mut self, requests: u32) -> Self {
+        self.requests = requests;
+        self
+    }
+
+    /// Most events that have come and not been read, over all subscriptions of the session. 256 by default; with 0 none
+    /// come. Main keeps further ones, by the policy of their subscription.
+    #[must_use]
+    pub fn events(mut self, events: u32) -> Self {
+        self.events = events;
+        self
+    }
+}
+
+/// Without the token.
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("name", &self.name)
+            .field("requests", &self.requests)
+            .field("events", &self.events)
+            .finish_non_exhaustive()
+    }
+}
 
 /// Why a session did not begin.
 #[derive(Debug, thiserror::Error)]

@@ -4,31 +4,92 @@
 //! what was read; [`FromPeer`] and [`FromMain`] decode what it gives, and encode whole frames. Strings are borrowed, and a
 //! payload of [`SHARED_MIN`] bytes or more shares the memory that it was read into.
 
-/// A constant of each kind of frame, and `name`, which gives a kind's name in the specification.
-macro_rules! kinds {
-    ($($name:ident = $kind:literal;)*) => {
-        $(const $name: u8 = $kind;)*
+/// Declares the frames that one side sends: an enum, whose frames can be decoded and encoded. A frame is its variant, its
+/// kind, its name in the specification, and its fields in their order: each with its form, as [`fields`] has it, and its
+/// name in the specification. The fields of an `@` frame are those of a struct. After `..ignored`, bytes that follow are ignored: a later version may add fields.
+macro_rules! frames {
+    (
+        $(#[$about:meta])*
+        $frames:ident {
+            $(@$whole:ident($of:ident) = $whole_kind:literal $whole_name:literal $whole_about:literal,)?
+            $(
+                $(#[$frame_about:meta])*
+                $frame:ident = $kind:literal $name:literal {
+                    $($(#[$field_about:meta])* $field:ident: $type:ty = $form:ident($said:literal),)*
+                    $(..$open:ident)?
+                },
+            )*
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum $frames<'a> {
+            $(#[doc = $whole_about] $whole($of<'a>),)?
+            $(
+                $(#[$frame_about])*
+                $frame { $($(#[$field_about])* $field: $type,)* },
+            )*
+        }
 
-        fn name(kind: u8) -> Option<&'static str> {
-            Some(match kind {
-                $($name => stringify!($name),)*
-                _ => return None,
-            })
+        impl<'a> $frames<'a> {
+            /// The frame that [`next_frame`](super::next_frame) cut off. Names are not checked.
+            ///
+            /// # Errors
+            /// Bytes that are no frame of this side.
+            #[inline]
+            pub fn decode(frame: &'a bytes::Bytes) -> Result<Self, super::FrameError> {
+                use super::{FrameError, fields::Fields};
+                let (kind, rest) = frame.split_first().ok_or(FrameError::Empty)?;
+                match kind {
+                    $($whole_kind => $of::read(&mut Fields::of(frame, rest, $whole_name)).map(Self::$whole),)?
+                    $($kind => {
+                        let mut fields = Fields::of(frame, rest, $name);
+                        let decoded = Self::$frame { $($field: fields.$form($said)?,)* };
+                        frames!(@end fields $($open)?);
+                        Ok(decoded)
+                    })*
+                    kind => Err(FrameError::UnknownKind(*kind)),
+                }
+            }
+
+            /// Puts the whole frame at the end of `out`. A text that is too long for its field is cut.
+            #[inline]
+            pub fn encode(&self, out: &mut bytes::BytesMut) {
+                use super::fields::Out;
+                match self {
+                    $(Self::$whole(whole) => Out::frame(out, $whole_kind, 0, |out| whole.write(out)),)?
+                    $(Self::$frame { $($field),* } => {
+                        Out::frame(out, $kind, 0 $(+ frames!(@room $form $field))*, |out| {
+                            $(out.$form($field);)*
+                        });
+                    })*
+                }
+            }
+
+            /// The frame's name in the specification.
+            #[must_use]
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$whole(_) => $whole_name,)?
+                    $(Self::$frame { .. } => $name,)*
+                }
+            }
         }
     };
+    (@end $fields:ident) => { $fields.end()? };
+    (@end $fields:ident ignored) => {};
+    (@room payload $field:ident) => { $field.len() };
+    (@room $form:ident $field:ident) => { 0 };
 }
 
-mod error;
+mod fields;
 mod from_main;
 mod from_peer;
 mod message_error;
-mod read;
-mod write;
 
 use bytes::{Buf, Bytes, BytesMut};
 
 pub use self::{
-    error::FrameError,
     from_main::FromMain,
     from_peer::{FromPeer, Hello},
 };
@@ -85,6 +146,35 @@ pub mod close {
     pub const ENDED: &str = "ended";
     /// Main ends.
     pub const STOPPING: &str = "stopping";
+}
+
+/// Why bytes are no frame of the protocol. It ends the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FrameError {
+    /// Longer than a frame may be.
+    #[error("a frame of {length} bytes, where at most {max} are allowed")]
+    TooLong {
+        /// Length that the frame claims.
+        length: u32,
+        /// Length that is allowed.
+        max: usize,
+    },
+    /// A frame without a kind.
+    #[error("an empty frame")]
+    Empty,
+    /// A kind that this side of the protocol does not have.
+    #[error("a frame of the unknown kind {0:#04x}")]
+    UnknownKind(u8),
+    /// A field of a frame is not as it must be.
+    #[error("{frame}: `{field}` {fault}")]
+    Malformed {
+        /// Name of the frame, such as `CALL`.
+        frame: &'static str,
+        /// Name of the field.
+        field: &'static str,
+        /// Its fault, such as `is cut short`.
+        fault: &'static str,
+    },
 }
 
 /// The largest length of a frame after the welcome, in bytes, for payloads of at most `message_size`.

@@ -42,15 +42,9 @@ pub mod frame;
 #[cfg(feature = "client")]
 pub mod blocking;
 #[cfg(feature = "client")]
-mod call;
-#[cfg(feature = "client")]
 mod connect;
 #[cfg(feature = "client")]
-mod ended;
-#[cfg(feature = "client")]
 mod events;
-#[cfg(feature = "client")]
-mod options;
 #[cfg(feature = "client")]
 mod peer;
 #[cfg(feature = "client")]
@@ -64,12 +58,9 @@ pub use weir_names::{Error, HandlerError, NameError, PeerName, TraceContext, Tra
 
 #[cfg(feature = "client")]
 pub use self::{
-    call::Call,
-    connect::ConnectError,
-    ended::Ended,
+    connect::{ConnectError, Options},
     events::{Event, Receipt, Subscription},
-    options::Options,
-    peer::Peer,
+    peer::{Call, Ended, Peer},
     queue::{Job, Queue},
     serve::{Request, Requests},
 };

@@ -1,4 +1,4 @@
-//! A session as the program uses it.
+//! A session as the program uses it, its calls, and why it ended.
 
 use std::{fmt, path::Path, sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use weir_names::{
 };
 
 use crate::{
-    Call, ConnectError, Ended, Options, Queue, Receipt, Requests, Subscription,
+    ConnectError, Options, Queue, Receipt, Requests, Subscription,
     connect::connect,
     frame::FromPeer,
     session::{Handle, Mailbox, Pending, Session},
@@ -46,10 +46,6 @@ impl Peer {
         self.handle.session()
     }
 
-    pub(crate) fn handle(&self) -> &Handle {
-        &self.handle
-    }
-
     /// Calls an operation of the owner of a contract, and waits for the answer as long as the operator's
     /// `request-timeout`. If the future is dropped, the call is given up.
     ///
@@ -80,7 +76,7 @@ impl Peer {
 
     /// A call with options: a named provider, a timeout.
     pub fn operation<'c>(&'c self, contract: &'c str, operation: &'c str) -> Call<'c> {
-        Call::new(self, contract, operation)
+        Call { peer: self, contract, operation, provider: None, timeout: None }
     }
 
     /// The same session, and all that is called, published or put by it is part of this span: one of the program's own,
@@ -140,7 +136,7 @@ impl Peer {
         let size = payload.len();
         let frame = |id| FromPeer::Publish { id, timeout_ms: 0, to, topic, payload };
         let receipt = self.handle.ask_counted(lost, size, frame).await?;
-        Receipt::read(&receipt).ok_or_else(|| self.wrong_payload("PUBLISH"))
+        Receipt::read(&receipt).ok_or_else(|| wrong_payload(&self.handle, "PUBLISH"))
     }
 
     /// Publishes an event without waiting for its receipt. What becomes of it is not told.
@@ -264,11 +260,6 @@ impl Peer {
     pub fn subscriptions(&self) -> u32 {
         self.handle.limits.subscriptions
     }
-
-    /// Ends the session: Main answered with something else.
-    fn wrong_payload(&self, frame: &str) -> Error {
-        wrong_payload(&self.handle, frame)
-    }
 }
 
 impl fmt::Debug for Peer {
@@ -277,8 +268,79 @@ impl fmt::Debug for Peer {
     }
 }
 
+/// A call of an operation, before it is sent: [`Peer::operation`].
+#[derive(Clone, Copy, Debug)]
+#[must_use = "`send` sends it"]
+pub struct Call<'c> {
+    peer: &'c Peer,
+    contract: &'c str,
+    operation: &'c str,
+    provider: Option<&'c str>,
+    timeout: Option<Duration>,
+}
+
+impl<'c> Call<'c> {
+    /// Calls this extension, this peer or `main`, in place of the owner of the contract.
+    pub fn provider(mut self, provider: &'c str) -> Self {
+        self.provider = Some(provider);
+        self
+    }
+
+    /// The time for the answer, in place of the operator's `request-timeout`. From 1 ms to 49 days.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Sends it, and waits for the answer. If the future is dropped, the call is given up.
+    ///
+    /// # Errors
+    /// Every case of [`Error`]. After [`Error::Timeout`] and [`Error::PeerGone`] the request may have been carried out.
+    pub async fn send(self, payload: impl Into<Bytes>) -> Result<Bytes, Error> {
+        let Self { peer, contract, operation, provider, timeout } = self;
+        check_contract(contract)?;
+        check_operation(operation)?;
+        provider.map_or(Ok(()), check_receiver)?;
+        let (timeout_ms, payload) = (milliseconds(timeout), payload.into());
+        let size = payload.len();
+        peer.handle
+            .ask(size, |id| FromPeer::Call { id, timeout_ms, contract, operation, provider, payload })
+            .await
+    }
+}
+
+/// Why a session ended.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Ended {
+    /// Main closed it.
+    #[error("Main closed the session: `{code}`: {text}")]
+    Closed {
+        /// A code of [`frame::close`](crate::frame::close).
+        code: String,
+        /// For people.
+        text: String,
+    },
+    /// Main broke the protocol, and the client left.
+    #[error("Main broke the protocol: {0}")]
+    Protocol(String),
+    /// The connection ended without a word of Main's.
+    #[error("the connection broke: {0}")]
+    Broken(String),
+    /// This program left: by [`Peer::leave`](crate::Peer::leave), or since it dropped everything of the session.
+    #[error("the program left")]
+    Left,
+}
+
+impl Ended {
+    pub(crate) fn wrong_payload(frame: &str) -> Self {
+        Self::Protocol(format!("the answer to {frame} has a payload of another size"))
+    }
+}
+
+/// Ends the session: Main answered with something else.
 pub(crate) fn wrong_payload(handle: &Handle, frame: &str) -> Error {
-    handle.finish(Ended::Protocol(format!("the answer to {frame} has a payload of another size")));
+    handle.finish(Ended::wrong_payload(frame));
     Error::PeerGone
 }
 
@@ -287,16 +349,16 @@ pub(crate) fn milliseconds(timeout: Option<Duration>) -> u32 {
     timeout.map_or(0, |timeout| u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX).max(1))
 }
 
-pub(crate) fn check_contract(contract: &str) -> Result<(), Error> {
+fn check_contract(contract: &str) -> Result<(), Error> {
     check(is_contract_name(contract), contract, "contract")
 }
 
-pub(crate) fn check_operation(operation: &str) -> Result<(), Error> {
+fn check_operation(operation: &str) -> Result<(), Error> {
     check(is_operation_name(operation), operation, "operation")
 }
 
 /// Main knows its peers. Here it only has to fit a frame.
-pub(crate) fn check_receiver(name: &str) -> Result<(), Error> {
+fn check_receiver(name: &str) -> Result<(), Error> {
     check((1..=255).contains(&name.len()), name, "name of an extension or a peer")
 }
 

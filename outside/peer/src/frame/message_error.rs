@@ -2,19 +2,21 @@
 
 use std::borrow::Cow;
 
-use bytes::{BufMut, BytesMut};
 use weir_names::{Error, HandlerError};
 
-use super::{FrameError, read::Fields, write};
+use super::{
+    FrameError,
+    fields::{Fields, Out},
+};
 
 /// The fields of such a frame after its id.
 #[derive(Debug)]
 pub(super) struct Parts<'a> {
-    pub(super) case: &'a str,
-    pub(super) code: &'a str,
-    pub(super) a: u64,
-    pub(super) b: u64,
-    pub(super) text: Cow<'a, str>,
+    case: &'a str,
+    code: &'a str,
+    a: u64,
+    b: u64,
+    text: Cow<'a, str>,
 }
 
 /// Between the names of a circle of waits.
@@ -50,12 +52,12 @@ impl<'a> Parts<'a> {
         })
     }
 
-    pub(super) fn encode(&self, out: &mut BytesMut) {
-        write::str8(out, self.case);
-        write::str8(out, self.code);
-        out.put_u64_le(self.a);
-        out.put_u64_le(self.b);
-        write::str16(out, &self.text);
+    pub(super) fn write(&self, out: &mut Out<'_>) {
+        out.str8(self.case);
+        out.str8(self.code);
+        out.u64(&self.a);
+        out.u64(&self.b);
+        out.str16(&self.text);
     }
 
     /// As long as a handler's error may be.

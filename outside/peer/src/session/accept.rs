@@ -77,7 +77,7 @@ impl Session {
                 let number = answer.map(|payload| payload.as_array().copied().map(u32::from_le_bytes));
                 let number = match number {
                     Ok(Some(number)) => Ok(number),
-                    Ok(None) => return Err(wrong_payload("SUBSCRIBE")),
+                    Ok(None) => return Err(Ended::wrong_payload("SUBSCRIBE")),
                     Err(error) => Err(error),
                 };
                 let Ok(subscription) = number else {
@@ -204,8 +204,4 @@ impl Session {
 /// The answer to a request that nothing answers.
 pub(crate) fn not_answered(request: u32) -> FromPeer<'static> {
     FromPeer::Fail { request, error: HandlerError::new(DROPPED, "the peer dropped the request") }
-}
-
-fn wrong_payload(frame: &str) -> Ended {
-    Ended::Protocol(format!("the answer to {frame} has a payload of another size"))
 }

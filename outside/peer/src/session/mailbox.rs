@@ -40,20 +40,12 @@ impl<T> Mailbox<T> {
 
     /// The next item; `None` once the mailbox has ended and is empty. Loses nothing if it is dropped.
     pub(crate) async fn next(&self) -> Option<T> {
-        loop {
-            // Made before the look, so that it sees an end that comes after the look.
-            let changed = self.changed.notified();
-            {
-                let mut state = self.lock();
-                if let Some(item) = state.items.pop_front() {
-                    return Some(item);
-                }
-                if state.has_ended {
-                    return None;
-                }
-            }
-            changed.await;
-        }
+        let next = || {
+            let mut state = self.lock();
+            let item = state.items.pop_front();
+            if item.is_some() || state.has_ended { Some(item) } else { None }
+        };
+        until(&self.changed, next).await
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -80,5 +72,17 @@ impl<T> Mailbox<T> {
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Waits until `look` finds something. Whoever changes what it looks at notifies.
+pub(super) async fn until<T>(changed: &Notify, mut look: impl FnMut() -> Option<T>) -> T {
+    loop {
+        // Made before the look, so that it sees what comes after the look.
+        let changed = changed.notified();
+        if let Some(found) = look() {
+            return found;
+        }
+        changed.await;
     }
 }

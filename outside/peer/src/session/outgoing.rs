@@ -6,6 +6,7 @@ use bytes::BytesMut;
 use tokio::sync::Notify;
 use weir_names::Error;
 
+use super::mailbox::until;
 use crate::frame::FromPeer;
 
 /// Bytes that may wait before senders wait, too. Enough for a write to be worth its system call many times over.
@@ -31,20 +32,11 @@ impl Outgoing {
     /// # Errors
     /// [`Error::PeerGone`] once the session has ended.
     pub(crate) async fn room(&self) -> Result<(), Error> {
-        loop {
-            // Made before the look, so that it sees what comes after the look.
-            let freed = self.freed.notified();
-            {
-                let state = self.lock();
-                if state.has_ended {
-                    return Err(Error::PeerGone);
-                }
-                if state.buffer.len() < FULL {
-                    return Ok(());
-                }
-            }
-            freed.await;
-        }
+        let look = || match &*self.lock() {
+            State { has_ended: true, .. } => Some(Err(Error::PeerGone)),
+            State { buffer, .. } => (buffer.len() < FULL).then_some(Ok(())),
+        };
+        until(&self.freed, look).await
     }
 
     pub(crate) fn is_full(&self) -> bool {
@@ -72,22 +64,17 @@ impl Outgoing {
 
     /// Swaps all that waits with `empty`. False: the session has ended, and all is taken.
     pub(crate) async fn take(&self, empty: &mut BytesMut) -> bool {
-        loop {
-            let filled = self.filled.notified();
-            {
-                let mut state = self.lock();
-                if !state.buffer.is_empty() {
-                    std::mem::swap(&mut state.buffer, empty);
-                    drop(state);
-                    self.freed.notify_waiters();
-                    return true;
-                }
-                if state.has_ended {
-                    return false;
-                }
+        let look = || {
+            let mut state = self.lock();
+            if state.buffer.is_empty() {
+                return state.has_ended.then_some(false);
             }
-            filled.await;
-        }
+            std::mem::swap(&mut state.buffer, empty);
+            drop(state);
+            self.freed.notify_waiters();
+            Some(true)
+        };
+        until(&self.filled, look).await
     }
 
     /// Nothing comes after what is there.

@@ -15,11 +15,11 @@ use tokio::{
 };
 use weir_names::{Error, TraceContext};
 
-use super::Mailbox;
+use super::mailbox::{Mailbox, until};
 use crate::Event;
 
 /// What is under way in a session.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Tables {
     is_open: bool,
     last_id: u32,
@@ -129,28 +129,13 @@ impl GivenUp {
     }
 
     pub(crate) async fn wait(&self) {
-        let set = self.set.notified();
-        if !self.is_set() {
-            set.await;
-        }
+        until(&self.set, || self.is_set().then_some(())).await;
     }
 }
 
 impl Tables {
     pub(super) fn new(events: u32) -> Self {
-        Self {
-            is_open: true,
-            last_id: 0,
-            pending: HashMap::new(),
-            subscriptions: HashMap::new(),
-            served: HashMap::new(),
-            in_hand: HashMap::new(),
-            queues: HashMap::new(),
-            jobs_credit: 0,
-            events_credit: events,
-            events_read: 0,
-            span: None,
-        }
+        Self { is_open: true, events_credit: events, ..Self::default() }
     }
 
     /// Main would refuse what is over `in_flight`: it is not even sent.
@@ -220,8 +205,7 @@ impl Tables {
 
     /// Nothing begins any more. Gives what is under way.
     pub(super) fn end(&mut self) -> Self {
-        let ended = Self { is_open: false, ..Self::new(0) };
-        std::mem::replace(self, ended)
+        std::mem::take(self)
     }
 
     /// Tells all that waits that nothing more comes. What has come of events can still be read.
