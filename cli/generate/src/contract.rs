@@ -2,7 +2,10 @@
 
 use weir_openrpc::{Arguments, Document, Field, Method, Role, Schema, Shape, Topic};
 
-use crate::names::pascal;
+use crate::{
+    names::{Scope, pascal},
+    text::item,
+};
 
 /// A contract, with the types of arguments among its other types.
 #[derive(Debug)]
@@ -67,6 +70,24 @@ impl Contract {
         name.split_once('@').map_or(name, |(base, _)| base)
     }
 
+    /// The name of its client, where that is a class among others.
+    pub(crate) fn class_name(&self, scope: &mut Scope) -> String {
+        scope.take(&format!("{}Client", pascal(self.base_name())))
+    }
+
+    /// What a type is called in the output: by its contract, too, if one of the others has a type of that name.
+    pub(crate) fn type_name(
+        &self,
+        all: &[Self],
+        client: &str,
+        name: &str,
+        has: impl Fn(&Self) -> bool,
+    ) -> String {
+        let mut others = all.iter().filter(|other| other.document.contract != self.document.contract);
+        let prefix = if others.any(has) { client.replacen("Client", "", 1) } else { String::new() };
+        prefix + &pascal(name)
+    }
+
     /// The operations, and what they take.
     pub(crate) fn methods(&self) -> impl Iterator<Item = (&Method, &Input)> {
         self.document.methods.iter().zip(&self.inputs)
@@ -118,6 +139,18 @@ fn named(
     }
     // The numbers have no end.
     String::new()
+}
+
+/// Lines of a comment on the contract's own errors, if an operation has some.
+pub(crate) fn errors_doc(method: &Method) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !method.errors.is_empty() {
+        lines.extend([String::new(), "Codes of a `WeirError` that are the contract's own:".to_owned()]);
+    }
+    for error in &method.errors {
+        lines.extend(item(&format!("`{}`", error.code), &error.description));
+    }
+    lines
 }
 
 /// The string, if a type is one alone.

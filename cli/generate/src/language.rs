@@ -2,34 +2,37 @@
 
 use std::fmt;
 
+use clap::ValueEnum;
 use weir_openrpc::Document;
 
 use crate::{python, rust, typescript};
 
 /// The language of a client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Language {
     /// Rust.
     Rust,
     /// TypeScript.
+    #[value(name = "typescript")]
     TypeScript,
     /// Python.
     Python,
 }
 
 /// The program that a client is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
     /// An extension.
     Extension,
-    /// A program beside Main that lives on when Main restarts: its client connects and subscribes again.
+    /// A program beside Main that goes on when Main restarts.
     App,
     /// A program beside Main that makes its sessions itself.
     Sidecar,
 }
 
 /// There is no client in this language for this kind of program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there are no clients in `{language}` for `{kind}`: there are for `app` and `sidecar`")]
 pub struct Unsupported {
     language: Language,
     kind: Kind,
@@ -61,31 +64,15 @@ impl Language {
     }
 }
 
-impl fmt::Display for Language {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Rust => "rust",
-            Self::TypeScript => "typescript",
-            Self::Python => "python",
-        })
-    }
+/// As the command line has it.
+macro_rules! display {
+    ($($of:ident),*) => {$(
+        impl fmt::Display for $of {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.to_possible_value().map_or(Ok(()), |value| f.write_str(value.get_name()))
+            }
+        }
+    )*};
 }
 
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Extension => "extension",
-            Self::App => "app",
-            Self::Sidecar => "sidecar",
-        })
-    }
-}
-
-impl fmt::Display for Unsupported {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { language, kind } = self;
-        write!(f, "there are no clients in `{language}` for `{kind}`: there are for `app` and `sidecar`")
-    }
-}
-
-impl std::error::Error for Unsupported {}
+display!(Language, Kind);

@@ -4,7 +4,6 @@
 //! literals of the language, and nothing else. Knows nothing of where documents come from.
 
 mod contract;
-mod cycle;
 mod language;
 mod names;
 mod python;

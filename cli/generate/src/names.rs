@@ -73,9 +73,9 @@ fn legal(name: String, unnamed: &str) -> String {
 pub(crate) struct Scope(HashSet<String>);
 
 impl Scope {
-    /// A place where these names mean something already.
-    pub(crate) fn with(reserved: &[&str]) -> Self {
-        Self(reserved.iter().map(|name| (*name).to_owned()).collect())
+    /// A place where these names, with spaces between, mean something already.
+    pub(crate) fn with(reserved: &str) -> Self {
+        Self(reserved.split_whitespace().map(str::to_owned).collect())
     }
 
     /// Takes the name, with a number if another one has it.
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_name_that_is_taken_gets_a_number() {
-        let mut scope = Scope::with(&["self"]);
+        let mut scope = Scope::with("self");
         assert_eq!(["self", "a", "a", "a"].map(|name| scope.take(name)), ["self2", "a", "a2", "a3"]);
     }
 }

@@ -9,8 +9,8 @@ use self::types::Types;
 use crate::{
     Kind,
     contract::Contract,
-    names::{Scope, pascal, snake},
-    text::{Code, listed, prose},
+    names::{Scope, snake},
+    text::{Code, has_word, listed, prose},
 };
 
 const KEYWORDS: &[&str] = &[
@@ -23,34 +23,9 @@ const KEYWORDS: &[&str] = &[
 const BUILT_IN: &[&str] = &["bool", "bytes", "dict", "float", "int", "list", "object", "str"];
 
 /// Names that mean something else in the output.
-const RESERVED: &[&str] = &[
-    "Any",
-    "Client",
-    "Connection",
-    "Ended",
-    "EOFError",
-    "Event",
-    "False",
-    "Gap",
-    "Generic",
-    "Iterator",
-    "Job",
-    "Json",
-    "Literal",
-    "Mapping",
-    "Never",
-    "None",
-    "NotRequired",
-    "OSError",
-    "P",
-    "Peer",
-    "Sequence",
-    "True",
-    "TypeAlias",
-    "TypeVar",
-    "TypedDict",
-    "WAITS",
-];
+const RESERVED: &str = "\
+    Any Client Connection Ended EOFError Event False Gap Generic Iterator Job Json Literal Mapping Never \
+    None NotRequired OSError P Peer Sequence True TypeAlias TypeVar TypedDict WAITS";
 
 /// Modules, and what is imported of them, each if it is used.
 const IMPORTS: &[(&str, &[&str])] = &[
@@ -58,6 +33,9 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("dataclasses", &["dataclass"]),
     ("typing", &["Any", "Generic", "Literal", "Never", "NotRequired", "TypeAlias", "TypedDict", "TypeVar"]),
 ];
+
+/// What a word of Python has beside letters and digits; a name after a `.` is another one.
+const PARTS: &[char] = &['_', '.'];
 
 const JSON: &str = "\
 Json: TypeAlias = \"None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]\"
@@ -73,23 +51,15 @@ const SIDECAR: &str = include_str!("python/sidecar.py");
 pub fn python(documents: &[Document], kind: Kind) -> String {
     let contracts = Contract::all(documents);
     let mut scope = Scope::with(RESERVED);
-    let clients: Vec<String> = contracts
-        .iter()
-        .map(|contract| scope.take(&format!("{}Client", pascal(contract.base_name()))))
-        .collect();
+    let clients: Vec<String> = contracts.iter().map(|contract| contract.class_name(&mut scope)).collect();
     let mut body = Code::default();
     body.lines(if kind == Kind::App { APP } else { SIDECAR });
     two_gaps(&mut body);
     body.lines(COMMON);
     for (contract, client) in contracts.iter().zip(&clients) {
-        let is_shared = |name: &str| {
-            let others =
-                contracts.iter().filter(|other| other.document.contract != contract.document.contract);
-            others.into_iter().any(|other| other.described_types().any(|(known, _)| known == name))
-        };
-        let prefix = client.replacen("Client", "", 1);
         let mut types = Types::new(contract, &mut scope, |name| {
-            if is_shared(name) { format!("{prefix}{}", pascal(name)) } else { pascal(name) }
+            let has = |other: &Contract| other.described_types().any(|(known, _)| known == name);
+            contract.type_name(&contracts, client, name, has)
         });
         let mut class = Code::default();
         client::write(&mut class, contract, client, kind, &mut types);
@@ -103,7 +73,7 @@ pub fn python(documents: &[Document], kind: Kind) -> String {
         }
     }
     let mut body = body.into_text();
-    if has_word(&body, "Json") {
+    if has_word(&body, "Json", PARTS) {
         body.insert_str(0, &format!("{JSON}\n\n\n"));
     }
 
@@ -128,7 +98,7 @@ pub fn python(documents: &[Document], kind: Kind) -> String {
 fn imports(code: &mut Code, body: &str, kind: Kind) {
     code.line("from __future__ import annotations");
     code.gap();
-    if has_word(body, "builtins.") {
+    if has_word(body, "builtins.", PARTS) {
         code.line("import builtins");
     }
     code.line("import json");
@@ -136,7 +106,7 @@ fn imports(code: &mut Code, body: &str, kind: Kind) {
         code.lines("import threading\nimport time");
     }
     for (module, names) in IMPORTS {
-        let names: Vec<&str> = names.iter().copied().filter(|name| has_word(body, name)).collect();
+        let names: Vec<&str> = names.iter().copied().filter(|name| has_word(body, name, PARTS)).collect();
         if !names.is_empty() {
             code.line(format!("from {module} import {}", names.join(", ")));
         }
@@ -154,16 +124,6 @@ fn imports(code: &mut Code, body: &str, kind: Kind) {
 fn two_gaps(code: &mut Code) {
     code.gap();
     code.empty_line();
-}
-
-/// Whether a whole word of the text is this name.
-fn has_word(text: &str, name: &str) -> bool {
-    text.match_indices(name).any(|(at, _)| {
-        let is_part = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '.');
-        let (before, rest) = text.split_at(at);
-        let rest = rest.strip_prefix(name).unwrap_or(rest);
-        !before.ends_with(is_part) && (name.ends_with('.') || !rest.starts_with(is_part))
-    })
 }
 
 /// A string literal that documents what it stands in, or after.

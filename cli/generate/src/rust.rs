@@ -4,10 +4,10 @@ mod definitions;
 mod extension;
 mod peer;
 mod types;
-mod variants;
 
 use weir_openrpc::Document;
 
+use self::types::Types;
 use crate::{
     Kind,
     contract::Contract,
@@ -24,32 +24,9 @@ const KEYWORDS: &[&str] = &[
 ];
 
 /// Names of types that the output uses for something else.
-const RESERVED: &[&str] = &[
-    "BTreeMap",
-    "Box",
-    "Client",
-    "Clone",
-    "Connection",
-    "Debug",
-    "Default",
-    "Duration",
-    "Deserialize",
-    "Error",
-    "Option",
-    "Ok",
-    "Err",
-    "None",
-    "Self",
-    "Serialize",
-    "Some",
-    "String",
-    "Vec",
-    "PartialEq",
-    "Eq",
-    "Hash",
-    "Copy",
-    "Result",
-];
+const RESERVED: &str = "\
+    BTreeMap Box Client Clone Connection Debug Default Duration Deserialize Error Option Ok Err None Self \
+    Serialize Some String Vec PartialEq Eq Hash Copy Result";
 
 /// A client in Rust. Several contracts are a module each.
 #[must_use]
@@ -78,18 +55,41 @@ pub fn rust(documents: &[Document], kind: Kind) -> String {
     if let [contract] = &*contracts {
         body(&mut code, contract, "");
     } else {
-        let mut scope = Scope::with(&["runtime"]);
+        let mut scope = Scope::with("runtime");
         for contract in &contracts {
             code.gap();
             doc(&mut code, &contract.document.description);
             let name = value_name(&mut scope, &snake(contract.base_name()));
-            code.line(format!("pub mod {name} {{"));
-            code.inside("    ", |code| body(code, contract, "super::"));
-            code.line("}");
+            code.block(format!("pub mod {name} {{"), "    ", |code| body(code, contract, "super::"));
         }
     }
     peer::runtime(&mut code, kind);
     code.into_text()
+}
+
+/// A contract as text: its constants or its client, as `write` writes it, and its types.
+fn parts(
+    contract: &Contract,
+    described: bool,
+    write: fn(&mut Code, &Contract, &mut Types<'_>),
+) -> (String, String) {
+    let mut types = Types::new(&contract.document, described);
+    let mut definitions = Code::default();
+    types.write(&mut definitions);
+    let mut own = Code::default();
+    write(&mut own, contract, &mut types);
+    types.write_waiting(&mut definitions);
+    (own.into_text(), definitions.into_text())
+}
+
+/// Writes them after what they import.
+fn write_parts(code: &mut Code, own: &str, definitions: &str) {
+    code.gap();
+    code.lines(own.trim_end());
+    if !definitions.trim().is_empty() {
+        code.gap();
+        code.lines(definitions.trim());
+    }
 }
 
 fn inner_doc(code: &mut Code, description: &str) {

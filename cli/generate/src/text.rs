@@ -28,12 +28,6 @@ impl Code {
         }
     }
 
-    pub(crate) fn line_if_some(&mut self, line: Option<String>) {
-        if let Some(line) = line {
-            self.line(line);
-        }
-    }
-
     /// An empty line, unless there is one, or a block begins here.
     pub(crate) fn gap(&mut self) {
         let begins = self.text.trim_end().ends_with(['{', '[', '(', ':']);
@@ -47,6 +41,13 @@ impl Code {
         self.margin.push_str(by);
         write(self);
         self.margin.truncate(self.margin.len().saturating_sub(by.len()));
+    }
+
+    /// A block of this first line, what `write` writes further in, and `}`.
+    pub(crate) fn block(&mut self, head: impl AsRef<str>, by: &str, write: impl FnOnce(&mut Self)) {
+        self.line(head);
+        self.inside(by, write);
+        self.line("}");
     }
 
     /// Text of several lines.
@@ -144,6 +145,16 @@ pub(crate) fn literal(text: &str, escape: impl Fn(u32) -> String) -> String {
     }
     literal.push('"');
     literal
+}
+
+/// Whether a whole word of the text is this name. Words consist of letters, digits and `parts`.
+pub(crate) fn has_word(text: &str, name: &str, parts: &[char]) -> bool {
+    let is_part = |character: char| character.is_ascii_alphanumeric() || parts.contains(&character);
+    text.match_indices(name).any(|(at, _)| {
+        let (before, rest) = text.split_at(at);
+        let rest = rest.strip_prefix(name).unwrap_or(rest);
+        !before.ends_with(is_part) && (name.ends_with('.') || !rest.starts_with(is_part))
+    })
 }
 
 /// Names as `a`, `b` and `c`.

@@ -8,29 +8,14 @@ use weir_openrpc::Document;
 use self::types::Types;
 use crate::{
     contract::Contract,
-    names::{Scope, pascal},
-    text::{Code, listed, prose},
+    names::Scope,
+    text::{Code, has_word, listed, prose},
 };
 
 /// Names that mean something else in the output.
-const RESERVED: &[&str] = &[
-    "Array",
-    "CallOptions",
-    "Job",
-    "JSON",
-    "Json",
-    "Promise",
-    "PutOptions",
-    "String",
-    "SubscribeOptions",
-    "Subscription",
-    "TextEncoder",
-    "TakeOptions",
-    "Uint8Array",
-    "Weir",
-    "WeirError",
-    "WeirEvent",
-];
+const RESERVED: &str = "\
+    Array CallOptions Job JSON Json Promise PutOptions String SubscribeOptions Subscription TextEncoder \
+    TakeOptions Uint8Array Weir WeirError WeirEvent";
 
 /// What is imported if it is used.
 const IMPORTS: &[&str] =
@@ -49,20 +34,11 @@ function bytesOf(payload: unknown): Uint8Array {
 pub fn typescript(documents: &[Document]) -> String {
     let contracts = Contract::all(documents);
     let mut scope = Scope::with(RESERVED);
-    let clients: Vec<String> = contracts
-        .iter()
-        .map(|contract| scope.take(&format!("{}Client", pascal(contract.base_name()))))
-        .collect();
+    let clients: Vec<String> = contracts.iter().map(|contract| contract.class_name(&mut scope)).collect();
     let mut body = Code::default();
     for (contract, client) in contracts.iter().zip(&clients) {
-        let is_shared = |name: &str| {
-            let others =
-                contracts.iter().filter(|other| other.document.contract != contract.document.contract);
-            others.into_iter().any(|other| other.document.named(name).is_some())
-        };
-        let prefix = client.replacen("Client", "", 1);
         let types = Types::new(&contract.document, &mut scope, |name| {
-            if is_shared(name) { format!("{prefix}{}", pascal(name)) } else { pascal(name) }
+            contract.type_name(&contracts, client, name, |other| other.document.named(name).is_some())
         });
         client::write(&mut body, contract, client, &types);
         types.write(&mut body);
@@ -81,7 +57,7 @@ pub fn typescript(documents: &[Document]) -> String {
     {
         code.line(format!("// {line}"));
     }
-    let imports: Vec<&str> = IMPORTS.iter().copied().filter(|name| names_type(&body, name)).collect();
+    let imports: Vec<&str> = IMPORTS.iter().copied().filter(|name| has_word(&body, name, &['_'])).collect();
     if !imports.is_empty() {
         code.gap();
         code.line(format!("import type {{ {} }} from \"weir-client\";", imports.join(", ")));
@@ -89,15 +65,6 @@ pub fn typescript(documents: &[Document]) -> String {
     code.gap();
     code.lines(body.trim_start());
     code.into_text()
-}
-
-/// Whether a whole word of the text is this name.
-fn names_type(text: &str, name: &str) -> bool {
-    text.match_indices(name).any(|(at, _)| {
-        let is_part = |character: char| character.is_ascii_alphanumeric() || character == '_';
-        let (before, rest) = text.split_at(at);
-        !before.ends_with(is_part) && !rest.trim_start_matches(name).starts_with(is_part)
-    })
 }
 
 /// A description before what it describes.

@@ -3,9 +3,9 @@
 use std::{fs, path::PathBuf};
 
 use anyhow::Context;
-use clap::{ValueEnum, ValueHint};
+use clap::ValueHint;
 use clap_complete::engine::ArgValueCompleter;
-use weir_generate::generate;
+use weir_generate::{Kind, Language, generate};
 
 use crate::{args::Target, complete, contracts::Source, exit::Usage, output};
 
@@ -36,55 +36,14 @@ pub(crate) struct Args {
     target: Target,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Language {
-    /// Rust
-    Rust,
-    /// TypeScript
-    Typescript,
-    /// Python
-    Python,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Kind {
-    /// An extension
-    Extension,
-    /// A program beside Main that goes on when Main restarts
-    App,
-    /// A program beside Main that makes its sessions itself
-    Sidecar,
-}
-
-impl From<Language> for weir_generate::Language {
-    fn from(language: Language) -> Self {
-        match language {
-            Language::Rust => Self::Rust,
-            Language::Typescript => Self::TypeScript,
-            Language::Python => Self::Python,
-        }
-    }
-}
-
-impl From<Kind> for weir_generate::Kind {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::Extension => Self::Extension,
-            Kind::App => Self::App,
-            Kind::Sidecar => Self::Sidecar,
-        }
-    }
-}
-
 pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     let mut documents = Vec::new();
     for which in &args.which {
         let described = Source::of(which).load(&args.target).await?;
         documents.extend(described.into_iter().map(|described| described.document));
     }
-    let language = args.language.into();
-    let kind = args.kind.map_or(weir_generate::Language::usual_kind(language), Into::into);
-    let text = generate(&documents, language, kind).map_err(|error| Usage(error.to_string()))?;
+    let kind = args.kind.unwrap_or(args.language.usual_kind());
+    let text = generate(&documents, args.language, kind).map_err(|error| Usage(error.to_string()))?;
     match &args.output {
         Some(path) => fs::write(path, text).with_context(|| format!("cannot write `{}`", path.display())),
         None => output::write(text.as_bytes()),

@@ -5,7 +5,7 @@ use weir_openrpc::{Field, Method, Payload, Queue, Schema, Shape, Topic};
 use super::{BUILT_IN, docstring, parameter_name, string, types::Types, value_name};
 use crate::{
     Kind,
-    contract::{Contract, Input},
+    contract::{Contract, Input, errors_doc},
     names::{Scope, pascal, snake},
     text::{Code, WIDTH, item, prose},
 };
@@ -18,11 +18,9 @@ pub(super) fn write(code: &mut Code, contract: &Contract, name: &str, kind: Kind
         document.methods.iter().map(|method| value_name(&mut scope, &method.name)).collect();
     types.hidden = operations.iter().filter(|name| BUILT_IN.contains(&&***name)).cloned().collect();
 
-    let mut lines = prose(&document.description);
-    lines.extend([String::new(), format!("A client of `{}`.", document.contract)]);
     code.line(format!("class {name}(Client):"));
     code.inside("    ", |code| {
-        docstring(code, &lines);
+        described(code, &document.description, &format!("A client of `{}`.", document.contract));
         code.gap();
         code.line(format!("CONTRACT = {}", string(document.contract.as_str())));
         for ((method, input), own) in contract.methods().zip(&operations) {
@@ -47,7 +45,7 @@ fn operation(
 ) {
     let hint = pascal(&method.name);
     let result = match &method.result {
-        Payload::Bytes => built_in(types, "bytes"),
+        Payload::Bytes => types.built_in("bytes"),
         // A function cannot return what does not exist.
         Payload::Json { schema, .. } if types.document().resolve(schema).shape == Shape::Never => {
             "None".into()
@@ -59,7 +57,7 @@ fn operation(
     let mut call = Code::default();
     let (parameters, argument) = match input {
         Input::Nothing => (Vec::new(), "{}"),
-        Input::Bytes => (vec![format!("payload: {}", built_in(types, "bytes"))], "payload"),
+        Input::Bytes => (vec![format!("payload: {}", types.built_in("bytes"))], "payload"),
         Input::Value(schema) => {
             (vec![format!("argument: {}", types.of(schema, &format!("{hint}Argument")))], "argument")
         }
@@ -76,12 +74,7 @@ fn operation(
             (star.into_iter().chain(parameters).collect(), "_arguments")
         }
     };
-    if !method.errors.is_empty() {
-        lines.extend([String::new(), "Codes of a `WeirError` that are the contract's own:".to_owned()]);
-    }
-    for error in &method.errors {
-        lines.extend(item(&format!("`{}`", error.code), &error.description));
-    }
+    lines.extend(errors_doc(method));
     code.gap();
     define(code, own, &parameters, &result);
     code.inside("    ", |code| {
@@ -158,16 +151,14 @@ fn subscription(
     let (of, read) = payload(types, &topic.payload, &pascal(name));
     let (update, gap) =
         if kind == Kind::App { (" | Gap", " A `Gap` tells that events may be missing.") } else { ("", "") };
-    let mut lines = prose(&topic.description);
     let narrower = if topic.pattern.contains(['*', '>']) { " `pattern` may name fewer topics." } else { "" };
-    lines.push(String::new());
-    lines.extend(prose(&format!("Subscribes, and gives the events as they come.{narrower}{gap}")));
+    let does = format!("Subscribes, and gives the events as they come.{narrower}{gap}");
     code.gap();
     let own = scope.take(&format!("subscribe_{}", snake(name)));
-    let (text, pattern) = (built_in(types, "str"), string(&topic.pattern));
+    let (text, pattern) = (types.built_in("str"), string(&topic.pattern));
     define(code, &own, &[format!("pattern: {text} = {pattern}")], &format!("Iterator[Event[{of}]{update}]"));
     code.inside("    ", |code| {
-        docstring(code, &lines);
+        described(code, &topic.description, &does);
         code.line(format!("return self._events(pattern, {read})"));
     });
 }
@@ -176,24 +167,20 @@ fn jobs(code: &mut Code, types: &mut Types<'_, '_>, queue: &Queue, scope: &mut S
     let (of, read) = payload(types, &queue.job, &format!("{}Job", pascal(&queue.name)));
     let name = snake(&queue.name);
     let literal = string(&queue.name);
-    let mut lines = prose(&queue.description);
-    lines.extend([String::new(), "Puts a job into the queue.".to_owned()]);
     code.gap();
     let own = scope.take(&format!("put_{name}"));
-    let flag = built_in(types, "bool");
+    let flag = types.built_in("bool");
     code.line(format!("def {own}(self, job: {of}, until_done: {flag} = False) -> None:"));
     code.inside("    ", |code| {
-        docstring(code, &lines);
+        described(code, &queue.description, "Puts a job into the queue.");
         let job = if matches!(queue.job, Payload::Bytes) { "job" } else { "_written(job)" };
         code.line(format!("self._put({literal}, {job}, until_done)"));
     });
-    let mut lines = prose(&queue.description);
-    lines.extend([String::new(), "Takes a job, and waits for it without a limit.".to_owned()]);
     code.gap();
     let own = scope.take(&format!("take_{name}"));
     code.line(format!("def {own}(self) -> Job[{of}]:"));
     code.inside("    ", |code| {
-        docstring(code, &lines);
+        described(code, &queue.description, "Takes a job, and waits for it without a limit.");
         code.line(format!("return self._take({literal}, {read})"));
     });
 }
@@ -201,11 +188,12 @@ fn jobs(code: &mut Code, types: &mut Types<'_, '_>, queue: &Queue, scope: &mut S
 /// The type of a payload, and the function that reads it.
 fn payload(types: &mut Types<'_, '_>, payload: &Payload, hint: &str) -> (String, &'static str) {
     match payload {
-        Payload::Bytes => (built_in(types, "bytes"), "bytes"),
+        Payload::Bytes => (types.built_in("bytes"), "bytes"),
         Payload::Json { schema, .. } => (types.of(schema as &Schema, hint), "_read"),
     }
 }
 
-fn built_in(types: &Types<'_, '_>, name: &str) -> String {
-    if types.hidden.contains(name) { format!("builtins.{name}") } else { name.to_owned() }
+/// Writes a description, and what the class or the method does.
+fn described(code: &mut Code, description: &str, does: &str) {
+    docstring(code, &prose(&format!("{description}\n\n{does}")));
 }

@@ -182,7 +182,7 @@ impl<'d, 's> Types<'d, 's> {
         if all.is_empty() { "Never".into() } else { all.join(" | ") }
     }
 
-    fn built_in(&self, name: &str) -> String {
+    pub(super) fn built_in(&self, name: &str) -> String {
         if self.hidden.contains(name) { format!("builtins.{name}") } else { name.to_owned() }
     }
 

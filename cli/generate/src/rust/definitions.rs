@@ -4,13 +4,11 @@ use weir_openrpc::{Field, Schema, Shape, Word};
 
 use super::{
     doc, field_name, rename, string,
-    types::{Place, Types, kind},
-    variants::Variants,
+    types::{Place, Types, Way, kind, leads_to},
 };
 use crate::{
     contract::word_of,
-    cycle::{Way, leads_to},
-    names::{Scope, pascal, snake},
+    names::{Scope, camel, pascal, snake},
     text::Code,
     union::{NamedVariant, Union, Variant},
 };
@@ -51,7 +49,7 @@ pub(super) fn write(
                 Union::Plain => untagged(types, code, name, named, schema),
             }
         }
-        Shape::Never => undescribed(types, code, name, description, "", |code| {
+        Shape::Never => undescribed(types, code, name, description, "", |_, code| {
             code.line(format!("pub enum {name} {{}}"));
         }),
         _ => match word_of(schema) {
@@ -77,8 +75,7 @@ fn record(
         code.line(format!("{head} {{}}"));
         return;
     }
-    code.line(format!("{head} {{"));
-    code.inside("    ", |code| {
+    code.block(format!("{head} {{"), "    ", |code| {
         let mut scope = Scope::default();
         for field in fields {
             let own = field_name(&mut scope, &field.name);
@@ -103,22 +100,12 @@ fn record(
             code.line(format!("{visibility}{own}: {of},"));
         }
     });
-    code.line("}");
 }
 
 fn words(types: &Types<'_>, code: &mut Code, name: &str, description: &str, words: &[Word], open: bool) {
     types.derive(code, description, &["Copy", "Eq", "Hash"]);
-    let mut variants = Variants::of(words.iter().map(|word| &*word.word));
-    code.line_if_some(variants.attribute(Vec::new()));
-    code.line(format!("pub enum {name} {{"));
-    code.inside("    ", |code| {
-        for (Word { word, description }, own) in words.iter().zip(variants.names()) {
-            variants.begin(code, &own, word, description);
-            code.line(format!("{own},"));
-        }
-        variants.end(code, open);
-    });
-    code.line("}");
+    let variants: Vec<_> = words.iter().map(|word| (&*word.word, &*word.description, ())).collect();
+    enumeration(code, name, Vec::new(), open, &variants, |code, own, ()| code.line(format!("{own},")));
 }
 
 fn tagged(
@@ -130,23 +117,16 @@ fn tagged(
     open: bool,
     attributes: Vec<String>,
 ) {
-    let mut names = Variants::of(variants.iter().map(|variant| variant.word));
-    code.line_if_some(names.attribute(attributes));
-    code.line(format!("pub enum {name} {{"));
-    code.inside("    ", |code| {
-        for (Variant { word, description, fields }, own) in variants.iter().zip(names.names()) {
-            names.begin(code, &own, word, description);
-            if fields.is_empty() {
-                code.line(format!("{own},"));
-            } else {
-                let fields: Vec<Field> = fields.iter().map(|field| (*field).clone()).collect();
-                let hint = format!("{name}{own}");
-                struct_variant(types, code, &own, &hint, named, &fields);
-            }
+    let variants: Vec<_> =
+        variants.iter().map(|variant| (variant.word, variant.description, &variant.fields)).collect();
+    enumeration(code, name, attributes, open, &variants, |code, own, fields| {
+        if fields.is_empty() {
+            return code.line(format!("{own},"));
         }
-        names.end(code, open);
+        let fields: Vec<Field> = fields.iter().map(|field| (*field).clone()).collect();
+        record(types, code, own, &format!("{name}{own}"), named, &fields, "");
+        code.append(",");
     });
-    code.line("}");
 }
 
 fn by_name(
@@ -157,90 +137,119 @@ fn by_name(
     variants: &[NamedVariant<'_>],
     open: bool,
 ) {
-    let mut names = Variants::of(variants.iter().map(|variant| variant.name));
-    code.line_if_some(names.attribute(Vec::new()));
-    code.line(format!("pub enum {name} {{"));
-    code.inside("    ", |code| {
-        for (NamedVariant { name: word, description, content }, own) in variants.iter().zip(names.names()) {
-            names.begin(code, &own, word, description);
-            let hint = format!("{name}{own}");
-            match content.map(|content| (content, &content.shape)) {
-                None => code.line(format!("{own},")),
-                Some((_, Shape::Record { fields, strict: false })) if !fields.is_empty() => {
-                    struct_variant(types, code, &own, &hint, named, fields);
-                }
-                Some((content, _)) => {
-                    let of = types.of(content, Place { hint: &hint, inside: named });
-                    // A tuple is a variant with several values.
-                    let values = match &content.shape {
-                        Shape::Tuple(places) if places.len() > 1 => {
-                            of.strip_prefix('(').and_then(|of| of.strip_suffix(')'))
-                        }
-                        _ => None,
-                    };
-                    code.line(format!("{own}({}),", values.unwrap_or(&of)));
-                }
+    let variants: Vec<_> =
+        variants.iter().map(|variant| (variant.name, variant.description, variant.content)).collect();
+    enumeration(code, name, Vec::new(), open, &variants, |code, own, content| {
+        let hint = format!("{name}{own}");
+        match content.map(|content| (content, &content.shape)) {
+            None => code.line(format!("{own},")),
+            Some((_, Shape::Record { fields, strict: false })) if !fields.is_empty() => {
+                record(types, code, own, &hint, named, fields, "");
+                code.append(",");
+            }
+            Some((content, _)) => {
+                let of = types.of(content, Place { hint: &hint, inside: named });
+                // A tuple is a variant with several values.
+                let values = match &content.shape {
+                    Shape::Tuple(places) if places.len() > 1 => {
+                        of.strip_prefix('(').and_then(|of| of.strip_suffix(')'))
+                    }
+                    _ => None,
+                };
+                code.line(format!("{own}({}),", values.unwrap_or(&of)));
             }
         }
-        names.end(code, open);
     });
-    code.line("}");
 }
 
-fn struct_variant(
-    types: &mut Types<'_>,
+/// Writes an enum. A variant has a word, a description, and what `write` writes by its name.
+fn enumeration<V>(
     code: &mut Code,
-    own: &str,
-    hint: &str,
-    named: Option<&str>,
-    fields: &[Field],
+    name: &str,
+    mut attributes: Vec<String>,
+    open: bool,
+    variants: &[(&str, &str, V)],
+    mut write: impl FnMut(&mut Code, &str, &V),
 ) {
-    let mut inner = Code::default();
-    record(types, &mut inner, own, hint, named, fields, "");
-    let text = inner.into_text();
-    code.lines(text.trim_end());
-    code.append(",");
+    let mut scope = Scope::with("Self");
+    let names: Vec<_> = variants.iter().map(|(word, ..)| (scope.take(&pascal(word)), *word)).collect();
+    let rule = rule(&names);
+    attributes.extend(rule.map(|rule| format!("rename_all = \"{rule}\"")));
+    if !attributes.is_empty() {
+        code.line(format!("#[serde({})]", attributes.join(", ")));
+    }
+    code.block(format!("pub enum {name} {{"), "    ", |code| {
+        for ((own, word), (_, description, variant)) in names.iter().zip(variants) {
+            doc(code, description);
+            if let (None, Some(rename)) = (rule, rename(own, word)) {
+                code.line(format!("#[serde({rename})]"));
+            }
+            write(code, own, variant);
+        }
+        if open {
+            doc(code, LATER);
+            code.line("#[serde(other)]");
+            code.line(format!("{},", scope.take("Other")));
+        }
+    });
+}
+
+/// What a value of a later version reads as.
+const LATER: &str = "A value of a later version of the contract. It is not to be sent.";
+
+/// How serde can make the words of all variants of their names.
+type Rule = (&'static str, fn(&str) -> String);
+
+const RULES: &[Rule] = &[
+    ("lowercase", str::to_ascii_lowercase),
+    ("camelCase", camel),
+    ("snake_case", snake),
+    ("kebab-case", |name| snake(name).replace('_', "-")),
+];
+
+/// The rule for these names and words, if one is needed and there is one.
+fn rule(names: &[(String, &str)]) -> Option<&'static str> {
+    // serde takes each capital letter for the beginning of a word.
+    let is_plain = |name: &String| *name == pascal(&snake(name));
+    let follow = |(_, rule): &&Rule| names.iter().all(|(name, word)| is_plain(name) && rule(name) == *word);
+    let is_needed = names.iter().any(|(name, word)| name != word);
+    RULES.iter().find(follow).filter(|_| is_needed).map(|(rule, _)| *rule)
 }
 
 fn untagged(types: &mut Types<'_>, code: &mut Code, name: &str, named: Option<&str>, schema: &Schema) {
     let Shape::OneOf { options, open } = &schema.shape else { return };
-    let mut variants = Code::default();
-    variants.line(format!("pub enum {name} {{"));
-    variants.inside("    ", |code| {
-        let mut scope = Scope::with(&["Self"]);
-        for option in options {
-            doc(code, &option.description);
-            let own = scope.take(&kind(option));
-            let of = types.of(option, Place { hint: &format!("{name}{own}"), inside: named });
-            code.line(format!("{own}({of}),"));
-        }
-        if *open {
-            doc(code, "A value of a later version of the contract.");
-            code.line(format!("{}(serde_json::Value),", scope.take("Other")));
-        }
-    });
-    variants.line("}");
-    let text = variants.into_text();
-    undescribed(types, code, name, &schema.description, "#[serde(untagged)]", |code| {
-        code.lines(text.trim_end())
+    undescribed(types, code, name, &schema.description, "#[serde(untagged)]", |types, code| {
+        code.block(format!("pub enum {name} {{"), "    ", |code| {
+            let mut scope = Scope::with("Self");
+            for option in options {
+                doc(code, &option.description);
+                let own = scope.take(&kind(option));
+                let of = types.of(option, Place { hint: &format!("{name}{own}"), inside: named });
+                code.line(format!("{own}({of}),"));
+            }
+            if *open {
+                doc(code, "A value of a later version of the contract.");
+                code.line(format!("{}(serde_json::Value),", scope.take("Other")));
+            }
+        });
     });
 }
 
 /// A type that cannot describe itself: a caller's description says that it may be anything.
 fn undescribed(
-    types: &Types<'_>,
+    types: &mut Types<'_>,
     code: &mut Code,
     name: &str,
     description: &str,
     attribute: &str,
-    write: impl FnOnce(&mut Code),
+    write: impl FnOnce(&mut Types<'_>, &mut Code),
 ) {
     doc(code, description);
     code.line("#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]");
     if !attribute.is_empty() {
         code.line(attribute);
     }
-    write(code);
+    write(types, code);
     if types.described {
         code.gap();
         code.line(format!("impl weir_sdk::Shape for {name} {{"));

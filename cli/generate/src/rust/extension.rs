@@ -1,10 +1,11 @@
 //! A contract for extensions: constants of `weir_sdk::contract!`, so that the extension says what it needs of it.
 
-use weir_openrpc::{ErrorCode, Payload};
+use weir_openrpc::ErrorCode;
 
 use super::{
-    doc, string,
-    types::{EMPTY, Place, Types},
+    doc, parts, string,
+    types::{EMPTY, Types},
+    write_parts,
 };
 use crate::{
     contract::{Contract, Input},
@@ -12,16 +13,12 @@ use crate::{
     text::Code,
 };
 
+/// The type of a payload that is no JSON.
+const BYTES: &str = "bytes";
+
 /// Writes the contract.
 pub(super) fn contract(code: &mut Code, contract: &Contract, _: &str) {
-    let mut types = Types::new(&contract.document, true, super::RESERVED);
-    let mut definitions = Code::default();
-    types.write(&mut definitions);
-    let mut constants = Code::default();
-    self::constants(&mut constants, contract, &mut types);
-    types.write_waiting(&mut definitions);
-    let (constants, definitions) = (constants.into_text(), definitions.into_text());
-
+    let (constants, definitions) = parts(contract, true, constants);
     code.gap();
     if definitions.contains("BTreeMap<") || constants.contains("BTreeMap<") {
         code.line("use std::collections::BTreeMap;");
@@ -29,20 +26,14 @@ pub(super) fn contract(code: &mut Code, contract: &Contract, _: &str) {
     }
     if definitions.contains("Serialize") {
         code.line("use serde::{Deserialize, Serialize};");
-        code.gap();
     }
-    code.lines(constants.trim_end());
-    if !definitions.trim().is_empty() {
-        code.gap();
-        code.lines(definitions.trim());
-    }
+    write_parts(code, &constants, &definitions);
 }
 
 fn constants(code: &mut Code, contract: &Contract, types: &mut Types<'_>) {
     let document = &contract.document;
-    let mut scope = Scope::with(&["CONTRACT"]);
-    code.line("weir_sdk::contract! {");
-    code.inside("    ", |code| {
+    let mut scope = Scope::with("CONTRACT");
+    code.block("weir_sdk::contract! {", "    ", |code| {
         doc(code, &document.description);
         code.line(format!("pub const CONTRACT = {};", string(document.contract.as_str())));
         if !document.methods.is_empty() {
@@ -53,13 +44,11 @@ fn constants(code: &mut Code, contract: &Contract, types: &mut Types<'_>) {
             let name = scope.take(&upper(&method.name));
             let arguments = match input {
                 Input::Nothing => EMPTY.into(),
-                Input::Bytes => "bytes".into(),
+                Input::Bytes => BYTES.into(),
                 Input::Record(record) => types.name(record),
-                Input::Value(schema) => {
-                    types.of(schema, place(&format!("{}Arguments", pascal(&method.name))))
-                }
+                Input::Value(schema) => types.of_hint(schema, &format!("{}Arguments", pascal(&method.name))),
             };
-            let result = payload(types, &method.result, &format!("{}Result", pascal(&method.name)));
+            let result = types.of_payload(&method.result, BYTES, &format!("{}Result", pascal(&method.name)));
             let head = format!("pub const {name}: fn({arguments}) -> {result} = {}", string(&method.name));
             if method.errors.is_empty() {
                 code.line(format!("{head};"));
@@ -78,7 +67,7 @@ fn constants(code: &mut Code, contract: &Contract, types: &mut Types<'_>) {
         for topic in &document.topics {
             doc(code, &topic.description);
             let name = contract.topic_name(topic);
-            let of = payload(types, &topic.payload, &pascal(&name));
+            let of = types.of_payload(&topic.payload, BYTES, &pascal(&name));
             let name = scope.take(&upper(&name));
             code.line(format!("pub const {name}: topic({of}) = {};", string(&topic.pattern)));
         }
@@ -87,21 +76,9 @@ fn constants(code: &mut Code, contract: &Contract, types: &mut Types<'_>) {
         }
         for queue in &document.queues {
             doc(code, &queue.description);
-            let of = payload(types, &queue.job, &format!("{}Job", pascal(&queue.name)));
+            let of = types.of_payload(&queue.job, BYTES, &format!("{}Job", pascal(&queue.name)));
             let name = scope.take(&upper(&queue.name));
             code.line(format!("pub const {name}: queue({of}) = {};", string(&queue.name)));
         }
     });
-    code.line("}");
-}
-
-fn payload(types: &mut Types<'_>, payload: &Payload, hint: &str) -> String {
-    match payload {
-        Payload::Bytes => "bytes".into(),
-        Payload::Json { schema, .. } => types.of(schema, place(hint)),
-    }
-}
-
-fn place(hint: &str) -> Place<'_> {
-    Place { hint, inside: None }
 }

@@ -2,11 +2,7 @@
 
 use weir_openrpc::{Method, Payload, Queue, Topic};
 
-use super::{
-    doc, string,
-    types::{Place, Types},
-    value_name,
-};
+use super::{doc, parts, string, types::Types, value_name, write_parts};
 use crate::{
     Kind,
     contract::{Contract, Input},
@@ -15,7 +11,10 @@ use crate::{
 };
 
 /// Methods that each client has.
-const METHODS: &[&str] = &["new", "within", "of"];
+const METHODS: &str = "new within of";
+
+/// The type of a payload that is no JSON.
+const BYTES: &str = "Vec<u8>";
 
 /// What the clients share.
 const COMMON: &str = include_str!("runtime/common.rs");
@@ -31,25 +30,16 @@ pub(super) fn runtime(code: &mut Code, kind: Kind) {
     };
     code.gap();
     code.line("/// The connection, events and jobs.");
-    code.line("pub mod runtime {");
-    code.inside("    ", |code| {
+    code.block("pub mod runtime {", "    ", |code| {
         code.lines(own);
         code.gap();
         code.lines(COMMON);
     });
-    code.line("}");
 }
 
 /// Writes the client of a contract, and its types. `above` leads to the module of [`runtime`].
 pub(super) fn contract(code: &mut Code, contract: &Contract, above: &str) {
-    let mut types = Types::new(&contract.document, false, super::RESERVED);
-    let mut definitions = Code::default();
-    types.write(&mut definitions);
-    let mut client = Code::default();
-    self::client(&mut client, contract, &mut types);
-    types.write_waiting(&mut definitions);
-    let (client, definitions) = (client.into_text(), definitions.into_text());
-
+    let (client, definitions) = parts(contract, false, client);
     code.gap();
     if definitions.contains("BTreeMap<") || client.contains("BTreeMap<") {
         code.line("use std::collections::BTreeMap;");
@@ -66,12 +56,7 @@ pub(super) fn contract(code: &mut Code, contract: &Contract, above: &str) {
     } else {
         format!("use {above}runtime::{{self, Connection}};")
     });
-    code.gap();
-    code.lines(client.trim_end());
-    if !definitions.trim().is_empty() {
-        code.gap();
-        code.lines(definitions.trim());
-    }
+    write_parts(code, &client, &definitions);
 }
 
 fn client(code: &mut Code, contract: &Contract, types: &mut Types<'_>) {
@@ -80,13 +65,9 @@ fn client(code: &mut Code, contract: &Contract, types: &mut Types<'_>) {
     code.line(format!("pub const CONTRACT: &str = {};", string(document.contract.as_str())));
     code.gap();
     doc(code, &document.description);
-    code.line("#[derive(Clone, Debug)]");
-    code.line("pub struct Client {");
-    code.line("    connection: Connection,");
-    code.line("}");
+    code.lines("#[derive(Clone, Debug)]\npub struct Client {\n    connection: Connection,\n}");
     code.gap();
-    code.line("impl Client {");
-    code.inside("    ", |code| {
+    code.block("impl Client {", "    ", |code| {
         code.lines(include_str!("runtime/client.rs"));
         let mut scope = Scope::with(METHODS);
         for (method, input) in contract.methods() {
@@ -99,7 +80,6 @@ fn client(code: &mut Code, contract: &Contract, types: &mut Types<'_>) {
             jobs(code, types, queue, &mut scope);
         }
     });
-    code.line("}");
 }
 
 fn operation(code: &mut Code, types: &mut Types<'_>, method: &Method, input: &Input, scope: &mut Scope) {
@@ -109,11 +89,11 @@ fn operation(code: &mut Code, types: &mut Types<'_>, method: &Method, input: &In
         Input::Bytes => (", bytes: impl Into<Vec<u8>>".to_owned(), "bytes.into()"),
         Input::Record(record) => (format!(", arguments: &{}", types.name(record)), "arguments"),
         Input::Value(schema) => {
-            let of = types.of(schema, place(&format!("{hint}Arguments")));
+            let of = types.of_hint(schema, &format!("{hint}Arguments"));
             (format!(", argument: &{}", borrowed(&of)), "argument")
         }
     };
-    let result = payload(types, &method.result, &format!("{hint}Result"));
+    let result = types.of_payload(&method.result, BYTES, &format!("{hint}Result"));
     let call = if matches!(input, Input::Bytes) { "call_bytes" } else { "call" };
     code.gap();
     documented(code, &method.description, "", "Those of [`Error`].");
@@ -132,7 +112,7 @@ fn operation(code: &mut Code, types: &mut Types<'_>, method: &Method, input: &In
 }
 
 fn subscription(code: &mut Code, types: &mut Types<'_>, topic: &Topic, name: &str, scope: &mut Scope) {
-    let of = payload(types, &topic.payload, &pascal(name));
+    let of = types.of_payload(&topic.payload, BYTES, &pascal(name));
     let suffix = if matches!(topic.payload, Payload::Bytes) { "_bytes" } else { "" };
     let result = format!("Result<runtime::Events<{of}>, Error>");
     code.gap();
@@ -153,7 +133,7 @@ fn subscription(code: &mut Code, types: &mut Types<'_>, topic: &Topic, name: &st
 }
 
 fn jobs(code: &mut Code, types: &mut Types<'_>, queue: &Queue, scope: &mut Scope) {
-    let of = payload(types, &queue.job, &format!("{}Job", pascal(&queue.name)));
+    let of = types.of_payload(&queue.job, BYTES, &format!("{}Job", pascal(&queue.name)));
     let suffix = if matches!(queue.job, Payload::Bytes) { "_bytes" } else { "" };
     let (name, literal) = (snake(&queue.name), string(&queue.name));
     code.gap();
@@ -186,13 +166,6 @@ fn documented(code: &mut Code, description: &str, does: &str, errors: &str) {
     doc(code, errors);
 }
 
-fn payload(types: &mut Types<'_>, payload: &Payload, hint: &str) -> String {
-    match payload {
-        Payload::Bytes => "Vec<u8>".into(),
-        Payload::Json { schema, .. } => types.of(schema, place(hint)),
-    }
-}
-
 /// The type behind a reference to a value.
 fn borrowed(of: &str) -> String {
     match of.strip_prefix("Vec<").and_then(|of| of.strip_suffix('>')) {
@@ -200,8 +173,4 @@ fn borrowed(of: &str) -> String {
         None if of == "String" => "str".into(),
         None => of.to_owned(),
     }
-}
-
-fn place(hint: &str) -> Place<'_> {
-    Place { hint, inside: None }
 }

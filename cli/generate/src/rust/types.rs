@@ -1,17 +1,16 @@
 //! Types of a contract in Rust.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
-use weir_openrpc::{Document, Field, Schema, Shape};
+use weir_openrpc::{Document, Field, Payload, Schema, Shape};
 
 use crate::{
     contract::word_of,
-    cycle::{Way, leads_to},
     names::{Scope, pascal},
     text::Code,
 };
 
-use super::{definitions, doc};
+use super::{RESERVED, definitions, doc};
 
 /// What an extension's library has for a record without fields.
 pub(super) const EMPTY: &str = "weir_sdk::Empty";
@@ -44,8 +43,8 @@ pub(super) struct Place<'p> {
 }
 
 impl<'d> Types<'d> {
-    pub(super) fn new(document: &'d Document, described: bool, reserved: &[&str]) -> Self {
-        let mut scope = Scope::with(reserved);
+    pub(super) fn new(document: &'d Document, described: bool) -> Self {
+        let mut scope = Scope::with(RESERVED);
         let names = document.types.iter().map(|(name, schema)| {
             let own =
                 if described && is_empty(name, schema) { EMPTY.into() } else { scope.take(&pascal(name)) };
@@ -85,6 +84,19 @@ impl<'d> Types<'d> {
             _ if field.required => self.of(&field.schema, place),
             _ => format!("Option<{}>", self.of(&field.schema, place)),
         }
+    }
+
+    /// The type of a payload. `bytes` is that of one that is no JSON.
+    pub(super) fn of_payload(&mut self, payload: &Payload, bytes: &str, hint: &str) -> String {
+        match payload {
+            Payload::Bytes => bytes.into(),
+            Payload::Json { schema, .. } => self.of_hint(schema, hint),
+        }
+    }
+
+    /// The type of a schema that is within no named type.
+    pub(super) fn of_hint(&mut self, schema: &Schema, hint: &str) -> String {
+        self.of(schema, Place { hint, inside: None })
     }
 
     /// The type of a schema.
@@ -213,4 +225,42 @@ pub(super) fn kind(schema: &Schema) -> String {
         Shape::Nullable(inner) => kind(inner),
         Shape::Named(name) => pascal(name),
     }
+}
+
+/// What leads from one type to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// A value lies within another one. Lists and maps hold theirs elsewhere.
+    Inside,
+    /// A type is only a name for another one, or for a list or map of it.
+    Alias,
+}
+
+/// Whether a type leads to the type named `to`.
+pub(super) fn leads_to(document: &Document, from: &Schema, to: &str, way: Way) -> bool {
+    let mut seen = HashSet::new();
+    let mut open = vec![from];
+    while let Some(schema) = open.pop() {
+        match &schema.shape {
+            Shape::Named(name) if name == to => return true,
+            Shape::Named(name) => {
+                if seen.insert(&**name)
+                    && let Some(schema) = document.named(name)
+                {
+                    open.push(schema);
+                }
+            }
+            Shape::Nullable(inner) => open.push(inner),
+            Shape::Tuple(places) => open.extend(places),
+            Shape::List { items: inner, .. } | Shape::Map(inner) if way == Way::Alias => open.push(inner),
+            // In Rust an array is no list.
+            Shape::List { items: inner, min, max, .. } if min.is_some() && min == max => open.push(inner),
+            Shape::Record { fields, .. } if way == Way::Inside => {
+                open.extend(fields.iter().map(|field| &field.schema));
+            }
+            Shape::OneOf { options, .. } if way == Way::Inside => open.extend(options),
+            _ => {}
+        }
+    }
+    false
 }

@@ -2,24 +2,21 @@
 
 use weir_openrpc::{Field, Method, Payload, Queue, Topic};
 
-use super::{comment, string, types::Types};
+use super::{comment, doc, string, types::Types};
 use crate::{
-    contract::{Contract, Input},
+    contract::{Contract, Input, errors_doc},
     names::{Scope, camel, pascal},
-    text::{Code, item, prose},
+    text::{Code, prose},
 };
 
 /// Writes the class.
 pub(super) fn write(code: &mut Code, contract: &Contract, name: &str, types: &Types<'_>) {
     let document = &contract.document;
-    let mut lines = prose(&document.description);
-    lines.extend(prose(&format!("A client of `{}`.", document.contract)));
     code.gap();
-    comment(code, &lines);
-    code.line(format!("export class {name} {{"));
-    code.inside("  ", |code| {
+    doc(code, &format!("{}\nA client of `{}`.", document.description.trim(), document.contract));
+    code.block(format!("export class {name} {{"), "  ", |code| {
         code.lines("readonly #weir: Weir;\n\nconstructor(weir: Weir) {\n  this.#weir = weir;\n}");
-        let mut scope = Scope::with(&["constructor"]);
+        let mut scope = Scope::with("constructor");
         for (method, input) in contract.methods() {
             operation(code, contract, types, method, input, &mut scope);
         }
@@ -30,7 +27,6 @@ pub(super) fn write(code: &mut Code, contract: &Contract, name: &str, types: &Ty
             jobs(code, types, queue, &mut scope);
         }
     });
-    code.line("}");
 }
 
 fn operation(
@@ -51,13 +47,7 @@ fn operation(
         Input::Value(schema) => (format!("argument: {}, ", types.of(schema)), "argument"),
     };
     let mut lines = prose(&method.description);
-    if !method.errors.is_empty() {
-        lines.push(String::new());
-        lines.push("Codes of a `WeirError` that are the contract's own:".into());
-        for error in &method.errors {
-            lines.extend(item(&format!("`{}`", error.code), &error.description));
-        }
-    }
+    lines.extend(errors_doc(method));
     code.gap();
     comment(code, &lines);
     let name = scope.take(&camel(&method.name));
@@ -80,14 +70,10 @@ fn is_optional(field: &Field) -> bool {
 fn subscription(code: &mut Code, types: &Types<'_>, topic: &Topic, name: &str, scope: &mut Scope) {
     let of = payload(types, &topic.payload);
     let pattern = string(&topic.pattern);
-    let mut lines = prose(&topic.description);
-    lines.push(String::new());
     let narrower = if topic.pattern.contains(['*', '>']) { " `pattern` may name fewer topics." } else { "" };
-    lines.extend(prose(&format!(
-        "Subscribes, also after a break of the connection: `onGap` tells that events may be missing.{narrower}"
-    )));
     code.gap();
-    comment(code, &lines);
+    let does = "Subscribes, also after a break of the connection: `onGap` tells that events may be missing.";
+    doc(code, &format!("{}\n\n{does}{narrower}", topic.description));
     let own = scope.take(&format!("subscribe{}", pascal(name)));
     code.line(format!("{own}("));
     code.line(format!("  listener: (event: WeirEvent<{of}>) => void,"));
@@ -108,13 +94,9 @@ fn subscription(code: &mut Code, types: &Types<'_>, topic: &Topic, name: &str, s
 fn jobs(code: &mut Code, types: &Types<'_>, queue: &Queue, scope: &mut Scope) {
     let of = payload(types, &queue.job);
     let name = string(&queue.name);
-    let mut lines = prose(&queue.description);
-    lines.push(String::new());
-    lines.push(
-        "Puts a job into the queue. Gives null once a reader has finished it, under `untilDone`.".into(),
-    );
     code.gap();
-    comment(code, &lines);
+    let does = "Puts a job into the queue. Gives null once a reader has finished it, under `untilDone`.";
+    doc(code, &format!("{}\n\n{does}", queue.description));
     let own = scope.take(&format!("put{}", pascal(&queue.name)));
     code.line(format!("{own}("));
     code.line(format!("  job: {of},"));
@@ -123,11 +105,8 @@ fn jobs(code: &mut Code, types: &Types<'_>, queue: &Queue, scope: &mut Scope) {
     code.line(format!("  return this.#weir.put({name}, job, options);"));
     code.line("}");
 
-    let mut lines = prose(&queue.description);
-    lines.push(String::new());
-    lines.push("Takes a job. Gives null if none came in time.".into());
     code.gap();
-    comment(code, &lines);
+    doc(code, &format!("{}\n\nTakes a job. Gives null if none came in time.", queue.description));
     let own = scope.take(&format!("take{}", pascal(&queue.name)));
     if matches!(queue.job, Payload::Bytes) {
         code.line(format!("async {own}(options?: AskOptions): Promise<Job<Uint8Array> | null> {{"));

@@ -34,14 +34,12 @@ impl<'d> Types<'d> {
                         code.line(format!("export interface {own} {{}}"));
                         continue;
                     }
-                    code.line(format!("export interface {own} {{"));
-                    code.inside("  ", |code| {
+                    code.block(format!("export interface {own} {{"), "  ", |code| {
                         for field in fields {
                             doc(code, &field.description);
                             code.line(format!("{};", self.field(field)));
                         }
                     });
-                    code.line("}");
                 }
                 Shape::Words { words, open } if words.iter().any(|word| !word.description.is_empty()) => {
                     doc(code, &schema.description);
