@@ -4,7 +4,6 @@
 //! nothing of sockets or of how Main is found.
 
 mod answers;
-mod history;
 mod keys;
 mod model;
 mod quantiles;

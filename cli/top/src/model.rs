@@ -3,7 +3,7 @@
 //! Counters of Main only grow, and begin anew with Main. A counter that is lower than before gives no rate.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     time::{Duration, Instant, SystemTime},
 };
 
@@ -12,12 +12,14 @@ use weir_reports::{ExtensionStatus, FailureRecord, PeerCounts, PeerStatus};
 
 use crate::{
     answers::{Counts, LogLine, Look, Operations},
-    history::{History, Sample},
     quantiles::{Interval, Quantile},
 };
 
 /// Rates over less than this would be noise: the look before stays their beginning.
 const MIN_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Samples of each row: two minutes at the usual interval.
+const MAX_SAMPLES: usize = 120;
 
 /// A row, whatever line it is on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,6 +63,26 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    /// One of which nothing else is known yet.
+    fn new(key: Key, state: &str, inbox: u64, facts: Facts, counters: Counters) -> Self {
+        Self {
+            key,
+            state: state.to_owned(),
+            cpu: None,
+            memory: None,
+            messages: None,
+            p50: None,
+            p99: None,
+            inbox,
+            lost: counters.lost,
+            newly_lost: 0,
+            restarts: None,
+            facts,
+            history: History::default(),
+            counters,
+        }
+    }
+
     /// Used memory as a part of the limit, from 0 to 1.
     pub(crate) fn memory_share(&self) -> Option<f64> {
         let (used, limit) = self.memory?;
@@ -185,32 +207,22 @@ fn of_extension(extension: ExtensionStatus) -> Row {
     let ExtensionStatus { id, received, sent, shed, late, refused, .. } = extension;
     let lost = shed.saturating_add(late).saturating_add(refused.unwrap_or(0));
     let is_compiling = extension.compiling.is_some();
+    let counters =
+        Counters { cpu_seconds: extension.cpu.as_secs_f64(), messages: received.saturating_add(sent), lost };
+    let state = if is_compiling { "compiling" } else { extension.state.as_str() };
+    let facts = Facts {
+        reason: extension.reason,
+        since: Some(extension.since),
+        class: extension.class,
+        fulfills: extension.fulfills,
+        failures: extension.failures,
+        denied: 0,
+    };
     Row {
-        key: Key::Extension(id.to_string()),
-        state: if is_compiling { "compiling" } else { extension.state.as_str() }.to_owned(),
         cpu: Some(extension.cpu_share),
         memory: Some((extension.memory, extension.memory_limit)),
-        messages: None,
-        p50: None,
-        p99: None,
-        inbox: extension.inbox_messages,
-        lost,
-        newly_lost: 0,
         restarts: Some(extension.restarts),
-        facts: Facts {
-            reason: extension.reason,
-            since: Some(extension.since),
-            class: extension.class,
-            fulfills: extension.fulfills,
-            failures: extension.failures,
-            denied: 0,
-        },
-        history: History::default(),
-        counters: Counters {
-            cpu_seconds: extension.cpu.as_secs_f64(),
-            messages: received.saturating_add(sent),
-            lost,
-        },
+        ..Row::new(Key::Extension(id.to_string()), state, extension.inbox_messages, facts, counters)
     }
 }
 
@@ -218,27 +230,12 @@ fn of_peer(peer: PeerStatus) -> Row {
     let PeerStatus { name, sessions, fulfills, denied, counts, .. } = peer;
     let PeerCounts { sent, received, shed, late } = counts;
     let lost = shed.saturating_add(late);
-    Row {
-        key: Key::Peer(name.to_string()),
-        state: if sessions.is_empty() { "no session" } else { "connected" }.to_owned(),
-        cpu: None,
-        memory: None,
-        messages: None,
-        p50: None,
-        p99: None,
-        inbox: sessions.iter().fold(0, |sum, session| sum.saturating_add(session.waiting)),
-        lost,
-        newly_lost: 0,
-        restarts: None,
-        facts: Facts {
-            since: sessions.first().map(|oldest| oldest.since),
-            fulfills,
-            denied,
-            ..Facts::default()
-        },
-        history: History::default(),
-        counters: Counters { cpu_seconds: 0.0, messages: received.saturating_add(sent), lost },
-    }
+    let state = if sessions.is_empty() { "no session" } else { "connected" };
+    let waiting = sessions.iter().fold(0_u64, |sum, session| sum.saturating_add(session.waiting));
+    let since = sessions.first().map(|oldest| oldest.since);
+    let facts = Facts { since, fulfills, denied, ..Facts::default() };
+    let counters = Counters { cpu_seconds: 0.0, messages: received.saturating_add(sent), lost };
+    Row::new(Key::Peer(name.to_string()), state, waiting, facts, counters)
 }
 
 fn sample(row: &Row, has_before: bool) -> Sample {
@@ -255,6 +252,43 @@ fn sample(row: &Row, has_before: bool) -> Sample {
 /// Exact enough for a figure of three digits.
 pub(crate) fn as_f64(number: u64) -> f64 {
     number as f64
+}
+
+/// What a row did between two looks. None: not known for that interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Sample {
+    /// From 0 to 1.
+    pub(crate) cpu: Option<f64>,
+    /// In bytes.
+    pub(crate) memory: Option<f64>,
+    /// Messages a second.
+    pub(crate) messages: Option<f64>,
+    /// In seconds.
+    pub(crate) p99: Option<f64>,
+    /// Messages that wait.
+    pub(crate) inbox: Option<f64>,
+    /// Messages lost in the interval.
+    pub(crate) lost: Option<f64>,
+}
+
+/// The last samples of one row, for its sparklines.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct History {
+    samples: VecDeque<Sample>,
+}
+
+impl History {
+    pub(crate) fn add(&mut self, sample: Sample) {
+        if self.samples.len() >= MAX_SAMPLES {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(sample);
+    }
+
+    /// One figure of all samples, oldest first.
+    pub(crate) fn of(&self, figure: impl Fn(&Sample) -> Option<f64>) -> Vec<Option<f64>> {
+        self.samples.iter().map(figure).collect()
+    }
 }
 
 #[cfg(test)]
@@ -384,5 +418,16 @@ pub(crate) mod tests {
         model.add(Look { peers: vec![peer(&[2, 3])], ..look(Instant::now(), 0, "") });
         let row = first(&model);
         assert_eq!((row.state.as_str(), row.cpu, row.inbox, row.lost), ("connected", None, 5, 5));
+    }
+
+    #[test]
+    fn only_the_last_samples_are_kept() {
+        let mut history = History::default();
+        for number in 0..1000 {
+            history.add(Sample { inbox: Some(f64::from(number)), ..Sample::default() });
+        }
+        let kept = history.of(|sample| sample.inbox);
+        assert_eq!(kept.len(), MAX_SAMPLES);
+        assert_eq!(kept.last(), Some(&Some(999.0)));
     }
 }

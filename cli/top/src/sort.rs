@@ -31,38 +31,29 @@ pub enum SortKey {
     Restarts,
 }
 
+/// All, each with the letter that sorts by it and its name in the title.
+const KEYS: [(SortKey, char, &str); 10] = [
+    (SortKey::Name, 'n', "name"),
+    (SortKey::Cpu, 'c', "CPU"),
+    (SortKey::Memory, 'm', "memory"),
+    (SortKey::Limit, 'u', "memory limit"),
+    (SortKey::Messages, 't', "messages"),
+    (SortKey::P50, 'h', "p50"),
+    (SortKey::P99, 'p', "p99"),
+    (SortKey::Inbox, 'i', "inbox"),
+    (SortKey::Lost, 'o', "losses"),
+    (SortKey::Restarts, 'e', "restarts"),
+];
+
 impl SortKey {
     /// As the title names it.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Name => "name",
-            Self::Cpu => "CPU",
-            Self::Memory => "memory",
-            Self::Limit => "memory limit",
-            Self::Messages => "messages",
-            Self::P50 => "p50",
-            Self::P99 => "p99",
-            Self::Inbox => "inbox",
-            Self::Lost => "losses",
-            Self::Restarts => "restarts",
-        }
+        KEYS.iter().find(|(key, ..)| *key == self).map_or("", |(_, _, name)| name)
     }
 
     /// The key that sorts by it.
     pub(crate) fn of_letter(letter: char) -> Option<Self> {
-        Some(match letter {
-            'n' => Self::Name,
-            'c' => Self::Cpu,
-            'm' => Self::Memory,
-            'u' => Self::Limit,
-            't' => Self::Messages,
-            'h' => Self::P50,
-            'p' => Self::P99,
-            'i' => Self::Inbox,
-            'o' => Self::Lost,
-            'e' => Self::Restarts,
-            _ => return None,
-        })
+        KEYS.iter().find(|(_, known, _)| *known == letter).map(|(key, ..)| *key)
     }
 
     pub(crate) fn next(self) -> Self {

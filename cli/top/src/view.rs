@@ -2,16 +2,15 @@
 
 mod columns;
 mod figures;
-mod lines;
 mod pane;
-mod spark;
 mod style;
-mod table;
 
 use ratatui::{
     Frame,
     layout::{Constraint, Layout, Position, Rect},
+    style::Style,
     text::{Line, Span},
+    widgets::{Row as Cells, Table},
 };
 
 use self::{
@@ -27,6 +26,9 @@ use crate::{
 /// From this height on, there is a line on Main as a whole.
 const HEIGHT_WITH_TITLE: u16 = 5;
 
+/// Below this height there are only rows.
+const HEIGHT_WITH_HEADER: u16 = 2;
+
 pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
     let area = frame.area();
     let title_height = u16::from(area.height >= HEIGHT_WITH_TITLE);
@@ -36,11 +38,11 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
     frame.render_widget(title(state, styles), title_area);
     if state.mode == Mode::Help {
         let lines = HELP.map(|(keys, what)| Line::from(format!("{keys:<12} {what}")));
-        lines::draw(frame, body, &lines, &mut state.help_scroll);
+        draw_lines(frame, body, &lines, &mut state.help_scroll);
     } else if state.pane.is_some() {
         pane::draw(frame, body, state, styles);
     } else {
-        table::draw(frame, body, state, styles);
+        draw_table(frame, body, state, styles);
     }
     bottom(frame, state, styles, bottom_area);
 }
@@ -69,6 +71,78 @@ fn title(state: &State, styles: Styles) -> Line<'static> {
     }
     spans.push(Span::raw(text));
     Line::from(spans)
+}
+
+/// The table of all: a line for each extension and peer.
+fn draw_table(frame: &mut Frame<'_>, area: Rect, state: &mut State, styles: Styles) {
+    let has_header = area.height >= HEIGHT_WITH_HEADER;
+    let page = usize::from(area.height.saturating_sub(u16::from(has_header)));
+    let shown = state.shown();
+    let position = state.position(&shown);
+    // Not further than the last page, and with the selected row. Another height begins at the first row again.
+    let before = if page == state.page { state.offset } else { 0 };
+    let offset = before.min(shown.len().saturating_sub(page));
+    let offset = offset.clamp(position.saturating_sub(page.saturating_sub(1)), position);
+
+    // One column for the mark of the selected row.
+    let longest =
+        shown.iter().map(|row| printable(row.key.name()).chars().count() * 2).max().unwrap_or(0) + 1;
+    let longest = u16::try_from(longest).unwrap_or(u16::MAX);
+    let columns = columns::fitting(area.width, state.sort, longest);
+    let header = columns.iter().map(|(column, _)| column.header(state.sort, state.is_reversed));
+    let rows = shown.iter().enumerate().skip(offset).take(page).map(|(place, row)| {
+        let is_selected = place == position;
+        let cells = columns.iter().map(|(column, width)| column.cell(row, *width, is_selected, styles));
+        let style = match (is_selected, state.is_old()) {
+            (true, _) => styles.selected(),
+            (false, true) => styles.quiet(),
+            (false, false) => Style::new(),
+        };
+        Cells::new(cells).style(style)
+    });
+    let widths = columns.iter().map(|(_, width)| Constraint::Length(*width));
+    let mut table = Table::new(rows.collect::<Vec<_>>(), widths).column_spacing(1);
+    if has_header {
+        table = table.header(Cells::new(header).style(styles.header()));
+    }
+    frame.render_widget(table, area);
+    (state.offset, state.page) = (offset, page);
+}
+
+/// Wraps the lines and draws those from `scroll` on. Takes back what `scroll` has too much.
+fn draw_lines(frame: &mut Frame<'_>, area: Rect, lines: &[Line<'_>], scroll: &mut usize) {
+    let wrapped: Vec<_> = lines.iter().flat_map(|line| wrap(line, usize::from(area.width))).collect();
+    *scroll = (*scroll).min(wrapped.len().saturating_sub(usize::from(area.height)));
+    for (line, row) in wrapped.into_iter().skip(*scroll).zip(area.rows()) {
+        frame.render_widget(line, row);
+    }
+}
+
+/// Breaks a line where it is full, in the middle of words, too: hostile text may have no spaces.
+fn wrap(line: &Line<'_>, width: usize) -> Vec<Line<'static>> {
+    let mut done = Vec::new();
+    let (mut spans, mut used) = (Vec::new(), 0);
+    for span in &line.spans {
+        let mut part = String::new();
+        for character in span.content.chars() {
+            let columns = width_of(character);
+            if used + columns > width && used > 0 {
+                spans.push(Span::styled(std::mem::take(&mut part), span.style));
+                done.push(Line::from(std::mem::take(&mut spans)));
+                used = 0;
+            }
+            part.push(character);
+            used += columns;
+        }
+        spans.push(Span::styled(part, span.style));
+    }
+    done.push(Line::from(spans));
+    done.iter_mut().for_each(|part| part.style = Style::patch(part.style, line.style));
+    done
+}
+
+fn width_of(character: char) -> usize {
+    Span::raw(character.encode_utf8(&mut [0; 4]) as &str).width()
 }
 
 fn counted(number: usize, thing: &str) -> String {

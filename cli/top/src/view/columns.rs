@@ -6,8 +6,7 @@ use ratatui::{
 };
 
 use super::{
-    figures::{NOTHING, bytes, count, cut, percent, printable, rate, time},
-    spark,
+    figures::{NOTHING, bytes, count, cut, percent, printable, rate, spark, time},
     style::Styles,
 };
 use crate::{model::Row, sort::SortKey};
@@ -51,7 +50,7 @@ const BY_IMPORTANCE: [Column; 12] = [
 /// The columns that fit, as they stand in a line, with their widths. That of `sort` is among them from 20 columns on,
 /// if need be with less room for names. Names get what is left, up to `longest_name`.
 pub(super) fn fitting(width: u16, sort: SortKey, longest_name: u16) -> Vec<(Column, u16)> {
-    let sorted = BY_IMPORTANCE.into_iter().find(|column| column.sort() == Some(sort));
+    let sorted = BY_IMPORTANCE.into_iter().find(|column| column.facts().2 == Some(sort));
     let sorted = sorted.filter(|column| *column != Column::Name && column.width() < width);
     let beside_name = sorted.map_or(0, |column| column.width().saturating_add(1));
     let least_name = MIN_NAME.min(width.saturating_sub(beside_name));
@@ -71,50 +70,31 @@ pub(super) fn fitting(width: u16, sort: SortKey, longest_name: u16) -> Vec<(Colu
 }
 
 impl Column {
-    fn width(self) -> u16 {
+    /// Its name, its width, and what sorts by it.
+    fn facts(self) -> (&'static str, u16, Option<SortKey>) {
         match self {
-            Self::Name => MIN_NAME,
-            Self::State => 12,
-            Self::CpuHistory => 20,
-            Self::Limit => 5,
-            Self::Memory => 19,
-            Self::Restarts => 9,
-            Self::Cpu | Self::Messages | Self::P50 | Self::P99 | Self::Inbox | Self::Lost => 6,
+            Self::Name => (" NAME", MIN_NAME, Some(SortKey::Name)),
+            Self::State => ("STATE", 12, None),
+            Self::Cpu => ("CPU%", 6, Some(SortKey::Cpu)),
+            Self::CpuHistory => ("CPU OVER TIME", 20, None),
+            Self::Limit => ("MEM%", 5, Some(SortKey::Limit)),
+            Self::Memory => ("MEMORY / LIMIT", 19, Some(SortKey::Memory)),
+            Self::Messages => ("MSG/S", 6, Some(SortKey::Messages)),
+            Self::P50 => ("P50", 6, Some(SortKey::P50)),
+            Self::P99 => ("P99", 6, Some(SortKey::P99)),
+            Self::Inbox => ("INBOX", 6, Some(SortKey::Inbox)),
+            Self::Lost => ("LOST", 6, Some(SortKey::Lost)),
+            Self::Restarts => ("RESTARTS", 9, Some(SortKey::Restarts)),
         }
     }
 
-    fn sort(self) -> Option<SortKey> {
-        Some(match self {
-            Self::Name => SortKey::Name,
-            Self::Cpu => SortKey::Cpu,
-            Self::Limit => SortKey::Limit,
-            Self::Memory => SortKey::Memory,
-            Self::Messages => SortKey::Messages,
-            Self::P50 => SortKey::P50,
-            Self::P99 => SortKey::P99,
-            Self::Inbox => SortKey::Inbox,
-            Self::Lost => SortKey::Lost,
-            Self::Restarts => SortKey::Restarts,
-            Self::State | Self::CpuHistory => return None,
-        })
+    fn width(self) -> u16 {
+        self.facts().1
     }
 
     pub(super) fn header(self, sort: SortKey, is_reversed: bool) -> Text<'static> {
-        let name = match self {
-            Self::Name => " NAME",
-            Self::State => "STATE",
-            Self::Cpu => "CPU%",
-            Self::CpuHistory => "CPU OVER TIME",
-            Self::Limit => "MEM%",
-            Self::Memory => "MEMORY / LIMIT",
-            Self::Messages => "MSG/S",
-            Self::P50 => "P50",
-            Self::P99 => "P99",
-            Self::Inbox => "INBOX",
-            Self::Lost => "LOST",
-            Self::Restarts => "RESTARTS",
-        };
-        let mark = match (self.sort() == Some(sort), is_reversed) {
+        let (name, _, own_sort) = self.facts();
+        let mark = match (own_sort == Some(sort), is_reversed) {
             (false, _) => "",
             (true, false) => "▼",
             (true, true) => "▲",
@@ -133,7 +113,7 @@ impl Column {
             Self::Cpu => (or_nothing(row.cpu, percent), styles.share(row.cpu)),
             Self::CpuHistory => {
                 // One scale for all rows, to compare them: a full bar is the whole thread.
-                let line = spark::line(&row.history.of(|sample| sample.cpu), width, 1.0);
+                let line = spark(&row.history.of(|sample| sample.cpu), width, 1.0);
                 // Reversed, a full bar would look like an empty one.
                 (line, styles.spark().remove_modifier(Modifier::REVERSED))
             }
@@ -192,7 +172,10 @@ mod tests {
         for width in 20..100 {
             for sort in [SortKey::Cpu, SortKey::Memory, SortKey::Restarts, SortKey::Name, SortKey::P99] {
                 let columns = fitting(width, sort, 30);
-                assert!(columns.iter().any(|(column, _)| column.sort() == Some(sort)), "{sort:?} in {width}");
+                assert!(
+                    columns.iter().any(|(column, _)| column.facts().2 == Some(sort)),
+                    "{sort:?} in {width}"
+                );
             }
         }
         // The name gets narrower for it.

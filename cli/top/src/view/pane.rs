@@ -13,14 +13,13 @@ use weir_names::ContractName;
 use weir_reports::FailureRecord;
 
 use super::{
-    figures::{NOTHING, bytes, count, percent, printable, rate, seconds, time},
-    lines, spark,
+    draw_lines,
+    figures::{NOTHING, bytes, count, maximum, percent, printable, rate, seconds, spark, time},
     style::Styles,
 };
 use crate::{
     answers::LogLine,
-    history::Sample,
-    model::{Key, Row},
+    model::{Key, Row, Sample},
     state::{Pane, State},
 };
 
@@ -50,7 +49,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &mut State, styles:
         }
         None => vec![Line::raw(format!("`{}` is no longer configured", printable(key.name())))],
     };
-    lines::draw(frame, area, &text, scroll);
+    draw_lines(frame, area, &text, scroll);
     state.page = usize::from(area.height);
 }
 
@@ -104,8 +103,8 @@ fn figures(row: &Row, width: usize, styles: Styles) -> Vec<Line<'static>> {
         let samples = row.history.of(of);
         if room >= MIN_SPARK {
             let shown = room.min(MAX_SPARK).min(samples.len());
-            spans.push(Span::styled(spark::line(&samples, shown, least), styles.spark()));
-            let largest = spark::most(samples.get(samples.len() - shown..).unwrap_or_default());
+            spans.push(Span::styled(spark(&samples, shown, least), styles.spark()));
+            let largest = maximum(samples.get(samples.len() - shown..).unwrap_or_default());
             if width > LABEL + VALUE + shown + MOST
                 && let Some(largest) = largest
             {

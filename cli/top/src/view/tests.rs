@@ -77,42 +77,45 @@ fn assert_golden(name: &str, text: &str) {
     });
 }
 
-#[test]
-fn a_wide_terminal_shows_every_column() {
-    assert_golden("wide", &text(&mut state(), 160, 12));
+/// What is drawn, after what it shows.
+fn picture(claim: &str, state: &mut State, width: u16, height: u16) -> String {
+    format!("{claim}:\n{}", text(state, width, height))
 }
 
 #[test]
-fn a_usual_terminal_shows_what_counts() {
-    assert_golden("usual", &text(&mut state(), 80, 12));
+fn a_terminal_shows_what_it_has_room_for() {
+    let pictures = [("every column", 160), ("what counts", 80), ("who burns the processor", 40)]
+        .map(|(claim, width)| picture(claim, &mut state(), width, 12));
+    assert_golden("widths", &pictures.join("\n"));
 }
 
 #[test]
-fn a_narrow_terminal_shows_who_burns_the_processor() {
-    assert_golden("narrow", &text(&mut state(), 40, 12));
+fn the_pane_has_figures_failures_and_the_log_but_that_of_a_peer_has_none() {
+    let (mut extension, mut peer) = (state(), state());
+    press(&mut extension, "j\n");
+    press(&mut peer, "G\n");
+    let pictures = [
+        picture("an extension", &mut extension, 100, 24),
+        picture("an extension, narrow", &mut extension, 40, 40),
+        picture("a peer", &mut peer, 80, 12),
+    ];
+    assert_golden("panes", &pictures.join("\n"));
 }
 
 #[test]
-fn the_pane_has_figures_failures_and_the_log() {
-    let mut state = state();
-    press(&mut state, "j\n");
-    assert_golden("pane", &text(&mut state, 100, 24));
-    assert_golden("pane-narrow", &text(&mut state, 40, 40));
-}
-
-#[test]
-fn the_pane_of_a_peer_has_no_log() {
-    let mut state = state();
-    press(&mut state, "G\n");
-    assert_golden("pane-peer", &text(&mut state, 80, 12));
-}
-
-#[test]
-fn the_question_names_the_extension() {
-    let mut state = state();
-    press(&mut state, "R");
-    assert_golden("question", &text(&mut state, 40, 5));
-    assert_golden("question-narrow", &text(&mut state, 20, 1));
+fn the_last_line_says_what_is_asked_typed_or_wrong() {
+    let (mut asked, mut typed, mut gone) = (state(), state(), state());
+    press(&mut asked, "R");
+    press(&mut typed, "/up");
+    let fault = Fault("cannot reach Main at `/run/weir/weir.sock`".to_owned());
+    gone.answered(Err(fault), Instant::now());
+    let pictures = [
+        picture("the question names the extension", &mut asked, 40, 5),
+        picture("also where there is little room", &mut asked, 20, 1),
+        picture("a filter is shown while it is typed", &mut typed, 80, 6),
+        picture("a Main that is gone leaves old values and says so", &mut gone, 80, 6),
+    ];
+    assert_golden("last-lines", &pictures.join("\n"));
 }
 
 #[test]
@@ -120,20 +123,6 @@ fn the_help_names_every_key() {
     let mut state = state();
     press(&mut state, "?");
     assert_golden("help", &text(&mut state, 80, 20));
-}
-
-#[test]
-fn a_main_that_is_gone_leaves_old_values_and_says_so() {
-    let mut state = state();
-    state.answered(Err(Fault("cannot reach Main at `/run/weir/weir.sock`".to_owned())), Instant::now());
-    assert_golden("gone", &text(&mut state, 80, 6));
-}
-
-#[test]
-fn a_filter_is_shown_while_it_is_typed_and_after() {
-    let mut state = state();
-    press(&mut state, "/up");
-    assert_golden("filter", &text(&mut state, 80, 6));
 }
 
 #[test]
@@ -205,4 +194,21 @@ fn without_colours_the_text_is_the_same() {
         let cells = other.backend().buffer().content().iter();
         assert!(cells.into_iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset));
     }
+}
+
+fn texts(text: &str, width: usize) -> Vec<String> {
+    wrap(&Line::raw(text.to_owned()), width).iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_line_goes_on_in_the_next_where_it_is_full() {
+    assert_eq!(texts("abcdefg", 3), ["abc", "def", "g"]);
+    assert_eq!(texts("漢字漢", 5), ["漢字", "漢"]);
+    assert_eq!(texts("", 3), [""]);
+}
+
+#[test]
+fn a_screen_too_narrow_for_one_character_still_ends() {
+    assert_eq!(texts("漢字", 1), ["漢", "字"]);
+    assert_eq!(texts("ab", 0), ["a", "b"]);
 }
