@@ -6,6 +6,7 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail};
+use sd_notify::NotifyState;
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::{mpsc, watch},
@@ -17,10 +18,8 @@ use crate::{
     config::Config,
     contracts, events, jobs,
     link::{self, Link},
-    notify,
-    pause::Pause,
     sessions::Sessions,
-    shared::{Shared, Stage},
+    shared::{Pause, Shared, Stage, tell},
 };
 
 /// Time to tell other nodes what became of their calls, when Main is away or the bridge stops.
@@ -58,7 +57,7 @@ pub async fn run(config: Config) -> Result<()> {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
     }
-    notify::stopping();
+    notify(&NotifyState::Stopping);
     tracing::info!("stops when what is in hand is done");
     shared.enter(Stage::Draining);
     tokio::select! {
@@ -81,14 +80,14 @@ async fn keep_main(shared: Arc<Shared>, links: Links) {
     let (mut pause, mut draining) = (Pause::default(), shared.draining());
     loop {
         let sessions = tokio::select! {
-            sessions = Sessions::begin(&shared.config) => sessions,
+            sessions = Sessions::begin(&shared) => sessions,
             () = draining.wait() => return,
         };
         match sessions {
             Ok(sessions) => {
                 pause.reset();
                 tracing::info!("connected to Main as `{}`", shared.config.peer());
-                let ended = with_main(&shared, &sessions, links.clone()).await;
+                let ended = with_main(&sessions, links.clone()).await;
                 if shared.is_draining() {
                     sessions.leave().await;
                     return;
@@ -96,9 +95,7 @@ async fn keep_main(shared: Arc<Shared>, links: Links) {
                 tracing::warn!("Main is away: {ended}");
             }
             Err(error) => {
-                if let Some(times) = shared.times.once_more(&format!("main: {error:#}")) {
-                    tracing::warn!(times, "Main is away: {error:#}");
-                }
+                tell!(warn, shared.times, ("main: {error:#}"), "Main is away: {error:#}");
             }
         }
         tokio::select! {
@@ -109,20 +106,21 @@ async fn keep_main(shared: Arc<Shared>, links: Links) {
 }
 
 /// Everything that lives with a session. Gives why the session ended.
-async fn with_main(shared: &Arc<Shared>, sessions: &Sessions, links: Links) -> String {
+async fn with_main(sessions: &Sessions, links: Links) -> String {
+    let shared = &sessions.shared;
     // Dropped with this function, it ends what it holds.
     let mut tasks = JoinSet::new();
     let begin = async {
-        contracts::import(shared, sessions, &links, &mut tasks).await;
-        jobs::export(shared, sessions, &links, &mut tasks).await;
-        events::export(shared, sessions, &links, &mut tasks).await
+        contracts::import(sessions, &links, &mut tasks).await;
+        jobs::export(sessions, &links, &mut tasks).await;
+        events::export(sessions, &links, &mut tasks).await
     };
     let publisher = tokio::select! {
         publisher = begin => publisher,
         ended = sessions.ended() => return ended,
         () = async { shared.draining().wait().await } => return "the bridge stops".to_owned(),
     };
-    let ended = with_links(shared, sessions, links, &publisher).await;
+    let ended = with_links(sessions, links, &publisher).await;
     if shared.is_draining() {
         finish(&mut tasks, async { shared.stopped().wait().await }).await;
     }
@@ -138,12 +136,8 @@ async fn finish(tasks: &mut JoinSet<()>, or: impl Future<Output = ()>) {
 }
 
 /// Everything that needs both, each time that there is a link. Ends with the session, and when the bridge drains; gives why.
-async fn with_links(
-    shared: &Arc<Shared>,
-    sessions: &Sessions,
-    mut links: Links,
-    publisher: &events::Publisher,
-) -> String {
+async fn with_links(sessions: &Sessions, mut links: Links, publisher: &events::Publisher) -> String {
+    let shared = &sessions.shared;
     let stops = || "the bridge stops".to_owned();
     let mut draining = shared.draining();
     let mut session_ended = pin!(sessions.ended());
@@ -155,13 +149,13 @@ async fn with_links(
         };
         let Some(link) = link else { return stops() };
         let mut tasks = JoinSet::new();
-        let set_up = set_up(shared, sessions, &link, publisher, &mut tasks);
+        let set_up = set_up(sessions, &link, publisher, &mut tasks);
         let has_ended = tokio::select! {
             set_up = set_up => {
                 match set_up {
                     Ok(()) => {
                         tracing::info!("ready");
-                        notify::ready();
+                        notify(&NotifyState::Ready);
                     }
                     Err(error) => tracing::error!("cannot use NATS: {error:#}"),
                 }
@@ -201,7 +195,6 @@ async fn with_links(
 
 /// Serves and subscribes all. Returns when the server has read that, and all streams are there.
 async fn set_up(
-    shared: &Arc<Shared>,
     sessions: &Sessions,
     link: &Link,
     publisher: &events::Publisher,
@@ -209,10 +202,10 @@ async fn set_up(
 ) -> Result<()> {
     // Nothing is sent by it: it ends with its last sender.
     let (prepared, mut preparing) = mpsc::channel::<()>(1);
-    jobs::import(shared, sessions, link, tasks, &prepared)?;
+    jobs::import(sessions, link, tasks, &prepared)?;
     drop(prepared);
-    contracts::export(shared, sessions, link, tasks).await?;
-    events::import(shared, sessions, link, tasks).await?;
+    contracts::export(sessions, link, tasks).await?;
+    events::import(sessions, link, tasks).await?;
     time::timeout(SETTLE_TIME, link.settle())
         .await
         .context("the server does not send what it was sent")??;
@@ -223,5 +216,12 @@ async fn set_up(
     match link.first_refused() {
         None => Ok(()),
         Some(refused) => bail!("the server refuses something, so not all is served: {refused}"),
+    }
+}
+
+/// Tells systemd how far the bridge is, as sd_notify(3) says. Does nothing without `NOTIFY_SOCKET`.
+fn notify(state: &NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(std::slice::from_ref(state)) {
+        tracing::warn!("cannot tell the service manager {state:?}: {error}");
     }
 }

@@ -3,25 +3,23 @@
 //! Owns keys, their ranges and the checks between them. Knows nothing of sockets.
 
 mod check;
-mod error;
 mod values;
 
 use std::{
     collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use serde::Deserialize;
 use toml::Spanned;
 use weir_names::{ContractName, OperationName, PeerName, QueueName, TopicPattern};
 
-pub(crate) use self::{check::KIND, values::is_sender};
 pub use self::{
-    error::ConfigErrors,
-    values::{Caller, Node, Origin, Seconds, Sender},
+    check::ConfigErrors,
+    values::{Caller, Count, Node, Number, Origin, Replicas, Seconds, Sender},
 };
+pub(crate) use self::{check::KIND, values::is_sender};
 
 /// Bytes of the largest file that is read.
 const FILE_MAX: u64 = 1 << 20;
@@ -85,7 +83,7 @@ pub struct NatsSection {
     /// The JetStream domain, where the server with the streams is another one than the bridge's.
     pub jetstream_domain: Option<Spanned<String>>,
     /// The time between pings. After three without an answer the server is away.
-    #[serde(default = "values::ping_interval")]
+    #[serde(default = "Seconds::of::<10>")]
     pub ping_interval: Seconds,
 }
 
@@ -120,13 +118,13 @@ impl Tls {
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Limits {
     /// Calls of this Main to other nodes that are under way. Further ones get `overloaded`.
-    pub calls: values::Count,
+    pub calls: Count,
     /// Calls of other nodes to this Main that are under way. Further ones get `overloaded`.
-    pub served: values::Count,
+    pub served: Count,
     /// Events that wait, for each imported pattern and for the exports together.
-    pub events: values::Count,
+    pub events: Count,
     /// Jobs of each imported queue that are in this Main and not done.
-    pub jobs: values::Count,
+    pub jobs: Count,
     /// How long calls in hand may take after SIGTERM.
     pub drain_timeout: Seconds,
 }
@@ -141,6 +139,13 @@ pub struct Export {
     pub topics: BTreeMap<Spanned<TopicPattern>, ExportTopic>,
     /// Queues whose jobs other nodes may take.
     pub queues: BTreeMap<Spanned<QueueName>, ExportQueue>,
+}
+
+impl Export {
+    /// The export of a queue, if there is one.
+    pub(crate) fn queue(&self, name: &str) -> Option<&ExportQueue> {
+        self.queues.iter().find(|(own, _)| own.as_ref().as_str() == name).map(|(_, export)| export)
+    }
 }
 
 /// A contract that nodes may call here.
@@ -174,9 +179,9 @@ pub struct ExportQueue {
     #[serde(default)]
     pub by: QueueBy,
     /// Copies of each job in the cluster, for a stream that the bridge makes.
-    pub replicas: Option<values::Replicas>,
+    pub replicas: Option<Replicas>,
     /// How long the server remembers the ids of jobs, for a stream that the bridge makes.
-    #[serde(default = "values::duplicate_window")]
+    #[serde(default = "Seconds::of::<120>")]
     pub duplicate_window: Seconds,
 }
 
@@ -249,12 +254,12 @@ pub struct ImportQueue {
     /// The nodes whose jobs are taken, or `*`.
     pub from: Spanned<Vec<Origin>>,
     /// How often a job is brought to a Main before it is dead.
-    #[serde(default = "values::max_deliveries")]
-    pub max_deliveries: values::Count,
+    #[serde(default = "Count::of::<16>")]
+    pub max_deliveries: Count,
     /// The queue of the fleet for dead jobs. Without one they are dropped, and logged.
     pub dead_letter: Option<Spanned<QueueName>>,
     /// How long a job may go without a sign of life from this bridge before another one gets it.
-    #[serde(default = "values::ack_wait")]
+    #[serde(default = "Seconds::of::<30>")]
     pub ack_wait: Seconds,
 }
 
@@ -335,11 +340,11 @@ impl Config {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            calls: values::Count::new(256),
-            served: values::Count::new(256),
-            events: values::Count::new(1024),
-            jobs: values::Count::new(64),
-            drain_timeout: Seconds::new(Duration::from_secs(10)),
+            calls: Count::of::<256>(),
+            served: Count::of::<256>(),
+            events: Count::of::<1024>(),
+            jobs: Count::of::<64>(),
+            drain_timeout: Seconds::of::<10>(),
         }
     }
 }

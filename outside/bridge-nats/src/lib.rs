@@ -11,13 +11,10 @@ mod contracts;
 mod events;
 mod jobs;
 mod link;
-mod notify;
-mod pause;
 mod secrets;
 mod sessions;
 mod shared;
 pub mod subject;
-mod tell;
 mod wire;
 
 pub use self::{bridge::run, secrets::check_files};

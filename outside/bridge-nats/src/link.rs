@@ -4,7 +4,6 @@
 //! caller has gone. The next connection subscribes anew.
 
 mod connect;
-mod presence;
 
 use std::{collections::HashMap, fmt, sync::Arc};
 
@@ -121,27 +120,26 @@ impl Link {
         *self.0.has_ended.borrow()
     }
 
-    /// Sends a request and waits for its answer, without a time limit: the caller ends the wait by dropping it.
-    /// `sent` gets where the answer is to come, by which the request can be given up.
+    /// Sends a request and waits for an answer that is accepted. Others come from somebody else, such as a stream that
+    /// records the subject. There is no time limit: the caller ends the wait by dropping it.
     pub(crate) async fn request(
         &self,
         subject: String,
         headers: HeaderMap,
         payload: Bytes,
-        sent: &mut Option<String>,
+        accepts: impl Fn(&Message) -> bool + Send + 'static,
     ) -> Result<Message, NoAnswer> {
-        self.request_of(subject, headers, payload, sent, |_| true).await
+        self.request_told(subject, headers, payload, accepts, &mut None).await
     }
 
-    /// [`request`](Self::request), for an answer that is accepted. Others come from somebody else, such as a stream that
-    /// records the subject, and the wait goes on.
-    pub(crate) async fn request_of(
+    /// [`request`](Self::request). `sent` gets where the answer is to come, by which the request can be given up.
+    pub(crate) async fn request_told(
         &self,
         subject: String,
         headers: HeaderMap,
         payload: Bytes,
-        sent: &mut Option<String>,
         accepts: impl Fn(&Message) -> bool + Send + 'static,
+        sent: &mut Option<String>,
     ) -> Result<Message, NoAnswer> {
         let inner = &*self.0;
         let subject = Subject::from(subject);

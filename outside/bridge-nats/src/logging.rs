@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::Context;
+use clap::ValueEnum;
 use tracing::{
     Event, Level, Subscriber,
     field::{Field, Visit},
@@ -25,7 +26,14 @@ use tracing_subscriber::{
 };
 use weir_names::{harmless, log_filter};
 
-use crate::args::LogFormat;
+/// The form of log lines.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Human,
+    /// One object in JSON a line.
+    Json,
+}
 
 /// Without `RUST_LOG`: what the bridge says. It says itself what the client of NATS would.
 const FILTER: &str = "info,async_nats=off";

@@ -1,13 +1,24 @@
-//! The bridge's sessions with Main. Calls, events and jobs have one each, so that none takes the room of another.
+//! The bridge's sessions with Main, and what it serves there. Calls, events and jobs have a session each, so that none takes
+//! the room of another.
+
+use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
-use weir_peer::{Ended, Options, Peer};
+use tokio::{task::JoinSet, time};
+use weir_peer::{Ended, Options, Peer, Request, Requests};
 
-use crate::{config::Config, secrets};
+use crate::{
+    secrets,
+    shared::{Shared, tell},
+};
+
+/// The time until a contract that Main refused is offered again: the operator may have granted it.
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// The bridge's sessions with Main. They end together.
 #[derive(Debug)]
 pub(crate) struct Sessions {
+    pub(crate) shared: Arc<Shared>,
     pub(crate) calls: Peer,
     pub(crate) events: Option<Peer>,
     pub(crate) jobs: Option<Peer>,
@@ -17,7 +28,8 @@ pub(crate) struct Sessions {
 
 impl Sessions {
     /// Connects.
-    pub(crate) async fn begin(config: &Config) -> Result<Self> {
+    pub(crate) async fn begin(shared: &Arc<Shared>) -> Result<Self> {
+        let config = &shared.config;
         let main = config.main.as_ref();
         let token = main.token_file.as_deref().map(secrets::word).transpose()?;
         let connect = async |requests: u32, events: u32| {
@@ -40,7 +52,7 @@ impl Sessions {
         } else {
             Some(connect(limits.jobs.get(), 0).await?)
         };
-        Ok(Self { calls, events, jobs, life: fastrand::u64(..) })
+        Ok(Self { shared: shared.clone(), calls, events, jobs, life: fastrand::u64(..) })
     }
 
     /// Waits for the end of any.
@@ -61,6 +73,58 @@ impl Sessions {
     pub(crate) async fn leave(self) {
         for peer in [Some(self.calls), self.events, self.jobs].into_iter().flatten() {
             let _ended = peer.leave().await;
+        }
+    }
+}
+
+/// A contract that the bridge serves to its Main.
+pub(crate) struct Served {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) peer: Peer,
+    pub(crate) name: Box<str>,
+    pub(crate) operations: Vec<String>,
+    /// What it is for, as in "which is imported".
+    pub(crate) what: &'static str,
+}
+
+impl Served {
+    /// Offers to serve it.
+    pub(crate) async fn offer(&self) -> Option<Requests> {
+        let operations: Vec<_> = self.operations.iter().map(String::as_str).collect();
+        let served = self.peer.serve(&self.name, &operations).await;
+        let Self { name, what, .. } = self;
+        let refused = |error: &_| {
+            tell!(error, self.shared.times, ("serve {name}"), "cannot serve `{name}`, {what}: {error}");
+        };
+        served.inspect_err(refused).ok()
+    }
+
+    /// Serves it until the session ends, or until the bridge drains and nothing is in hand.
+    pub(crate) async fn run<H>(self, mut offered: Option<Requests>, handle: impl Fn(Request) -> H)
+    where
+        H: Future<Output = ()> + Send + 'static,
+    {
+        let mut requests = loop {
+            match offered {
+                Some(requests) => break requests,
+                None => {
+                    time::sleep(AGAIN).await;
+                    offered = self.offer().await;
+                }
+            }
+        };
+        let mut draining = self.shared.draining();
+        // No more than Main sends: the limit of the session.
+        let mut in_hand = JoinSet::new();
+        loop {
+            tokio::select! {
+                request = requests.next() => match request {
+                    Some(request) => drop(in_hand.spawn(handle(request))),
+                    None => return,
+                },
+                Some(_) = in_hand.join_next() => {}
+                () = draining.wait(), if in_hand.is_empty() => return,
+            }
         }
     }
 }

@@ -1,17 +1,28 @@
-//! What all tasks of the bridge share.
+//! What all tasks of the bridge share: its file, how far its end has come, what was said so far. And how they wait between
+//! attempts.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt, time::Duration};
 
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::{sync::watch, time};
+use weir_names::harmless;
+use weir_peer::Peer;
 
 use crate::{
     config::Config,
     events::Seen,
     jobs::{Brought, Earlier},
     subject::Subjects,
-    tell::Times,
 };
+
+/// Causes that are counted apart. Those of strangers are without number, so further ones are counted together, and the
+/// bridge's own are counted elsewhere.
+const CAUSES_MAX: usize = 256;
+
+/// Short enough that all is there again within a second of a server's return; with chance, so that not all nodes of a fleet
+/// come at once.
+const SHORTEST: Duration = Duration::from_millis(50);
+const LONGEST: Duration = Duration::from_millis(250);
 
 /// What all tasks of the bridge share.
 #[derive(Debug)]
@@ -79,6 +90,22 @@ impl Shared {
         *self.stage.borrow() >= Stage::Draining
     }
 
+    /// What the work gives, unless the session ends or the bridge drains before.
+    pub(crate) async fn until_over<T>(&self, peer: &Peer, work: impl Future<Output = T>) -> Option<T> {
+        let mut draining = self.draining();
+        tokio::select! {
+            done = work => Some(done),
+            _ended = peer.closed() => None,
+            () = draining.wait() => None,
+        }
+    }
+
+    /// Says that something of a stranger is refused.
+    pub(crate) fn refuse(&self, what: fmt::Arguments<'_>, why: &str, subject: &str) {
+        let subject = harmless(subject, 200);
+        tell!(warn, self.strangers, ("{why}"), "refuses {what}: {why} (subject `{subject}`)");
+    }
+
     /// Whether the name is that of a bridge, whose messages came from elsewhere.
     pub(crate) fn is_bridge(sender: &str) -> bool {
         sender.starts_with(crate::config::KIND)
@@ -97,5 +124,82 @@ impl Reached {
         let wanted = self.wanted;
         // If all is gone, the end has come.
         drop(self.stage.wait_for(|stage| *stage >= wanted).await);
+    }
+}
+
+/// How often each thing has happened.
+#[derive(Debug, Default)]
+pub(crate) struct Times(Mutex<HashMap<String, u64>>);
+
+impl Times {
+    /// Counts, and gives the count if it is worth a line.
+    pub(crate) fn once_more(&self, cause: &str) -> Option<u64> {
+        let mut times = self.0.lock();
+        let is_known = times.len() < CAUSES_MAX || times.contains_key(cause);
+        let count = times.entry(if is_known { cause } else { "" }.to_owned()).or_default();
+        *count += 1;
+        count.is_power_of_two().then_some(*count)
+    }
+}
+
+/// Logs what is said again and again at the 1st, 2nd, 4th, 8th time of its cause and so on: the level, the counts, the cause
+/// as for `format!`, and the line.
+macro_rules! tell {
+    ($level:ident, $times:expr, ($($cause:tt)+), $($line:tt)+) => {
+        if let Some(times) = $times.once_more(&format!($($cause)+)) {
+            tracing::$level!(times, $($line)+);
+        }
+    };
+}
+pub(crate) use tell;
+
+/// The time between attempts, longer after each.
+#[derive(Debug)]
+pub(crate) struct Pause {
+    next: Duration,
+    longest: Duration,
+}
+
+impl Default for Pause {
+    fn default() -> Self {
+        Self::up_to(LONGEST)
+    }
+}
+
+impl Pause {
+    /// A pause of at most so long.
+    pub(crate) fn up_to(longest: Duration) -> Self {
+        Self { next: SHORTEST, longest }
+    }
+
+    pub(crate) async fn wait(&mut self) {
+        let time = self.next.mul_f64(0.5 + fastrand::f64() / 2.0);
+        self.next = (self.next * 2).min(self.longest);
+        time::sleep(time).await;
+    }
+
+    /// An attempt has succeeded.
+    pub(crate) fn reset(&mut self) {
+        self.next = SHORTEST;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_of_refusals_is_a_few_lines() {
+        let times = Times::default();
+        let said = (0..1000).filter(|_| times.once_more("hall").is_some()).count();
+        assert_eq!(said, 10);
+        assert_eq!(times.once_more("attic"), Some(1));
+    }
+
+    #[test]
+    fn causes_without_number_are_counted_together() {
+        let times = Times::default();
+        let said = (0..100_000).filter(|cause| times.once_more(&cause.to_string()).is_some()).count();
+        assert!(said < 300, "{said}");
     }
 }

@@ -6,6 +6,8 @@ use async_nats::HeaderMap;
 use serde::{Deserialize, Serialize};
 use weir_names::{Error, HandlerError, TraceContext, harmless};
 
+use crate::subject::Subjects;
+
 /// The node that sends, as in the subject.
 pub(crate) const NODE: &str = "Weir-Node";
 /// The sender in that node, as its Main stamped it.
@@ -26,19 +28,19 @@ pub(crate) const DELIVERIES: &str = "Weir-Deliveries";
 pub(crate) const MESSAGE_ID: &str = "Nats-Msg-Id";
 
 /// An error as it crosses: the fields of [`Error`], without loss.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Crossing {
     case: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     code: String,
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_zero")]
     a: u64,
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_zero")]
     b: u64,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     text: String,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     names: Vec<String>,
 }
 
@@ -52,14 +54,7 @@ const TEXT_MAX: usize = 4096;
 
 /// The value of the header [`ERROR`].
 pub(crate) fn written(error: &Error) -> String {
-    let mut crossing = Crossing {
-        case: error.case().to_owned(),
-        code: String::new(),
-        a: 0,
-        b: 0,
-        text: String::new(),
-        names: Vec::new(),
-    };
+    let mut crossing = Crossing { case: error.case().to_owned(), ..Crossing::default() };
     match error {
         Error::PermissionDenied(text)
         | Error::UnknownContract(text)
@@ -121,6 +116,14 @@ pub(crate) fn status(error: &Error) -> usize {
         Error::NoProvider(_) | Error::NotReady(_) => 503,
         Error::Timeout => 504,
     }
+}
+
+/// The headers that name who sends: this node, and a sender in it.
+pub(crate) fn headers(subjects: &Subjects, sender: &str) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(NODE, subjects.node());
+    headers.insert(SENDER, sender);
+    headers
 }
 
 /// A header's text.

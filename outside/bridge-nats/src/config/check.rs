@@ -1,11 +1,11 @@
-//! What must hold between the keys of a file.
+//! What must hold between the keys of a file, and how faults are shown with their places.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{collections::BTreeMap, fmt::Write, ops::Range};
 
 use toml::Spanned;
-use weir_names::{ContractName, QueueName, TopicPattern};
+use weir_names::{ContractName, QueueName, TopicPattern, harmless};
 
-use super::{Config, Origin, QueueBy, Sender, error::Fault};
+use super::{Config, Origin, QueueBy, Sender};
 
 /// The kind of a bridge's name as a peer. Events of such peers came from elsewhere, and go nowhere else.
 pub(crate) const KIND: &str = "node:";
@@ -13,50 +13,52 @@ pub(crate) const KIND: &str = "node:";
 /// Operations of one contract that a peer may serve.
 const OPERATIONS_MAX: usize = 256;
 
+/// Faults that are shown.
+const SHOWN_MAX: usize = 20;
+
+/// Characters shown of the line with the fault.
+const LINE_MAX: usize = 160;
+
 impl Config {
     /// Every fault.
-    pub(super) fn check(&self) -> Result<(), Vec<Fault>> {
-        let mut faults = Vec::new();
-        let mut fault = |place: Range<usize>, text: String| faults.push((place, text));
-        self.check_main(&mut fault);
-        self.check_nats(&mut fault);
-        self.check_contracts(&mut fault);
-        self.check_from(&mut fault);
-        self.check_queues(&mut fault);
+    pub(super) fn check(&self) -> Result<(), Vec<(Range<usize>, String)>> {
+        let mut faults = Faults(Vec::new());
+        self.check_main(&mut faults);
+        self.check_nats(&mut faults);
+        self.check_contracts(&mut faults);
+        self.check_from(&mut faults);
+        self.check_queues(&mut faults);
         let exported: Vec<_> = self.export.topics.keys().collect();
-        check_overlaps(&exported, &mut fault);
+        check_overlaps(&exported, &mut faults);
         let imported: Vec<_> = self.import.topics.keys().collect();
-        check_overlaps(&imported, &mut fault);
-        if faults.is_empty() { Ok(()) } else { Err(faults) }
+        check_overlaps(&imported, &mut faults);
+        if faults.0.is_empty() { Ok(()) } else { Err(faults.0) }
     }
 
-    fn check_main(&self, fault: &mut impl FnMut(Range<usize>, String)) {
+    fn check_main(&self, faults: &mut Faults) {
         if let Some(peer) = &self.main.as_ref().peer
             && !peer.as_ref().as_str().starts_with(KIND)
         {
-            let text = format!(
+            faults.add(peer, format!(
                 "`main.peer` is `{}`: the name of a bridge begins with `{KIND}`, so that other bridges know it",
                 peer.as_ref()
-            );
-            fault(peer.span(), text);
+            ));
         }
     }
 
-    fn check_nats(&self, fault: &mut impl FnMut(Range<usize>, String)) {
+    fn check_nats(&self, faults: &mut Faults) {
         let nats = self.nats.as_ref();
         if nats.servers.as_ref().is_empty() {
-            fault(nats.servers.span(), "`nats.servers` is empty: name a server".to_owned());
+            faults.add(&nats.servers, "`nats.servers` is empty: name a server");
         }
         for server in nats.servers.as_ref() {
             // What stands before an `@` is a secret, and is not shown.
             if server.as_ref().contains('@') {
-                let text = "`nats.servers` has a user or a password: `nats.user` and `nats.password-file` are for these";
-                fault(server.span(), text.to_owned());
+                faults.add(server, "`nats.servers` has a user or a password: `nats.user` and `nats.password-file` are for these");
                 continue;
             }
             if let Err(why) = server.as_ref().parse::<async_nats::ServerAddr>() {
-                let text = format!("`{}` is not the address of a server: {why}", server.as_ref());
-                fault(server.span(), text);
+                faults.add(server, format!("`{}` is not the address of a server: {why}", server.as_ref()));
             }
         }
         let proofs = [
@@ -68,66 +70,63 @@ impl Config {
         let given: Vec<_> =
             proofs.iter().filter(|(_, is)| *is).map(|(key, _)| format!("`nats.{key}`")).collect();
         if given.len() > 1 {
-            fault(self.nats.span(), format!("{} exclude each other: keep one", given.join(" and ")));
+            faults.add(&self.nats, format!("{} exclude each other: keep one", given.join(" and ")));
         }
         if nats.user.is_some() != nats.password_file.is_some() {
-            fault(self.nats.span(), "`nats.user` and `nats.password-file` go together".to_owned());
+            faults.add(&self.nats, "`nats.user` and `nats.password-file` go together");
         }
         if nats.tls.certificate_file.is_some() != nats.tls.key_file.is_some() {
-            let text = "`nats.tls.certificate-file` and `nats.tls.key-file` go together".to_owned();
-            fault(self.nats.span(), text);
+            faults.add(&self.nats, "`nats.tls.certificate-file` and `nats.tls.key-file` go together");
         }
         if let Some(domain) = &nats.jetstream_domain
             && !is_token(domain.as_ref())
         {
-            let text = "`nats.jetstream-domain` has letters, digits, `-` and `_` alone".to_owned();
-            fault(domain.span(), text);
+            faults.add(domain, "`nats.jetstream-domain` has letters, digits, `-` and `_` alone");
         }
     }
 
-    fn check_contracts(&self, fault: &mut impl FnMut(Range<usize>, String)) {
+    fn check_contracts(&self, faults: &mut Faults) {
         let mut served: BTreeMap<&ContractName, Range<usize>> = BTreeMap::new();
         for (name, export) in &self.export.contracts {
             if export.to.is_empty() {
-                fault(name.span(), format!("`to` of `{}` is empty: name a node, or `*`", name.as_ref()));
+                faults.add(name, format!("`to` of `{}` is empty: name a node, or `*`", name.as_ref()));
             }
             if export.operations.as_ref().is_some_and(Vec::is_empty) {
-                fault(
-                    name.span(),
-                    format!("`operations` of `{}` is empty: leave it out for all", name.as_ref()),
-                );
+                faults
+                    .add(name, format!("`operations` of `{}` is empty: leave it out for all", name.as_ref()));
             }
         }
         for (name, import) in &self.import.contracts {
             if import.alias.as_ref().is_some_and(|alias| alias == name) {
-                let text = format!("`as` is `{}` itself: leave it out, or give another name", name.as_ref());
-                fault(name.span(), text);
+                faults.add(
+                    name,
+                    format!("`as` is `{}` itself: leave it out, or give another name", name.as_ref()),
+                );
             }
             let here = import.alias.as_ref().unwrap_or(name);
             if served.insert(here.as_ref(), here.span()).is_some() {
-                fault(here.span(), format!("`{}` is imported twice", here.as_ref()));
+                faults.add(here, format!("`{}` is imported twice", here.as_ref()));
             }
             if let Some(export) = self.export.contracts.keys().find(|export| *export == here) {
                 let name = here.as_ref();
-                let text = format!(
+                faults.add(export, format!(
                     "`{name}` is exported, too: calls would go round. Import it under another name, by `as`"
-                );
-                fault(export.span(), text);
+                ));
             }
             let operations = import.operations.as_ref();
             if operations.is_empty() || operations.len() > OPERATIONS_MAX {
-                let text =
-                    format!("`operations` has {}: from 1 to {OPERATIONS_MAX} are possible", operations.len());
-                fault(import.operations.span(), text);
+                faults.add(
+                    &import.operations,
+                    format!("`operations` has {}: from 1 to {OPERATIONS_MAX} are possible", operations.len()),
+                );
             }
             if let (Some(prefer), None) = (&import.prefer, &import.alias) {
-                let text = "`prefer` needs `as`: without it this node has no provider of its own".to_owned();
-                fault(prefer.span(), text);
+                faults.add(prefer, "`prefer` needs `as`: without it this node has no provider of its own");
             }
         }
     }
 
-    fn check_from(&self, fault: &mut impl FnMut(Range<usize>, String)) {
+    fn check_from(&self, faults: &mut Faults) {
         let contracts = self.import.contracts.values().map(|contract| &contract.from);
         let topics = self.import.topics.values().map(|topic| &topic.from);
         let queues = self.import.queues.values().map(|queue| &queue.from);
@@ -135,7 +134,7 @@ impl Config {
             let (is_any, names) = (from.as_ref().contains(&Origin::Any), from.as_ref().len());
             let is_own = |origin: &Origin| matches!(origin, Origin::Node(node) if *node == self.node);
             if from.as_ref().iter().any(is_own) {
-                fault(from.span(), format!("`from` lists this node, `{}`", self.node));
+                faults.add(from, format!("`from` lists this node, `{}`", self.node));
             }
             let is_twice = from
                 .as_ref()
@@ -143,66 +142,61 @@ impl Config {
                 .enumerate()
                 .any(|(place, one)| from.as_ref().iter().take(place).any(|other| one == other));
             if is_twice {
-                fault(from.span(), "`from` lists a node twice".to_owned());
+                faults.add(from, "`from` lists a node twice");
             }
             if names == 0 || is_any && names > 1 {
-                fault(from.span(), "`from` lists nodes, or `*` alone".to_owned());
+                faults.add(from, "`from` lists nodes, or `*` alone");
             }
         }
     }
 
-    fn check_queues(&self, fault: &mut impl FnMut(Range<usize>, String)) {
+    fn check_queues(&self, faults: &mut Faults) {
         let store = self.main.as_ref().store.as_ref();
         let topics = self.export.topics.iter().map(|(name, topic)| (name.span(), &topic.senders));
         let queues = self.export.queues.iter().map(|(name, queue)| (name.span(), &queue.senders));
         for (place, senders) in topics.chain(queues) {
             if senders.is_empty() {
-                fault(place, "`senders` is empty: name one, or `*`".to_owned());
+                faults.0.push((place, "`senders` is empty: name one, or `*`".to_owned()));
             }
         }
         for (name, queue) in &self.export.queues {
             if queue.by == QueueBy::Store && store.is_none() {
-                let text = format!(
+                faults.add(name, format!(
                     "queue `{}` comes by its `store`, so `main.store` must name the contract; or set `by = \"take\"`",
                     name.as_ref()
-                );
-                fault(name.span(), text);
+                ));
             }
             if queue.by == QueueBy::Take && queue.senders != [Sender::Any] {
-                let text = format!(
+                faults.add(name, format!(
                     "queue `{}` comes by `take`, so `senders` must be `[\"*\"]`: a job in its queue goes to any reader",
                     name.as_ref()
-                );
-                fault(name.span(), text);
+                ));
             }
             if queue.by == QueueBy::Take && self.import.queues.contains_key(name) {
-                let text = format!(
+                faults.add(name, format!(
                     "queue `{}` is imported, too: its jobs would go round. Give it a `store`, and remove `by`",
                     name.as_ref()
-                );
-                fault(name.span(), text);
+                ));
             }
         }
         if let Some(store) = store
             && !self.export.queues.values().any(|queue| queue.by == QueueBy::Store)
         {
-            fault(store.span(), "`main.store` is for exported queues, and there are none".to_owned());
+            faults.add(store, "`main.store` is for exported queues, and there are none");
         }
         for (name, queue) in &self.import.queues {
             if let Some(dead) = &queue.dead_letter
                 && dead.as_ref() == name.as_ref()
             {
-                fault(dead.span(), "a queue cannot be its own `dead-letter`".to_owned());
+                faults.add(dead, "a queue cannot be its own `dead-letter`");
             } else if let Some(dead) = &queue.dead_letter
                 && self.is_circle(name.as_ref())
             {
-                fault(
-                    dead.span(),
-                    format!("dead jobs of `{}` come back to it: break the circle", name.as_ref()),
-                );
+                faults
+                    .add(dead, format!("dead jobs of `{}` come back to it: break the circle", name.as_ref()));
             }
         }
-        self.check_store(fault, store);
+        self.check_store(faults, store);
     }
 
     /// Whether dead jobs of a queue come back to it.
@@ -222,30 +216,32 @@ impl Config {
         false
     }
 
-    fn check_store(
-        &self,
-        fault: &mut impl FnMut(Range<usize>, String),
-        store: Option<&Spanned<ContractName>>,
-    ) {
+    fn check_store(&self, faults: &mut Faults, store: Option<&Spanned<ContractName>>) {
         let Some(store) = store else { return };
         let imports = self.import.contracts.iter();
         let mut served = imports.map(|(name, import)| import.alias.as_ref().unwrap_or(name));
         if served.any(|name| name.as_ref() == store.as_ref()) {
-            fault(store.span(), format!("`{}` is imported, too", store.as_ref()));
+            faults.add(store, format!("`{}` is imported, too", store.as_ref()));
         }
     }
 }
 
+/// Faults, each with the bytes of the file that have it.
+struct Faults(Vec<(Range<usize>, String)>);
+
+impl Faults {
+    fn add<T>(&mut self, place: &Spanned<T>, text: impl Into<String>) {
+        self.0.push((place.span(), text.into()));
+    }
+}
+
 /// Each event crosses by one pattern: by two it would come twice.
-fn check_overlaps(patterns: &[&Spanned<TopicPattern>], fault: &mut impl FnMut(Range<usize>, String)) {
+fn check_overlaps(patterns: &[&Spanned<TopicPattern>], faults: &mut Faults) {
     for (place, pattern) in patterns.iter().enumerate() {
         let others = patterns.iter().skip(place + 1);
         for other in others.filter(|other| overlap(pattern.as_ref().as_str(), other.as_ref().as_str())) {
             let (one, two) = (pattern.as_ref(), other.as_ref());
-            fault(
-                other.span(),
-                format!("`{two}` and `{one}` match the same topics: events would come twice"),
-            );
+            faults.add(other, format!("`{two}` and `{one}` match the same topics: events would come twice"));
         }
     }
 }
@@ -265,6 +261,64 @@ fn overlap(one: &str, other: &str) -> bool {
 
 fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
+/// The faults of a file. Displays each as a line that starts with `file:line:column:`, followed by the source line and a
+/// mark below the fault.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ConfigErrors(String);
+
+impl ConfigErrors {
+    pub(super) fn new(name: &str, text: &str, mut faults: Vec<(Range<usize>, String)>) -> Self {
+        faults.sort_by_key(|(place, _)| place.start);
+        let shown = faults.iter().take(SHOWN_MAX);
+        let mut lines: Vec<_> = shown.map(|(place, message)| report(name, text, place, message)).collect();
+        if faults.len() > SHOWN_MAX {
+            lines.push(format!("and {} more", faults.len() - SHOWN_MAX));
+        }
+        Self(lines.join("\n"))
+    }
+
+    pub(super) fn of_toml(name: &str, text: &str, error: &toml::de::Error) -> Self {
+        let message = with_nearest(error.message());
+        Self::new(name, text, vec![(error.span().unwrap_or(0..0), message)])
+    }
+}
+
+/// Adds to serde's message about an unknown word the most similar of those that it lists.
+fn with_nearest(message: &str) -> String {
+    let words: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    let is_unknown = message.starts_with("unknown field") || message.starts_with("unknown variant");
+    let (true, Some((wrong, known))) = (is_unknown, words.split_first()) else { return message.to_owned() };
+    let near = known.iter().map(|word| (strsim::jaro_winkler(wrong, word), word));
+    match near.max_by(|(one, _), (other, _)| one.total_cmp(other)) {
+        Some((similar, word)) if similar > 0.75 => format!("{message}; did you mean `{word}`?"),
+        _ => message.to_owned(),
+    }
+}
+
+fn report(name: &str, text: &str, place: &Range<usize>, message: &str) -> String {
+    let start = text.floor_char_boundary(place.start);
+    let end = text.floor_char_boundary(place.end.max(start));
+    let before = text.get(..start).unwrap_or_default();
+    let number = before.matches('\n').count() + 1;
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    let line = text.get(line_start..).unwrap_or_default().lines().next().unwrap_or_default();
+    let column = text.get(line_start..start).unwrap_or_default().chars().count();
+    let marked = text.get(start..end).unwrap_or_default();
+    let width = marked.lines().next().unwrap_or_default().chars().count().max(1);
+
+    let mut report = format!("{name}:{number}:{}: {}", column + 1, harmless(message, 1000).trim_end());
+    // A line with an address may have a password.
+    let is_secret = line.contains("://") && line.contains('@');
+    if !line.is_empty() && !is_secret && column + width <= LINE_MAX {
+        let margin = " ".repeat(number.to_string().len());
+        let (space, mark) = (" ".repeat(column), "^".repeat(width));
+        let _infallible =
+            write!(report, "\n {number} | {}\n {margin} | {space}{mark}", harmless(line, LINE_MAX));
+    }
+    report
 }
 
 #[cfg(test)]

@@ -181,8 +181,8 @@ by_text!(Node, Origin, Sender, Caller);
 pub struct Seconds(Duration);
 
 impl Seconds {
-    pub(super) const fn new(time: Duration) -> Self {
-        Self(time)
+    pub(super) const fn of<const SECONDS: u64>() -> Self {
+        Self(Duration::from_secs(SECONDS))
     }
 
     /// The time.
@@ -207,12 +207,18 @@ impl<'de> Deserialize<'de> for Seconds {
 }
 
 /// A number from 1 to 65536.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Count(u32);
+pub type Count = Number<65_536>;
 
-impl Count {
-    pub(super) const fn new(count: u32) -> Self {
-        Self(count)
+/// Copies of a stream: 1 to 5.
+pub type Replicas = Number<5>;
+
+/// A number from 1 to `MOST`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Number<const MOST: u32>(u32);
+
+impl<const MOST: u32> Number<MOST> {
+    pub(super) const fn of<const NUMBER: u32>() -> Self {
+        Self(NUMBER)
     }
 
     /// The number.
@@ -228,50 +234,13 @@ impl Count {
     }
 }
 
-/// Copies of a stream: 1 to 5.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Replicas(u32);
-
-impl Replicas {
-    /// The number as a size.
-    #[must_use]
-    pub fn size(self) -> usize {
-        usize::try_from(self.0).unwrap_or(1)
-    }
-}
-
-impl<'de> Deserialize<'de> for Count {
+impl<'de, const MOST: u32> Deserialize<'de> for Number<MOST> {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        within(deserializer, 65_536).map(Self)
+        let number = i64::deserialize(deserializer)?;
+        let fits = u32::try_from(number).ok().filter(|number| (1..=MOST).contains(number));
+        let fault = || de::Error::custom(format!("a number from 1 to {MOST} is needed, not `{number}`"));
+        fits.map(Self).ok_or_else(fault)
     }
-}
-
-impl<'de> Deserialize<'de> for Replicas {
-    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        within(deserializer, 5).map(Self)
-    }
-}
-
-fn within<'de, D: de::Deserializer<'de>>(deserializer: D, most: u32) -> Result<u32, D::Error> {
-    let number = i64::deserialize(deserializer)?;
-    let fits = u32::try_from(number).ok().filter(|number| (1..=most).contains(number));
-    fits.ok_or_else(|| de::Error::custom(format!("a number from 1 to {most} is needed, not `{number}`")))
-}
-
-pub(super) const fn ping_interval() -> Seconds {
-    Seconds(Duration::from_secs(10))
-}
-
-pub(super) const fn duplicate_window() -> Seconds {
-    Seconds(Duration::from_secs(120))
-}
-
-pub(super) const fn ack_wait() -> Seconds {
-    Seconds(Duration::from_secs(30))
-}
-
-pub(super) const fn max_deliveries() -> Count {
-    Count(16)
 }
 
 #[cfg(test)]

@@ -38,12 +38,8 @@ use crate::{
 const REMAINING_MAX: Duration = Duration::from_secs(3600);
 
 /// Serves all exported contracts to the fleet.
-pub(crate) async fn export(
-    shared: &Arc<Shared>,
-    sessions: &Sessions,
-    link: &Link,
-    tasks: &mut JoinSet<()>,
-) -> Result<()> {
+pub(crate) async fn export(sessions: &Sessions, link: &Link, tasks: &mut JoinSet<()>) -> Result<()> {
+    let shared = &sessions.shared;
     let (contracts, limits) = (&shared.config.export.contracts, &shared.config.limits);
     if contracts.is_empty() {
         return Ok(());
@@ -162,10 +158,7 @@ impl Exported {
     }
 
     fn refuse(&self, why: &str, subject: &str) {
-        if let Some(times) = self.shared.strangers.once_more(why) {
-            let subject = harmless(subject, 200);
-            tracing::warn!(times, "refuses a call of `{}`: {why} (subject `{subject}`)", self.name);
-        }
+        self.shared.refuse(format_args!("a call of `{}`", self.name), why, subject);
     }
 
     /// The call, with its answer.

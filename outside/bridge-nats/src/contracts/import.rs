@@ -1,36 +1,29 @@
 //! Imported contracts: the bridge serves them here, and asks other nodes.
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{fs, sync::Arc};
 
 use async_nats::{HeaderMap, Message};
 use bytes::Bytes;
-use tokio::{task::JoinSet, time};
+use tokio::task::JoinSet;
 use weir_names::{Error, rules::is_queue_name};
-use weir_peer::{Peer, Request, Requests};
+use weir_peer::{Peer, Request};
 
 use super::is_for_nobody;
 use crate::{
     bridge::Links,
     config::{ImportContract, Origin, Prefer},
     link::{Link, NoAnswer},
-    sessions::Sessions,
-    shared::Shared,
+    sessions::{Served, Sessions},
+    shared::{Shared, tell},
     wire,
 };
-
-/// The time until a contract that Main refused is offered again: the operator may have granted it.
-const AGAIN: Duration = Duration::from_secs(5);
 
 /// Members of a queue group that are asked until one serves. Each that does not leaves the group before it says so.
 const TRIES: usize = 16;
 
 /// Serves all imported contracts. Returns when those are served that Main lets be served.
-pub(crate) async fn import(
-    shared: &Arc<Shared>,
-    sessions: &Sessions,
-    links: &Links,
-    tasks: &mut JoinSet<()>,
-) {
+pub(crate) async fn import(sessions: &Sessions, links: &Links, tasks: &mut JoinSet<()>) {
+    let shared = &sessions.shared;
     for (name, import) in &shared.config.import.contracts {
         let here = import.alias.as_ref().unwrap_or(name).as_ref().as_str();
         let imported = Imported {
@@ -41,9 +34,15 @@ pub(crate) async fn import(
             here: here.into(),
             import: import.clone(),
         };
-        let imported = Arc::new(imported);
-        let served = imported.offer().await;
-        tasks.spawn(serve(imported, served));
+        let served = Served {
+            shared: shared.clone(),
+            peer: sessions.calls.clone(),
+            name: here.into(),
+            operations: import.operations.as_ref().iter().map(ToString::to_string).collect(),
+            what: "which is imported",
+        };
+        let (imported, offered) = (Arc::new(imported), served.offer().await);
+        tasks.spawn(served.run(offered, move |request| handle(imported.clone(), request)));
     }
     describe(shared, &sessions.calls).await;
 }
@@ -61,32 +60,6 @@ async fn describe(shared: &Shared, peer: &Peer) {
     }
     if let Err(error) = peer.describe(format!("[{}]", documents.join(","))).await {
         tracing::error!("Main refuses a description of an imported contract: {error}");
-    }
-}
-
-/// Serves a contract until the session ends, or until the bridge drains and nothing is in hand.
-async fn serve(imported: Arc<Imported>, mut served: Option<Requests>) {
-    let mut requests = loop {
-        match served {
-            Some(requests) => break requests,
-            None => {
-                time::sleep(AGAIN).await;
-                served = imported.offer().await;
-            }
-        }
-    };
-    let mut draining = imported.shared.draining();
-    // No more than Main sends: `limits.calls`.
-    let mut in_hand = JoinSet::new();
-    loop {
-        tokio::select! {
-            request = requests.next() => match request {
-                Some(request) => drop(in_hand.spawn(handle(imported.clone(), request))),
-                None => return,
-            },
-            Some(_) = in_hand.join_next() => {}
-            () = draining.wait(), if in_hand.is_empty() => return,
-        }
     }
 }
 
@@ -130,22 +103,6 @@ struct Imported {
 }
 
 impl Imported {
-    /// Offers to serve the contract.
-    async fn offer(&self) -> Option<Requests> {
-        let operations: Vec<_> =
-            self.import.operations.as_ref().iter().map(|operation| operation.as_str()).collect();
-        match self.peer.serve(&self.here, &operations).await {
-            Ok(requests) => Some(requests),
-            Err(error) => {
-                let here = &self.here;
-                if let Some(times) = self.shared.times.once_more(&format!("serve {here}")) {
-                    tracing::error!(times, "cannot serve `{here}`, which is imported: {error}");
-                }
-                None
-            }
-        }
-    }
-
     /// The answer of another node, or of this one.
     async fn ask(&self, request: &Request, sent: &mut Sent) -> Result<Bytes, Error> {
         let (name, operation) = (&*self.name, request.operation());
@@ -174,13 +131,13 @@ impl Imported {
                 ) => {}
                 // The bridge's table does not grant it: another node's is.
                 Err(Error::PermissionDenied(text)) => {
-                    if let Some(times) = self.shared.times.once_more(&format!("local {name}")) {
-                        tracing::warn!(
-                            times,
-                            "this node's `{name}` is not asked for `{}`: {text}",
-                            self.here
-                        );
-                    }
+                    let here = &self.here;
+                    tell!(
+                        warn,
+                        self.shared.times,
+                        ("local {name}"),
+                        "this node's `{name}` is not asked for `{here}`: {text}"
+                    );
                 }
                 answer => return answer,
             }
@@ -211,7 +168,7 @@ impl Imported {
                     asked.as_ref().map_or(is_queue_name(node), |asked| asked.as_str() == node)
                 })
             };
-            let answer = link.request_of(subject, headers, payload, &mut sent.number, accepts).await;
+            let answer = link.request_told(subject, headers, payload, accepts, &mut sent.number).await;
             sent.number = None;
             match answer {
                 Ok(message) => {
@@ -240,9 +197,7 @@ impl Imported {
     }
 
     fn headers(&self, request: &Request) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        headers.insert(wire::NODE, self.shared.subjects.node());
-        headers.insert(wire::SENDER, request.sender());
+        let mut headers = wire::headers(&self.shared.subjects, request.sender());
         headers.insert(wire::REMAINING, request.remaining().as_millis().to_string());
         if let Some(span) = request.trace() {
             headers.insert(wire::TRACE, span.to_string());

@@ -14,7 +14,11 @@ use parking_lot::Mutex;
 use weir_names::harmless;
 use weir_peer::Peer;
 
-use crate::{link::Link, shared::Shared, subject};
+use crate::{
+    link::Link,
+    shared::{Shared, tell},
+    subject,
+};
 
 /// All questions of the services API.
 pub(super) const QUESTIONS: &str = "$SRV.>";
@@ -128,21 +132,17 @@ pub(super) async fn answer(
     services: Vec<Arc<Service>>,
     mut questions: Subscriber,
 ) {
-    let mut draining = shared.draining();
-    loop {
-        let question = tokio::select! {
-            Some(question) = questions.next() => question,
-            _ = peer.closed() => return,
-            () = draining.wait() => return,
-            else => return,
-        };
+    while let Some(Some(question)) = shared.until_over(&peer, questions.next()).await {
         let Some(reply) = &question.reply else { continue };
         // There it would be a message of this node to JetStream or to the fleet, of the asker's choice.
         if reply.starts_with('$') || reply.starts_with("weir.") {
-            if let Some(times) = shared.strangers.once_more("services") {
-                let reply = harmless(reply, 200);
-                tracing::warn!(times, "refuses to answer a question for services at `{reply}`");
-            }
+            let reply = harmless(reply, 200);
+            tell!(
+                warn,
+                shared.strangers,
+                ("services"),
+                "refuses to answer a question for services at `{reply}`"
+            );
             continue;
         }
         let answers = services.iter().filter_map(|service| service.answer(&question.subject));

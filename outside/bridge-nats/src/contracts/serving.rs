@@ -21,7 +21,11 @@ use super::{
     is_for_nobody,
     services::Endpoint,
 };
-use crate::{link::Link, pause::Pause, subject};
+use crate::{
+    link::Link,
+    shared::{Pause, tell},
+    subject,
+};
 
 /// Time for the server to end a subscription.
 const LEAVE_TIME: Duration = Duration::from_secs(1);
@@ -185,12 +189,12 @@ impl Serving {
         }
         Link::leave(&mut self.shared_calls).await;
         let Exported { name, shared, .. } = &*self.exported;
-        if let Some(times) = shared.times.once_more(&format!("nobody serves {name}")) {
-            tracing::warn!(
-                times,
-                "other nodes get the calls of `{name}`, which has no provider here: {because}"
-            );
-        }
+        tell!(
+            warn,
+            shared.times,
+            ("nobody serves {name}"),
+            "other nodes get the calls of `{name}`, which has no provider here: {because}"
+        );
         self.away = Some(Box::pin(until_provided(self.exported.clone())));
     }
 }

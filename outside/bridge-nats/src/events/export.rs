@@ -6,19 +6,22 @@ use async_nats::HeaderMap;
 use tokio::{task::JoinSet, time};
 use weir_peer::{Event, Peer, Subscription};
 
-use super::{numbers::Given, retained::Kept};
-use crate::{bridge::Links, config::ExportTopic, link::Link, sessions::Sessions, shared::Shared, wire};
+use super::{Given, retained::Kept};
+use crate::{
+    bridge::Links,
+    config::ExportTopic,
+    link::Link,
+    sessions::Sessions,
+    shared::{Shared, tell},
+    wire,
+};
 
 /// The time until a pattern that Main refused is subscribed to again: the operator may have granted it.
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// Begins to take the events of all exported topics. Returns when those are subscribed to that Main lets be.
-pub(crate) async fn export(
-    shared: &Arc<Shared>,
-    sessions: &Sessions,
-    links: &Links,
-    tasks: &mut JoinSet<()>,
-) -> Publisher {
+pub(crate) async fn export(sessions: &Sessions, links: &Links, tasks: &mut JoinSet<()>) -> Publisher {
+    let shared = &sessions.shared;
     let mut publisher = Publisher::default();
     let Some(peer) = &sessions.events else { return publisher };
     for (pattern, export) in &shared.config.export.topics {
@@ -79,16 +82,16 @@ struct Exporter {
 
 impl Exporter {
     async fn subscribe(&self) -> Option<Subscription> {
-        match self.peer.subscribe(&self.pattern).await {
-            Ok(subscription) => Some(subscription),
-            Err(error) => {
-                let pattern = &self.pattern;
-                if let Some(times) = self.shared.times.once_more(&format!("subscribe {pattern}")) {
-                    tracing::error!(times, "cannot subscribe to `{pattern}`, which is exported: {error}");
-                }
-                None
-            }
-        }
+        let pattern = &self.pattern;
+        let refused = |error: &_| {
+            tell!(
+                error,
+                self.shared.times,
+                ("subscribe {pattern}"),
+                "cannot subscribe to `{pattern}`, which is exported: {error}"
+            );
+        };
+        self.peer.subscribe(pattern).await.inspect_err(refused).ok()
     }
 
     /// Runs until the session ends or the bridge drains.
@@ -117,9 +120,7 @@ impl Exporter {
             return;
         }
         let Some(subject) = self.shared.subjects.event(&event.topic) else { return };
-        let mut headers = HeaderMap::new();
-        headers.insert(wire::NODE, self.shared.subjects.node());
-        headers.insert(wire::SENDER, &*event.sender);
+        let headers = wire::headers(&self.shared.subjects, &event.sender);
         let link = self.links.borrow().clone();
         // The last value of a topic, from before this session, is no new event.
         if !event.retained {
@@ -139,9 +140,14 @@ impl Exporter {
             && let Err(error) =
                 link.client().publish_with_headers(subject, headers, event.payload.clone()).await
             && !link.has_ended()
-            && let Some(times) = self.shared.times.once_more(&format!("publish {}", self.pattern))
         {
-            tracing::warn!(times, "an event of `{}` cannot cross: {error}", event.topic);
+            let (pattern, topic) = (&self.pattern, &event.topic);
+            tell!(
+                warn,
+                self.shared.times,
+                ("publish {pattern}"),
+                "an event of `{topic}` cannot cross: {error}"
+            );
         }
     }
 }

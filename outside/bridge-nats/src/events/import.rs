@@ -15,17 +15,13 @@ use crate::{
     config::{ImportTopic, Origin},
     link::Link,
     sessions::Sessions,
-    shared::Shared,
+    shared::{Shared, tell},
     wire::{self, Count},
 };
 
 /// Begins to publish the events of all imported topics.
-pub(crate) async fn import(
-    shared: &Arc<Shared>,
-    sessions: &Sessions,
-    link: &Link,
-    tasks: &mut JoinSet<()>,
-) -> Result<()> {
+pub(crate) async fn import(sessions: &Sessions, link: &Link, tasks: &mut JoinSet<()>) -> Result<()> {
+    let shared = &sessions.shared;
     let Some(peer) = &sessions.events else { return Ok(()) };
     for (pattern, import) in &shared.config.import.topics {
         let pattern = pattern.as_ref().as_str();
@@ -61,7 +57,6 @@ struct Importer {
 impl Importer {
     /// Runs until the link or the session ends, or the bridge drains.
     async fn run(self, mut subscribers: SelectAll<Subscriber>) {
-        let mut draining = self.shared.draining();
         // Of this link: what came later than the bucket's value.
         let news = Mutex::new(HashSet::new());
         let old = async {
@@ -75,12 +70,13 @@ impl Importer {
                 self.take(message, &news).await;
             }
         };
-        tokio::select! {
-            () = new => {}
-            _ended = self.peer.closed() => {}
-            () = old => {}
-            () = draining.wait() => {}
-        }
+        let both = async {
+            tokio::select! {
+                () = new => {}
+                () = old => {}
+            }
+        };
+        self.shared.until_over(&self.peer, Box::pin(both)).await;
     }
 
     async fn take(&self, message: Message, news: &Mutex<HashSet<String>>) {
@@ -109,18 +105,25 @@ impl Importer {
     }
 
     async fn publish(&self, node: &str, topic: &str, lost: u64, payload: Bytes) {
-        if lost > 0
-            && let Some(times) = self.shared.strangers.once_more(&format!("lost {node}"))
-        {
-            tracing::warn!(times, lost, "events of node `{node}` were lost before one of `{topic}`");
+        if lost > 0 {
+            tell!(
+                warn,
+                self.shared.strangers,
+                ("lost {node}"),
+                lost,
+                "events of node `{node}` were lost before one of `{topic}`"
+            );
         }
         // Waits for the receipt, and so keeps the order. Meanwhile others wait in the client of NATS, and then are lost.
         if let Err(error) = self.peer.publish_after(lost, topic, payload).await
             && self.peer.ended().is_none()
-            && let Some(times) =
-                self.shared.times.once_more(&format!("import {}: {}", self.pattern, error.case()))
         {
-            tracing::error!(times, "cannot publish an event on `{topic}`, which is imported: {error}");
+            tell!(
+                error,
+                self.shared.times,
+                ("import {}: {}", self.pattern, error.case()),
+                "cannot publish an event on `{topic}`, which is imported: {error}"
+            );
         }
     }
 
@@ -143,9 +146,6 @@ impl Importer {
     }
 
     fn refuse(&self, why: &str, subject: &str) {
-        if let Some(times) = self.shared.strangers.once_more(why) {
-            let subject = harmless(subject, 200);
-            tracing::warn!(times, "refuses an event for `{}`: {why} (subject `{subject}`)", self.pattern);
-        }
+        self.shared.refuse(format_args!("an event for `{}`", self.pattern), why, subject);
     }
 }

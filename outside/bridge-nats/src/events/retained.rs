@@ -21,7 +21,7 @@ use crate::{
     bridge::Links,
     config::Origin,
     link::{Link, NoAnswer},
-    shared::Shared,
+    shared::{Shared, tell},
 };
 
 /// Topics whose last event one export keeps, and bytes of all. The last events of further ones are not kept.
@@ -55,11 +55,13 @@ impl Kept {
         let is_kept = self.last.lock().keep(&event.topic, headers, &event.payload);
         if is_kept {
             self.changed.notify_one();
-        } else if let Some(times) = shared.times.once_more("retained topics") {
-            tracing::warn!(
-                times,
-                "too many retained topics: the last event of `{}` is not kept",
-                event.topic
+        } else {
+            let topic = &event.topic;
+            tell!(
+                warn,
+                shared.times,
+                ("retained topics"),
+                "too many retained topics: the last event of `{topic}` is not kept"
             );
         }
     }
@@ -121,8 +123,7 @@ async fn put(shared: &Shared, link: &Link, topic: &str, headers: &HeaderMap, pay
     let domain = shared.config.nats.as_ref().jetstream_domain.as_ref();
     let api = domain.map(|domain| format!("$JS.{}.API.", domain.as_ref())).unwrap_or_default();
     let subject = format!("{api}$KV.{}.{}.{topic}", shared.subjects.bucket(), shared.subjects.node());
-    let mut sent = None;
-    let put = link.request(subject, headers.clone(), payload.clone(), &mut sent);
+    let put = link.request(subject, headers.clone(), payload.clone(), |_| true);
     let why = match time::timeout(READ_TIME, put).await {
         Ok(Ok(answer)) => crate::jobs::stored(&answer.payload).err().map(|error| error.to_string()),
         // The next link gets it.
@@ -130,10 +131,8 @@ async fn put(shared: &Shared, link: &Link, topic: &str, headers: &HeaderMap, pay
         Ok(Err(error)) => Some(error.to_string()),
         Err(_) => Some("the server does not answer".to_owned()),
     };
-    if let Some(why) = why
-        && let Some(times) = shared.times.once_more(&format!("retained {why}"))
-    {
-        tracing::warn!(times, "the last event of `{topic}` cannot be kept: {why}");
+    if let Some(why) = why {
+        tell!(warn, shared.times, ("retained {why}"), "the last event of `{topic}` cannot be kept: {why}");
     }
 }
 

@@ -2,19 +2,18 @@
 
 use std::{sync::Arc, time::Duration};
 
-use async_nats::HeaderMap;
 use bytes::Bytes;
 use tokio::{task::JoinSet, time};
 use weir_names::Error;
-use weir_peer::{Job, Peer, Queue, Request, Requests};
+use weir_peer::{Job, Peer, Queue, Request};
 
-use super::stream::{is_answer_of, stored};
+use super::{is_answer_of, stored};
 use crate::{
     bridge::Links,
     config::QueueBy,
     link::{Link, NoAnswer},
-    sessions::Sessions,
-    shared::Shared,
+    sessions::{Served, Sessions},
+    shared::{Shared, tell},
     wire,
 };
 
@@ -28,20 +27,24 @@ const ANSWER_TIME: Duration = Duration::from_secs(2);
 const ON_THE_WAY: usize = 8;
 
 /// Begins to take the jobs of all exported queues.
-pub(crate) async fn export(
-    shared: &Arc<Shared>,
-    sessions: &Sessions,
-    links: &Links,
-    tasks: &mut JoinSet<()>,
-) {
+pub(crate) async fn export(sessions: &Sessions, links: &Links, tasks: &mut JoinSet<()>) {
+    let shared = &sessions.shared;
     let Some(peer) = &sessions.jobs else { return };
     let exporter =
         Exporter { shared: shared.clone(), peer: peer.clone(), links: links.clone(), life: sessions.life };
     let exporter = Arc::new(exporter);
     if let Some(store) = &shared.config.main.as_ref().store {
-        let store = store.as_ref().as_str();
-        let served = exporter.offer(store).await;
-        tasks.spawn(exporter.clone().serve(store.into(), served));
+        let queues = shared.config.export.queues.iter();
+        let stored = queues.filter(|(_, export)| export.by == QueueBy::Store);
+        let served = Served {
+            shared: shared.clone(),
+            peer: peer.clone(),
+            name: store.as_ref().as_str().into(),
+            operations: stored.map(|(name, _)| name.as_ref().to_string()).collect(),
+            what: "which keeps the jobs of queues",
+        };
+        let (exporter, offered) = (exporter.clone(), served.offer().await);
+        tasks.spawn(served.run(offered, move |request| exporter.clone().keep(request)));
     }
     for (name, export) in &shared.config.export.queues {
         if export.by == QueueBy::Take {
@@ -62,59 +65,14 @@ struct Exporter {
 }
 
 impl Exporter {
-    /// Offers to keep the jobs of queues.
-    async fn offer(&self, store: &str) -> Option<Requests> {
-        let queues = self.shared.config.export.queues.iter();
-        let stored: Vec<_> = queues
-            .filter(|(_, export)| export.by == QueueBy::Store)
-            .map(|(name, _)| name.as_ref().as_str())
-            .collect();
-        match self.peer.serve(store, &stored).await {
-            Ok(requests) => Some(requests),
-            Err(error) => {
-                if let Some(times) = self.shared.times.once_more(&format!("serve {store}")) {
-                    tracing::error!(times, "cannot serve `{store}`, which keeps the jobs of queues: {error}");
-                }
-                None
-            }
-        }
-    }
-
-    /// Keeps jobs until the session ends, or the bridge drains and none is in hand.
-    async fn serve(self: Arc<Self>, store: Box<str>, mut served: Option<Requests>) {
-        let mut requests = loop {
-            match served {
-                Some(requests) => break requests,
-                None => {
-                    time::sleep(5 * AGAIN).await;
-                    served = self.offer(&store).await;
-                }
-            }
-        };
-        let mut draining = self.shared.draining();
-        // No more than Main sends: `limits.jobs`.
-        let mut in_hand = JoinSet::new();
-        loop {
-            tokio::select! {
-                request = requests.next() => match request {
-                    Some(request) => drop(in_hand.spawn(self.clone().keep(request))),
-                    None => return,
-                },
-                Some(_) = in_hand.join_next() => {}
-                () = draining.wait(), if in_hand.is_empty() => return,
-            }
-        }
-    }
-
     /// Answers a put once JetStream has the job.
     async fn keep(self: Arc<Self>, request: Request) {
         let id = format!("{}-{:x}-{}", self.shared.subjects.node(), self.life, request.id());
         let put = async {
             let queue = request.operation();
-            let config = &self.shared.config.export.queues;
-            let export = config.iter().find(|(name, _)| name.as_ref().as_str() == queue);
+            let export = self.shared.config.export.queue(queue);
             let is_granted =
-                export.is_some_and(|(_, export)| export.senders.iter().any(|own| own.is(request.sender())));
+                export.is_some_and(|export| export.senders.iter().any(|own| own.is(request.sender())));
             if !is_granted || Shared::is_bridge(request.sender()) {
                 let sender = request.sender();
                 let text = format!("`export.queues.{queue}.senders` of the bridge does not list `{sender}`");
@@ -154,10 +112,13 @@ impl Exporter {
             if self.peer.ended().is_some() {
                 return;
             }
-            if let Err(error) = ended
-                && let Some(times) = self.shared.times.once_more(&format!("take {name}"))
-            {
-                tracing::error!(times, "cannot take from queue `{name}`, which is exported: {error}");
+            if let Err(error) = ended {
+                tell!(
+                    error,
+                    self.shared.times,
+                    ("take {name}"),
+                    "cannot take from queue `{name}`, which is exported: {error}"
+                );
             }
             time::sleep(5 * AGAIN).await;
         }
@@ -173,9 +134,7 @@ impl Exporter {
                 tracing::error!("a job of queue `{queue}` can never cross, and goes back: {error}");
                 return;
             }
-            if let Some(times) = self.shared.times.once_more(&format!("bring {queue}")) {
-                tracing::warn!(times, "a job of queue `{queue}` waits: {error}");
-            }
+            tell!(warn, self.shared.times, ("bring {queue}"), "a job of queue `{queue}` waits: {error}");
             time::sleep(AGAIN).await;
         }
         job.done();
@@ -194,17 +153,14 @@ impl Exporter {
         loop {
             let link = links.wait_for(Link::is_there).await.ok().and_then(|link| link.clone());
             let Some(link) = link else { return Err(Error::NoProvider("the bridge stops".to_owned())) };
-            let mut headers = HeaderMap::new();
-            headers.insert(wire::NODE, self.shared.subjects.node());
-            headers.insert(wire::SENDER, sender);
+            let mut headers = wire::headers(&self.shared.subjects, sender);
             headers.insert(wire::MESSAGE_ID, id);
             if deliveries > 0 {
                 headers.insert(wire::DELIVERIES, deliveries.to_string());
             }
-            let mut sent = None;
             let accepts = is_answer_of(self.shared.subjects.stream(queue));
             let subject = self.shared.subjects.job(queue);
-            let put = link.request_of(subject, headers, payload.clone(), &mut sent, accepts);
+            let put = link.request(subject, headers, payload.clone(), accepts);
             match time::timeout(ANSWER_TIME, put).await {
                 Ok(Ok(answer)) => return stored(&answer.payload),
                 Ok(Err(NoAnswer::NoResponders)) => {

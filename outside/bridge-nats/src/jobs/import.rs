@@ -16,11 +16,14 @@ use tokio::{
 use weir_names::{Error, harmless};
 use weir_peer::{Peer, Queue};
 
-use super::{
-    brought::Earlier,
-    stream::{consumer, is_answer_of, stored, stream},
+use super::{Earlier, consumer, is_answer_of, stored, stream};
+use crate::{
+    config::ImportQueue,
+    link::Link,
+    sessions::Sessions,
+    shared::{Pause, Shared, tell},
+    wire,
 };
-use crate::{config::ImportQueue, link::Link, pause::Pause, sessions::Sessions, shared::Shared, wire};
 
 /// How long the server keeps a question for jobs.
 const ASK_TIME: Duration = Duration::from_secs(30);
@@ -43,19 +46,19 @@ const RESERVE: u32 = 4;
 /// Begins to make streams, and to bring the jobs of all imported queues. What is dropped with the last sender of
 /// `prepared` says that all is there.
 pub(crate) fn import(
-    shared: &Arc<Shared>,
     sessions: &Sessions,
     link: &Link,
     tasks: &mut JoinSet<()>,
     prepared: &mpsc::Sender<()>,
 ) -> Result<(), Error> {
+    let shared = &sessions.shared;
     let Some(peer) = &sessions.jobs else { return Ok(()) };
     let (config, queues) = (&shared.config, &shared.config.import.queues);
     for name in config.export.queues.keys().filter(|name| !queues.contains_key(*name)) {
         let (shared, link, name) = (shared.clone(), link.clone(), name.as_ref().clone());
         let (peer, prepared) = (peer.clone(), prepared.clone());
         tasks.spawn(async move {
-            let _none = prepare(&shared, &peer, &link, name.as_str(), None, prepared).await;
+            shared.until_over(&peer, prepare(&shared, &link, name.as_str(), None, prepared)).await;
         });
     }
     for (name, import) in queues {
@@ -77,7 +80,8 @@ pub(crate) fn import(
         tasks.spawn(async move {
             let importer = Arc::new(importer);
             let Importer { shared, peer, link, name, import, .. } = &*importer;
-            if let Some(consumer) = prepare(shared, peer, link, name, Some(import), prepared).await {
+            let prepared = prepare(shared, link, name, Some(import), prepared);
+            if let Some(Some(consumer)) = shared.until_over(peer, prepared).await {
                 importer.run(consumer, room).await;
             }
         });
@@ -87,8 +91,8 @@ pub(crate) fn import(
 
 /// The stream of a queue, by what the file says of it.
 async fn stream_of(shared: &Shared, link: &Link, queue: &str, is_dead: bool) -> Result<Stream> {
-    let export = shared.config.export.queues.iter().find(|(own, _)| own.as_ref().as_str() == queue);
-    stream(shared, link, queue, export.map(|(_, export)| export), is_dead || export.is_some()).await
+    let export = shared.config.export.queue(queue);
+    stream(shared, link, queue, export, is_dead || export.is_some()).await
 }
 
 /// Makes what JetStream must have for a queue.
@@ -106,26 +110,9 @@ async fn prepare_once(
     consumer(&stream, import).await.map(Some)
 }
 
-/// [`prepare_again`], until a connection ends or the bridge drains.
-async fn prepare(
-    shared: &Shared,
-    peer: &Peer,
-    link: &Link,
-    queue: &str,
-    import: Option<&ImportQueue>,
-    prepared: mpsc::Sender<()>,
-) -> Option<PullConsumer> {
-    let mut draining = shared.draining();
-    tokio::select! {
-        consumer = prepare_again(shared, link, queue, import, prepared) => consumer,
-        _ = peer.closed() => None,
-        () = draining.wait() => None,
-    }
-}
-
 /// [`prepare_once`], until it succeeds or the link ends. A server that has just started has no JetStream for a moment: only
 /// after some attempts is `prepared` dropped, and others go on without this queue.
-async fn prepare_again(
+async fn prepare(
     shared: &Shared,
     link: &Link,
     queue: &str,
@@ -137,9 +124,12 @@ async fn prepare_again(
         match prepare_once(shared, link, queue, import).await {
             Ok(consumer) => return consumer,
             Err(error) => {
-                if let Some(times) = shared.times.once_more(&format!("prepare {queue}: {error:#}")) {
-                    tracing::error!(times, "queue `{queue}` does not cross: {error:#}");
-                }
+                tell!(
+                    error,
+                    shared.times,
+                    ("prepare {queue}: {error:#}"),
+                    "queue `{queue}` does not cross: {error:#}"
+                );
             }
         }
         attempts = attempts.saturating_add(1);
@@ -166,23 +156,17 @@ struct Importer {
 impl Importer {
     /// Asks for jobs as there is room, until the link ends, or the bridge drains and none is in hand.
     async fn run(self: Arc<Self>, consumer: PullConsumer, room: Arc<Semaphore>) {
-        let mut draining = self.shared.draining();
         let mut in_hand = JoinSet::new();
         let fetch = async {
             loop {
                 if let Err(error) = self.clone().fetch(&consumer, &room, &mut in_hand).await {
-                    if let Some(times) = self.shared.times.once_more(&format!("fetch {}", self.name)) {
-                        tracing::warn!(times, "cannot ask for jobs of queue `{}`: {error}", self.name);
-                    }
+                    let (times, name) = (&self.shared.times, &self.name);
+                    tell!(warn, times, ("fetch {name}"), "cannot ask for jobs of queue `{name}`: {error}");
                     time::sleep(AGAIN).await;
                 }
             }
         };
-        tokio::select! {
-            () = fetch => {}
-            _ = self.peer.closed() => {}
-            () = draining.wait() => {}
-        }
+        let _over = self.shared.until_over(&self.peer, fetch).await;
         while in_hand.join_next().await.is_some() {}
     }
 
@@ -227,9 +211,8 @@ impl Importer {
         });
         if !is_good {
             let from = harmless(claimed.or(node).unwrap_or("?"), 64);
-            if let Some(times) = self.shared.strangers.once_more(&format!("job of {from}")) {
-                tracing::warn!(times, "refuses a job of node `{from}` in queue `{}`", self.name);
-            }
+            let (times, name) = (&self.shared.strangers, &self.name);
+            tell!(warn, times, ("job of {from}"), "refuses a job of node `{from}` in queue `{name}`");
             // Another node may take it, also one that comes later.
             return self.tell(&job, AckKind::Nak(Some(AGAIN * delivery.min(60)))).await;
         }
@@ -276,9 +259,8 @@ impl Importer {
                     | Error::PermissionDenied(_)
                     | Error::LimitExceeded { .. }),
                 ) if self.peer.ended().is_none() && !self.shared.is_draining() => {
-                    if let Some(times) = self.shared.times.once_more(&format!("put {}", self.name)) {
-                        tracing::warn!(times, "a job of queue `{}` waits: {error}", self.name);
-                    }
+                    let (times, name) = (&self.shared.times, &self.name);
+                    tell!(warn, times, ("put {name}"), "a job of queue `{name}` waits: {error}");
                     tokio::select! {
                         () = time::sleep(AGAIN) => {}
                         () = draining.wait() => {}
@@ -292,12 +274,10 @@ impl Importer {
     /// Tells JetStream that a job is done, until it says that it has heard.
     async fn acknowledge(&self, job: &Message) {
         let Some(reply) = &job.reply else { return };
-        let mut sent = None;
-        let told = self.link.request(reply.to_string(), HeaderMap::new(), "+ACK".into(), &mut sent);
-        if !matches!(time::timeout(ACK_TIME, told).await, Ok(Ok(_)))
-            && let Some(times) = self.shared.times.once_more(&format!("ack {}", self.name))
-        {
-            tracing::warn!(times, "a job of queue `{}` is done, and may come once more", self.name);
+        let told = self.link.request(reply.to_string(), HeaderMap::new(), "+ACK".into(), |_| true);
+        if !matches!(time::timeout(ACK_TIME, told).await, Ok(Ok(_))) {
+            let (times, name) = (&self.shared.times, &self.name);
+            tell!(warn, times, ("ack {name}"), "a job of queue `{name}` is done, and may come once more");
         }
     }
 
@@ -306,43 +286,36 @@ impl Importer {
         drop(job.ack_with(what).await);
     }
 
-    fn say_dead(&self, what: std::fmt::Arguments<'_>) {
-        if let Some(times) = self.shared.times.once_more(&format!("dead {}", self.name)) {
-            tracing::error!(times, "{what}");
-        }
-    }
-
     /// Puts a dead job where the file says, and takes it from its queue.
     async fn bury(&self, job: &Message, sequence: u64, why: &str) {
-        let name = &self.name;
-        let Some(dead) = &self.import.dead_letter else {
-            self.say_dead(format_args!("a job of queue `{name}` is dead, and dropped: {why}"));
-            return self.tell(job, AckKind::Term).await;
+        let (fate, then) = match &self.import.dead_letter {
+            None => ("dropped".to_owned(), AckKind::Term),
+            Some(dead) => {
+                let dead = dead.as_ref().as_str();
+                match self.put_dead(dead, job, sequence, why).await {
+                    true => (format!("is now in `{dead}`"), AckKind::Term),
+                    false => (format!("`{dead}` does not take it"), AckKind::Nak(Some(AGAIN))),
+                }
+            }
         };
-        let dead = dead.as_ref().as_str();
-        let mut headers = HeaderMap::new();
-        headers.insert(wire::NODE, self.shared.subjects.node());
-        headers.insert(wire::SENDER, self.shared.config.peer().as_str());
+        let (times, name) = (&self.shared.times, &self.name);
+        tell!(error, times, ("dead {name}"), "a job of queue `{name}` is dead, and {fate}: {why}");
+        self.tell(job, then).await;
+    }
+
+    /// Whether the queue of dead jobs keeps the job.
+    async fn put_dead(&self, dead: &str, job: &Message, sequence: u64, why: &str) -> bool {
+        let (name, subjects) = (&self.name, &self.shared.subjects);
+        let mut headers = wire::headers(subjects, self.shared.config.peer().as_str());
         headers.insert(wire::DEAD, harmless(format_args!("{}: {why}", job.subject), 400));
         // Its own id, too: numbers begin anew with a new stream.
         let id = wire::header(job.headers.as_ref(), wire::MESSAGE_ID).unwrap_or_default();
         headers.insert(wire::MESSAGE_ID, harmless(format_args!("dead-{name}-{sequence}-{id}"), 400));
-        let mut sent = None;
-        let (subject, payload) = (self.shared.subjects.job(dead), job.payload.clone());
-        let accepts = is_answer_of(self.shared.subjects.stream(dead));
-        let put = self.link.request_of(subject, headers, payload, &mut sent, accepts);
-        let is_kept = match time::timeout(ACK_TIME, put).await {
+        let accepts = is_answer_of(subjects.stream(dead));
+        let put = self.link.request(subjects.job(dead), headers, job.payload.clone(), accepts);
+        match time::timeout(ACK_TIME, put).await {
             Ok(Ok(answer)) => stored(&answer.payload).is_ok(),
             _ => false,
-        };
-        if is_kept {
-            self.say_dead(format_args!("a job of queue `{name}` is dead, and is now in `{dead}`: {why}"));
-            self.tell(job, AckKind::Term).await;
-        } else {
-            self.say_dead(format_args!(
-                "a job of queue `{name}` is dead, and `{dead}` does not take it: {why}"
-            ));
-            self.tell(job, AckKind::Nak(Some(AGAIN))).await;
         }
     }
 }

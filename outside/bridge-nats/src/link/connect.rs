@@ -1,4 +1,8 @@
 //! Connects to NATS, again and again.
+//!
+//! Of two bridges with one name the second one is refused. A bridge asks for its own name, and answers when asked for it. The
+//! newcomer hears the one that is there, and stays out. If both are new, the one with the larger number stays out. The subject
+//! has the node's name, so that a server with permissions lets nobody else answer.
 
 use std::{
     convert::Infallible,
@@ -11,18 +15,21 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use async_nats::{Auth, AuthError, Client, ConnectOptions, Event, ServerAddr};
+use async_nats::{
+    Auth, AuthError, Client, ConnectOptions, Event, HeaderMap, Message, ServerAddr, Subscriber,
+};
+use bytes::Bytes;
+use futures_util::StreamExt;
 use tokio::{
     sync::{mpsc, watch},
-    time,
+    time::{self, Instant},
 };
 
-use super::{Link, presence};
+use super::{Link, NoAnswer};
 use crate::{
     config::{Config, NatsSection},
-    pause::Pause,
     secrets,
-    shared::Shared,
+    shared::{Pause, Shared, tell},
 };
 
 /// Time for one server to take the connection.
@@ -31,6 +38,9 @@ const CONNECT_TIME: Duration = Duration::from_secs(5);
 /// Events of the client that may wait. It says few.
 const EVENTS: usize = 16;
 
+/// Time for another bridge to answer. One that has died leaves a subscription without an answer for a while.
+const ANSWER_TIME: Duration = Duration::from_millis(300);
+
 /// Keeps a connection, and tells when there is one.
 pub(crate) async fn keep(shared: Arc<Shared>, links: watch::Sender<Option<Link>>) -> Infallible {
     warn_of_plain_secrets(&shared.config);
@@ -38,10 +48,8 @@ pub(crate) async fn keep(shared: Arc<Shared>, links: watch::Sender<Option<Link>>
     loop {
         let ended = once(&shared, &links, &mut pause).await;
         links.send_replace(None);
-        if let Err(error) = ended
-            && let Some(times) = shared.times.once_more(&format!("nats: {error:#}"))
-        {
-            tracing::warn!(times, "NATS is away: {error:#}");
+        if let Err(error) = ended {
+            tell!(warn, shared.times, ("nats: {error:#}"), "NATS is away: {error:#}");
         }
         pause.wait().await;
     }
@@ -59,13 +67,12 @@ async fn once(shared: &Shared, links: &watch::Sender<Option<Link>>, pause: &mut 
             match event {
                 Event::Disconnected | Event::Closed => return Ok(()),
                 Event::ServerError(error) => {
-                    say_server_error(shared, &error.to_string());
+                    tell!(error, shared.times, ("{error}"), "the server of NATS refuses something: {error}");
                     link.refused(error.to_string());
                 }
                 Event::SlowConsumer(_) => {
-                    if let Some(times) = shared.times.once_more("slow") {
-                        tracing::warn!(times, "messages were lost: they came faster than Main took them");
-                    }
+                    let line = "messages were lost: they came faster than Main took them";
+                    tell!(warn, shared.times, ("slow"), "{line}");
                 }
                 Event::LameDuckMode => tracing::info!("the server `{server}` is about to stop"),
                 _ => {}
@@ -74,17 +81,75 @@ async fn once(shared: &Shared, links: &watch::Sender<Option<Link>>, pause: &mut 
         Ok(())
     };
     let use_it = async {
-        let questions = presence::check(shared, &link).await?;
+        let questions = ask_for_own_name(shared, &link).await?;
         pause.reset();
         tracing::info!("connected to NATS at `{server}`");
         links.send_replace(Some(link.clone()));
-        presence::answer(shared, &link, questions).await
+        refuse_others(shared, &link, questions).await
     };
     tokio::select! {
         ended = happens => ended.and_then(|()| bail!("the connection to `{server}` broke")),
         () = link.hand_out(answers) => bail!("the connection to `{server}` broke"),
         refused = use_it => refused,
     }
+}
+
+/// Asks whether another bridge has the name. Gives the questions of others that come from then on.
+async fn ask_for_own_name(shared: &Shared, link: &Link) -> Result<Subscriber> {
+    // Both of two new ones hear each other while they ask.
+    let mut questions = link.client().subscribe(shared.subjects.presence()).await?;
+    let own = shared.process;
+    // A stream that records the subject answers, too.
+    let accepts = move |answer: &Message| asker(answer).is_some_and(|other| other != own);
+    let ask = link.request(shared.subjects.presence(), HeaderMap::new(), number(shared), accepts);
+    let deadline = time::sleep_until(Instant::now() + ANSWER_TIME);
+    tokio::pin!(ask, deadline);
+    loop {
+        tokio::select! {
+            answer = &mut ask => match answer {
+                Ok(_) => bail!("another bridge calls itself `{}`", shared.subjects.node()),
+                Err(NoAnswer::NoResponders) => break,
+                Err(error) => return Err(error.into()),
+            },
+            question = questions.next() => {
+                let Some(question) = question else { bail!(NoAnswer::Ended) };
+                if asker(&question).is_some_and(|asker| asker < shared.process) {
+                    bail!("another bridge calls itself `{}`", shared.subjects.node());
+                }
+                refuse(shared, link, question).await?;
+            }
+            () = &mut deadline => break,
+        }
+    }
+    Ok(questions)
+}
+
+/// Refuses others until the connection ends.
+async fn refuse_others(shared: &Shared, link: &Link, mut questions: Subscriber) -> Result<()> {
+    while let Some(question) = questions.next().await {
+        refuse(shared, link, question).await?;
+    }
+    bail!(NoAnswer::Ended)
+}
+
+/// A bridge that asks hears itself, too.
+async fn refuse(shared: &Shared, link: &Link, question: Message) -> Result<()> {
+    if asker(&question) != Some(shared.process)
+        && let Some(reply) = question.reply
+    {
+        let node = shared.subjects.node();
+        tell!(error, shared.times, ("another bridge"), "another bridge calls itself `{node}`: it is refused");
+        link.client().publish(reply, number(shared)).await?;
+    }
+    Ok(())
+}
+
+fn asker(question: &Message) -> Option<u64> {
+    std::str::from_utf8(&question.payload).ok()?.parse().ok()
+}
+
+fn number(shared: &Shared) -> Bytes {
+    shared.process.to_string().into()
 }
 
 /// The link ends however its task ends.
@@ -114,12 +179,6 @@ fn warn_of_plain_secrets(config: &Config) {
         tracing::warn!(
             "the secret goes to `{host}` in the clear, unless it asks for TLS: set `nats.tls.required`"
         );
-    }
-}
-
-fn say_server_error(shared: &Shared, error: &str) {
-    if let Some(times) = shared.times.once_more(error) {
-        tracing::error!(times, "the server of NATS refuses something: {error}");
     }
 }
 
