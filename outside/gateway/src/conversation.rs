@@ -2,7 +2,6 @@
 //!
 //! [`weir_connection::run`] gives it its turns. An app that does not read costs what is said there, and its events.
 
-mod close;
 mod output;
 
 use std::{
@@ -19,7 +18,7 @@ use weir_host::{
     peers::{PeerMessage, Session, Wanted},
 };
 
-use self::{close::Close, output::Output};
+use self::output::{Close, Output};
 use crate::{
     methods::{Begun, Methods, Outcome, Reply},
     outbox::Outbox,

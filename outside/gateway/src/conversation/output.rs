@@ -1,4 +1,4 @@
-//! What waits to be written to the app, in one piece.
+//! What waits to be written to the app, in one piece, and why the gateway ends the WebSocket.
 
 use std::{
     collections::VecDeque,
@@ -11,14 +11,16 @@ use std::{
 use bytes::Bytes;
 use futures_util::{Sink, SinkExt};
 use tokio::time::timeout;
-use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
+use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes, error::ProtocolError, protocol::CloseFrame};
 use weir_connection::{LINGER, MAX_WAITING, Patience};
-use weir_host::peers::Session;
+use weir_host::peers::{Session, SessionEnd};
 
-use super::{Close, Step};
+use super::Step;
 use crate::{
+    methods::Methods,
     outbox::{Body, Next, Outbox},
     rpc,
+    shared::Ending,
     stream::Flow,
     websocket::{WebSocket, drain},
 };
@@ -199,6 +201,67 @@ fn held(message: &Message) -> usize {
     match message {
         Message::Text(text) => text.len() + OVERHEAD,
         _ => 0,
+    }
+}
+
+/// The code and the word of a close frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Close {
+    code: u16,
+    word: &'static str,
+}
+
+impl Close {
+    pub(super) const SLOW: Self = Self { code: 4000, word: "slow" };
+    pub(super) const STALLED: Self = Self { code: 4003, word: "stalled" };
+    pub(super) const SILENT: Self = Self { code: 4004, word: "silent" };
+    pub(super) const BINARY: Self = Self { code: 1003, word: "binary" };
+
+    /// Waits until the session ends, or the gateway.
+    pub(super) fn coming(methods: &Methods) -> impl Future<Output = Self> + use<> {
+        let (ended, ending) = (methods.session().ended(), methods.shared().ending());
+        async move {
+            tokio::select! {
+                biased;
+                end = ended => Self::of(end),
+                why = ending => Self::of_gateway(why),
+            }
+        }
+    }
+
+    fn of(end: SessionEnd) -> Self {
+        let (code, word) = match end {
+            SessionEnd::Stopping => return Self::of_gateway(Ending::Main),
+            SessionEnd::Revoked => (4001, "revoked"),
+            _ => (4002, "ended"),
+        };
+        Self { code, word }
+    }
+
+    fn of_gateway(why: Ending) -> Self {
+        let code = match why {
+            Ending::Main => 1001,
+            Ending::Restart => 1012,
+        };
+        Self { code, word: why.said().0 }
+    }
+
+    /// None: the app has gone.
+    pub(super) fn of_error(error: &tungstenite::Error) -> Option<Self> {
+        let (code, word) = match error {
+            tungstenite::Error::Capacity(_) => (1009, "too-large"),
+            tungstenite::Error::Utf8(_) => (1007, "utf-8"),
+            tungstenite::Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => {
+                return None;
+            }
+            tungstenite::Error::Protocol(_) => (1002, "protocol"),
+            _ => return None,
+        };
+        Some(Self { code, word })
+    }
+
+    pub(super) fn frame(self) -> CloseFrame {
+        CloseFrame { code: self.code.into(), reason: self.word.into() }
     }
 }
 

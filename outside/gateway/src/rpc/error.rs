@@ -11,17 +11,6 @@ const INVALID_REQUEST: i32 = -32600;
 const METHOD_NOT_FOUND: i32 = -32601;
 const INVALID_PARAMS: i32 = -32602;
 const INTERNAL_ERROR: i32 = -32603;
-const TIMEOUT: i32 = -32001;
-const NO_PROVIDER: i32 = -32002;
-const NOT_READY: i32 = -32003;
-const OVERLOADED: i32 = -32004;
-const PEER_GONE: i32 = -32005;
-const TRAPPED: i32 = -32006;
-const LIMIT_EXCEEDED: i32 = -32007;
-const WOULD_DEADLOCK: i32 = -32008;
-const TOO_LARGE: i32 = -32009;
-const PROVIDERS_OWN: i32 = -32010;
-const PERMISSION_DENIED: i32 = -32011;
 
 /// Most bytes of an app's text that an error repeats.
 const REPEATED_MAX: usize = 256;
@@ -82,20 +71,21 @@ impl RpcError {
 
 impl From<Error> for RpcError {
     fn from(error: Error) -> Self {
+        // Those of JSON-RPC where they fit, and others of its range for servers.
         let code = match &error {
-            Error::Handler(_) => PROVIDERS_OWN,
+            Error::Handler(_) => -32010,
             Error::UnknownContract(_) => METHOD_NOT_FOUND,
             Error::Invalid(_) => INVALID_PARAMS,
-            Error::Timeout => TIMEOUT,
-            Error::NoProvider(_) => NO_PROVIDER,
-            Error::NotReady(_) => NOT_READY,
-            Error::Overloaded(_) => OVERLOADED,
-            Error::PeerGone => PEER_GONE,
-            Error::Trapped => TRAPPED,
-            Error::LimitExceeded { .. } => LIMIT_EXCEEDED,
-            Error::WouldDeadlock(_) => WOULD_DEADLOCK,
-            Error::TooLarge { .. } => TOO_LARGE,
-            Error::PermissionDenied(_) => PERMISSION_DENIED,
+            Error::Timeout => -32001,
+            Error::NoProvider(_) => -32002,
+            Error::NotReady(_) => -32003,
+            Error::Overloaded(_) => -32004,
+            Error::PeerGone => -32005,
+            Error::Trapped => -32006,
+            Error::LimitExceeded { .. } => -32007,
+            Error::WouldDeadlock(_) => -32008,
+            Error::TooLarge { .. } => -32009,
+            Error::PermissionDenied(_) => -32011,
         };
         match error {
             Error::Handler(error) => {
