@@ -1,12 +1,12 @@
-//! How far an export has come: what to ask for next, the batch in hand, and what was lost.
+//! How far an export has come: what to ask for next, what Main's answer has, the batch in hand, and what was lost.
 
 use bytes::Bytes;
 use prost::Message;
+use serde::Deserialize;
+use serde_json::Value;
+use weir_reports::Span;
 
-use crate::{
-    answer::{Answer, AnswerError},
-    convert,
-};
+use crate::convert;
 
 /// What all spans of an export have in common.
 #[derive(Clone, Debug)]
@@ -103,10 +103,65 @@ impl Export {
     }
 }
 
+/// Main's answer cannot be read at all.
+#[derive(Debug, thiserror::Error)]
+pub enum AnswerError {
+    /// It is not the JSON that was asked for.
+    #[error("the answer is not what `/v1/spans` answers")]
+    Json(#[from] serde_json::Error),
+    /// Without increasing numbers, nothing says which spans are new.
+    #[error("a span has no number, or not a greater one than `{0}`")]
+    Number(u64),
+}
+
+/// Numbered spans in the order of their numbers. Each is read by itself, so that one that makes no sense costs no other.
+#[derive(Debug)]
+struct Answer {
+    spans: Vec<Span>,
+    /// The number of the last span of this answer, readable or not. `None` if there was none.
+    last: Option<u64>,
+    /// Numbers between `after` and `last` without a span.
+    gaps: u64,
+    /// Spans that made no sense.
+    unreadable: u64,
+    /// Another for each start of Main, with which the numbers begin anew.
+    instance: String,
+    /// The number of the last span that Main recorded.
+    recorded: u64,
+}
+
+#[derive(Deserialize)]
+struct Raw {
+    spans: Vec<Value>,
+    instance: String,
+    recorded: u64,
+}
+
+impl Answer {
+    /// Reads the answer to a question for the spans after this number.
+    fn parse(json: &[u8], after: u64) -> Result<Self, AnswerError> {
+        let Raw { spans: values, instance, recorded } = serde_json::from_slice(json)?;
+        let mut answer = Self { spans: Vec::new(), last: None, gaps: 0, unreadable: 0, instance, recorded };
+        let mut before = after;
+        for value in values {
+            let number = value.get("number").and_then(Value::as_u64).filter(|number| *number > before);
+            let number = number.ok_or(AnswerError::Number(before))?;
+            answer.gaps = answer.gaps.saturating_add(number - before - 1);
+            before = number;
+            answer.last = Some(number);
+            match Span::deserialize(value) {
+                Ok(span) => answer.spans.push(span),
+                Err(_) => answer.unreadable += 1,
+            }
+        }
+        Ok(answer)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
