@@ -16,13 +16,17 @@ use hyper::{
 };
 use hyper_util::rt::TokioIo;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
-use tokio::net::UnixStream;
+use tokio::{
+    net::UnixStream,
+    signal::unix::{Signal, SignalKind, signal},
+};
 use weir_control::SocketError;
 use weir_host::traces::{SpanId, TraceContext, TraceId};
 
-use crate::{args::Target, chance::random, exit::Usage, output};
+use crate::{args::Target, exit::Usage, output};
 
 /// For answers that Main gives at once.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -90,6 +94,26 @@ pub(crate) fn block_on<T>(command: impl Future<Output = anyhow::Result<T>>) -> a
         .build()
         .context("cannot start the command's runtime")?
         .block_on(command)
+}
+
+/// SIGTERM and SIGINT, from when it is made.
+pub(crate) struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    /// Waits for either, and gives its name.
+    pub(crate) async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -188,6 +212,14 @@ impl Client {
             self.requests = handshake(&self.path).await?;
         }
     }
+}
+
+/// Random bytes of the system.
+pub(crate) fn random<const BYTES: usize>() -> anyhow::Result<[u8; BYTES]> {
+    let mut bytes = [0; BYTES];
+    let given = getrandom(&mut bytes, GetRandomFlags::empty()).context("the system gives no random bytes")?;
+    anyhow::ensure!(given == bytes.len(), "the system gives too few random bytes");
+    Ok(bytes)
 }
 
 const UNREADABLE: &str = "cannot read the answer of Main; is it of another version?";

@@ -4,18 +4,16 @@
 //! are no names, and no error.
 
 mod arguments;
-mod bash;
 mod names;
 
-use std::io;
+use std::{ffi::OsString, io, path::Path};
 
 use clap::CommandFactory;
 use clap_complete::{
     CompleteEnv, Shell,
-    env::{Elvish, EnvCompleter, Fish, Powershell, Shells, Zsh},
+    env::{self, Elvish, EnvCompleter, Fish, Powershell, Shells, Zsh},
 };
 
-use self::bash::Bash;
 #[cfg(feature = "tools")]
 pub(crate) use self::names::contract_or_file;
 pub(crate) use self::names::{argument, contract, extension, operation, queue, topic, topic_pattern};
@@ -43,4 +41,43 @@ pub(crate) fn script(shell: Shell) -> io::Result<Vec<u8>> {
     let mut script = Vec::new();
     completer.write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut script)?;
     Ok(script)
+}
+
+/// Needs bash 4.4.
+const SCRIPT: &str = include_str!("complete/weir.bash");
+
+/// Bash, with a script of our own: that of `clap_complete` loses the names in which bash breaks words.
+struct Bash;
+
+impl EnvCompleter for Bash {
+    fn name(&self) -> &'static str {
+        env::Bash.name()
+    }
+
+    fn is(&self, name: &str) -> bool {
+        env::Bash.is(name)
+    }
+
+    fn write_registration(
+        &self,
+        var: &str,
+        _name: &str,
+        bin: &str,
+        completer: &str,
+        buffer: &mut dyn io::Write,
+    ) -> io::Result<()> {
+        let quoted = format!("'{}'", completer.replace('\'', r"'\''"));
+        let script = SCRIPT.replace("VARIABLE", var).replace("BIN", bin).replace("COMPLETER", &quoted);
+        buffer.write_all(script.as_bytes())
+    }
+
+    fn write_complete(
+        &self,
+        command: &mut clap::Command,
+        words: Vec<OsString>,
+        dir: Option<&Path>,
+        buffer: &mut dyn io::Write,
+    ) -> io::Result<()> {
+        env::Bash.write_complete(command, words, dir, buffer)
+    }
 }

@@ -3,21 +3,18 @@
 //! The verbs are in `verbs`. Beside them is what several of them share.
 
 mod args;
-mod chance;
 mod client;
-mod compilation;
 mod complete;
-mod configuration;
 #[cfg(feature = "tools")]
 mod contracts;
 mod exit;
+mod features;
 mod logging;
 #[cfg(test)]
 #[cfg(all(feature = "compiler", feature = "otlp", feature = "store"))]
 mod manual_pages;
 mod output;
 mod payload;
-mod progress;
 mod tables;
 mod verbs;
 
@@ -26,7 +23,7 @@ use std::process::ExitCode;
 use crate::{args::Args, verbs::Verb};
 
 fn main() -> ExitCode {
-    if let Some(code) = compilation::help() {
+    if let Some(code) = features::compile_helper() {
         return code;
     }
     complete::answer();

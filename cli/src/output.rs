@@ -1,10 +1,13 @@
-//! Writes to stdout. A reader that leaves is no error, and no outside text can control the terminal.
+//! Writes to stdout. A reader that leaves is no error, and no outside text can control the terminal. During long work a line
+//! on stderr says what it is and the time so far, if that is a terminal.
 
 use std::{
     io::{self, ErrorKind, IsTerminal, Write},
     os::fd::AsFd,
+    time::Duration,
 };
 
+use indicatif::{ProgressBar, ProgressStyle};
 use tokio::{io::Interest, net::unix::pipe};
 use weir_host::names::{harmless, is_harmful};
 
@@ -94,6 +97,25 @@ pub(crate) fn printable(text: &str) -> String {
 /// A number and its noun, as in `2 jobs`.
 pub(crate) fn counted(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
+/// Interval at which the time is drawn.
+pub(crate) const TICK: Duration = Duration::from_secs(1);
+
+/// Does long work, with a line about it.
+pub(crate) fn during<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    let line = progress_line();
+    line.set_message(what.to_owned());
+    line.enable_steady_tick(TICK);
+    let done = work();
+    line.finish_and_clear();
+    done
+}
+
+/// A line below all others. It draws nothing if stderr is no terminal.
+pub(crate) fn progress_line() -> ProgressBar {
+    let style = ProgressStyle::with_template("{elapsed:>4} {wide_msg}");
+    ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
 }
 
 #[cfg(test)]

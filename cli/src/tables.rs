@@ -21,7 +21,7 @@ pub(crate) const COMPILING: &str = "compiling";
 /// Digits of a hash that identify a version.
 pub(crate) const SHORT_HASH: usize = 12;
 
-pub(crate) fn table<const COLUMNS: usize>(header: [&str; COLUMNS]) -> Table {
+pub(crate) fn table<'h>(header: impl IntoIterator<Item = &'h str>) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header);
     if !output::wants_color() {
@@ -31,6 +31,16 @@ pub(crate) fn table<const COLUMNS: usize>(header: [&str; COLUMNS]) -> Table {
         column.set_padding((0, 2));
     }
     table
+}
+
+/// A heading, and what stands below it for an item.
+pub(crate) type Column<'a, T> = (&'a str, &'a dyn Fn(&T) -> String);
+
+/// A line for each item.
+pub(crate) fn lined_up<T>(items: &[T], columns: &[Column<'_, T>]) -> String {
+    let mut table = table(columns.iter().map(|(heading, _)| *heading));
+    table.add_rows(items.iter().map(|item| columns.iter().map(|(_, value)| value(item))));
+    finish(&table)
 }
 
 pub(crate) fn finish(table: &Table) -> String {
@@ -79,14 +89,6 @@ pub(crate) fn percent(share: f64) -> String {
 
 pub(crate) fn size(bytes: u64) -> String {
     ByteSize::b(bytes).display().iec().to_string()
-}
-
-/// What is used, of what is allowed if that is bounded.
-pub(crate) fn of(used: String, limit: Option<String>) -> String {
-    match limit {
-        Some(limit) => format!("{used} / {limit}"),
-        None => used,
-    }
 }
 
 /// The time since a moment. Main and this command share a clock.

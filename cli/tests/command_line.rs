@@ -40,7 +40,6 @@ mod command_line {
     mod stderr;
     #[cfg(feature = "store")]
     mod stores;
-    mod strangers;
     mod support;
     mod systemd;
     mod top;

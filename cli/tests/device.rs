@@ -16,8 +16,6 @@
 mod device {
     mod artifacts;
     mod faults;
-    mod hooks;
-    mod life;
     mod limits;
     mod messages;
     mod support;

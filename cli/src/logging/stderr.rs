@@ -11,7 +11,7 @@ use std::{
 use indicatif::ProgressBar;
 use parking_lot::{Condvar, Mutex};
 
-use crate::progress;
+use crate::output;
 
 /// Bytes that may wait. As many again may be in the writer's hands. Further lines are lost.
 const MAX_WAITING: usize = 256 * 1024;
@@ -103,7 +103,9 @@ impl Lines {
             None => write(),
         }
         match shown {
-            Some(text) if !text.is_empty() => below.get_or_insert_with(progress::line).set_message(text),
+            Some(text) if !text.is_empty() => {
+                below.get_or_insert_with(output::progress_line).set_message(text)
+            }
             Some(_) => below.take().iter().for_each(ProgressBar::finish_and_clear),
             None => {}
         }

@@ -4,21 +4,18 @@
 //! own: `weir run` as a child process, through its control socket.
 
 pub(super) mod build;
-mod cargo;
 pub(super) mod dev;
 mod go;
 mod group;
 pub(super) mod new;
-mod observe;
 mod private_main;
 mod project;
-mod python;
 mod section;
 mod sources;
 pub(super) mod test;
 mod watch;
 
-use tokio::signal::unix::{SignalKind, signal};
+use crate::client::Signals;
 
 /// A signal ended the command.
 #[derive(Debug, thiserror::Error)]
@@ -27,11 +24,9 @@ struct Interrupted;
 
 /// Does the work until Ctrl-C or SIGTERM. Then drops it, and with it the processes that it started.
 async fn until_interrupted<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
+    let mut signals = Signals::new()?;
     tokio::select! {
         done = work => done,
-        _ = interrupt.recv() => Err(Interrupted.into()),
-        _ = terminate.recv() => Err(Interrupted.into()),
+        _ = signals.next() => Err(Interrupted.into()),
     }
 }

@@ -27,12 +27,10 @@ Examples:
   echo hello | weir call echo@1 echo -")]
 pub(crate) struct Args {
     /// The contract, as in `device.info@1`
-    #[arg(value_name = "CONTRACT")]
-    #[arg(add = ArgValueCompleter::new(complete::contract))]
+    #[arg(value_name = "CONTRACT", add = ArgValueCompleter::new(complete::contract))]
     contract: String,
     /// The operation, as in `memory`
-    #[arg(value_name = "OPERATION")]
-    #[arg(add = ArgValueCompleter::new(complete::operation))]
+    #[arg(value_name = "OPERATION", add = ArgValueCompleter::new(complete::operation))]
     operation: String,
     /// The arguments: JSON, `-` for all of stdin, or `@file`; none by default
     #[arg(value_name = "JSON|-|@FILE", allow_hyphen_values = true)]
@@ -51,8 +49,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME")]
     timeout: Option<humantime::Duration>,
     /// The provider to call: an extension, a peer, or `main`; by default, the contract's owner
-    #[arg(long, value_name = "ID")]
-    #[arg(add = ArgValueCompleter::new(complete::extension))]
+    #[arg(long, value_name = "ID", add = ArgValueCompleter::new(complete::extension))]
     provider: Option<String>,
     #[command(flatten)]
     target: Target,

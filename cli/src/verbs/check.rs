@@ -1,12 +1,8 @@
 //! `weir check`: a configuration and its components, without running them.
 
-#[cfg(feature = "gateway")]
-mod aliases;
 mod contracts;
-mod dirs;
-mod hooks;
-mod inspected;
 mod needs;
+mod paths;
 
 use std::path::PathBuf;
 
@@ -19,13 +15,11 @@ use weir_host::{
     host::{TooFewMappings, check_mappings},
 };
 
-use self::inspected::Inspected;
+use self::contracts::Inspected;
 use crate::{
-    compilation::compilation,
-    configuration,
     exit::{Said, chain},
+    features::{self, compilation},
     output::{self, printable},
-    progress,
 };
 
 #[derive(Debug, clap::Args)]
@@ -45,7 +39,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: Args) -> anyhow::Result<()> {
-    let config = match configuration::load(&args.file) {
+    let config = match features::load(&args.file) {
         Ok(config) => config,
         Err(errors) if args.json => return report_errors(&errors),
         Err(errors) => return Err(errors.into()),
@@ -59,9 +53,9 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
         warnings.extend(found.iter().flat_map(|found| needs::warnings(extension, found)));
     }
     #[cfg(feature = "gateway")]
-    warnings.extend(aliases::warnings(&config, &mut inspected));
+    warnings.extend(contracts::of_aliases(&config, &mut inspected));
     let mut errors = Vec::new();
-    for (faults, more) in [dirs::check(&config), hooks::check(&config)] {
+    for (faults, more) in [paths::dirs(&config), paths::hooks(&config)] {
         errors.extend(faults);
         warnings.extend(more);
     }
@@ -107,7 +101,7 @@ impl Components {
             let fault = before.map(|(_, fault)| fault.clone()).unwrap_or_else(|| {
                 let what = format!("checking `{}`", extension.id);
                 let check = || weir_host::component::check(&config.main, extension, &compilation);
-                let error = progress::during(&what, check).err()?;
+                let error = output::during(&what, check).err()?;
                 Some((matches!(error.fault, LoadFault::Pinned(_)), chain(&error.into())))
             });
             faults.push(fault);

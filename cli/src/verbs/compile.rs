@@ -15,9 +15,8 @@ use weir_host::{
 };
 
 use crate::{
-    compilation::compilation,
+    features::compilation,
     output::{self, printable},
-    progress,
 };
 
 #[derive(Debug, clap::Args)]
@@ -82,7 +81,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
     let key = read_key(&args.key)?;
     let target = CompileTarget::new(args.target.as_deref(), args.address_space)?;
     let what = format!("compiling `{}`", printable(&args.file.display().to_string()));
-    let artifact = progress::during(&what, || {
+    let artifact = output::during(&what, || {
         component::compile(&args.file, Some(&target), &Limits::max(), args.traces, &compilation(), &key)
     })?;
     let output = args.output.clone().unwrap_or_else(|| args.file.with_extension("cwasm"));

@@ -22,8 +22,7 @@ Examples:
   weir describe --markdown settings.wasm > settings.md")]
 pub(crate) struct Args {
     /// A component, a document or a contract; by default, all contracts of what runs
-    #[arg(value_name = "FILE|CONTRACT")]
-    #[arg(add = ArgValueCompleter::new(complete::contract_or_file))]
+    #[arg(value_name = "FILE|CONTRACT", add = ArgValueCompleter::new(complete::contract_or_file))]
     which: Option<String>,
     /// Print OpenRPC
     #[arg(long, conflicts_with = "markdown")]

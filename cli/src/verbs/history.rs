@@ -23,8 +23,7 @@ Examples:
   weir history --json storage | jq '.history[] | select(.event == \"asked\")'")]
 pub(crate) struct Args {
     /// The extension
-    #[arg(value_name = "ID")]
-    #[arg(add = ArgValueCompleter::new(complete::extension))]
+    #[arg(value_name = "ID", add = ArgValueCompleter::new(complete::extension))]
     id: String,
     #[command(flatten)]
     asked: Asked,

@@ -19,12 +19,10 @@ use weir_host::{
 };
 
 use crate::{
-    compilation::compilation,
-    configuration,
     exit::{HookFailed, Usage},
+    features::{self, compilation},
     output::{self, counted, printable},
     payload::{self, payload},
-    progress,
     tables::{limit_hit, time},
 };
 
@@ -123,7 +121,7 @@ pub(super) fn run(Command::Run(args): Command) -> anyhow::Result<()> {
         .map(|dir| dir.suffixes.clone())
         .unwrap_or_default();
     let what = format!("running the hooks of `{}`", printable(&args.which.display().to_string()));
-    let report = progress::during(&what, || {
+    let report = output::during(&what, || {
         let main = wait(Main::builder(config).compilation(compilation()).start()).map_err(of_call)?;
         main.hooks().get(name.as_str())?.run_blocking(call).map_err(of_call)
     })?;
@@ -138,7 +136,7 @@ pub(super) fn run(Command::Run(args): Command) -> anyhow::Result<()> {
 }
 
 fn configured(file: &Path, name: &Path) -> anyhow::Result<(HookDirName, Config)> {
-    let config = configuration::load(file)?;
+    let config = features::load(file)?;
     let hooks = config.section::<HooksConfig>().cloned().unwrap_or_default().0;
     let found = hooks.into_iter().find(|(known, _)| Path::new(known.as_str()) == name);
     let (name, dir) = found.ok_or_else(|| HookError::Unknown(name.display().to_string()))?;

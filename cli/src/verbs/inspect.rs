@@ -1,19 +1,22 @@
 //! `weir inspect`: what a component imports, exports and needs, or what an artifact is.
 
-mod artifact;
 mod measured;
-mod sizes;
+pub(super) mod sizes;
 
 use std::path::PathBuf;
 
 use clap::ValueHint;
+use serde_json::json;
 use weir_host::{
-    component::artifact_facts,
+    component::{ArtifactFacts, artifact_facts},
     openrpc::{Document, Role},
 };
 
 use self::sizes::Sizes;
-use crate::output::{self, printable};
+use crate::{
+    exit::Usage,
+    output::{self, printable},
+};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -45,7 +48,7 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: Args) -> anyhow::Result<()> {
     if let Some(artifact) = artifact_facts(&args.file)? {
-        return artifact::show(&args, &artifact);
+        return show_artifact(&args, &artifact);
     }
     let found = weir_host::component::inspect(&args.file)?;
     let (notes, mut stanza) = (found.notes(), found.stanza());
@@ -91,6 +94,36 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
         fact(if index == 0 { "sizes" } else { "" }, &line);
     }
     output::write(format!("{text}\n{stanza}").as_bytes())
+}
+
+fn show_artifact(args: &Args, artifact: &ArtifactFacts) -> anyhow::Result<()> {
+    if args.sizes || args.measured.is_some() {
+        return Err(
+            Usage("`--sizes` and `--measured` need the component, not its artifact".to_owned()).into()
+        );
+    }
+    let ArtifactFacts { bytes, sha256, target, key, is_signed } = artifact;
+    let (triple, class) = (target.triple(), target.address_class().name());
+    if args.json {
+        return output::json(&json!({
+            "bytes": bytes,
+            "sha256": sha256.to_string(),
+            "target": triple,
+            "address-space": class,
+            "key": key.to_string(),
+            "signed": is_signed,
+        }));
+    }
+    let signed = if *is_signed { "" } else { ", but the file was changed since" };
+    output::write(
+        format!(
+            "# {}\n# size           {bytes} bytes\n# sha-256        {sha256}\n# target         {}\n\
+             # address space  {class}\n# signed with    {key}{signed}\n",
+            printable(&args.file.display().to_string()),
+            printable(&triple),
+        )
+        .as_bytes(),
+    )
 }
 
 /// A described contract with its parts by name: `settings@1: get, set; topics settings.changed.>`.

@@ -18,7 +18,7 @@ use weir_host::{
 use crate::{
     args::{self, Asked},
     client::Route,
-    complete, configuration,
+    complete, features,
     output::printable,
     tables::{NOTHING, finish, percent, size, table, time},
 };
@@ -36,8 +36,7 @@ Examples:
   weir limits --json | jq -r '.extensions[] | [.id, .\"memory-sum\"] | @tsv'")]
 pub(crate) struct Args {
     /// Only this extension
-    #[arg(value_name = "ID")]
-    #[arg(add = ArgValueCompleter::new(complete::extension))]
+    #[arg(value_name = "ID", add = ArgValueCompleter::new(complete::extension))]
     id: Option<String>,
     /// Show the limits that this configuration sets; needs no Main
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -59,7 +58,7 @@ pub(super) async fn run(Args { id, file, asked }: Args) -> anyhow::Result<()> {
 }
 
 async fn configured(file: &Path, id: Option<&str>) -> anyhow::Result<Value> {
-    let config = configuration::load(file)?;
+    let config = features::load(file)?;
     let is_asked_for = |other: &ExtensionId| id.is_none_or(|id| id == other.as_str());
     if let Some(id) = id
         && !config.extensions.iter().any(|extension| is_asked_for(&extension.id))
@@ -190,25 +189,20 @@ fn allowed(limit: &Limit, fuel_per_ms: Option<u64>) -> String {
 }
 
 fn consequence(extension: &ExtensionLimits, limit: &Limit) -> String {
-    match limit.key.as_str() {
-        "cpu-share" => match extension.delayed_seconds {
-            Some(seconds) if seconds > 0.0 => format!(", delayed {}", time(seconds)),
-            _ => String::new(),
-        },
-        "log-rate" => match extension.log_dropped {
-            Some(lines) if lines > 0 => format!(", {lines} dropped"),
-            _ => String::new(),
-        },
-        "http.in-flight" => match extension.http_refused {
-            Some(requests) if requests > 0 => format!(", {requests} refused"),
-            _ => String::new(),
-        },
-        "http.total-timeout" => match extension.http_timed_out {
-            Some(requests) if requests > 0 => format!(", {requests} ended"),
-            _ => String::new(),
-        },
-        _ => String::new(),
-    }
+    let counted = |number: Option<u64>, what: &str| {
+        number.filter(|number| *number > 0).map(|number| format!(", {number} {what}"))
+    };
+    let told = match limit.key.as_str() {
+        "cpu-share" => {
+            let delayed = extension.delayed_seconds.filter(|seconds| *seconds > 0.0);
+            delayed.map(|seconds| format!(", delayed {}", time(seconds)))
+        }
+        "log-rate" => counted(extension.log_dropped, "dropped"),
+        "http.in-flight" => counted(extension.http_refused, "refused"),
+        "http.total-timeout" => counted(extension.http_timed_out, "ended"),
+        _ => None,
+    };
+    told.unwrap_or_default()
 }
 
 fn memory(report: &Limits) -> String {

@@ -24,8 +24,7 @@ Examples:
   weir logs --json | jq 'select(.level == \"error\")'")]
 pub(crate) struct Args {
     /// Only the lines of this extension
-    #[arg(value_name = "ID")]
-    #[arg(add = ArgValueCompleter::new(complete::extension))]
+    #[arg(value_name = "ID", add = ArgValueCompleter::new(complete::extension))]
     id: Option<String>,
     /// Print new lines as they come, until Main ends
     #[arg(short, long)]

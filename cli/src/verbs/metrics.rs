@@ -17,14 +17,13 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::{
     net::{TcpListener, TcpStream},
-    signal::unix::{SignalKind, signal},
     sync::Semaphore,
 };
 use weir_control::{CLASSIC_METRICS, OPENMETRICS};
 
 use crate::{
     args::Target,
-    client::{Client, Patience, Route},
+    client::{Client, Patience, Route, Signals},
     exit::{self, Usage},
     output,
 };
@@ -90,15 +89,13 @@ impl Bridge {
 
     /// Answers scrapers until a signal.
     async fn serve(self, address: SocketAddr) -> anyhow::Result<()> {
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut terminate = signal(SignalKind::terminate())?;
+        let mut signals = Signals::new()?;
         let listener =
             TcpListener::bind(address).await.with_context(|| format!("cannot listen on `{address}`"))?;
         output::write(format!("http://{}/metrics\n", listener.local_addr()?).as_bytes())?;
         tokio::select! {
             () = self.accept(listener) => Ok(()),
-            _ = interrupt.recv() => Ok(()),
-            _ = terminate.recv() => Ok(()),
+            _ = signals.next() => Ok(()),
         }
     }
 

@@ -10,10 +10,7 @@ use std::{fs, path::Path, time::Duration};
 
 use bytes::Bytes;
 use hyper::Method;
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    time::{Instant, sleep, timeout},
-};
+use tokio::time::{Instant, sleep, timeout};
 use weir_otlp::{Export, Resource, Retry};
 
 use self::{
@@ -23,7 +20,7 @@ use self::{
 };
 use crate::{
     args::Target,
-    client::{Client, Patience, Route},
+    client::{Client, Patience, Route, Signals},
     exit,
     output::counted,
 };
@@ -101,12 +98,10 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     if args.once {
         return exporter.once().await;
     }
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
+    let mut signals = Signals::new()?;
     tokio::select! {
         () = exporter.run(args.interval) => {}
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+        _ = signals.next() => {}
     }
     exporter.say_farewell().await;
     Ok(())

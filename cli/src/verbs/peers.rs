@@ -20,9 +20,8 @@ use weir_host::{
 
 use crate::{
     args::Asked,
-    chance::random,
-    client::{Patience, Route, block_on},
-    configuration,
+    client::{Patience, Route, block_on, random},
+    features,
     output::{self, counted, printable},
     tables::{NOTHING, age, finish, list, size, table},
 };
@@ -136,7 +135,7 @@ async fn end(EndArgs { session, asked }: EndArgs) -> anyhow::Result<()> {
 
 fn token(TokenArgs { name, config, json }: &TokenArgs) -> anyhow::Result<()> {
     let file = config.as_deref();
-    let config = file.map(configuration::load).transpose()?;
+    let config = file.map(features::load).transpose()?;
     let peer = config.as_ref().map(|config| config.peers.iter().find(|peer| peer.name == *name));
     let token = generate()?;
     let plan = Plan { name, file, peer, hash: TokenHash::of(&token) };

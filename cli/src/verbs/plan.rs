@@ -32,8 +32,7 @@ Examples:
   weir plan --json | jq '.changed[].keys'")]
 pub(crate) struct Args {
     /// Only this extension
-    #[arg(value_name = "ID")]
-    #[arg(add = ArgValueCompleter::new(complete::extension))]
+    #[arg(value_name = "ID", add = ArgValueCompleter::new(complete::extension))]
     id: Option<String>,
     #[command(flatten)]
     asked: Asked,

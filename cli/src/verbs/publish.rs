@@ -20,15 +20,13 @@ Examples:
   weir publish --to telemetry settings.changed.volume @volume.json")]
 pub(crate) struct Args {
     /// The topic, as in `settings.changed.volume`
-    #[arg(value_name = "TOPIC")]
-    #[arg(add = ArgValueCompleter::new(complete::topic))]
+    #[arg(value_name = "TOPIC", add = ArgValueCompleter::new(complete::topic))]
     topic: String,
     /// The payload: text, `-` for all of stdin, or `@file`; empty by default
     #[arg(value_name = "PAYLOAD|-|@FILE", allow_hyphen_values = true)]
     payload: Option<String>,
     /// Only to this extension or peer
-    #[arg(long, value_name = "ID")]
-    #[arg(add = ArgValueCompleter::new(complete::extension))]
+    #[arg(long, value_name = "ID", add = ArgValueCompleter::new(complete::extension))]
     to: Option<String>,
     #[command(flatten)]
     asked: Asked,

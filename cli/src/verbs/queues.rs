@@ -16,7 +16,7 @@ use crate::{
     complete,
     output::{self, counted, printable},
     payload::{self, payload},
-    tables::{NOTHING, age, finish, of, size, table},
+    tables::{NOTHING, age, lined_up, size},
 };
 
 /// Characters shown of a payload.
@@ -63,8 +63,7 @@ Examples:
   weir queues show --json uploads-dead | jq '.jobs[].\"died-in\"'")]
 pub(crate) struct ShowArgs {
     /// The queue
-    #[arg(value_name = "QUEUE")]
-    #[arg(add = ArgValueCompleter::new(complete::queue))]
+    #[arg(value_name = "QUEUE", add = ArgValueCompleter::new(complete::queue))]
     queue: String,
     /// Maximum number of jobs
     #[arg(long, value_name = "N", default_value_t = 20)]
@@ -84,8 +83,7 @@ Examples:
   weir queues put uploads @job.json")]
 pub(crate) struct PutArgs {
     /// The queue
-    #[arg(value_name = "QUEUE")]
-    #[arg(add = ArgValueCompleter::new(complete::queue))]
+    #[arg(value_name = "QUEUE", add = ArgValueCompleter::new(complete::queue))]
     queue: String,
     /// The payload: text, `-` for all of stdin, or `@file`; empty by default
     #[arg(value_name = "PAYLOAD|-|@FILE", allow_hyphen_values = true)]
@@ -103,8 +101,7 @@ Examples:
   weir queues requeue --all uploads-dead")]
 pub(crate) struct RequeueArgs {
     /// The queue in which the dead letters wait
-    #[arg(value_name = "QUEUE")]
-    #[arg(add = ArgValueCompleter::new(complete::queue))]
+    #[arg(value_name = "QUEUE", add = ArgValueCompleter::new(complete::queue))]
     queue: String,
     /// The dead letter with this id, from `weir queues show`
     #[arg(long, value_name = "ID", group = "which")]
@@ -187,67 +184,53 @@ fn queues(Queues { queues }: Queues) -> String {
     if queues.is_empty() {
         return "no queues are configured\n".to_owned();
     }
-    let header = [
-        "QUEUE",
-        "WAITING",
-        "IN HAND",
-        "LIMIT",
-        "BYTES",
-        "PUT/S",
-        "DONE/S",
-        "DONE",
-        "RETURNED",
-        "DEAD",
-        "SHED",
-        "REFUSED",
-        "IDLE",
-        "BLOCKED",
-        "WHEN FULL",
-    ];
-    let mut table = table(header);
-    table.add_rows(queues.iter().map(|queue| {
-        [
-            queue.queue.to_string(),
-            queue.waiting.to_string(),
-            queue.in_hand.to_string(),
-            queue.messages_limit.to_string(),
-            of(size(queue.bytes), Some(size(queue.bytes_limit))),
-            queue.put_rate.to_string(),
-            queue.done_rate.to_string(),
-            queue.done.to_string(),
-            queue.returned.to_string(),
-            queue.dead.to_string(),
-            queue.shed.to_string(),
-            queue.refused.to_string(),
-            queue.idle_readers.to_string(),
-            queue.blocked.to_string(),
-            if queue.configured { printable(&queue.when_full) } else { "no longer configured".to_owned() },
-        ]
-    }));
-    finish(&table)
+    lined_up(
+        &queues,
+        &[
+            ("QUEUE", &|of| of.queue.to_string()),
+            ("WAITING", &|of| of.waiting.to_string()),
+            ("IN HAND", &|of| of.in_hand.to_string()),
+            ("LIMIT", &|of| of.messages_limit.to_string()),
+            ("BYTES", &|of| format!("{} / {}", size(of.bytes), size(of.bytes_limit))),
+            ("PUT/S", &|of| of.put_rate.to_string()),
+            ("DONE/S", &|of| of.done_rate.to_string()),
+            ("DONE", &|of| of.done.to_string()),
+            ("RETURNED", &|of| of.returned.to_string()),
+            ("DEAD", &|of| of.dead.to_string()),
+            ("SHED", &|of| of.shed.to_string()),
+            ("REFUSED", &|of| of.refused.to_string()),
+            ("IDLE", &|of| of.idle_readers.to_string()),
+            ("BLOCKED", &|of| of.blocked.to_string()),
+            ("WHEN FULL", &when_full),
+        ],
+    )
+}
+
+fn when_full(queue: &QueueStatus) -> String {
+    if queue.configured { printable(&queue.when_full) } else { "no longer configured".to_owned() }
 }
 
 fn jobs(queue: &str, jobs: &[Job], now: SystemTime) -> String {
     if jobs.is_empty() {
         return format!("no job waits in `{}`\n", printable(queue));
     }
-    let mut table = table(["ID", "SENDER", "AGE", "DELIVERIES", "DIED", "BYTES", "PAYLOAD"]);
-    table.add_rows(jobs.iter().map(|shown| {
-        let job = &shown.status;
-        let died = job.died_in.as_ref().map_or(NOTHING.to_owned(), |queue| {
-            format!("in {queue} after {}", job.died_after.unwrap_or_default())
-        });
-        [
-            job.id.to_string(),
-            printable(&job.sender),
-            age(job.put, now),
-            job.deliveries.to_string(),
-            died,
-            size(job.bytes as u64),
-            shortened(shown),
-        ]
-    }));
-    finish(&table)
+    lined_up(
+        jobs,
+        &[
+            ("ID", &|of| of.status.id.to_string()),
+            ("SENDER", &|of| printable(&of.status.sender)),
+            ("AGE", &|of| age(of.status.put, now)),
+            ("DELIVERIES", &|of| of.status.deliveries.to_string()),
+            ("DIED", &|of| died(&of.status)),
+            ("BYTES", &|of| size(of.status.bytes as u64)),
+            ("PAYLOAD", &shortened),
+        ],
+    )
+}
+
+fn died(JobStatus { died_in, died_after, .. }: &JobStatus) -> String {
+    let died = |queue| format!("in {queue} after {}", died_after.unwrap_or_default());
+    died_in.as_ref().map_or(NOTHING.to_owned(), died)
 }
 
 fn shortened(job: &Job) -> String {

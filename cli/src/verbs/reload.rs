@@ -32,8 +32,7 @@ Examples:
   weir reload --json | jq .failed")]
 pub(crate) struct Args {
     /// Only this extension, with the configuration that Main has now
-    #[arg(value_name = "ID")]
-    #[arg(add = ArgValueCompleter::new(complete::extension))]
+    #[arg(value_name = "ID", add = ArgValueCompleter::new(complete::extension))]
     id: Option<String>,
     #[command(flatten)]
     asked: Asked,

@@ -3,16 +3,17 @@
 //! The main thread waits for signals and for Main's end, and informs the service manager. All else runs on
 //! Main's worker thread.
 
-mod hang_up;
 mod heap;
 mod notify;
-mod own_file;
 
 use std::{
     collections::HashSet,
+    convert::Infallible,
+    fs::File,
+    future,
     io::{self, IsTerminal},
     mem,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process,
 };
 
@@ -25,20 +26,21 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use weir_control::ControlSocket;
 use weir_host::{
     Control, Main,
-    control::{ExtensionState, ExtensionStatus},
+    config::FileLock,
+    control::{ControlError, ExtensionState, ExtensionStatus, ReloadReport},
     events::MainEvent,
     host::Started,
     names::ExtensionId,
 };
 use weir_peer_socket::PeerSocket;
 
-use self::{notify::ServiceManager, own_file::OwnFile};
+use self::notify::ServiceManager;
 use crate::{
     args,
-    compilation::compilation,
-    configuration,
+    client::Signals,
+    features::{self, compilation},
     logging::{self, LogFormat},
-    progress,
+    output,
 };
 
 #[derive(Debug, clap::Args)]
@@ -70,7 +72,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
         set_parent_process_death_signal(Some(ProcessSignal::TERM)).context("cannot end with the parent")?;
     }
     let manager = ServiceManager::from_environment();
-    let config = configuration::load(&args.file)?;
+    let config = features::load(&args.file)?;
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }
@@ -111,7 +113,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
             tokio::select! {
                 () = watch(main.control(), started, &mut signals, &manager, &mut own_file) => {}
                 never = manager.keep_alive(main.control()) => match never {},
-                never = hang_up::reload(main.control(), hang_up) => match never {},
+                never = reload_at_hang_up(main.control(), hang_up) => match never {},
             }
             logging::show_below(String::new());
             main.shutdown().await?;
@@ -140,7 +142,7 @@ async fn watch(
     let mut events = control.events();
     let mut started = std::pin::pin!(started.wait());
     let (mut is_started, mut is_told_to_end, mut is_stopping) = (false, false, false);
-    let (is_watched, mut tick) = (io::stderr().is_terminal(), tokio::time::interval(progress::TICK));
+    let (is_watched, mut tick) = (io::stderr().is_terminal(), tokio::time::interval(output::TICK));
     // Extensions may have been ready before the stream of events began.
     let mut seen_ready = HashSet::new();
     loop {
@@ -226,20 +228,73 @@ fn progress(extensions: &[ExtensionStatus]) -> String {
     }
 }
 
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
+/// Reloads the configuration at each SIGHUP, as services do. On a terminal there is none to wait for: there SIGHUP means that
+/// the terminal has gone, and ends the process as by default. A signal during a reload causes another one afterwards: the file may
+/// have changed again.
+async fn reload_at_hang_up(control: &Control, hang_up: Option<Signal>) -> Infallible {
+    let Some(mut hang_up) = hang_up else { return future::pending().await };
+    let control = control.by("SIGHUP");
+    while hang_up.recv().await.is_some() {
+        tracing::info!("SIGHUP: reading the configuration again");
+        match reloaded(&control).await {
+            Ok(report) => log_reload(&report),
+            Err(error) => error.to_string().lines().for_each(|line| tracing::warn!("{line}")),
+        }
+    }
+    future::pending().await
 }
 
-impl Signals {
-    fn new() -> std::io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+/// Reloads, after a reload under way for somebody else: that may have read the file before the signal.
+async fn reloaded(control: &Control) -> Result<ReloadReport, ControlError> {
+    loop {
+        // From before the look, so that no end is missed.
+        let mut events = control.events();
+        while control.is_reloading() && events.next().await.is_some() {}
+        match control.reload().await {
+            // Another one has come first.
+            Err(ControlError::Reloading(_)) => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+fn log_reload(report: &ReloadReport) {
+    for warning in &report.warnings {
+        tracing::warn!("{warning}");
+    }
+    for failed in &report.failed {
+        tracing::warn!("`{}` was not reloaded: {}", failed.extension, failed.reason);
+    }
+    let keys = report.needs_restart.iter().map(|key| format!("main.{key}"));
+    for changed in keys.chain(report.tables_for_restart.iter().cloned()) {
+        tracing::warn!("`{changed}` has changed, which needs Main to be started anew");
+    }
+    tracing::info!("reloaded: {}", report.summary());
+}
+
+/// A lock on the configuration: no two Mains run from the same file, whatever their sockets.
+struct OwnFile {
+    path: PathBuf,
+    lock: FileLock,
+}
+
+impl OwnFile {
+    fn lock(path: &Path) -> anyhow::Result<Self> {
+        let file = File::open(path).with_context(|| format!("cannot lock `{}`", path.display()))?;
+        let lock =
+            FileLock::take(file).with_context(|| format!("another Main runs by `{}`", path.display()))?;
+        Ok(Self { path: path.to_owned(), lock })
     }
 
-    async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
+    /// Locks the current file after a reload. An editor may have replaced it.
+    fn lock_again(&mut self) {
+        let Ok(file) = File::open(&self.path) else { return };
+        if self.lock.is_of(&file) {
+            return;
+        }
+        match FileLock::take(file) {
+            Ok(lock) => self.lock = lock,
+            Err(error) => tracing::warn!("another Main runs by `{}`: {error}", self.path.display()),
         }
     }
 }

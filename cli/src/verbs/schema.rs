@@ -1,6 +1,6 @@
 //! `weir schema`: the operator's file as a JSON Schema, for editors.
 
-use crate::{configuration, output};
+use crate::{features, output};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -11,6 +11,6 @@ Examples:
 pub(crate) struct Args;
 
 pub(super) fn run(Args: Args) -> anyhow::Result<()> {
-    let schema = configuration::loader().json_schema();
+    let schema = features::loader().json_schema();
     output::line(&serde_json::to_string_pretty(&schema)?)
 }

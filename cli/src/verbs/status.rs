@@ -20,8 +20,7 @@ Examples:
   weir status --json storage | jq '.failures[-1].trace'")]
 pub(crate) struct Args {
     /// The extension
-    #[arg(value_name = "ID")]
-    #[arg(add = ArgValueCompleter::new(complete::extension))]
+    #[arg(value_name = "ID", add = ArgValueCompleter::new(complete::extension))]
     id: String,
     #[command(flatten)]
     asked: Asked,

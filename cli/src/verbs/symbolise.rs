@@ -13,8 +13,9 @@ use anyhow::{Context as _, bail, ensure};
 use clap::ValueHint;
 use serde::Serialize;
 use serde_json::Value;
-use wasmparser::{Parser, Payload, TypeRef};
+use wasmparser::Payload;
 
+use super::inspect::sizes::{imported_functions, modules};
 use crate::{
     output::{self, printable},
     payload::{self, payload},
@@ -126,30 +127,18 @@ struct Module<'a> {
 impl<'a> Module<'a> {
     /// The only module of the component with debug information.
     fn with_lines(component: &'a [u8]) -> anyhow::Result<Self> {
-        let mut modules = Vec::new();
-        let mut open = Vec::new();
-        for payload in Parser::new(0).parse_all(component) {
-            let payload = payload?;
-            if let Payload::Version { .. } = payload {
-                open.push(Self::default());
-            }
-            let Some(module) = open.last_mut() else { continue };
+        let mut modules = modules(component, |module: &mut Self, payload| {
             match payload {
-                Payload::ImportSection(imports) => {
-                    for import in imports.into_imports() {
-                        let is_function = matches!(import?.ty, TypeRef::Func(_) | TypeRef::FuncExact(_));
-                        module.imported += u32::from(is_function);
-                    }
-                }
+                Payload::ImportSection(imports) => module.imported += imported_functions(imports)?,
                 Payload::CodeSectionStart { range, .. } => module.code = range.start,
                 Payload::CodeSectionEntry(body) => module.bodies.push(body.range()),
                 Payload::CustomSection(section) if section.name().starts_with(".debug_") => {
                     module.debug.push((section.name(), section.data()));
                 }
-                Payload::End(_) => modules.extend(open.pop()),
                 _ => {}
             }
-        }
+            Ok(())
+        })?;
         modules.retain(|module| module.debug.iter().any(|(name, _)| *name == ".debug_line"));
         match (modules.pop(), modules.is_empty()) {
             (Some(module), true) => Ok(module),

@@ -23,8 +23,7 @@ Examples:
   weir tail --json 'sensors.>' | jq .payload")]
 pub(crate) struct Args {
     /// The pattern that topics must match
-    #[arg(value_name = "PATTERN")]
-    #[arg(add = ArgValueCompleter::new(complete::topic_pattern))]
+    #[arg(value_name = "PATTERN", add = ArgValueCompleter::new(complete::topic_pattern))]
     pattern: String,
     /// Print JSON, one object a line
     #[arg(long)]

@@ -13,7 +13,7 @@ use crate::{
     complete,
     exit::Usage,
     output::printable,
-    tables::{NOTHING, finish, of, size, table},
+    tables::{NOTHING, lined_up, size},
 };
 
 #[derive(Debug, clap::Args)]
@@ -28,8 +28,7 @@ Examples:
   weir topics --json | jq '.subscriptions[] | select(.shed > 0) | .subscriber'")]
 pub(crate) struct Args {
     /// Only topics that match, and subscriptions that can get their events
-    #[arg(value_name = "PATTERN")]
-    #[arg(add = ArgValueCompleter::new(complete::topic_pattern))]
+    #[arg(value_name = "PATTERN", add = ArgValueCompleter::new(complete::topic_pattern))]
     pattern: Option<String>,
     #[command(flatten)]
     asked: Asked,
@@ -78,46 +77,52 @@ fn topics(TopicsReport { topics, subscriptions, .. }: TopicsReport) -> String {
 }
 
 fn known(topics: &[TopicStatus]) -> String {
-    let header = ["TOPIC", "SEQUENCE", "RATE/S", "SUBSCRIPTIONS", "DELIVERED", "SHED", "REFUSED", "RETAINED"];
-    let mut table = table(header);
-    table.add_rows(topics.iter().map(|topic| {
-        let retained = match (topic.retain, topic.retained_bytes) {
-            (false, _) => NOTHING.to_owned(),
-            (true, None) => "nothing yet".to_owned(),
-            (true, Some(bytes)) => size(bytes),
-        };
-        [
-            topic.topic.to_string(),
-            topic.sequence.to_string(),
-            topic.rate.to_string(),
-            topic.subscriptions.to_string(),
-            topic.delivered.to_string(),
-            topic.shed.to_string(),
-            topic.refused.to_string(),
-            retained,
-        ]
-    }));
-    finish(&table)
+    lined_up(
+        topics,
+        &[
+            ("TOPIC", &|of| of.topic.to_string()),
+            ("SEQUENCE", &|of| of.sequence.to_string()),
+            ("RATE/S", &|of| of.rate.to_string()),
+            ("SUBSCRIPTIONS", &|of| of.subscriptions.to_string()),
+            ("DELIVERED", &|of| of.delivered.to_string()),
+            ("SHED", &|of| of.shed.to_string()),
+            ("REFUSED", &|of| of.refused.to_string()),
+            ("RETAINED", &retained),
+        ],
+    )
+}
+
+fn retained(topic: &TopicStatus) -> String {
+    match (topic.retain, topic.retained_bytes) {
+        (false, _) => NOTHING.to_owned(),
+        (true, None) => "nothing yet".to_owned(),
+        (true, Some(bytes)) => size(bytes),
+    }
 }
 
 fn subscribed(subscriptions: &[SubscriptionStatus]) -> String {
-    let header =
-        ["SUBSCRIBER", "PATTERN", "POLICY", "LAG", "BYTES", "BLOCKED", "RECEIVED", "SHED", "REFUSED"];
-    let mut table = table(header);
-    table.add_rows(subscriptions.iter().map(|subscription| {
-        [
-            printable(&subscription.subscriber),
-            subscription.pattern.to_string(),
-            printable(&subscription.policy),
-            of(subscription.waiting.to_string(), subscription.messages_limit.map(|limit| limit.to_string())),
-            of(size(subscription.bytes), subscription.bytes_limit.map(size)),
-            subscription.blocked.to_string(),
-            subscription.received.to_string(),
-            subscription.shed.to_string(),
-            subscription.refused.to_string(),
-        ]
-    }));
-    finish(&table)
+    lined_up(
+        subscriptions,
+        &[
+            ("SUBSCRIBER", &|of| printable(&of.subscriber)),
+            ("PATTERN", &|of| of.pattern.to_string()),
+            ("POLICY", &|of| printable(&of.policy)),
+            ("LAG", &|of| bounded(of.waiting.to_string(), of.messages_limit.map(|limit| limit.to_string()))),
+            ("BYTES", &|of| bounded(size(of.bytes), of.bytes_limit.map(size))),
+            ("BLOCKED", &|of| of.blocked.to_string()),
+            ("RECEIVED", &|of| of.received.to_string()),
+            ("SHED", &|of| of.shed.to_string()),
+            ("REFUSED", &|of| of.refused.to_string()),
+        ],
+    )
+}
+
+/// What is used, of what is allowed if that is bounded.
+fn bounded(used: String, limit: Option<String>) -> String {
+    match limit {
+        Some(limit) => format!("{used} / {limit}"),
+        None => used,
+    }
 }
 
 #[cfg(test)]

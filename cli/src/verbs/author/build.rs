@@ -1,7 +1,7 @@
 //! `weir build`: builds a project, and describes its contracts in its component.
 
 use std::{
-    fs,
+    env, fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -13,8 +13,7 @@ use clap::{ArgGroup, ValueHint};
 use super::{
     go,
     group::Group,
-    project::{Project, TARGET, Tools, to_stderr},
-    python,
+    project::{PYTHON_ENVIRONMENT, Project, TARGET, Tools, to_stderr},
     section::{self, Section},
     until_interrupted,
 };
@@ -135,11 +134,27 @@ fn commands(project: &Project, component: Option<&Path>) -> anyhow::Result<Vec<C
         }
         Tools::Go => go::commands(project)?,
         Tools::Python => match component {
-            Some(component) => python::build(project, component),
+            Some(component) => of_python(project, component),
             None => vec![project.command("python3", &["-m", "py_compile", "main.py"])],
         },
         Tools::None => Vec::new(),
     })
+}
+
+/// The commands that make a component of Python, by `weir-py` of the package `weir-sdk`. The first ones make the environment, if there is none.
+fn of_python(project: &Project, component: &Path) -> Vec<Command> {
+    let tool = project.python_tool("weir-py");
+    let mut commands = Vec::new();
+    if !tool.is_file() && env::var_os("VIRTUAL_ENV").is_none() {
+        commands.push(project.command("python3", &["-m", "venv", PYTHON_ENVIRONMENT]));
+        let pip = project.python_tool("pip");
+        let install = ["install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"];
+        commands.push(project.command(&pip.to_string_lossy(), &install));
+    }
+    let mut build = project.command(&tool.to_string_lossy(), &["build", "app", "--output"]);
+    build.arg(component);
+    commands.push(build);
+    commands
 }
 
 fn cargo_for_wasm(project: &Project) -> anyhow::Result<Command> {

@@ -1,8 +1,10 @@
 //! `weir dev`: builds and runs a project again after each change.
 
 use std::{
+    collections::BTreeMap,
     fs, future,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -13,17 +15,20 @@ use serde_json::Value;
 use super::{
     build::{Descriptions, build},
     group::Group,
-    observe::observe,
     private_main::{PrivateMain, this_command, variables, weir},
     project::{Project, to_stderr},
     sources, until_interrupted,
     watch::Watch,
 };
 use crate::{
-    client::{Patience, Route},
+    client::{Client, Patience, Route},
     exit,
     output::{self, printable},
+    verbs::{ps::Extensions, tail::Event},
 };
+
+/// Between two looks at the counts of messages.
+const LOOK_PAUSE: Duration = Duration::from_millis(500);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -192,4 +197,43 @@ fn shown_path(dir: &Path, path: &Path) -> String {
 
 pub(super) fn say(text: &str) {
     output::complain(&format!("weir dev: {text}"));
+}
+
+/// Shows what passes through Main, until it ends: events, and how many messages each extension received.
+async fn observe(socket: PathBuf) {
+    let ended: anyhow::Result<()> = tokio::select! {
+        ended = events(&socket) => ended,
+        ended = messages(&socket) => ended,
+    };
+    // The log says why Main ended.
+    drop(ended);
+}
+
+async fn events(socket: &Path) -> anyhow::Result<()> {
+    let route = Route::new(&["events"]).with("pattern", Some(">"));
+    let mut lines = Client::connect_to(socket).await?.stream(&route).await?;
+    while let Some(line) = lines.next().await? {
+        let event: Event<'_> = serde_json::from_slice(&line)?;
+        let (topic, sender) = (printable(&event.topic), printable(&event.sender));
+        output::complain(&format!("event `{topic}` from `{sender}`: {}", event.shown_payload()));
+    }
+    Ok(())
+}
+
+async fn messages(socket: &Path) -> anyhow::Result<()> {
+    let mut client = Client::connect_to(socket).await?;
+    let mut seen = BTreeMap::new();
+    loop {
+        let Extensions { extensions } = client.get(&Route::new(&["extensions"])).await?;
+        for extension in extensions {
+            let received = extension.received;
+            let before = seen.insert(extension.id.clone(), received).unwrap_or_default();
+            if let Some(new @ 1..) = received.checked_sub(before) {
+                let id = &extension.id;
+                let new = output::counted(new, "message");
+                output::complain(&format!("`{id}` received {new}, {received} so far"));
+            }
+        }
+        tokio::time::sleep(LOOK_PAUSE).await;
+    }
 }

@@ -26,54 +26,10 @@ const REPOSITORY: &str = "https://github.com/weir-rt/weir";
 const TOKEN: &str = ".weir/token";
 
 /// Names that Rust or Cargo keep for themselves, of those that Weir allows.
-const RESERVED: [&str; 46] = [
-    "abstract",
-    "alloc",
-    "as",
-    "async",
-    "await",
-    "become",
-    "box",
-    "break",
-    "build",
-    "const",
-    "continue",
-    "core",
-    "crate",
-    "deps",
-    "do",
-    "dyn",
-    "else",
-    "enum",
-    "examples",
-    "extern",
-    "false",
-    "final",
-    "fn",
-    "for",
-    "gen",
-    "if",
-    "impl",
-    "in",
-    "incremental",
-    "let",
-    "loop",
-    "macro",
-    "match",
-    "mod",
-    "move",
-    "mut",
-    "pub",
-    "ref",
-    "return",
-    "self",
-    "static",
-    "std",
-    "struct",
-    "super",
-    "test",
-    "true",
-];
+const RESERVED: &str = "\
+    abstract alloc as async await become box break build const continue core crate deps do dyn else enum \
+    examples extern false final fn for gen if impl in incremental let loop macro match mod move mut pub \
+    ref return self static std struct super test true";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -97,8 +53,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KIND", default_value = "extension")]
     kind: Kind,
     /// A clone of Weir to use instead of published packages; also WEIR_SDK
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    #[arg(env = "WEIR_SDK", hide_env = true)]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, env = "WEIR_SDK", hide_env = true)]
     sdk: Option<PathBuf>,
 }
 
@@ -160,7 +115,9 @@ fn check_name(name: &str, lang: Language) -> anyhow::Result<()> {
     if let Err(error) = name.parse::<ExtensionId>() {
         return Err(Usage(error.to_string()).into());
     }
-    if lang == Language::Rust && (RESERVED.contains(&name) || name.starts_with("weir-")) {
+    if lang == Language::Rust
+        && (RESERVED.split(' ').any(|reserved| reserved == name) || name.starts_with("weir-"))
+    {
         return Err(Usage(format!("`{name}` cannot be the name of a Rust package of yours")).into());
     }
     Ok(())
@@ -188,47 +145,37 @@ struct Filler(Vec<(&'static str, String)>);
 
 impl Filler {
     fn new(name: &str, clone: Option<&str>, hash: &TokenHash) -> Self {
-        let depends = |directory: &str| match clone {
-            Some(clone) => format!("{{ path = {:?} }}", format!("{clone}/{directory}")),
-            None => format!("{VERSION:?}"),
+        let of = |published: String, in_clone: &dyn Fn(&str) -> String| clone.map_or(published, in_clone);
+        let depends = |directory: &str| {
+            of(format!("{VERSION:?}"), &|clone| format!("{{ path = {:?} }}", format!("{clone}/{directory}")))
         };
-        let python = match clone {
-            Some(clone) => format!("weir-sdk @ file://{clone}/guest-sdk/python"),
-            None => format!("weir-sdk~={VERSION}.0"),
-        };
-        let client = match clone {
-            Some(clone) => format!("file:{clone}/gateway/client"),
-            None => format!("^{VERSION}.0"),
-        };
-        let go = match clone {
-            Some(clone) => format!("v{VERSION}.0\n\nreplace {GO_SDK} => {clone}/guest-sdk/go"),
-            None => format!("v{VERSION}.0"),
-        };
-        let npm = match clone {
-            // The package that `npm pack` makes: npm installs the dependencies of a package, not those of a directory.
-            Some(clone) => {
-                format!("file:{clone}/guest-sdk/typescript/weir-sdk-{}.tgz", env!("CARGO_PKG_VERSION"))
-            }
-            None => format!("^{VERSION}.0"),
-        };
-        let install = match clone {
-            // Until the packages are published.
-            Some(clone) => format!(
+        let python = of(format!("weir-sdk~={VERSION}.0"), &|clone| {
+            format!("weir-sdk @ file://{clone}/guest-sdk/python")
+        });
+        let client = of(format!("^{VERSION}.0"), &|clone| format!("file:{clone}/outside/gateway/client"));
+        let go = of(format!("v{VERSION}.0"), &|clone| {
+            format!("v{VERSION}.0\n\nreplace {GO_SDK} => {clone}/guest-sdk/go")
+        });
+        // The package that `npm pack` makes: npm installs the dependencies of a package, not those of a directory.
+        let npm = of(format!("^{VERSION}.0"), &|clone| {
+            format!("file:{clone}/guest-sdk/typescript/weir-sdk-{}.tgz", env!("CARGO_PKG_VERSION"))
+        });
+        // Until the packages are published.
+        let install = of("      - run: cargo install --locked weir".to_owned(), &|clone| {
+            format!(
                 "      - run: sudo install -d -o \"$USER\" {clone}\n      \
                  - run: git clone --depth 1 {REPOSITORY} {clone}\n      \
                  - run: cargo install --locked --path {clone}/cli"
-            ),
-            None => "      - run: cargo install --locked weir".to_owned(),
-        };
-        let pack = match clone {
-            Some(clone) => format!("      - run: cd {clone}/guest-sdk/typescript && npm install && npm pack"),
-            None => "      - run: npm install".to_owned(),
-        };
+            )
+        });
+        let pack = of("      - run: npm install".to_owned(), &|clone| {
+            format!("      - run: cd {clone}/guest-sdk/typescript && npm install && npm pack")
+        });
         Self(vec![
             ("{{name}}", name.to_owned()),
             ("{{crate}}", name.replace('-', "_")),
             ("{{weir-sdk}}", depends("guest-sdk/rust")),
-            ("{{weir-peer}}", depends("peer")),
+            ("{{weir-peer}}", depends("outside/peer")),
             ("{{weir-client}}", client),
             ("{{weir-go}}", go),
             ("{{weir-sdk-python}}", python),
@@ -251,7 +198,7 @@ mod tests {
 
     #[test]
     fn every_place_in_a_template_is_filled() {
-        for template in &TEMPLATES {
+        for template in TEMPLATES {
             for clone in [None, Some("/src/weir")] {
                 let filler = Filler::new("my-name", clone, &TokenHash::of("secret"));
                 for (path, content) in template.files {
@@ -266,7 +213,7 @@ mod tests {
 
     #[test]
     fn every_project_has_what_an_author_needs() {
-        for template in &TEMPLATES {
+        for template in TEMPLATES {
             let has = |file: &str| template.files.iter().any(|(path, _)| *path == file);
             for file in ["weir.toml", "README.md", ".gitignore", ".github/workflows/test.yml"] {
                 assert!(has(file), "{} has no `{file}`", template.shown());

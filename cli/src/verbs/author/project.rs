@@ -3,7 +3,7 @@
 use std::{
     cell::LazyCell,
     collections::BTreeSet,
-    fs, io,
+    env, fs, io,
     os::fd::AsFd,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -12,8 +12,8 @@ use std::{
 use anyhow::{Context, bail};
 use weir_host::{Config, config::DirMode, hooks::HooksConfig};
 
-use super::{cargo, python};
-use crate::configuration;
+use super::sources;
+use crate::features;
 
 /// The component's part of a path below Cargo's target directory.
 pub(super) const TARGET: &str = "wasm32-wasip2";
@@ -22,6 +22,9 @@ const FILE: &str = "weir.toml";
 
 /// Where the tools of most languages put what they make.
 const BUILT: &str = "dist";
+
+/// The virtual environment of Python, if none is active.
+pub(super) const PYTHON_ENVIRONMENT: &str = ".venv";
 
 /// For what these commands leave: logs and measurements.
 const OWN_DIRECTORY: &str = ".weir";
@@ -50,7 +53,7 @@ impl Project {
         if !dir.join(FILE).is_file() {
             bail!("there is no `{FILE}` in `{shown}`; `weir new NAME` makes a project");
         }
-        let config = configuration::load(&dir.join(FILE))?;
+        let config = features::load(&dir.join(FILE))?;
         let has = |file: &str| dir.join(file).is_file();
         let tools = match () {
             () if has("Cargo.toml") => Tools::Cargo,
@@ -79,11 +82,11 @@ impl Project {
     pub(super) fn own_component(&self) -> anyhow::Result<Option<&Path>> {
         let components = self.components();
         // Cargo puts what it makes of all packages of a workspace into one directory.
-        let names = LazyCell::new(|| cargo::component_names(self));
+        let names = LazyCell::new(|| sources::component_names(self));
         let is_made_here = |path: &&Path| {
             let path = real(path);
             path.starts_with(&self.dir)
-                || cargo::component_name(&path).is_some_and(|name| names.contains(&name))
+                || sources::component_name(&path).is_some_and(|name| names.contains(&name))
         };
         let own = components.iter().copied().filter(|path| self.is_own(path));
         let own: Vec<_> = own.filter(is_made_here).collect();
@@ -174,13 +177,19 @@ impl Project {
             Tools::Cargo => Some(self.command("cargo", &["test"])),
             Tools::Npm => Some(self.command("npm", &["test", "--silent"])),
             Tools::Python if self.place_of_components().is_some() => {
-                let python = python::tool(self, "python");
+                let python = self.python_tool("python");
                 Some(self.command(&python.to_string_lossy(), &["-m", "pytest", "-q"]))
             }
             Tools::Python => Some(self.command("python3", &["-m", "unittest"])),
             Tools::Go => Some(self.command("go", &["test", "-v", "./..."])),
             Tools::None => None,
         }
+    }
+
+    /// A program of Python's active virtual environment, else of the project's own.
+    pub(super) fn python_tool(&self, name: &str) -> PathBuf {
+        let active = env::var_os("VIRTUAL_ENV").map(PathBuf::from);
+        active.unwrap_or_else(|| self.dir.join(PYTHON_ENVIRONMENT)).join("bin").join(name)
     }
 
     /// A command in the directory of the project, without stdin.

@@ -1,23 +1,22 @@
-//! Where a project's sources are, beside its own directory: in packages that it depends on by their paths.
+//! What the tools of a language tell of a project: what Cargo makes of it, and where its sources are beside its own directory,
+//! in packages that it depends on by their paths.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
 
+use serde::Deserialize;
 use serde_json::Value;
 
-use super::{
-    cargo,
-    project::{Project, Tools},
-};
+use super::project::{Project, Tools};
 
 /// The directories of packages that the project depends on by their paths, outside its own. Those that its tools do not tell,
 /// as before the first build, are left out.
 pub(super) fn of_dependencies(project: &Project) -> BTreeSet<PathBuf> {
     let found = match project.tools {
-        Tools::Cargo => cargo::local_packages(project),
+        Tools::Cargo => of_cargo(project),
         Tools::Npm => of_npm(&project.dir),
         Tools::Go => of_go(project),
         Tools::Python => of_python(&project.dir),
@@ -58,6 +57,88 @@ fn of_python(dir: &Path) -> Vec<PathBuf> {
 fn output_of(project: &Project, program: &str, arguments: &[&str]) -> Option<Vec<u8>> {
     let output = project.command(program, arguments).output().ok()?;
     output.status.success().then_some(output.stdout)
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+    workspace_members: BTreeSet<String>,
+    /// `None` if dependencies were not asked for.
+    resolve: Option<Resolve>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    id: String,
+    manifest_path: PathBuf,
+    /// `None`: the package is on this machine.
+    source: Option<String>,
+    targets: Vec<Target>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+    kind: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Resolve {
+    nodes: Vec<Node>,
+}
+
+#[derive(Deserialize)]
+struct Node {
+    id: String,
+    dependencies: Vec<String>,
+}
+
+/// The directories of the project's packages, and of those on this machine that they depend on, also through others.
+fn of_cargo(project: &Project) -> Vec<PathBuf> {
+    let Some(metadata) = metadata(project, &["--offline"]) else { return Vec::new() };
+    let nodes = metadata.resolve.iter().flat_map(|resolve| &resolve.nodes);
+    let nodes: BTreeMap<_, _> = nodes.map(|node| (node.id.as_str(), &node.dependencies)).collect();
+    let mut next: Vec<_> = own(project, &metadata).map(|package| package.id.as_str()).collect();
+    let mut reached = BTreeSet::new();
+    while let Some(id) = next.pop() {
+        if reached.insert(id) {
+            next.extend(nodes.get(id).copied().into_iter().flatten().map(String::as_str));
+        }
+    }
+    let packages = metadata.packages.iter().filter(|package| reached.contains(package.id.as_str()));
+    let local = packages.filter(|package| package.source.is_none());
+    local.filter_map(|package| Some(package.manifest_path.parent()?.to_owned())).collect()
+}
+
+/// The names of what a build makes of the project's packages, as [`component_name`] has them.
+pub(super) fn component_names(project: &Project) -> BTreeSet<String> {
+    let Some(metadata) = metadata(project, &["--no-deps", "--offline"]) else { return BTreeSet::new() };
+    let targets = own(project, &metadata).flat_map(|package| &package.targets);
+    let made = targets.filter(|target| target.kind.iter().any(|kind| kind == "bin" || kind == "cdylib"));
+    made.map(|target| target.name.replace('-', "_")).collect()
+}
+
+/// Cargo writes `-` of a library's name as `_`.
+pub(super) fn component_name(component: &Path) -> Option<String> {
+    Some(component.file_stem()?.to_str()?.replace('-', "_"))
+}
+
+/// The package in the project's directory. Without one there, those of the workspace.
+fn own<'a>(project: &Project, metadata: &'a Metadata) -> impl Iterator<Item = &'a Package> {
+    let dir = |package: &Package| fs::canonicalize(package.manifest_path.parent()?).ok();
+    let mut packages = metadata.packages.iter();
+    let here =
+        packages.find(|package| dir(package).as_ref() == Some(&project.dir)).map(|package| &package.id);
+    let is_own = move |package: &&Package| match here {
+        Some(id) => package.id == *id,
+        None => metadata.workspace_members.contains(&package.id),
+    };
+    metadata.packages.iter().filter(is_own)
+}
+
+fn metadata(project: &Project, more: &[&str]) -> Option<Metadata> {
+    let arguments = [&["metadata", "--format-version", "1"][..], more].concat();
+    serde_json::from_slice(&output_of(project, "cargo", &arguments)?).ok()
 }
 
 #[cfg(test)]

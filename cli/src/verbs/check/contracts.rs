@@ -1,17 +1,30 @@
-//! What extensions call, and what the extensions that serve it in the same configuration describe.
+//! Calls of extensions and aliases of the gateway, and what the components that serve in the same configuration describe.
 
-use std::rc::Rc;
+use std::{collections::HashMap, path::Path, rc::Rc};
 
+#[cfg(feature = "gateway")]
+use weir_gateway::{Alias, GatewayConfig};
 use weir_host::{
     Config, ExtensionConfig,
-    component::Inspection,
+    component::{self, Inspection},
     openrpc::{Document, Role, needs},
 };
-
-use super::inspected::Inspected;
+#[cfg(feature = "gateway")]
+use weir_host::{config::extend::nearest, names::ContractName};
 
 /// Warnings of one caller about one contract.
 const MAX_SHOWN: usize = 8;
+
+/// What components say of themselves, each read once.
+#[derive(Debug, Default)]
+pub(super) struct Inspected<'c>(HashMap<&'c Path, Option<Rc<Inspection>>>);
+
+impl<'c> Inspected<'c> {
+    /// `None`: it cannot be read, which is an error of its own, or it is an artifact.
+    pub(super) fn of(&mut self, path: &'c Path) -> Option<Rc<Inspection>> {
+        self.0.entry(path).or_insert_with(|| component::inspect(path).ok().map(Rc::new)).clone()
+    }
+}
 
 /// What is called otherwise than it is described. A component that cannot be read has an error of its own.
 pub(super) fn warnings<'c>(config: &'c Config, inspected: &mut Inspected<'c>) -> Vec<String> {
@@ -52,4 +65,48 @@ fn of_pair(
         warnings.push(format!("{head}: and {more} more"));
     }
     warnings
+}
+
+/// Aliases of the gateway for calls that nothing would answer.
+#[cfg(feature = "gateway")]
+pub(super) fn of_aliases<'c>(config: &'c Config, inspected: &mut Inspected<'c>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (name, alias) in config.section::<GatewayConfig>().into_iter().flat_map(|gateway| &gateway.aliases) {
+        let Alias::Call { contract, operation } = alias else { continue };
+        let head = format!("`gateway.alias.{name:?}` stands for `{contract}/{operation}`");
+        if let Some((id, found)) = provider(config, contract, inspected) {
+            let is_it =
+                |described: &&Document| described.role == Role::Provider && described.contract == *contract;
+            // A provider that describes nothing may have any operation.
+            let Some(described) = found.as_ref().and_then(|it| it.contracts.iter().find(is_it)) else {
+                continue;
+            };
+            let operations = || described.methods.iter().map(|method| method.name.as_str());
+            if !operations().any(|known| known == operation.as_str()) {
+                let near = nearest(operation.as_str(), operations());
+                let help = near.map(|near| format!(": did you mean `{near}`?")).unwrap_or_default();
+                warnings.push(format!("{head}, and `{id}` describes no such operation{help}"));
+            }
+        } else if !is_served_otherwise(config, contract) {
+            warnings.push(format!("{head}, and no extension or peer fulfills the contract"));
+        }
+    }
+    warnings
+}
+
+#[cfg(feature = "gateway")]
+fn provider<'c>(
+    config: &'c Config,
+    contract: &ContractName,
+    inspected: &mut Inspected<'c>,
+) -> Option<(&'c str, Option<Rc<Inspection>>)> {
+    let extension = config.extensions.iter().find(|extension| extension.fulfills.contains(contract))?;
+    Some((extension.id.as_str(), extension.component.path().and_then(|path| inspected.of(path))))
+}
+
+#[cfg(feature = "gateway")]
+fn is_served_otherwise(config: &Config, contract: &ContractName) -> bool {
+    config.peers.iter().any(|peer| peer.fulfills.contains(contract))
+        || config.main.serves.contains(contract)
+        || config.contracts_of_sections().contains(contract)
 }

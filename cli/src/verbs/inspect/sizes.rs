@@ -12,7 +12,9 @@ use std::{
 use addr2line::demangle_auto;
 use anyhow::Context;
 use serde::Serialize;
-use wasmparser::{BinaryReaderError, KnownCustom, Name, NameSectionReader, Parser, Payload, TypeRef};
+use wasmparser::{
+    BinaryReaderError, ImportSectionReader, KnownCustom, Name, NameSectionReader, Parser, Payload, TypeRef,
+};
 use weir_host::names::harmless;
 
 use crate::output::counted;
@@ -60,21 +62,10 @@ impl Sizes {
 }
 
 fn measure(bytes: &[u8]) -> Result<Sizes, BinaryReaderError> {
-    let (mut functions, mut customs, mut data) = (Vec::new(), BTreeMap::new(), 0);
-    let mut open: Vec<Module<'_>> = Vec::new();
-    for payload in Parser::new(0).parse_all(bytes) {
-        let payload = payload?;
-        if let Payload::Version { .. } = payload {
-            open.push(Module::default());
-        }
-        let Some(module) = open.last_mut() else { continue };
+    let (mut customs, mut data) = (BTreeMap::new(), 0);
+    let modules = modules(bytes, |module: &mut Module<'_>, payload| {
         match payload {
-            Payload::ImportSection(imports) => {
-                for import in imports.into_imports() {
-                    let is_function = matches!(import?.ty, TypeRef::Func(_) | TypeRef::FuncExact(_));
-                    module.imported += u32::from(is_function);
-                }
-            }
+            Payload::ImportSection(imports) => module.imported += imported_functions(imports)?,
             Payload::CodeSectionEntry(body) => module.bodies.push(body.range().len()),
             Payload::DataSection(section) => data += section.range().len(),
             Payload::CustomSection(section) => {
@@ -83,11 +74,44 @@ fn measure(bytes: &[u8]) -> Result<Sizes, BinaryReaderError> {
                     module.read(names);
                 }
             }
-            Payload::End(_) => functions.extend(open.pop().into_iter().flat_map(Module::functions)),
             _ => {}
         }
-    }
+        Ok(())
+    })?;
+    let functions = modules.into_iter().flat_map(Module::functions).collect();
     Ok(sizes(bytes.len(), functions, data, customs))
+}
+
+/// Walks over a component. Each core module in it, and each component, gets a value of its own, which `read` fills: given in the
+/// order of their ends.
+pub(in crate::verbs) fn modules<'a, M: Default>(
+    component: &'a [u8],
+    mut read: impl FnMut(&mut M, Payload<'a>) -> Result<(), BinaryReaderError>,
+) -> Result<Vec<M>, BinaryReaderError> {
+    let (mut ended, mut open) = (Vec::new(), Vec::new());
+    for payload in Parser::new(0).parse_all(component) {
+        let payload = payload?;
+        if let Payload::Version { .. } = payload {
+            open.push(M::default());
+        }
+        match (payload, open.last_mut()) {
+            (Payload::End(_), _) => ended.extend(open.pop()),
+            (payload, Some(module)) => read(module, payload)?,
+            (_, None) => {}
+        }
+    }
+    Ok(ended)
+}
+
+/// How many functions these are.
+pub(in crate::verbs) fn imported_functions(
+    imports: ImportSectionReader<'_>,
+) -> Result<u32, BinaryReaderError> {
+    let mut functions = 0;
+    for import in imports.into_imports() {
+        functions += u32::from(matches!(import?.ty, TypeRef::Func(_) | TypeRef::FuncExact(_)));
+    }
+    Ok(functions)
 }
 
 /// A core module, or a component, which has no functions of its own.

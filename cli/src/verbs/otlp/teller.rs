@@ -9,6 +9,7 @@ use crate::output::{complain, counted, printable};
 /// Between two lines about the same loss.
 const QUIET: Duration = Duration::from_secs(60);
 
+#[derive(Default)]
 pub(super) struct Teller {
     endpoint: String,
     is_main_away: bool,
@@ -20,14 +21,7 @@ pub(super) struct Teller {
 
 impl Teller {
     pub(super) fn new(endpoint: String) -> Self {
-        Self {
-            endpoint,
-            is_main_away: false,
-            is_collector_away: false,
-            dropped: Loss::default(),
-            unreadable: Loss::default(),
-            refused: Loss::default(),
-        }
+        Self { endpoint, ..Self::default() }
     }
 
     pub(super) fn endpoint(&self) -> &str {

@@ -12,144 +12,112 @@ pub(super) struct Template {
     pub(super) files: &'static [(&'static str, &'static str)],
 }
 
-macro_rules! files {
-    ($($path:literal: $template:literal),* $(,)?) => {
-        &[$(($path, include_str!(concat!("../../../../templates/", $template)))),*]
+macro_rules! templates {
+    ($($lang:ident $kind:ident { $($path:literal: $template:literal,)* })*) => {
+        pub(super) const TEMPLATES: &[Template] = &[$(Template {
+            lang: Language::$lang,
+            kind: Kind::$kind,
+            files: &[$(($path, include_str!(concat!("../../../../templates/", $template)))),*],
+        }),*];
     };
 }
 
-pub(super) const TEMPLATES: [Template; 9] = [
-    Template {
-        lang: Language::Rust,
-        kind: Kind::Extension,
-        files: files! {
-            "Cargo.toml": "rust/extension/cargo.toml",
-            "src/lib.rs": "rust/extension/lib.rs",
-            "src/main.rs": "rust/extension/main.rs",
-            "tests/running.rs": "rust/extension/running.rs",
-            "weir.toml": "rust/extension/weir.toml",
-            "README.md": "rust/extension/README.md",
-            "rustfmt.toml": "rust/rustfmt.toml",
-            ".gitignore": "rust/gitignore",
-            ".github/workflows/test.yml": "rust/test.yml",
-        },
-    },
-    Template {
-        lang: Language::Rust,
-        kind: Kind::Hook,
-        files: files! {
-            "Cargo.toml": "rust/hook/cargo.toml",
-            "src/main.rs": "rust/hook/main.rs",
-            "tests/running.rs": "rust/hook/running.rs",
-            "weir.toml": "rust/hook/weir.toml",
-            "README.md": "rust/hook/README.md",
-            "rustfmt.toml": "rust/rustfmt.toml",
-            ".gitignore": "rust/gitignore",
-            ".github/workflows/test.yml": "rust/test.yml",
-        },
-    },
-    Template {
-        lang: Language::Rust,
-        kind: Kind::Sidecar,
-        files: files! {
-            "Cargo.toml": "rust/sidecar/cargo.toml",
-            "src/main.rs": "rust/sidecar/main.rs",
-            "tests/running.rs": "rust/sidecar/running.rs",
-            "contracts.json": "contracts.json",
-            "weir.toml": "sidecar.toml",
-            "README.md": "rust/sidecar/README.md",
-            "rustfmt.toml": "rust/rustfmt.toml",
-            ".gitignore": "rust/gitignore",
-            ".github/workflows/test.yml": "peer.yml",
-        },
-    },
-    Template {
-        lang: Language::Rust,
-        kind: Kind::App,
-        files: files! {
-            "Cargo.toml": "rust/app/cargo.toml",
-            "src/main.rs": "rust/app/main.rs",
-            "tests/running.rs": "rust/app/running.rs",
-            "weir.toml": "rust/app/weir.toml",
-            "README.md": "rust/app/README.md",
-            "rustfmt.toml": "rust/rustfmt.toml",
-            ".gitignore": "rust/gitignore",
-            ".github/workflows/test.yml": "peer.yml",
-        },
-    },
-    Template {
-        lang: Language::Python,
-        kind: Kind::Extension,
-        files: files! {
-            "app.py": "python/extension/app.py",
-            "test_app.py": "python/extension/test_app.py",
-            "test_running.py": "python/extension/test_running.py",
-            "requirements.txt": "python/extension/requirements.txt",
-            "weir.toml": "python/extension/weir.toml",
-            "README.md": "python/extension/README.md",
-            ".gitignore": "python/extension/gitignore",
-            ".github/workflows/test.yml": "python/extension/test.yml",
-        },
-    },
-    Template {
-        lang: Language::Python,
-        kind: Kind::Sidecar,
-        files: files! {
-            "main.py": "python/sidecar/main.py",
-            "weir_peer.py": "python/sidecar/weir_peer.py",
-            "test_main.py": "python/sidecar/test_main.py",
-            "contracts.json": "contracts.json",
-            "weir.toml": "sidecar.toml",
-            "README.md": "python/sidecar/README.md",
-            ".gitignore": "python/sidecar/gitignore",
-            ".github/workflows/test.yml": "peer.yml",
-        },
-    },
-    Template {
-        lang: Language::TypeScript,
-        kind: Kind::Extension,
-        files: files! {
-            "package.json": "typescript/extension/package.json",
-            "tsconfig.json": "typescript/extension/tsconfig.json",
-            "src/contract.ts": "typescript/extension/contract.ts",
-            "src/extension.ts": "typescript/extension/extension.ts",
-            "src/extension.test.ts": "typescript/extension/extension.test.ts",
-            "src/running.test.ts": "typescript/extension/running.test.ts",
-            "weir.toml": "typescript/extension/weir.toml",
-            "README.md": "typescript/extension/README.md",
-            ".gitignore": "typescript/extension/gitignore",
-            ".github/workflows/test.yml": "typescript/extension/test.yml",
-        },
-    },
-    Template {
-        lang: Language::TypeScript,
-        kind: Kind::App,
-        files: files! {
-            "package.json": "typescript/app/package.json",
-            "tsconfig.json": "typescript/app/tsconfig.json",
-            "src/app.ts": "typescript/app/app.ts",
-            "src/app.test.ts": "typescript/app/app.test.ts",
-            "weir.toml": "typescript/app/weir.toml",
-            "README.md": "typescript/app/README.md",
-            ".gitignore": "typescript/app/gitignore",
-            ".github/workflows/test.yml": "typescript/app/test.yml",
-        },
-    },
-    Template {
-        lang: Language::Go,
-        kind: Kind::Extension,
-        files: files! {
-            "go.mod": "go/extension/go.mod.txt",
-            "main.go": "go/extension/main.go",
-            "main_test.go": "go/extension/main_test.go",
-            "running_test.go": "go/extension/running_test.go",
-            "weir.toml": "go/extension/weir.toml",
-            "README.md": "go/extension/README.md",
-            ".gitignore": "go/extension/gitignore",
-            ".github/workflows/test.yml": "go/extension/test.yml",
-        },
-    },
-];
+templates! {
+    Rust Extension {
+        "Cargo.toml": "rust/extension/cargo.toml",
+        "src/lib.rs": "rust/extension/lib.rs",
+        "src/main.rs": "rust/extension/main.rs",
+        "tests/running.rs": "rust/extension/running.rs",
+        "weir.toml": "rust/extension/weir.toml",
+        "README.md": "rust/extension/README.md",
+        "rustfmt.toml": "rust/rustfmt.toml",
+        ".gitignore": "rust/gitignore",
+        ".github/workflows/test.yml": "rust/test.yml",
+    }
+    Rust Hook {
+        "Cargo.toml": "rust/hook/cargo.toml",
+        "src/main.rs": "rust/hook/main.rs",
+        "tests/running.rs": "rust/hook/running.rs",
+        "weir.toml": "rust/hook/weir.toml",
+        "README.md": "rust/hook/README.md",
+        "rustfmt.toml": "rust/rustfmt.toml",
+        ".gitignore": "rust/gitignore",
+        ".github/workflows/test.yml": "rust/test.yml",
+    }
+    Rust Sidecar {
+        "Cargo.toml": "rust/sidecar/cargo.toml",
+        "src/main.rs": "rust/sidecar/main.rs",
+        "tests/running.rs": "rust/sidecar/running.rs",
+        "contracts.json": "contracts.json",
+        "weir.toml": "sidecar.toml",
+        "README.md": "rust/sidecar/README.md",
+        "rustfmt.toml": "rust/rustfmt.toml",
+        ".gitignore": "rust/gitignore",
+        ".github/workflows/test.yml": "peer.yml",
+    }
+    Rust App {
+        "Cargo.toml": "rust/app/cargo.toml",
+        "src/main.rs": "rust/app/main.rs",
+        "tests/running.rs": "rust/app/running.rs",
+        "weir.toml": "rust/app/weir.toml",
+        "README.md": "rust/app/README.md",
+        "rustfmt.toml": "rust/rustfmt.toml",
+        ".gitignore": "rust/gitignore",
+        ".github/workflows/test.yml": "peer.yml",
+    }
+    Python Extension {
+        "app.py": "python/extension/app.py",
+        "test_app.py": "python/extension/test_app.py",
+        "test_running.py": "python/extension/test_running.py",
+        "requirements.txt": "python/extension/requirements.txt",
+        "weir.toml": "python/extension/weir.toml",
+        "README.md": "python/extension/README.md",
+        ".gitignore": "python/extension/gitignore",
+        ".github/workflows/test.yml": "python/extension/test.yml",
+    }
+    Python Sidecar {
+        "main.py": "python/sidecar/main.py",
+        "weir_peer.py": "python/sidecar/weir_peer.py",
+        "test_main.py": "python/sidecar/test_main.py",
+        "contracts.json": "contracts.json",
+        "weir.toml": "sidecar.toml",
+        "README.md": "python/sidecar/README.md",
+        ".gitignore": "python/sidecar/gitignore",
+        ".github/workflows/test.yml": "peer.yml",
+    }
+    TypeScript Extension {
+        "package.json": "typescript/extension/package.json",
+        "tsconfig.json": "typescript/extension/tsconfig.json",
+        "src/contract.ts": "typescript/extension/contract.ts",
+        "src/extension.ts": "typescript/extension/extension.ts",
+        "src/extension.test.ts": "typescript/extension/extension.test.ts",
+        "src/running.test.ts": "typescript/extension/running.test.ts",
+        "weir.toml": "typescript/extension/weir.toml",
+        "README.md": "typescript/extension/README.md",
+        ".gitignore": "typescript/extension/gitignore",
+        ".github/workflows/test.yml": "typescript/extension/test.yml",
+    }
+    TypeScript App {
+        "package.json": "typescript/app/package.json",
+        "tsconfig.json": "typescript/app/tsconfig.json",
+        "src/app.ts": "typescript/app/app.ts",
+        "src/app.test.ts": "typescript/app/app.test.ts",
+        "weir.toml": "typescript/app/weir.toml",
+        "README.md": "typescript/app/README.md",
+        ".gitignore": "typescript/app/gitignore",
+        ".github/workflows/test.yml": "typescript/app/test.yml",
+    }
+    Go Extension {
+        "go.mod": "go/extension/go.mod.txt",
+        "main.go": "go/extension/main.go",
+        "main_test.go": "go/extension/main_test.go",
+        "running_test.go": "go/extension/running_test.go",
+        "weir.toml": "go/extension/weir.toml",
+        "README.md": "go/extension/README.md",
+        ".gitignore": "go/extension/gitignore",
+        ".github/workflows/test.yml": "go/extension/test.yml",
+    }
+}
 
 impl Template {
     /// The options that choose it.

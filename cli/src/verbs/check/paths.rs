@@ -1,0 +1,90 @@
+//! Paths of a configuration on this machine: Main's own directories, and the files of hooks.
+
+use std::{fs, io, os::unix::fs::MetadataExt, path::Path};
+
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use weir_host::{
+    Config,
+    component::{self, artifact_facts},
+    config::{ConfigError, Grants},
+    hooks::HooksConfig,
+};
+
+use super::needs;
+use crate::exit::chain;
+
+/// Faults and warnings of directories that Main could not write to. Without its cache Main compiles at each start; without its data it has no stores. A directory of
+/// another user is for a Main of that user.
+pub(super) fn dirs(config: &Config) -> (Vec<ConfigError>, Vec<String>) {
+    let (mut errors, mut warnings) = (Vec::new(), Vec::new());
+    if let Some((dir, error, _)) = config.main.cache_dir.as_deref().and_then(not_writable) {
+        warnings.push(format!(
+            "in `main.cache-dir`: this user cannot write to `{}`: {error}. `weir run` would compile at each start",
+            dir.display()
+        ));
+    }
+    if let Some((dir, error, is_ours)) = config.main.data_dir.as_deref().and_then(not_writable) {
+        let message = format!(
+            "in `main.data-dir`: this user cannot write to `{}`: {error}. `weir run` would have no stores",
+            dir.display()
+        );
+        if is_ours {
+            errors.push(ConfigError::new("main.data-dir", message, None));
+        } else {
+            warnings.push(message);
+        }
+    }
+    (errors, warnings)
+}
+
+/// The directory, or the one in which it would be made, if this user cannot write there; why; and whether it is this
+/// user's, or nobody's to write to.
+fn not_writable(dir: &Path) -> Option<(&Path, io::Error, bool)> {
+    let (dir, found) = dir.ancestors().find_map(|dir| Some((dir, fs::metadata(dir).ok()?)))?;
+    // Nothing is made there. A file in a directory's place is told by the dot.
+    let access = Access::WRITE_OK | Access::EXEC_OK;
+    let error = io::Error::from(accessat(CWD, dir.join("."), access, AtFlags::EACCESS).err()?);
+    let is_ours = found.uid() == rustix::process::geteuid().as_raw();
+    let is_ours = is_ours || error.kind() == io::ErrorKind::ReadOnlyFilesystem;
+    Some((dir, error, is_ours))
+}
+
+/// Faults and warnings of the files of hooks: one that is no hook ends every run of its directory. A directory that cannot be
+/// read has a warning of its own.
+pub(super) fn hooks(config: &Config) -> (Vec<ConfigError>, Vec<String>) {
+    let (mut errors, mut warnings) = (Vec::new(), Vec::new());
+    for (name, dir) in config.section::<HooksConfig>().into_iter().flat_map(|hooks| &hooks.0) {
+        let key = format!("hooks.{name}");
+        for path in dir.files().unwrap_or_default() {
+            let shown = path.display();
+            match of_file(&path, &dir.grants) {
+                Ok(found) => {
+                    warnings
+                        .extend(found.into_iter().map(|text| format!("`{key}`: the hook `{shown}`: {text}")));
+                }
+                Err(fault) => {
+                    let message = format!("in `{key}`: the hook `{shown}` cannot run: {fault}");
+                    errors.push(ConfigError::new(format!("{key}.dir"), message, None));
+                }
+            }
+        }
+    }
+    (errors, warnings)
+}
+
+fn of_file(path: &Path, grants: &Grants) -> Result<Vec<String>, String> {
+    if artifact_facts(path).map_err(|error| chain(&error.into()))?.is_some() {
+        return Ok(Vec::new());
+    }
+    let found = component::inspect(path).map_err(|error| chain(&error.into()))?;
+    if let Some(import) = found.unoffered().into_iter().next() {
+        return Err(import);
+    }
+    if let Some(import) = found.imports.iter().find(|name| name.starts_with("weir:iec/")) {
+        return Err(format!("it imports `{import}`, and hooks have no channels"));
+    }
+    if !found.exports.iter().any(|name| name.starts_with("wasi:cli/run@0.2.")) {
+        return Err("it exports no `wasi:cli/run` of WASI 0.2".to_owned());
+    }
+    Ok(needs::of_imports(grants, &found).collect())
+}
