@@ -62,7 +62,7 @@ pub(crate) struct Unanswered {
     then: &'static str,
 }
 
-/// After the error for a command.
+/// The end of the error for a command that Main did not answer.
 const THEN: &str = "; the command is carried out only if Main has begun it already";
 
 impl Unanswered {
@@ -71,7 +71,7 @@ impl Unanswered {
     }
 }
 
-/// Says of a command that was not answered what becomes of it.
+/// If Main did not answer a command, adds to the error what becomes of the command.
 pub(crate) fn of_command(error: anyhow::Error) -> anyhow::Error {
     match error.downcast::<Unanswered>() {
         Ok(unanswered) => Unanswered { then: THEN, ..unanswered }.into(),
@@ -96,7 +96,7 @@ pub(crate) fn block_on<T>(command: impl Future<Output = anyhow::Result<T>>) -> a
         .block_on(command)
 }
 
-/// SIGTERM and SIGINT, from when it is made.
+/// Receives SIGTERM and SIGINT from the moment it is made.
 pub(crate) struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -120,7 +120,7 @@ impl Signals {
 pub(crate) enum Patience {
     /// For answers that Main gives at once.
     Query,
-    /// This time and a little longer.
+    /// For answers that Main was asked to give within this time. Waits a little longer.
     Asked(Duration),
     /// As long as Main answers other requests: its own deadlines end the operation.
     WhileMainAnswers,
@@ -129,9 +129,9 @@ pub(crate) enum Patience {
 pub(crate) struct Client {
     path: PathBuf,
     requests: SendRequest<Full<Bytes>>,
-    /// What its requests are part of.
+    /// The trace that its requests are part of, if any.
     trace: Option<TraceContext>,
-    /// Main refuses calls with arguments that do not fit what the provider describes. An older Main does not.
+    /// Asks Main to refuse arguments that do not fit what the provider describes. An older Main does not refuse them.
     pub(crate) is_strict: bool,
 }
 
@@ -145,7 +145,7 @@ impl Client {
         Ok(Self { path: path.to_owned(), requests, trace: None, is_strict: false })
     }
 
-    /// Main records what it does for the requests from now on, as this trace.
+    /// From now on, Main records what it does for this client's requests, as one trace. Returns the trace's id.
     pub(crate) fn begin_trace(&mut self) -> anyhow::Result<TraceId> {
         let trace = TraceId(NonZero::new(u128::from_le_bytes(random()?)).context("chance gave nothing")?);
         let span = SpanId(NonZero::new(u64::from_le_bytes(random()?)).context("chance gave nothing")?);
@@ -232,7 +232,7 @@ pub(crate) fn understood<T: DeserializeOwned>(answer: Value) -> anyhow::Result<T
     serde_json::from_value(answer).context(UNREADABLE)
 }
 
-/// The code of arguments that do not fit. The call was not sent.
+/// The code for arguments that do not fit what the provider describes. Main has not sent the call.
 const MISFIT: &str = "misfit";
 
 pub(crate) fn is_misfit<T>(answer: &anyhow::Result<T>) -> bool {
@@ -371,7 +371,7 @@ impl Lines {
 async fn handshake(path: &Path) -> anyhow::Result<SendRequest<Full<Bytes>>> {
     let stream = connect(path).await.map_err(|source| {
         let hint = match source.kind() {
-            // Main listens, and accepted no connection in that time.
+            // Main listens, but accepted no connection within `CONNECT_TIMEOUT`.
             io::ErrorKind::WouldBlock => return anyhow::Error::from(Unanswered::after(CONNECT_TIMEOUT)),
             io::ErrorKind::InvalidInput => {
                 return Usage(SocketError::Path(path.to_owned()).to_string()).into();

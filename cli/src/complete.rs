@@ -22,13 +22,13 @@ use crate::args::Args;
 const VARIABLE: &str = "COMPLETE";
 const PROGRAM: &str = "weir";
 
-/// Answers a shell that asks, and ends the process. Returns if none does.
+/// If a shell asks for completions, answers it and ends the process. Otherwise returns.
 pub(crate) fn answer() {
     let shells = Shells(&[&Bash, &Elvish, &Fish, &Powershell, &Zsh]);
     CompleteEnv::with_factory(Args::command).var(VARIABLE).shells(shells).complete();
 }
 
-/// The script that makes a shell ask.
+/// The script that makes a shell ask `weir` for completions.
 pub(crate) fn script(shell: Shell) -> io::Result<Vec<u8>> {
     let completer: &dyn EnvCompleter = match shell {
         Shell::Bash => &Bash,
@@ -43,10 +43,10 @@ pub(crate) fn script(shell: Shell) -> io::Result<Vec<u8>> {
     Ok(script)
 }
 
-/// Needs bash 4.4.
+/// The script for bash. It needs bash 4.4.
 const SCRIPT: &str = include_str!("complete/weir.bash");
 
-/// Bash, with a script of our own: that of `clap_complete` loses the names in which bash breaks words.
+/// Bash, with a script of our own: that of `clap_complete` loses names with characters at which bash breaks words.
 struct Bash;
 
 impl EnvCompleter for Bash {

@@ -18,13 +18,13 @@ use crate::{
     client::{Client, Route},
 };
 
-/// Bytes of a file of documents.
+/// The most bytes of a file of documents.
 const MAX_FILE: u64 = (MAX_DOCUMENT * MAX_DOCUMENTS) as u64;
 
-/// What a contract or a file says.
+/// The document of a contract, and its provider.
 #[derive(Debug)]
 pub(crate) struct Described {
-    /// What serves it, if Main says so.
+    /// The extension or peer that serves it. `None` for a document from a file.
     pub(crate) provider: Option<String>,
     pub(crate) document: Document,
 }
@@ -32,14 +32,14 @@ pub(crate) struct Described {
 /// Where documents come from.
 #[derive(Debug)]
 pub(crate) enum Source {
-    /// A running Main: what serves this contract.
+    /// A running Main, which is asked for the documents of this contract.
     Contract(ContractName),
     /// A component, or a file of documents.
     File(PathBuf),
 }
 
 impl Source {
-    /// A contract as such, anything else as a file.
+    /// A text that names a contract stands for that contract. Any other text is the path of a file.
     pub(crate) fn of(text: &str) -> Self {
         match text.parse() {
             Ok(contract) => Self::Contract(contract),
@@ -71,7 +71,7 @@ struct Contract {
     document: Json,
 }
 
-/// What is described to Main of this contract, at least one document, or of all that they serve.
+/// The documents that Main knows: at least one of this contract, or those of all contracts that are served.
 pub(crate) async fn of_main(target: &Target, contract: Option<&str>) -> anyhow::Result<Vec<Described>> {
     let route = Route::all_or_one("contracts", contract)?;
     let Answer { contracts } = Client::connect(target).await?.get(&route).await?;

@@ -39,7 +39,7 @@ impl<'p> Param<'p> {
     }
 }
 
-/// The required arguments, and all of them.
+/// One object with the required arguments, and one with all.
 fn whole(params: &[Param<'_>]) -> Vec<String> {
     let object = |only_required: bool| {
         let members = params.iter().filter(|param| param.required || !only_required);
@@ -52,7 +52,7 @@ fn whole(params: &[Param<'_>]) -> Vec<String> {
     objects
 }
 
-/// The object with one more name. Empty if a value comes next, or the place is within one.
+/// The object that was begun, with one more name. Empty if its end is at or inside a value.
 fn next(params: &[Param<'_>], current: &str) -> Vec<String> {
     let (mut depth, mut in_string, mut escaped, mut start) = (0_usize, false, false, None);
     for (at, character) in current.char_indices() {

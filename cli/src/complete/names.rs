@@ -1,4 +1,4 @@
-//! The names: asked of Main, as its control interface gives them.
+//! The names that complete a command line, as a running Main gives them through its control interface.
 
 use std::{collections::BTreeMap, env, ffi::OsStr, path::PathBuf, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::{
     output::printable,
 };
 
-/// A person waits.
+/// How long Main may take to answer: a person waits for the names.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A contract that an extension serves, described or not.
@@ -172,7 +172,7 @@ fn line() -> Option<ArgMatches> {
     Args::command().ignore_errors(true).try_get_matches_from(words).ok()
 }
 
-/// The value of an argument, of the command or of the one before it.
+/// The value of an argument: that of the innermost subcommand that has one.
 fn found<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, argument: &str) -> Option<T> {
     let below = matches.subcommand().and_then(|(_, matches)| found(matches, argument));
     below.or_else(|| matches.try_get_one(argument).ok().flatten().cloned())

@@ -1,18 +1,18 @@
 //! Messages of one kind that wait in order: in an async-channel, behind a short front.
 //!
-//! Bounds, and the wait for a message of any kind, are the caller's.
+//! Nothing here waits or is bounded: the caller bounds the messages, and waits for those of all kinds at once.
 
 use std::collections::VecDeque;
 
 use async_channel::{Receiver, Sender};
 
-/// A channel that is made with its first message, and closes when it is dropped. Until then it takes no memory.
+/// A channel that is made with its first message, so that an unused one takes no memory. Dropping it closes it.
 #[derive(Debug)]
 pub(crate) struct Channel<T>(Option<Box<Ends<T>>>);
 
 #[derive(Debug)]
 struct Ends<T> {
-    /// Messages that came back, and those that were looked through. They are first.
+    /// Messages that were put back or passed over. They come before the messages in the channel.
     front: VecDeque<Box<T>>,
     sender: Sender<Box<T>>,
     receiver: Receiver<Box<T>>,
@@ -31,7 +31,7 @@ impl<T> Channel<T> {
 
     pub(crate) fn push_back(&mut self, item: T) {
         let ends = self.ends();
-        // Without a bound, and open as long as both ends are here, it takes any message.
+        // Cannot fail: the channel is unbounded, and open as long as both ends are here.
         ends.sent += usize::from(ends.sender.try_send(Box::new(item)).is_ok());
     }
 
@@ -43,8 +43,8 @@ impl<T> Channel<T> {
         self.take(|_| true, || Some(())).map(|(item, ())| item)
     }
 
-    /// Takes the first message that is meant, with a permit for it: without one it stays. What is before it is in front from
-    /// now on, and so is what stays.
+    /// Takes the first message for which `is_meant`, if `permit` gives a permit for it. Messages before it move to the
+    /// front, in order; so does the message itself if there is no permit.
     pub(crate) fn take<P>(
         &mut self,
         is_meant: impl Fn(&T) -> bool,
@@ -74,7 +74,7 @@ impl<T> Channel<T> {
         Some((*item, permit))
     }
 
-    /// The first messages, and perhaps more, if there is a channel. They are in front from now on.
+    /// Moves messages to the front until it has `max`, and returns the front. `None` if there was never a message.
     pub(crate) fn first(&mut self, max: usize) -> Option<&mut VecDeque<Box<T>>> {
         let ends = self.0.as_mut()?;
         while ends.front.len() < max
@@ -85,7 +85,7 @@ impl<T> Channel<T> {
         Some(&mut ends.front)
     }
 
-    /// Takes out the messages that are meant, and keeps the rest in order.
+    /// Takes out the messages for which `is_meant`, and keeps the rest in order.
     pub(crate) fn extract(&mut self, is_meant: impl Fn(&T) -> bool) -> Vec<T> {
         let Some(all) = self.first(usize::MAX) else { return Vec::new() };
         let meant;

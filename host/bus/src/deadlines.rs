@@ -1,7 +1,8 @@
 //! The deadlines of waiters for answers and of senders that wait for room.
 //!
-//! A waiter is registered before its caller waits; the first thing that ends it marks it. It is taken out later,
-//! when it is next or together with others. All deadlines share one timer, armed only while anything waits.
+//! A waiter is registered before its caller waits. The end of the wait only marks the waiter as ended. It is removed
+//! later, when its deadline is the next, or with all other ended ones. All deadlines share one timer, armed only while
+//! anything waits.
 //!
 //! Knows nothing of peers or messages.
 
@@ -20,10 +21,10 @@ use tokio::{
 use crate::{id::MessageId, room::Room, waiter::Waiter};
 use weir_names::Error;
 
-/// Deadlines that end requests before others run.
+/// How many waits end in one go before other tasks get a turn.
 const AT_ONCE: usize = 64;
 
-/// So few waiters are not searched for ended ones.
+/// Up to this many waiters, ended ones are not searched for.
 const FEW: usize = 64;
 
 type Key = (Instant, MessageId);
@@ -43,7 +44,7 @@ struct DeadlineTable {
     enough: usize,
     rooms: BTreeMap<Key, Arc<Room>>,
     armed: Option<Instant>,
-    /// Main has ended: no wait would ever end.
+    /// Main has ended: nothing would end a new wait, so it ends at once.
     closed: bool,
 }
 
@@ -83,7 +84,7 @@ impl Deadlines {
             waiter.give(Err(Error::PeerGone));
             return;
         }
-        // Two for each one added, so that they become fewer.
+        // Up to two ended waiters go for each waiter added, so that ended ones become fewer.
         let ended = [queue.pop_ended(), queue.pop_ended()];
         queue.waiters.push(Reverse(Entry(waiter.clone())));
         let others = (queue.waiters.len() > queue.enough.max(FEW)).then(|| queue.clear_away());
@@ -92,7 +93,7 @@ impl Deadlines {
         drop((ended, others));
     }
 
-    /// Expires the room at this deadline, unless that is forgotten before.
+    /// Expires `room` at the deadline in `key`, unless [`forget`](Self::forget) removes the key before.
     pub(crate) fn watch(&self, key: Key, room: Arc<Room>) {
         let mut queue = self.queue.lock();
         if queue.closed {

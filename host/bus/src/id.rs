@@ -25,7 +25,7 @@ impl PeerId {
     pub(crate) const FIRST_SESSION: Self = Self(1 << 31);
 }
 
-/// One instance of a peer; later ones have greater numbers.
+/// One instance of a peer, as a reader of its inbox. Later instances have greater numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReaderId(pub(super) u64);
 

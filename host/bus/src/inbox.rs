@@ -4,7 +4,8 @@
 //! Requests and events are each bounded by count and bytes. Replies are bounded by the requests that the peer has under
 //! way and are never shed; one that does not fit by bytes arrives as an error. Replies share the bytes of the events,
 //! and the oldest events make room for them. Behind a full lane, messages of senders that wait for room keep their
-//! order. All lanes share one lock. A reader that finds nothing leaves its waker under it: to wait costs one look.
+//! order. All lanes share one lock. A reader that finds nothing leaves its waker before it unlocks, so it need not look
+//! again.
 //!
 //! The inbox belongs to the peer; its instances are **readers**. Requests and events go to the current reader. Others
 //! may read beside it: one that will take over, or one that finishes. They get only the replies to what they sent. A
@@ -80,8 +81,8 @@ impl Inbox {
     /// Waits until `take` finds something, or `other` holds. The code that makes `other` hold must [wake](Self::wake)
     /// the reader.
     pub fn readable_or(&self, reader: ReaderId, other: impl Fn() -> bool) -> impl Future<Output = ()> {
-        // `other` is asked after the waker is left, so a change in between wakes it; and outside the lock, for which
-        // the code that changes it may wait.
+        // `other` is asked after the waker is left, so a change in between wakes the reader. It is asked outside the
+        // lock, because the code that changes it may wait for the lock.
         poll_fn(move |context| match self.poll_readable(reader, context) {
             Poll::Pending if !other() => Poll::Pending,
             _ => Poll::Ready(()),
@@ -151,7 +152,7 @@ pub struct InboxLimits {
     pub bytes: u64,
 }
 
-/// How full an inbox is, as its limits count: of the parts with bounds of their own, the fuller one.
+/// How full an inbox is. Its limits hold for requests and for events separately, so this is the fuller of the two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filling {
     /// Messages that wait.
@@ -176,7 +177,7 @@ pub enum Taken {
 pub struct TakeOptions<'w> {
     /// Whether to take events, too.
     pub events: bool,
-    /// Whether to hold requests from now on; none leaves that as it is.
+    /// Whether requests stay in the inbox from now on. `None` changes nothing.
     pub hold: Option<bool>,
     /// The task to wake later, if there is nothing now.
     pub task: Option<&'w Waker>,

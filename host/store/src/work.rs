@@ -6,13 +6,13 @@ use bytes::Bytes;
 
 use crate::StoreError;
 
-/// Whose entries: an extension, a directory of hooks, or all together as the empty text.
+/// The owner of entries: an extension's id, `hooks/` and a directory of hooks, or the empty text in a shared store.
 pub(crate) type Owner = Arc<str>;
 
 /// The SHA-256 of a value.
 pub(crate) type Hash = [u8; 32];
 
-/// One key and its new value; none to delete it.
+/// One key and its new value. `None` deletes the key.
 pub(crate) type Change = (String, Option<Bytes>);
 
 /// A page of keys, in the order of their bytes.
@@ -28,8 +28,8 @@ pub struct Page {
 /// An entry of any owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Whose it is: an extension's id, `hooks/` and the name of a directory of hooks, or the empty text for all
-    /// together.
+    /// Its owner: an extension's id, `hooks/` and the name of a directory of hooks, or the empty text in a shared
+    /// store.
     pub owner: String,
     /// Its key.
     pub key: String,
@@ -61,22 +61,22 @@ pub struct StoreUsage {
     pub file: u64,
 }
 
-/// What changes a store.
+/// Work for the thread that writes a store.
 #[derive(Clone, Debug)]
 pub(crate) enum Write {
-    /// All of them, or none.
+    /// Sets values, and deletes keys whose value is `None`: all of them, or none.
     Change(Vec<(Owner, String, Option<Bytes>)>),
-    /// Adds to a number. The sum stays in the range.
+    /// Adds to a number. Fails if the sum is out of the range.
     Increment { key: String, delta: i128, range: RangeInclusive<i128> },
-    /// Replaces one value by another, if it is still there.
+    /// Replaces a key's value if it is still `expected`. `None` stands for no value.
     Swap { key: String, expected: Option<Bytes>, value: Option<Bytes> },
-    /// Replaces one value by another, if it has still this hash.
+    /// Replaces a key's value if its hash is still `seen`. `None` stands for no value.
     SwapSeen { key: String, seen: Option<Hash>, value: Option<Bytes> },
-    /// What was answered is on disk when this is.
+    /// Answered once all that was answered before is on disk.
     Flush,
     /// Makes the file as small as its entries.
     Compact,
-    /// The last of all: the file is closed.
+    /// Closes the file, after all other work.
     Close,
 }
 
@@ -138,11 +138,11 @@ pub(crate) enum Written {
     Changed(usize),
     /// The sum.
     Number(i128),
-    /// Swapped; or not, and the value that is there.
+    /// `Ok` if the value was replaced, otherwise the value that is there.
     Swapped(Result<(), Option<Bytes>>),
-    /// Swapped; or not, and the hash of the value that is there.
+    /// `Ok` if the value was replaced, otherwise the hash of the value that is there.
     SwappedSeen(Result<(), Option<Hash>>),
-    /// Done.
+    /// The answer to [`Write::Flush`], [`Write::Compact`] and [`Write::Close`].
     Done,
 }
 

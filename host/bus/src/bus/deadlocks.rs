@@ -9,7 +9,7 @@ use crate::{
 };
 use weir_names::Error;
 
-/// A peer waits for others, and nothing else reaches it meanwhile. Dropping it ends the wait.
+/// Marks a peer as blocked: it waits for others, and nothing else reaches it meanwhile. Dropping the guard ends that.
 #[derive(Debug)]
 pub(crate) struct WaitGuard(Arc<Peer>);
 
@@ -20,10 +20,11 @@ impl Drop for WaitGuard {
 }
 
 impl Bus {
-    /// From now on `caller` waits for the answer of `receiver`, as in [`wait_for`](Self::wait_for).
+    /// From now on `caller` waits for the answer of `receiver`. Fails if `receiver` waits for `caller`, directly or
+    /// through others. See [`wait_for`](Self::wait_for) for the exception.
     pub(crate) fn wait_for_answer(&self, caller: &Arc<Peer>, receiver: &Peer) -> Result<WaitGuard, Error> {
         let wait = Wait::answer(receiver.id());
-        // Nearly always the receiver waits for nothing.
+        // Nearly always the receiver waits for nothing, and no search is needed.
         if receiver.id() == caller.id() || !receiver.ends_all_waits() {
             self.refuse_circle(caller, std::iter::once(&wait.on))?;
         }
@@ -55,7 +56,8 @@ impl Bus {
         }
     }
 
-    /// The path to `caller`, if every peer that could end the wait waits for it, or is it.
+    /// The names on the path from `on` to `caller`. `None` if a peer that could end the wait neither is `caller` nor
+    /// waits for `caller`.
     fn way_back(
         &self,
         on: &WaitTarget,
@@ -78,7 +80,8 @@ impl Bus {
         way
     }
 
-    /// The path to `caller` from peers of which any one could end the wait.
+    /// The names on the path from `servers` to `caller`. Any one of `servers` could end the wait, so there is a path
+    /// only if each of them is `caller` or waits for `caller`.
     fn way_back_of(
         &self,
         servers: &[Arc<Peer>],

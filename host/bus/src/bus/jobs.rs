@@ -48,7 +48,7 @@ struct BlockedPut {
     _waits: Option<WaitGuard>,
 }
 
-/// A job, and the wait until a reader has finished it. Dropping it takes the job back if it still waits.
+/// A job, and the wait until a reader has finished it. Dropping the wait takes the job back if no reader has it yet.
 #[derive(Debug)]
 #[must_use = "dropped, it takes the job back"]
 pub struct Offering {
@@ -75,7 +75,7 @@ impl Offering {
 
 impl Drop for Offering {
     fn drop(&mut self) {
-        // First, so that it waits for room no more and cannot get in once it is given up.
+        // Dropped first: the job leaves the wait for room, so it cannot get into the queue after it was given up.
         self.putting = None;
         if self.fate.give_up() {
             self.queue.take_back(&self.fate);
@@ -99,13 +99,13 @@ impl BlockedPut {
     async fn admitted(self: Box<Self>) -> Result<(), Error> {
         let (room, queue) = (self.room.clone(), self.queue.clone());
         room.settled().await;
-        // After that it cannot get in any more.
+        // Withdraws the job, so that it cannot get in after the checks below.
         drop(self);
         match room.is_admitted() {
             true => Ok(()),
             false if queue.is_closed() => Err(queue.closed()),
             false if room.is_overdue() => Err(Error::Timeout),
-            // The queue now refuses jobs of the kind that waited.
+            // New settings of the queue turned the waiting job away.
             false => Err(Error::Overloaded(queue.name().to_string())),
         }
     }
@@ -149,8 +149,8 @@ impl Bus {
         self.place(sender, queue, payload, (timeout, parent), None)
     }
 
-    /// Puts a job as [`put`](Self::put), and tells when a reader has finished it. The job waits for room without a
-    /// deadline. If the queue has a provider that keeps its jobs, only that one may.
+    /// Puts a job at the end of a queue, and tells when a reader has finished it. The job waits for room up to 7 days,
+    /// whatever the parent's deadline. If a provider keeps the queue's jobs, only that provider may offer.
     pub fn offer(
         self: &Arc<Self>,
         sender: &Arc<Peer>,
@@ -209,7 +209,8 @@ impl Bus {
         Ok(Putting { id, way })
     }
 
-    /// Fails if the sender stands still and all readers of the queue wait for it.
+    /// Makes the wait for room. An extension is blocked meanwhile, so this fails if all readers of the queue wait for
+    /// that extension.
     fn block(&self, sender: &Arc<Peer>, mut wait: BlockedPut) -> Result<Way, Error> {
         if sender.stands_still() {
             let room = wait.room.clone();
@@ -218,7 +219,7 @@ impl Bus {
                 Ok(waits) => wait._waits = Some(waits),
                 Err(circle) => {
                     drop(wait);
-                    // It may have got in just before.
+                    // The job may have got in just before it was withdrawn.
                     return if room.is_admitted() { Ok(Way::Over) } else { Err(circle) };
                 }
             }
@@ -226,9 +227,9 @@ impl Bus {
         Ok(Way::Room(Box::new(wait)))
     }
 
-    /// Puts one dead letter, or all, back where they died; returns how many.
+    /// Puts one dead letter, or all, back into the queues where they died; returns how many went back.
     ///
-    /// Fails with the reason why the first of the others could not go back. The rest are back even then.
+    /// Fails with the first reason if some cannot go back. Those stay in this queue; the others go back even then.
     pub fn requeue(&self, queue: &Arc<SharedQueue>, id: Option<MessageId>) -> Result<u64, Error> {
         let died = |job: &QueuedJob| job.died_in.is_some() && id.is_none_or(|id| job.id == id);
         let (mut moved, mut kept, mut failed) = (0, Vec::new(), None);

@@ -23,19 +23,19 @@ impl Bus {
         self.owners.add(id, limits, access, copy_of)
     }
 
-    /// A renewed peer replaces the one with its number. Subscriptions that it may not have end. It owns what it fulfils
-    /// from now on; with `claim` even what another peer has come to own.
+    /// Replaces the peer of the same number by `peer`, made with [`Peer::renewed`]. Subscriptions without a grant end.
+    /// `peer` owns the contracts that it fulfils, unless another peer owns them by now; with `claim` it owns those too.
     pub fn replace(&self, peer: &Arc<Peer>, claim: bool) {
         self.owners.replace(peer, claim);
         self.renew_subscriptions(peer);
     }
 
-    /// [`replace`](Self::replace), by a peer that may have to give the place back. Subscriptions that it may not have
-    /// are held, and end with [`renew_subscriptions`](Self::renew_subscriptions).
+    /// Replaces the peer of the same number on trial, and claims its contracts. Subscriptions without a grant get no
+    /// events until [`renew_subscriptions`](Self::renew_subscriptions) ends them, or the former peer comes back.
     pub fn replace_on_trial(&self, peer: &Arc<Peer>) {
         self.owners.replace(peer, true);
         if peer.shares_inbox() {
-            // Peers that share an inbox cannot be held apart.
+            // Copies share one inbox: a subscription cannot be held for one of them alone, so it ends now.
             self.renew_subscriptions(peer);
         } else {
             self.hold_subscriptions(peer);
@@ -48,7 +48,8 @@ impl Bus {
         peer.set_phase(Phase::Down);
     }
 
-    /// The peer reads no more. Unless another serves its inbox, its subscriptions end, and waiting callers hear it now.
+    /// The peer reads no more. Unless another peer serves its inbox, its subscriptions end and callers that wait get
+    /// `peer-gone`.
     pub fn forget(&self, peer: &Peer) {
         if !peer.inbox().is_served() {
             self.unsubscribe_all(peer);
@@ -56,8 +57,8 @@ impl Bus {
         }
     }
 
-    /// Sets what programs under a name may reach, also those that are there. It returns the name, as a peer that is
-    /// down: it owns what it may serve until a program serves it.
+    /// Sets what programs under a name may reach, including those connected now. Returns the name as a peer that is
+    /// down: it owns the contracts that its programs may serve, until one of them serves them.
     ///
     /// Fails with [`Error::LimitExceeded`] for more than 4096 names.
     pub fn add_name(&self, name: &PeerName, access: Access) -> Result<Arc<Peer>, Error> {
@@ -103,7 +104,7 @@ impl Bus {
         self.owners.is_served(contract)
     }
 
-    /// The peer that owns this contract, there or not.
+    /// The peer that owns this contract, whether or not it runs.
     pub fn owner_of(&self, contract: &ContractName) -> Option<Arc<Peer>> {
         self.owners.find(contract, None).ok().map(|(owner, _)| owner)
     }
@@ -129,7 +130,7 @@ impl Bus {
         providers.iter().flat_map(|peer| peer.operations().status(peer.name())).collect()
     }
 
-    /// Waits until a program has begun or ended to serve a contract since the last call.
+    /// Waits until a program has begun or stopped serving a contract since the last call.
     pub async fn providers_changed(&self) {
         self.providers_changed.notified().await;
     }

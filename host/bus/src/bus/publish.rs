@@ -30,12 +30,12 @@ use crate::{
 pub struct Publishing {
     bus: Arc<Bus>,
     receipt: Receipt,
-    /// Subscriptions compared, for which fuel is charged.
+    /// How many comparisons it took to find the subscriptions. An extension pays fuel for each.
     pub compared: u32,
     waiting: Vec<BlockedEvent>,
     _waits: Option<WaitGuard>,
     topic: Option<SharedTopic>,
-    /// The one peer that it is for.
+    /// The only receiver, if the publisher named one.
     to: Option<String>,
 }
 
@@ -48,7 +48,7 @@ struct BlockedEvent {
 }
 
 impl Publishing {
-    /// Subscriptions that got it, lost an event for it, refused it, or have it wait.
+    /// How many subscriptions took the event, refused it or let it wait, plus the events lost for want of room.
     pub fn deliveries(&self) -> u32 {
         let Receipt { delivered, shed, refused } = self.receipt;
         let waiting = self.waiting.len();
@@ -106,9 +106,9 @@ impl Bus {
         peer.may_publish(&topic.into())
     }
 
-    /// Publishes to every matching subscription, or only to those of the peer `to`. Where a policy is `block`, it waits
-    /// at most `timeout`, and not beyond the parent's deadline. The events that the parent counts as lost before count as
-    /// lost in each of the subscriptions.
+    /// Publishes to every matching subscription, or only to those of the peer `to`. Where a policy is `block`, the
+    /// event waits at most `timeout`, and not beyond the parent's deadline. If the parent counts events that were lost
+    /// before this one, each subscription reports them as lost.
     pub fn publish(
         self: &Arc<Self>,
         sender: &Arc<Peer>,
@@ -174,7 +174,7 @@ impl Bus {
             let on = WaitTarget::Peer(subscription.peer.id());
             let id = (self.deadline_within(timeout, parent.deadline), self.next_message_id());
             if stands_still && self.refuse_circle(sender, std::iter::once(&on)).is_err() {
-                // This event filled the last place of a subscriber that waits for the sender.
+                // The room went after the check above, and the subscriber waits for the sender: it refuses the event.
                 room.expire();
             } else {
                 self.deadlines.watch(id, room.clone());

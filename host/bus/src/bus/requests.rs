@@ -1,4 +1,4 @@
-//! Requests: from the caller's number for an operation to the one answer.
+//! Requests: from the look-up of an operation to its one answer.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -27,12 +27,12 @@ pub struct Target {
     route: Arc<Route>,
     /// Whether the caller named the receiver, which need not be the owner.
     is_named: bool,
-    /// Whether a grant to call opened it, which may be taken back.
+    /// Whether the look-up needed a grant of the caller: the grant is checked again when grants have changed.
     by_grant: bool,
     /// The operation's number, and the receiver's instance for which it holds.
     number: u32,
     reader: ReaderId,
-    /// The version of the owners in which the receiver was found, or one before.
+    /// The version of the owners at the look-up, or before. If it has changed, the receiver is looked up again.
     owners: u64,
 }
 
@@ -60,15 +60,15 @@ impl Target {
 pub struct PendingCall {
     waiter: Arc<Waiter>,
     is_over: bool,
-    /// Dropped, it is carried out all the same, if it is in the receiver's inbox.
+    /// Whether dropping this gives up only the answer: a request in the receiver's inbox is still carried out.
     is_unanswered: bool,
-    /// What it waited for, if there was no room.
+    /// The room for which the request waits or waited, if the inbox was full.
     room: Option<Arc<Room>>,
-    /// Nothing else reaches the caller meanwhile.
+    /// Marks the caller as blocked, if nothing else reaches it while it waits.
     _waits: Option<WaitGuard>,
 }
 
-/// A request that was sent. Its wait has an end once the bus [watches](Bus::watch) it. Dropped, the caller gives up.
+/// A request that was sent. Its deadline counts once the bus [watches](Bus::watch) it. Dropping it gives up the answer.
 #[derive(Debug)]
 #[must_use = "nothing ends the wait unless the bus watches it"]
 pub struct SentCall(PendingCall);
@@ -78,7 +78,7 @@ pub struct SentCall(PendingCall);
 #[must_use = "it does not wait for room unless awaited"]
 pub struct Sending(Parked);
 
-/// The room that a request waits for, if any, and its sender's wait, if that waits too.
+/// The room that a request waits for, if any, and the guard of its sender, if the sender is blocked meanwhile.
 type Parked = Option<(Arc<Room>, Option<WaitGuard>)>;
 
 impl Sending {
@@ -111,7 +111,7 @@ impl Drop for PendingCall {
         if self.is_over {
             return;
         }
-        // No bound holds for requests that wait for room but that their callers do, too.
+        // Only waiting callers bound how many requests wait for room: without its caller, such a request is cancelled.
         let is_parked = self.room.as_ref().is_some_and(|room| room.is_waiting());
         if !self.is_unanswered || is_parked {
             self.waiter.cancel();
@@ -133,13 +133,14 @@ impl Bus {
     ) -> Result<Target, Error> {
         let contract: ContractName = parsed(contract)?;
         let name: OperationName = parsed(operation)?;
-        // Grants that change from here on come with another version.
+        // Read before the grants: a later change of grants raises the version, and `follow` then checks them again.
         let owners = self.owners.version();
         caller.may_call(&contract, &name)?;
         Ok(Target { owners, ..self.open_granted(contract, name, provider, true)? })
     }
 
-    /// [`open`](Self::open), for a caller that may call it.
+    /// Looks up the receiver of an operation, without a check of grants. `by_grant`: whether requests check the
+    /// caller's grant again after grants have changed.
     pub(super) fn open_granted(
         &self,
         contract: ContractName,
@@ -181,13 +182,13 @@ impl Bus {
             false => None,
         };
         let slot = ReplyTo::Slot(Slot::default());
-        // Its wait for the answer covers the wait for room.
+        // The guard of the wait for the answer covers the wait for room, too.
         let (waiter, parked) = self.submit(caller, target, payload, term, slot)?;
         let room = parked.map(|(room, _)| room);
         Ok(SentCall(PendingCall { waiter, is_over: false, is_unanswered: false, room, _waits: waits }))
     }
 
-    /// Ends the wait at the deadline. A request that an extension answered within the call has none to keep.
+    /// Ends the wait at its deadline. A request that was answered during the call needs no timer.
     pub fn watch(&self, SentCall(pending): SentCall) -> PendingCall {
         if !pending.waiter.is_done() {
             self.deadlines.register(&pending.waiter);
@@ -217,7 +218,8 @@ impl Bus {
         Ok((waiter, Sending(room)))
     }
 
-    /// A term from now to the end of `timeout`, else of the receiver's default, and never after the parent's.
+    /// The term of a request sent now. It ends after `timeout`, or else after the receiver's default timeout, but no
+    /// later than the parent's deadline.
     pub fn term(&self, target: &Target, timeout: Option<Duration>, parent: Parent) -> Term {
         let sent = Self::now();
         let timeout = timeout.unwrap_or_else(|| self.default_timeout(target));
@@ -226,7 +228,7 @@ impl Bus {
         Term { sent: moment(sent.into_std()), allowed, deadline, span }
     }
 
-    /// The default of the receiver that a request gets now: it may be another than at the look-up.
+    /// The default timeout of the present receiver, which may be another peer than at the look-up.
     fn default_timeout(&self, target: &Target) -> Duration {
         let Route { operation, receiver, .. } = &*target.route;
         if target.owners == self.owners.version() {
@@ -243,12 +245,12 @@ impl Bus {
         deadline(Self::now(), timeout, parent).0
     }
 
-    /// Finds the receiver again if owners or grants have changed since.
+    /// Checks the grant and finds the receiver again, if owners or grants have changed since the look-up.
     fn follow(&self, caller: &Peer, target: &mut Target) -> Result<(), Error> {
         if caller.has_left() {
             return Err(Error::PeerGone);
         }
-        // Grants and owners that change from here on come with another version.
+        // Read first: owners or grants that change later raise the version, so the next request looks them up again.
         let owners = self.owners.version();
         if target.owners != owners {
             if target.by_grant {
@@ -257,7 +259,7 @@ impl Bus {
             let provider = target.is_named.then(|| target.route.receiver.name());
             let operation = target.route.operation.clone();
             let (receiver, _) = self.owners.find(&operation.contract, provider)?;
-            // Each peer has its own numbers.
+            // Operations have other numbers at another peer: `submit` finds the number again.
             target.reader = ReaderId::NOBODY;
             (target.route, target.owners) = (Arc::new(Route::new(operation, receiver)), owners);
         }
@@ -273,7 +275,7 @@ impl Bus {
         reply_to: ReplyTo,
     ) -> Result<(Arc<Waiter>, Parked), Error> {
         caller.check_size(&payload)?;
-        // A caller in `call` waits already.
+        // Only a request of `send` needs a guard and a deadline here: `call` and `watch` make their own.
         let is_to_wait = matches!(reply_to, ReplyTo::Lane { .. });
         let Target { route, number, reader, .. } = target;
         let receiver = &route.receiver;
@@ -380,7 +382,7 @@ fn not_running(peer: &Peer) -> Error {
     Error::NoProvider(format!("`{}` is not {what}", peer.name()))
 }
 
-/// Finds the operation's number again if it is not for this instance.
+/// Finds the operation's number again if the known number is of another instance.
 fn refresh(route: &Route, server: &Peer, reader: &mut ReaderId, number: &mut u32) -> Result<(), Error> {
     if *reader != server.reader() {
         let operation = &route.operation;
@@ -390,7 +392,7 @@ fn refresh(route: &Route, server: &Peer, reader: &mut ReaderId, number: &mut u32
     Ok(())
 }
 
-/// When a wait ends, and after how many nanoseconds. Without a parent that ends sooner, these cost no subtraction.
+/// When a wait ends, and the nanoseconds until then. Only a parent that ends sooner costs a subtraction.
 fn deadline(now: Instant, timeout: Duration, parent: Option<Instant>) -> (Instant, u64) {
     let timeout = timeout.min(MAX_TIMEOUT);
     let deadline = now + timeout;

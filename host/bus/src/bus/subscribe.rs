@@ -18,8 +18,8 @@ use crate::{
 };
 
 impl Bus {
-    /// Subscribes `peer`; its events go to `inbox`, by `delivery` or else by its grants. The same pattern and inbox
-    /// give the same subscription.
+    /// Subscribes `peer` to a pattern. Events wait in `inbox`, by `delivery` or else by the settings of the grant. The
+    /// same pattern and inbox give the same subscription.
     pub fn subscribe(
         &self,
         peer: &Arc<Peer>,
@@ -28,13 +28,13 @@ impl Bus {
         delivery: Option<LaneSettings>,
     ) -> Result<Arc<Subscription>, Error> {
         let pattern: TopicPattern = parsed(pattern)?;
-        // Grants that change from here on end what they do not cover once the table is free.
+        // Locked before the check of grants: a later change waits for the lock, and ends what it does not cover.
         let mut table = self.subscriptions.write();
         let granted = peer.may_subscribe(&pattern)?;
         if peer.is_predecessor()
             && let Some(current) = self.peer(peer.id())
         {
-            // A predecessor would subscribe for its successor, which may be granted less.
+            // The subscription would pass from the predecessor to its successor, which may be granted less.
             current.may_subscribe(&pattern)?;
         }
         let delivery = delivery.unwrap_or(granted);
@@ -54,7 +54,7 @@ impl Bus {
                 if peer.is_current() {
                     self.give_retained(known);
                 } else {
-                    // The current instance has had it.
+                    // The current instance has had these values: the successor gets them when it takes over.
                     known.greets_successor.store(true, Ordering::Relaxed);
                 }
             }
@@ -91,8 +91,8 @@ impl Bus {
         }
     }
 
-    /// A peer's limits and grants have changed. Subscriptions that it may not have end now; the others wait as it is
-    /// granted now.
+    /// A peer's limits and grants have changed. Subscriptions without a grant end now; the events of the others wait
+    /// under the settings of the new grants.
     pub fn renew_subscriptions(&self, peer: &Peer) {
         self.unsubscribe_those(peer, |subscription| peer.may_subscribe(&subscription.pattern).is_err());
         let (mut table, mut blocks) = (self.subscriptions.write(), false);
@@ -149,7 +149,7 @@ impl Bus {
         stats
     }
 
-    /// How many have subscribed to a topic.
+    /// The number of subscriptions that match a topic.
     pub fn subscribers(&self, topic: &Topic) -> usize {
         self.subscriptions.read().index.matching(topic).0.len()
     }
@@ -158,8 +158,8 @@ impl Bus {
         self.unsubscribe_those(peer, |_| true);
     }
 
-    /// A peer's limits and grants may be taken back. Until that is decided, events wait as before, and it gets none
-    /// that it may not subscribe to.
+    /// A peer has new limits and grants on trial. Until that is decided, its events wait under the former settings, and
+    /// subscriptions without a grant give it no events.
     pub(crate) fn hold_subscriptions(&self, peer: &Peer) {
         let table = self.subscriptions.read();
         for subscription in table.of(peer.owner()) {
@@ -182,7 +182,7 @@ impl Bus {
         for ended in &ended {
             ended.inbox.remove_subscription(ended.number);
             if !Arc::ptr_eq(&ended.inbox, ended.peer.inbox()) {
-                // A reader of this subscription alone.
+                // The inbox has only this subscription, so its reader is told to stop.
                 ended.inbox.stop_all();
             }
         }

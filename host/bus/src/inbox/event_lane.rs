@@ -60,11 +60,11 @@ pub(crate) struct PushOutcome {
 
 /// How an event comes to its lane.
 pub(crate) enum EventOrigin<'r> {
-    /// Its publisher can wait.
+    /// From its publisher, which can wait. If the event finds no room, the wait is put here.
     Published(&'r mut Option<Arc<Room>>),
     /// It is the last value of its topic, for a new subscriber.
     Retained,
-    /// Its publisher has waited, under another policy.
+    /// From its publisher, which waited for room until the policy of the subscription changed.
     Waited,
 }
 
@@ -119,8 +119,8 @@ impl EventLane {
         self.shed += lost;
     }
 
-    /// Adds `lost` to what the next event reports, counted from `item` on: first those that wait for their reader, then
-    /// those that wait for room.
+    /// Adds `lost` to what the event at `item` reports. Events that wait for a reader count first, then those that wait
+    /// for room. Beyond these, the next event to come reports it.
     pub(super) fn note_lost(&mut self, item: usize, lost: u64) {
         let items = self.items.len();
         let next = match self.items.get_mut(item) {

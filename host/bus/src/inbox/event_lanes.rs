@@ -67,7 +67,7 @@ impl EventLanes {
         self.turn_away();
     }
 
-    /// No peer reads for now: publishers do not wait for it.
+    /// Refuses the events that wait for room: while no peer reads the inbox, publishers do not wait.
     pub(super) fn turn_away(&mut self) {
         for lane in &mut self.lanes {
             lane.lose_blocked(|_| true);
@@ -75,14 +75,14 @@ impl EventLanes {
         self.blocked = 0;
     }
 
-    /// An instance subscribed, perhaps an earlier one than the first so far.
+    /// Notes that one more instance subscribed. It may have begun before the first that did.
     pub(crate) fn note_reader(&mut self, number: u32, reader: ReaderId) {
         if let Some(lane) = self.lane(number) {
             lane.since = lane.since.min(reader);
         }
     }
 
-    /// Forgets that an instance subscribed; `last` is the last one that did. Whether no other did.
+    /// Forgets that an instance subscribed. `last` is the latest that did. Returns whether it was the only one.
     pub(crate) fn leave(&mut self, number: u32, reader: ReaderId, last: ReaderId) -> bool {
         let Some(lane) = self.lane(number).filter(|lane| lane.since == reader) else { return false };
         if last > reader {
@@ -98,7 +98,7 @@ impl EventLanes {
         }
     }
 
-    /// Sets how its events wait, including those that wait for room already.
+    /// Sets the policy and bounds of a subscription, also for events that wait for room already.
     pub(super) fn set_delivery(&mut self, number: u32, delivery: LaneSettings, limits: InboxLimits) {
         let Some(lane) = self.lane(number) else { return };
         lane.delivery = delivery;
@@ -150,7 +150,7 @@ impl EventLanes {
         })
     }
 
-    /// Puts an unreached event back to the front, unless a newer one has taken its place.
+    /// Puts an event that a dead instance had not reached back to the front, unless a newer one has taken its place.
     pub(super) fn push_front(&mut self, event: Event) {
         let Event { subscription, lost, retained, published, .. } = event;
         self.first_arrival -= 1;
@@ -182,7 +182,7 @@ impl EventLanes {
         }
     }
 
-    /// The next event that is published reports so many more, lost before they came to this Main.
+    /// Counts events that were lost on their way to this Main. The next event published reports them.
     pub(crate) fn note_lost(&mut self, number: u32, lost: u64) {
         if let Some(lane) = self.lane(number) {
             lane.note_lost(usize::MAX, lost);

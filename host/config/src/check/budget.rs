@@ -13,7 +13,7 @@ use crate::{
     shape::bytes,
 };
 
-/// Largest parts that an error lists.
+/// How many parts an error lists, the largest first.
 const SHOWN_MAX: usize = 20;
 
 impl Judged<'_> {
@@ -121,7 +121,7 @@ fn factors(extension: &ExtensionConfig) -> String {
     }
 }
 
-/// Wider than its terms, so that many cannot overflow.
+/// The sum is wider than its terms, so that many of them cannot overflow it.
 fn sum(bytes: impl Iterator<Item = u64>) -> u128 {
     bytes.map(u128::from).sum()
 }

@@ -18,7 +18,7 @@ use crate::{
     section::child,
 };
 
-/// The directories that a table grants.
+/// The directories and stores that a table grants.
 #[derive(Clone, Debug)]
 pub struct Granted<'c> {
     /// The path of the table.
@@ -39,8 +39,8 @@ pub fn check_grants(granted: &Granted<'_>, protected: Vec<ProtectedDir>) -> Vec<
     errors
 }
 
-/// Resolved directories that must not be granted for writing. Nested ones are left out. So an overlap of a path is
-/// its neighbour in the map, and a lookup need not compare all.
+/// Resolved directories that must not be granted for writing, without nested ones. So a directory that overlaps with a
+/// path is next to that path in the map, and a lookup need not compare all.
 struct ProtectedDirs(BTreeMap<PathBuf, ProtectedDir>);
 
 impl<'c> Judged<'c> {
@@ -88,7 +88,7 @@ impl<'c> Judged<'c> {
         errors
     }
 
-    /// The stores' files are Main's own.
+    /// `main.data-dir` is protected, too: only Main may write the files of stores.
     fn data_dir(&self) -> Option<ProtectedDir> {
         Some(ProtectedDir {
             key: "main.data-dir".to_owned(),
@@ -149,7 +149,7 @@ impl Granted<'_> {
         self.places?.item("dirs", item)?.of(key)
     }
 
-    /// The place of a store, by its number.
+    /// The place of an item of `grants.stores`, from 0.
     #[must_use]
     pub fn place_of_store(&self, item: usize) -> Option<Location> {
         self.places?.of_item("stores", item)

@@ -18,7 +18,7 @@ use crate::{
 /// An extension or a peer.
 #[derive(Debug)]
 pub(super) struct Party<'p> {
-    /// As in `extension[storage]` or `peer."app:player"`.
+    /// The path of its table, as in `extension[storage]` or `peer."app:player"`.
     pub(super) path: String,
     pub(super) name: &'p str,
     pub(super) is_peer: bool,
@@ -29,9 +29,9 @@ pub(super) struct Party<'p> {
     message_size: u64,
     inbox_messages: u32,
     inbox_bytes: u64,
-    /// Those of an extension, whose values have sources.
+    /// The limits of an extension, which know the source of each value. `None` for a peer.
     limits: Option<&'p Limits>,
-    /// `None` outside files.
+    /// Its places in a file. `None` for a configuration made in Rust.
     pub(super) at: Option<&'p Places>,
 }
 
@@ -92,7 +92,7 @@ impl<'c> Judged<'c> {
         extensions.chain(self.peers().map(|(index, peer)| Party::peer(peer, locations.peers.get(index))))
     }
 
-    /// In files two peers with one name are two tables with one name, which is found earlier.
+    /// For configurations made in Rust. In files, peers with one name are a repeated table, which is reported earlier.
     pub(super) fn peer_names(&self, errors: &mut Vec<ConfigError>) {
         for (_, peer) in repeated(self.config.peers.iter().map(|peer| (&peer.name, peer))) {
             let message = format!("two peers have the name `{}`: rename one, or remove it", peer.name);
@@ -106,7 +106,7 @@ impl<'c> Judged<'c> {
         });
         let place = |peer: usize, item| self.locations.peers.get(peer)?.of_item("tokens", item);
         for ((first_index, first_item, first), (index, item, peer)) in repeated(tokens) {
-            // A token that one lists twice is a fault of its own.
+            // A token that one peer lists twice is reported as a repeated item of its list.
             if first_index == index {
                 continue;
             }
@@ -197,7 +197,7 @@ impl<'c> Judged<'c> {
     }
 }
 
-/// As in `peer."app:player"`.
+/// The path of a peer's table, as in `peer."app:player"`.
 pub(super) fn path_of_peer(peer: &PeerConfig) -> String {
     child("peer", peer.name.as_str())
 }

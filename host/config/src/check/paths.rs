@@ -40,7 +40,7 @@ impl Judged<'_> {
     pub(super) fn paths(&self, errors: &mut Vec<ConfigError>) {
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         for (index, extension) in self.extensions() {
-            // Memory has no path.
+            // A component from memory has no path.
             let Some(path) = extension.component.path() else { continue };
             let key = format!("extension[{}].path", extension.id);
             let location = self.place(index, "path");
@@ -81,7 +81,7 @@ fn path_fault(path: &Path, main: &MainConfig) -> Option<String> {
         _ => return Some("has a `..` in it: write the path without, inside the plugin directory".to_owned()),
     }
     let cache = main.cache_dir.as_ref().filter(|cache| is_inside(path, cache));
-    // Else the two directories are the fault.
+    // If the plugin directory is in the cache, `dirs` reports the two directories instead.
     let cache = cache.filter(|cache| main.plugin_dir.as_ref().is_none_or(|dir| !is_inside(dir, cache)))?;
     Some(format!("is in `main.cache-dir`, {}, where only Main writes", shown(cache)))
 }

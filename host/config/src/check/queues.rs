@@ -30,7 +30,7 @@ impl Judged<'_> {
         }
     }
 
-    /// Each `store` is a contract of a peer that may put the jobs in the queue.
+    /// Checks that each `store` is a contract of a peer that may put jobs in that queue.
     pub(super) fn stores(&self, errors: &mut Vec<ConfigError>) {
         if self.config.queues.values().all(|queue| queue.store.is_none()) {
             return;

@@ -1,4 +1,4 @@
-//! Starts extensions when what they require is there, and what they want does not come any more.
+//! Starts an extension once its requirements are met and no extension that it wants is still on its way.
 
 use weir_bus::Phase;
 use weir_names::ContractName;
@@ -7,14 +7,14 @@ use weir_reports::ExtensionState;
 use super::{LifecycleEvent, Step, Supervisor};
 
 impl Supervisor {
-    /// Starts waiting extensions with all requirements met, after those that they want and that are coming. If a
-    /// requirement does not come, the extension fails until it does.
+    /// Starts each waiting extension whose requirements are met, once no extension that it wants is still on its way.
+    /// An extension whose requirement cannot come fails, and starts if the requirement comes after all.
     pub(super) fn settle(&mut self) {
-        // One that fails now keeps those that want it waiting no longer.
+        // An extension that fails in one pass no longer holds up the extensions that want it.
         while self.settle_once() {}
     }
 
-    /// Whether others must be looked at again.
+    /// One pass over the waiting extensions. Returns whether any was blocked, which can decide others.
     fn settle_once(&mut self) -> bool {
         let waiting = self.slots.waiting();
         if waiting.is_empty() {
@@ -36,7 +36,7 @@ impl Supervisor {
                 }
                 _ if is_failed => {}
                 None => slot.unit.version().peer.set_phase(Phase::Starting),
-                // Requests wait for it.
+                // Its requirements are on their way: meanwhile, its requests wait in the inbox.
                 Some(_) if coming.contains(&index) => slot.unit.version().peer.set_phase(Phase::Starting),
                 Some(reason) => blocked.push((index, reason)),
             }
@@ -45,7 +45,8 @@ impl Supervisor {
         !blocked.is_empty()
     }
 
-    /// Fails extensions that miss a requirement for good. Answers follow once all of them have failed.
+    /// Fails extensions whose requirement cannot come. A new version on trial gives way to the version before instead.
+    /// Orders that wait for these extensions are answered once all have failed.
     pub(super) fn block(&mut self, blocked: &[(usize, String)]) {
         let mut given_up = Vec::new();
         let mut fell_back = false;

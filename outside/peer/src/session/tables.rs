@@ -23,11 +23,11 @@ use crate::Event;
 pub(crate) struct Tables {
     is_open: bool,
     last_id: u32,
-    /// What waits for an answer, by the session's id.
+    /// What waits for an answer, by the id that this session gave it.
     pub(super) pending: HashMap<u32, Pending>,
-    /// By Main's number.
+    /// Events that wait, by Main's number of their subscription.
     pub(super) subscriptions: HashMap<u32, Arc<Mailbox<Event>>>,
-    /// By contract.
+    /// Requests that wait, by contract.
     pub(super) served: HashMap<Arc<str>, Arc<Mailbox<WaitingRequest>>>,
     /// Requests that wait or are in hand, by Main's number.
     pub(super) in_hand: HashMap<u32, Arc<GivenUp>>,
@@ -52,7 +52,7 @@ pub(crate) enum Pending {
     Subscribe(Arc<Mailbox<Event>>, oneshot::Sender<Result<u32, Error>>),
     /// An offer to serve a contract, with the mailbox of its requests.
     Serve(Arc<str>, Arc<Mailbox<WaitingRequest>>, oneshot::Sender<Result<(), Error>>),
-    /// Credit for one job.
+    /// A credit for one job of a queue, which Main accepts or refuses.
     Take(Arc<QueueState>),
 }
 
@@ -93,7 +93,7 @@ impl QueueState {
         Self { jobs: Mailbox::new(), counts: Mutex::default() }
     }
 
-    /// A job has come for credit, or none comes for it.
+    /// Takes off one credit: a job has come for it, or Main has refused it.
     pub(super) fn use_credit(&self) {
         let mut counts = self.counts();
         counts.credit = counts.credit.saturating_sub(1);
@@ -138,7 +138,7 @@ impl Tables {
         Self { is_open: true, events_credit: events, ..Self::default() }
     }
 
-    /// Main would refuse what is over `in_flight`: it is not even sent.
+    /// Notes what waits for an answer, and returns its id. Fails beyond `in_flight`, because Main would refuse it.
     pub(super) fn register(&mut self, pending: Pending, in_flight: u32) -> Result<u32, Error> {
         if !self.is_open {
             return Err(Error::PeerGone);
@@ -158,12 +158,12 @@ impl Tables {
         Ok(self.last_id)
     }
 
-    /// False if it has been answered.
+    /// Waits for this answer no more. False if the answer has come already.
     pub(super) fn forget(&mut self, id: u32) -> bool {
         self.pending.remove(&id).is_some()
     }
 
-    /// Where the events of a subscription wait. False if there is one of that number.
+    /// Adds a subscription, with the mailbox of its events. False if there is one of that number.
     pub(super) fn add_subscription(&mut self, number: u32, events: Arc<Mailbox<Event>>) -> bool {
         if !self.is_open {
             events.end();
@@ -178,7 +178,7 @@ impl Tables {
         }
     }
 
-    /// Where the requests to a contract wait.
+    /// Adds a contract that the session serves, with the mailbox of its requests.
     pub(super) fn add_contract(&mut self, contract: Arc<str>, requests: Arc<Mailbox<WaitingRequest>>) {
         if self.is_open {
             self.served.insert(contract, requests);
@@ -192,7 +192,7 @@ impl Tables {
         self.in_hand.remove(&request).is_some()
     }
 
-    /// The credit to send, if it is worth a frame.
+    /// Counts `events` as read. Returns the credit to send to Main once it is at least half of `most`.
     pub(super) fn renew_credit(&mut self, events: u32, most: u32) -> Option<u32> {
         self.events_read = self.events_read.saturating_add(events);
         if self.events_read < most.div_ceil(2) {
@@ -203,12 +203,12 @@ impl Tables {
         Some(read)
     }
 
-    /// Nothing begins any more. Gives what is under way.
+    /// Refuses everything from now on. Returns what is under way.
     pub(super) fn end(&mut self) -> Self {
         std::mem::take(self)
     }
 
-    /// Tells all that waits that nothing more comes. What has come of events can still be read.
+    /// Tells everything that waits that nothing more comes. Events that have come can still be read.
     pub(super) fn wake_all(self) {
         self.subscriptions.values().for_each(|events| events.end());
         self.served.values().for_each(|requests| drop(requests.close()));
@@ -223,7 +223,7 @@ impl Tables {
         self.jobs_credit += 1;
     }
 
-    /// No jobs come for the credit of a queue. Its takers are told.
+    /// Main sends no jobs for the credit of a queue. Drops that credit, and tells the takers that wait.
     pub(super) fn drop_jobs_credit(&mut self, name: &str) {
         let Some((queue, _)) = self.queues.get(name) else { return };
         let mut counts = queue.counts();
@@ -235,7 +235,7 @@ impl Tables {
         }
     }
 
-    /// A queue as all its handles share it.
+    /// Opens a queue for one more handle. All handles of a queue share its state.
     pub(crate) fn open_queue(&mut self, name: &str) -> Arc<QueueState> {
         if let Some((queue, handles)) = self.queues.get_mut(name) {
             *handles += 1;
@@ -250,7 +250,7 @@ impl Tables {
         queue
     }
 
-    /// With the last handle, the queue's jobs that wait. They go back.
+    /// Closes one handle of a queue. With the last one, returns the jobs that wait, which the caller gives back.
     pub(crate) fn close_queue(&mut self, name: &str) -> Vec<WaitingJob> {
         let Some((queue, handles)) = self.queues.get_mut(name) else { return Vec::new() };
         *handles -= 1;
