@@ -13,8 +13,11 @@ use std::{
 /// The inputs of a target, each with a name.
 type Corpus = &'static [(&'static str, &'static [u8])];
 
+/// What is given each input.
+type Target = fn(&[u8]);
+
 /// Each target, but for `loader`, with what is kept of it.
-const CORPORA: [(&str, Corpus, fn(&[u8])); 7] = [
+const CORPORA: [(&str, Corpus, Target); 7] = [
     ("channels", include!("../../corpus/channels.rs"), weir_fuzz_cases::channels),
     ("contracts", include!("../../corpus/contracts.rs"), weir_fuzz_cases::contracts),
     ("control", include!("../../corpus/control.rs"), weir_fuzz_cases::control),
