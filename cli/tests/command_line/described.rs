@@ -1,6 +1,6 @@
 //! What Main does with the descriptions of its extensions: the control interface, the gateway, `validate`.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use serde_json::{Value, json};
 
@@ -119,6 +119,7 @@ fn an_app_discovers_what_is_described_of_what_it_may_reach_and_nothing_else() {
     use std::{
         io::{Read, Write},
         os::unix::net::UnixStream,
+        path::Path,
     };
 
     use weir_host::config::TokenHash;
