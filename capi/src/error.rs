@@ -141,10 +141,6 @@ impl weir_error {
                        the form that calls back";
         Self::plain(weir_error_kind::WouldBlock, "would-block", message)
     }
-
-    pub(crate) fn start(message: impl Into<String>) -> Self {
-        Self::plain(weir_error_kind::Start, "start", message)
-    }
 }
 
 impl From<Error> for weir_error {
@@ -201,7 +197,7 @@ impl From<StartError> for weir_error {
     fn from(error: StartError) -> Self {
         match error {
             StartError::Config(errors) => errors.into(),
-            other => Self::start(chain(&other)),
+            other => Self::plain(weir_error_kind::Start, "start", chain(&other)),
         }
     }
 }
@@ -253,7 +249,7 @@ impl From<Infallible> for weir_error {
 }
 
 /// An error with its causes.
-pub(crate) fn chain(error: &dyn StdError) -> String {
+fn chain(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
