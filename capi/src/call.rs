@@ -39,7 +39,7 @@ pub extern "C" fn weir_call(
     error: ErrorOut,
 ) -> Option<Box<weir_buffer>> {
     run(error, || {
-        let client = given(main, "main")?.client()?;
+        let client = &given(main, "main")?.alive()?.client;
         let (contract, operation) = (contract.get("contract")?, operation.get("operation")?);
         let payload = bytes::Bytes::copy_from_slice(payload.bytes(length, "payload")?);
         let answer = wait(client.call_with(contract, operation, payload, options(timeout_ms)))?;
@@ -75,8 +75,8 @@ pub extern "C" fn weir_call_async(
         let (contract, operation) =
             (contract.get("contract")?.to_owned(), operation.get("operation")?.to_owned());
         let payload = bytes::Bytes::copy_from_slice(payload.bytes(length, "payload")?);
-        let (client, callback) = (main.client()?.clone(), callback?);
-        let room = main.work()?.room()?;
+        let (client, callback) = (main.alive()?.client.clone(), callback?);
+        let room = main.alive()?.work.room()?;
         let mut completion = Completion(Some(callback));
         room.spawn(async move {
             let answer = client.call_with(&contract, &operation, payload, options(timeout_ms));

@@ -53,7 +53,7 @@ pub extern "C" fn weir_extension_reload(main: Option<&weir_main>, id: Text, erro
 /// then.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_reload(main: Option<&weir_main>, error: ErrorOut) -> Option<Box<weir_buffer>> {
-    run(error, || weir_buffer::json(&wait(given(main, "main")?.control()?.reload())?))
+    run(error, || weir_buffer::json(&wait(given(main, "main")?.alive()?.control.reload())?))
 }
 
 /// As `weir_reload`, with another configuration. Takes `config`, also if it fails.
@@ -67,7 +67,7 @@ pub extern "C" fn weir_reload_with(
 ) -> Option<Box<weir_buffer>> {
     run(error, || {
         let weir_config(config) = *given(config, "config")?;
-        weir_buffer::json(&wait(given(main, "main")?.control()?.reload_with(config))?)
+        weir_buffer::json(&wait(given(main, "main")?.alive()?.control.reload_with(config))?)
     })
 }
 
@@ -76,7 +76,7 @@ pub extern "C" fn weir_reload_with(
 /// Errors: `WEIR_ERROR_KIND_ENDED`.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_extensions(main: Option<&weir_main>, error: ErrorOut) -> Option<Box<weir_buffer>> {
-    run(error, || weir_buffer::json(&given(main, "main")?.control()?.extensions()))
+    run(error, || weir_buffer::json(&given(main, "main")?.alive()?.control.extensions()))
 }
 
 /// One extension with its state and its last failures, as a JSON object. Any thread.
@@ -88,7 +88,7 @@ pub extern "C" fn weir_extension_status(
     id: Text,
     error: ErrorOut,
 ) -> Option<Box<weir_buffer>> {
-    run(error, || weir_buffer::json(&given(main, "main")?.control()?.status(id.get("id")?)?))
+    run(error, || weir_buffer::json(&given(main, "main")?.alive()?.control.status(id.get("id")?)?))
 }
 
 /// The last 100 events of an extension, oldest first, as a JSON array. Any thread.
@@ -100,7 +100,7 @@ pub extern "C" fn weir_extension_history(
     id: Text,
     error: ErrorOut,
 ) -> Option<Box<weir_buffer>> {
-    run(error, || weir_buffer::json(&given(main, "main")?.control()?.history(id.get("id")?)?))
+    run(error, || weir_buffer::json(&given(main, "main")?.alive()?.control.history(id.get("id")?)?))
 }
 
 /// The limits of the extension `id`, or of all if it is NULL, each with its source and its use, as JSON. The first call
@@ -114,7 +114,7 @@ pub extern "C" fn weir_limits(
     error: ErrorOut,
 ) -> Option<Box<weir_buffer>> {
     run(error, || {
-        let control = given(main, "main")?.control()?;
+        let control = &given(main, "main")?.alive()?.control;
         let report = match id.optional("id")? {
             Some(id) => wait(control.limits_of(id))?,
             None => wait(async { Ok::<_, ControlError>(control.limits().await) })?,
@@ -128,7 +128,7 @@ pub extern "C" fn weir_limits(
 /// Errors: `WEIR_ERROR_KIND_ENDED`.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_topics(main: Option<&weir_main>, error: ErrorOut) -> Option<Box<weir_buffer>> {
-    run(error, || weir_buffer::json(&given(main, "main")?.control()?.topics()))
+    run(error, || weir_buffer::json(&given(main, "main")?.alive()?.control.topics()))
 }
 
 /// Every shared queue, with its depth, rates and losses, as a JSON array. Any thread.
@@ -136,7 +136,7 @@ pub extern "C" fn weir_topics(main: Option<&weir_main>, error: ErrorOut) -> Opti
 /// Errors: `WEIR_ERROR_KIND_ENDED`.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_queues(main: Option<&weir_main>, error: ErrorOut) -> Option<Box<weir_buffer>> {
-    run(error, || weir_buffer::json(&given(main, "main")?.control()?.queues()))
+    run(error, || weir_buffer::json(&given(main, "main")?.alive()?.control.queues()))
 }
 
 fn steer(
@@ -146,7 +146,7 @@ fn steer(
     order: impl AsyncFn(&Control, &str) -> Result<(), ControlError>,
 ) -> bool {
     run(error, || {
-        let (control, id) = (given(main, "main")?.control()?, id.get("id")?);
+        let (control, id) = (&given(main, "main")?.alive()?.control, id.get("id")?);
         wait(order(control, id))?;
         Ok(true)
     })

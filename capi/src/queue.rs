@@ -46,7 +46,7 @@ pub extern "C" fn weir_queue_open(
     error: ErrorOut,
 ) -> Option<Box<weir_queue>> {
     run(error, || {
-        let puts = given(main, "main")?.client()?.queue(name.get("name")?)?;
+        let puts = given(main, "main")?.alive()?.client.queue(name.get("name")?)?;
         let takes = puts.clone().into();
         Ok(Some(Box::new(weir_queue { puts, takes })))
     })

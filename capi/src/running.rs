@@ -15,10 +15,10 @@ use crate::{
 /// done with it. Handles that came from it, such as queues, may be freed before or after.
 #[derive(Debug)]
 pub struct weir_main {
-    client: Client,
-    control: Control,
-    hooks: Hooks,
-    work: Work,
+    pub(crate) client: Client,
+    pub(crate) control: Control,
+    pub(crate) hooks: Hooks,
+    pub(crate) work: Work,
     has_ended: AtomicBool,
     main: Mutex<Option<Main>>,
 }
@@ -55,24 +55,9 @@ impl weir_main {
         Self { client, control, hooks, work, has_ended, main: Mutex::new(Some(main)) }
     }
 
-    pub(crate) fn client(&self) -> Result<&Client, weir_error> {
-        self.alive().map(|()| &self.client)
-    }
-
-    pub(crate) fn control(&self) -> Result<&Control, weir_error> {
-        self.alive().map(|()| &self.control)
-    }
-
-    pub(crate) fn hooks(&self) -> Result<&Hooks, weir_error> {
-        self.alive().map(|()| &self.hooks)
-    }
-
-    pub(crate) fn work(&self) -> Result<&Work, weir_error> {
-        self.alive().map(|()| &self.work)
-    }
-
-    fn alive(&self) -> Result<(), weir_error> {
-        if self.has_ended.load(Ordering::Acquire) { Err(weir_error::ended()) } else { Ok(()) }
+    /// Fails once Main is shut down: nothing may use the handles of that Main any more.
+    pub(crate) fn alive(&self) -> Result<&Self, weir_error> {
+        if self.has_ended.load(Ordering::Acquire) { Err(weir_error::ended()) } else { Ok(self) }
     }
 }
 

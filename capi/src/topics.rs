@@ -80,7 +80,7 @@ pub extern "C" fn weir_publish(
     error: ErrorOut,
 ) -> bool {
     run(error, || {
-        let client = given(main, "main")?.client()?;
+        let client = &given(main, "main")?.alive()?.client;
         let payload = bytes::Bytes::copy_from_slice(payload.bytes(length, "payload")?);
         let mut options = PublishOptions::default();
         options.timeout = timeout(timeout_ms);
@@ -135,7 +135,7 @@ pub extern "C" fn weir_subscribe_callback(
     let callback = Callback::new(callback, data, drop);
     run(error, || {
         let (main, callback) = (given(main, "main")?, callback?);
-        let room = main.work()?.room()?;
+        let room = main.alive()?.work.room()?;
         let mut subscriber = subscriber(main, &pattern, &policy, messages, bytes)?;
         let (stop, mut stopped) = oneshot::channel::<()>();
         room.spawn(async move {
@@ -264,7 +264,7 @@ fn subscriber(
     if bytes > 0 {
         options.bytes = bytes;
     }
-    Ok(main.client()?.subscribe_with(pattern.get("pattern")?, options)?)
+    Ok(main.alive()?.client.subscribe_with(pattern.get("pattern")?, options)?)
 }
 
 /// The outcome, if it is there at once; else waits for it where that is allowed.
