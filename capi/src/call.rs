@@ -1,15 +1,16 @@
 //! Calls of contracts.
 
-use std::{ffi::c_void, mem::MaybeUninit, time::Duration};
+use std::{ffi::c_void, mem::MaybeUninit};
 
 use tokio::sync::oneshot;
 use weir_host::{CallOptions, blocking::wait};
 
 use crate::{
-    buffer::{WEIR_NO_TIMEOUT, weir_buffer},
+    buffer::weir_buffer,
     c::{Callback, Data, ErrorOut, Text, given, run, run_infallible, weir_drop},
     error::weir_error,
     running::weir_main,
+    topics::timeout,
 };
 
 /// Takes an answer, or an error. It owns both, and one of them is NULL. It runs once, on Main's thread: it must not wait,
@@ -135,8 +136,7 @@ impl Drop for Completion {
 }
 
 fn options(timeout_ms: u64) -> CallOptions {
-    match timeout_ms {
-        WEIR_NO_TIMEOUT => CallOptions::default(),
-        _ => CallOptions::default().timeout(Duration::from_millis(timeout_ms)),
-    }
+    let mut options = CallOptions::default();
+    options.timeout = timeout(timeout_ms);
+    options
 }
