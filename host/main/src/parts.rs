@@ -3,7 +3,6 @@
 //! Owns what is known of each part. Knows nothing of what a part does.
 
 use std::{
-    any::Any,
     borrow::Cow,
     collections::BTreeMap,
     fmt,
@@ -222,7 +221,8 @@ impl Part {
             if began.elapsed() >= WELL {
                 pause = FIRST_PAUSE;
             }
-            self.ended(&reason(ended));
+            let failure = outcome(ended).err();
+            self.ended(failure.as_deref().unwrap_or("it has returned"));
             tokio::select! {
                 () = sleep(pause) => {}
                 () = closed.wait() => return,
@@ -294,7 +294,7 @@ where
     };
     let body = move || {
         // Fails only if Main waits no longer.
-        let _main = ended.send(reason_of_thread(catch_unwind(AssertUnwindSafe(run))));
+        let _main = ended.send(outcome(catch_unwind(AssertUnwindSafe(run))));
     };
     thread::Builder::new()
         .name(name.to_owned())
@@ -303,21 +303,13 @@ where
     end.await.unwrap_or_else(|_gone| Err("its thread has gone".to_owned()))
 }
 
-fn reason_of_thread(ended: thread::Result<Result<(), String>>) -> Result<(), String> {
-    ended.unwrap_or_else(|panic| Err(panicked(&*panic)))
-}
-
-fn reason(ended: thread::Result<Result<(), String>>) -> String {
-    match reason_of_thread(ended) {
-        Ok(()) => "it has returned".to_owned(),
-        Err(why) => why,
-    }
-}
-
-fn panicked(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("it has panicked: {}", text.unwrap_or("without a text"))
+/// What work returned, or the text of its panic as an error.
+fn outcome(ended: thread::Result<Result<(), String>>) -> Result<(), String> {
+    ended.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        Err(format!("it has panicked: {}", text.unwrap_or("without a text")))
+    })
 }
 
 #[cfg(test)]
