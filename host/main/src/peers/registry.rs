@@ -107,9 +107,7 @@ impl Registry {
         let is_gone = |name: &PeerName| !config.peers.iter().any(|peer| peer.name == *name);
         for (name, known) in &mut state.names {
             if known.source == Source::Operator && is_gone(name) {
-                known.source = Source::Removed;
-                known.config = PeerConfig::new(name.clone());
-                self.grant(known);
+                self.change(known, Source::Removed, PeerConfig::new(name.clone()));
             }
         }
         for peer in &config.peers {
@@ -120,11 +118,7 @@ impl Registry {
                         peer.name
                     );
                 }
-                Some(known) => {
-                    known.source = Source::Operator;
-                    known.config = peer.clone();
-                    self.grant(known);
-                }
+                Some(known) => self.change(known, Source::Operator, peer.clone()),
                 None => match self.add(peer.clone(), Source::Operator) {
                     Ok(new) => drop(state.names.insert(peer.name.clone(), new)),
                     Err(error) => tracing::error!("`{}` is not a peer: {error}", peer.name),
@@ -224,11 +218,7 @@ impl Registry {
             Some(known) if known.source == Source::Main && source != Source::Main => {
                 return Err(PeerError::OfMain(name));
             }
-            Some(known) => {
-                known.source = source;
-                known.config = config;
-                self.grant(known);
-            }
+            Some(known) => self.change(known, source, config),
             None => {
                 let new = self.add(config, source)?;
                 state.names.insert(name.clone(), new);
@@ -311,11 +301,11 @@ impl Registry {
         Ok(Name { config, source, peer, so_far: 0, denied: 0, ended: PeerCounts::default() })
     }
 
-    /// Brings the grants of a known name to the bus.
-    fn grant(&self, name: &Name) {
-        let config = &name.config;
+    /// Gives a known name another configuration, and its grants to the bus.
+    fn change(&self, name: &mut Name, source: Source, config: PeerConfig) {
         // Fails only for a new name.
-        let _known = self.bus.add_name(&config.name, access(config));
+        let _known = self.bus.add_name(&config.name, access(&config));
+        (name.source, name.config) = (source, config);
     }
 
     fn limits_of(&self, config: &PeerConfig) -> PeerLimits {
