@@ -212,7 +212,9 @@ impl Queue {
         if self.is_refused() {
             return None;
         }
-        self.join();
+        if !std::mem::replace(&mut self.takes, true) {
+            self.queue.join(self.client.peer.id());
+        }
         let taken = self.queue.take(&self.reader)?;
         Some(self.job(taken))
     }
@@ -221,12 +223,6 @@ impl Queue {
     #[inline]
     fn is_refused(&self) -> bool {
         self.client.session.is_some() && self.may_take().is_err()
-    }
-
-    fn join(&mut self) {
-        if !std::mem::replace(&mut self.takes, true) {
-            self.queue.join(self.client.peer.id());
-        }
     }
 
     fn job(&self, taken: TakenJob) -> Job {
