@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use weir_bus::HandlerError;
 use weir_config::STORE_CONTRACT;
-use weir_names::{MAIN, NameError, OperationName};
+use weir_names::{MAIN, NameError};
 use weir_store::{Bucket, MAX_PAGE, StoreError, Stores, Unavailable};
 use weir_supervisor::Roster;
 
@@ -120,15 +120,14 @@ struct StoreService {
 pub(super) fn service(stores: &Arc<Stores>, roster: &Arc<Roster>) -> Result<Service, NameError> {
     let (stores, roster) = (stores.clone(), roster.clone());
     let served = Arc::new(StoreService { stores, roster, senders: Mutex::default() });
-    let service = Service::new(STORE_CONTRACT.parse()?)
+    Ok(Service::new(STORE_CONTRACT.parse()?)
         .on("get".parse()?, served.handler(get))
         .on("set".parse()?, served.handler(set))
         .on("delete".parse()?, served.handler(delete))
         .on("exists".parse()?, served.handler(exists))
         .on("list".parse()?, served.handler(list))
-        .on("increment".parse()?, served.handler(increment));
-    let compare_and_set: OperationName = "compare-and-set".parse()?;
-    Ok(service.on(compare_and_set, served.handler(swap)))
+        .on("increment".parse()?, served.handler(increment))
+        .on("compare-and-set".parse()?, served.handler(swap)))
 }
 
 impl StoreService {
