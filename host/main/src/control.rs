@@ -38,7 +38,7 @@ use crate::{
     peers::{Registry, Session},
     plan,
     stores::Stores,
-    traffic::{self, JobStatus, QueueStatus, TopicsReport},
+    traffic::{JobStatus, QueueStatus, TopicsReport},
 };
 
 /// Starts, stops, reloads and inspects extensions. Cheap to clone; works on any thread.
@@ -272,7 +272,7 @@ impl Control {
     /// All known topics and all subscriptions, with rates, lags and losses.
     #[must_use]
     pub fn topics(&self) -> TopicsReport {
-        traffic::topics(&self.bus)
+        TopicsReport { topics: self.bus.topics(), subscriptions: self.bus.subscriptions() }
     }
 
     /// Every shared queue, with rates, depths and losses, by name.
@@ -287,7 +287,8 @@ impl Control {
     ///
     /// [`Error::Invalid`] if no such queue is configured.
     pub fn queue_jobs(&self, queue: &str, max: usize) -> Result<Vec<JobStatus>, Error> {
-        traffic::jobs(&self.bus, queue, max)
+        let jobs = self.bus.queue(queue)?.jobs(max);
+        Ok(jobs.into_iter().map(|job| JobStatus::new(&self.bus, job)).collect())
     }
 
     /// Puts dead letters of this queue, all or the one with this id, back into the queues where they died, as new
@@ -369,7 +370,7 @@ impl Control {
     #[must_use]
     pub fn follow_logs(&self) -> (Vec<Arc<LogLine>>, LogLines) {
         let (kept, next) = self.logs.follow();
-        (kept, LogLines::new(UntilEnded::new(next, self.ended.clone())))
+        (kept, LogLines(UntilEnded::new(next, self.ended.clone())))
     }
 
     /// Asks Main to stop every extension and end. Returns when Main was asked, before it ends.

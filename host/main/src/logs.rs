@@ -9,7 +9,7 @@ pub use weir_logs::{Level, LogLine, Source};
 
 /// A stream of log lines.
 #[derive(Debug)]
-pub struct LogLines(UntilEnded<Arc<LogLine>>);
+pub struct LogLines(pub(crate) UntilEnded<Arc<LogLine>>);
 
 /// The next item of a followed log.
 #[derive(Clone, Debug)]
@@ -21,10 +21,6 @@ pub enum NextLine {
 }
 
 impl LogLines {
-    pub(crate) fn new(lines: UntilEnded<Arc<LogLine>>) -> Self {
-        Self(lines)
-    }
-
     /// Waits for the next line. None once Main has ended and all earlier lines are read. Dropping the future loses no
     /// line.
     pub async fn next(&mut self) -> Option<NextLine> {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use weir_bus::{Bus, Error, MessageId, QueuedJob};
+use weir_bus::{Bus, MessageId, QueuedJob};
 use weir_metrics::moment;
 use weir_names::QueueName;
 use weir_reports::rfc3339;
@@ -47,17 +47,8 @@ pub struct JobStatus {
     pub payload: Bytes,
 }
 
-pub(crate) fn topics(bus: &Bus) -> TopicsReport {
-    TopicsReport { topics: bus.topics(), subscriptions: bus.subscriptions() }
-}
-
-pub(crate) fn jobs(bus: &Bus, queue: &str, max: usize) -> Result<Vec<JobStatus>, Error> {
-    let jobs = bus.queue(queue)?.jobs(max);
-    Ok(jobs.into_iter().map(|job| JobStatus::new(bus, job)).collect())
-}
-
 impl JobStatus {
-    fn new(bus: &Bus, job: QueuedJob) -> Self {
+    pub(crate) fn new(bus: &Bus, job: QueuedJob) -> Self {
         let QueuedJob { id, sender, at, payload, deliveries, died_in, .. } = job;
         let age = Duration::from_nanos(moment(Instant::now()).saturating_sub(at));
         let (died_in, died_after) = died_in.map(|died| *died).unzip();
