@@ -148,23 +148,17 @@ impl Connection {
         }
         let counted = counted.unwrap_or_default();
         match frame {
-            FromPeer::Trace { span } => {
-                self.span = Some(span);
-                Ok(())
-            }
-            FromPeer::Counted { count } => {
-                self.counted = Some(count);
-                Ok(())
-            }
-            FromPeer::Hello(_) => Err(Close::new(frame::close::PROTOCOL, "a second HELLO")),
+            FromPeer::Trace { span } => self.span = Some(span),
+            FromPeer::Counted { count } => self.counted = Some(count),
+            FromPeer::Hello(_) => return Err(Close::new(frame::close::PROTOCOL, "a second HELLO")),
             FromPeer::Call { id, timeout_ms, contract, operation, provider, payload } => {
                 let mut options = CallOptions::default();
                 (options.timeout, options.trace) = (within(timeout_ms), trace);
                 match self.operations.find(&self.session, contract, operation, provider) {
                     Ok(operation) => {
-                        self.begin(id, context, async move { operation.call_with(payload, options).await })
+                        self.begin(id, context, async move { operation.call_with(payload, options).await })?;
                     }
-                    Err(error) => self.answer_now(id, Err(error)),
+                    Err(error) => self.answer_now(id, Err(error))?,
                 }
             }
             FromPeer::Cancel { id } => {
@@ -172,7 +166,6 @@ impl Connection {
                 let _known = self.under_way.cancel(&id);
                 // What was given up makes room for the next frame.
                 answers(self, context);
-                Ok(())
             }
             FromPeer::Publish { id, timeout_ms, to, topic, payload } => {
                 let mut options = PublishOptions::default();
@@ -186,18 +179,18 @@ impl Connection {
                     answer.put_u32_le(receipt.shed);
                     answer.put_u32_le(receipt.refused);
                     Ok(answer.freeze())
-                })
+                })?;
             }
             FromPeer::Subscribe { id, pattern } => {
                 let subscribed = self.session.subscribe(pattern);
                 self.subscriptions.extend(subscribed.as_ref().ok());
                 let answer = subscribed.map(|number| Bytes::copy_from_slice(&number.to_le_bytes()));
-                self.answer_now(id, answer)
+                self.answer_now(id, answer)?;
             }
             FromPeer::Unsubscribe { id, subscription } => {
                 self.subscriptions.remove(&subscription);
                 let answer = self.session.unsubscribe(subscription).map(|()| Bytes::new());
-                self.answer_now(id, answer)
+                self.answer_now(id, answer)?;
             }
             FromPeer::Put { id, timeout_ms, until_done, queue, payload } => {
                 let queue = match self.queue(queue) {
@@ -214,31 +207,29 @@ impl Connection {
                     }
                     let id = queue.put_with(payload, options).await?;
                     Ok(Bytes::copy_from_slice(&id.0.to_le_bytes()))
-                })
+                })?;
             }
             FromPeer::Take { id, jobs, queue } => {
                 let taken = self.jobs.take(&self.session, queue, jobs);
-                self.answer_now(id, taken.map(|()| Bytes::new()))
+                self.answer_now(id, taken.map(|()| Bytes::new()))?;
             }
-            FromPeer::Done { job } => self.jobs.end(job, true),
-            FromPeer::Return { job } => self.jobs.end(job, false),
+            FromPeer::Done { job } => self.jobs.end(job, true)?,
+            FromPeer::Return { job } => self.jobs.end(job, false)?,
             FromPeer::Serve { id, contract, operations } => {
                 let operations: Vec<String> = operations.into_iter().map(str::to_owned).collect();
                 let served = self.session.serve(contract, &operations);
-                self.answer_now(id, served.map(|()| Bytes::new()))
+                self.answer_now(id, served.map(|()| Bytes::new()))?;
             }
             FromPeer::Describe { id, documents } => {
                 let described = self.session.describe(documents);
-                self.begin(id, context, async move { described.await.map(|()| Bytes::new()) })
+                self.begin(id, context, async move { described.await.map(|()| Bytes::new()) })?;
             }
             FromPeer::Reply { request, payload } => self.reply(request, Ok(payload)),
             FromPeer::Fail { request, error } => self.reply(request, Err(error.into())),
             FromPeer::Refuse { request, error } => self.reply(request, Err(error)),
-            FromPeer::Credit { events } => {
-                self.events = self.events.saturating_add(events);
-                Ok(())
-            }
+            FromPeer::Credit { events } => self.events = self.events.saturating_add(events),
         }
+        Ok(())
     }
 
     /// Begins what takes time.
@@ -278,9 +269,8 @@ impl Connection {
         });
     }
 
-    fn reply(&mut self, request: u32, outcome: Result<Bytes, Error>) -> Result<(), Close> {
+    fn reply(&mut self, request: u32, outcome: Result<Bytes, Error>) {
         self.requests.answer(request, outcome, &self.session);
-        Ok(())
     }
 
     /// The queue with this name, looked up once. What the program may do with it is asked each time.
