@@ -2,7 +2,7 @@
 
 use std::{
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -32,20 +32,18 @@ impl Rate {
 
     /// Ready once one more message may be read, and counts it.
     pub fn poll_one(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if let Some(pause) = &mut self.pause {
-            std::task::ready!(pause.as_mut().poll(context));
-            self.pause = None;
+        loop {
+            if let Some(pause) = &mut self.pause {
+                ready!(pause.as_mut().poll(context));
+                self.pause = None;
+            }
+            let now = Instant::now();
+            if self.full_at <= now + BURST {
+                self.full_at = self.full_at.max(now) + self.each;
+                return Poll::Ready(());
+            }
+            self.pause = Some(Box::pin(sleep_until(self.full_at - BURST)));
         }
-        let now = Instant::now();
-        if self.full_at > now + BURST {
-            let mut pause = Box::pin(sleep_until(self.full_at - BURST));
-            let ready = pause.as_mut().poll(context);
-            self.pause = Some(pause);
-            std::task::ready!(ready);
-            self.pause = None;
-        }
-        self.full_at = self.full_at.max(now) + self.each;
-        Poll::Ready(())
     }
 
     /// Counts messages that were read together with one that was ready: the next one waits for them, too.
