@@ -48,19 +48,12 @@ struct StoreStatus {
     durable_within: Option<String>,
     max_keys: u32,
     max_bytes: u64,
-    #[serde(flatten)]
-    usage: UsageFields,
-    /// Why it cannot be used.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-}
-
-#[derive(Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
-struct UsageFields {
     keys: u64,
     bytes: u64,
     file_bytes: u64,
+    /// Why it cannot be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
 }
 
 pub(super) async fn all(State(served): State<ServerState>) -> Json<Value> {
@@ -68,8 +61,8 @@ pub(super) async fn all(State(served): State<ServerState>) -> Json<Value> {
     for store in served.control.stores() {
         let config = store.config();
         let (usage, error) = match store.usage().await {
-            Ok(usage) => (usage.into(), None),
-            Err(error) => (UsageFields::default(), Some(error.to_string())),
+            Ok(usage) => (usage, None),
+            Err(error) => (StoreUsage::default(), Some(error.to_string())),
         };
         stores.push(StoreStatus {
             name: store.name().to_string(),
@@ -79,7 +72,9 @@ pub(super) async fn all(State(served): State<ServerState>) -> Json<Value> {
             durable_within: config.durable_within.map(|time| humantime::format_duration(time).to_string()),
             max_keys: config.keys,
             max_bytes: config.bytes,
-            usage,
+            keys: usage.keys,
+            bytes: usage.bytes,
+            file_bytes: usage.file,
             error,
         });
     }
@@ -275,12 +270,6 @@ fn audit<T>(asker: &Asker, what: fmt::Arguments<'_>, outcome: &Result<T, StoreEr
     let outcome = outcome.as_ref().map_or_else(ToString::to_string, |_| "done".to_owned());
     let text = weir_host::names::harmless(format!("{what}: {outcome}"), 1024);
     tracing::info!("{text} by=\"{asker}\"");
-}
-
-impl From<StoreUsage> for UsageFields {
-    fn from(usage: StoreUsage) -> Self {
-        Self { keys: usage.keys, bytes: usage.bytes, file_bytes: usage.file }
-    }
 }
 
 impl From<Row> for Entry {
