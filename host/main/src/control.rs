@@ -430,21 +430,13 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use weir_bus::{InboxLimits, PeerLimits};
 
     #[tokio::test]
     async fn a_command_that_nobody_reads_any_more_is_answered_at_the_end() {
         let (commands, _unread) = async_channel::bounded(1);
         let (ending, ended) = async_channel::bounded(1);
         let (events, _) = broadcast::channel(1);
-        let limits = PeerLimits {
-            message_size: 1024,
-            inbox: InboxLimits { messages: 1, bytes: 1024 },
-            when_full: weir_names::RequestPolicy::Reject,
-            request_timeout: Duration::from_secs(1),
-            subscriptions: 1,
-        };
-        let bus = Arc::new(Bus::new(limits, Box::new(|_, _| {})));
+        let bus = crate::test_bus::bus();
         let stores = Stores::new(&Config::default(), None, tokio::runtime::Handle::current(), &bus);
         let control = Control {
             peers: Registry::new(bus.clone(), Duration::MAX),

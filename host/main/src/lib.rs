@@ -50,6 +50,8 @@ mod load;
 mod parts;
 mod plan;
 mod stores;
+#[cfg(test)]
+mod test_bus;
 
 /// Waits for any future of this crate on the caller's own thread, for programs without async code.
 ///

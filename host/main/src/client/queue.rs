@@ -254,37 +254,24 @@ impl Drop for Leaves<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use weir_bus::{Bus, InboxLimits, PeerLimits, QueueSettings};
+    use weir_bus::QueueSettings;
     use weir_names::QueuePolicy;
 
     use super::*;
-    use crate::client::Client;
-
-    const LIMITS: PeerLimits = PeerLimits {
-        message_size: 1024,
-        inbox: InboxLimits { messages: 8, bytes: 4096 },
-        when_full: weir_names::RequestPolicy::Reject,
-        request_timeout: Duration::from_secs(5),
-        subscriptions: 256,
-    };
-
-    const SETTINGS: QueueSettings = QueueSettings {
-        messages: 4,
-        bytes: 10_000,
-        when_full: QueuePolicy::Reject,
-        max_deliveries: 3,
-        max_payload: u64::MAX,
-        store: None,
-    };
+    use crate::test_bus;
 
     #[tokio::test]
     async fn over_many_readers_the_busiest_gets_at_most_twice_as_many_as_the_laziest() {
         for messages in [4, 64] {
-            let bus = Arc::new(Bus::new(LIMITS, Box::new(|_, _| {})));
-            let settings =
-                QueueSettings { messages, bytes: 1 << 20, when_full: QueuePolicy::Block, ..SETTINGS };
+            let bus = test_bus::bus();
+            let settings = QueueSettings {
+                messages,
+                bytes: 1 << 20,
+                when_full: QueuePolicy::Block,
+                max_deliveries: 3,
+                max_payload: u64::MAX,
+                store: None,
+            };
             bus.configure_queues(vec![("q".parse().unwrap(), settings, None)]);
             let queue = Client::new(bus.clone()).queue("q").unwrap();
             let readers: Vec<_> = (0..24)

@@ -111,8 +111,8 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
-    use crate::client::Client;
-    use weir_bus::{Error, InboxLimits, PeerLimits};
+    use crate::{client::Client, test_bus};
+    use weir_bus::Error;
 
     #[tokio::test]
     async fn a_runtime_for_which_there_is_no_thread_is_dropped_in_async_code() {
@@ -121,14 +121,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_on_the_worker_ends_every_wait() {
-        let limits = PeerLimits {
-            message_size: 1024,
-            inbox: InboxLimits { messages: 8, bytes: 4096 },
-            when_full: weir_names::RequestPolicy::Reject,
-            request_timeout: Duration::from_secs(60 * 60),
-            subscriptions: 8,
-        };
-        let bus = Arc::new(Bus::new(limits, Box::new(|_, _| {})));
+        let bus = test_bus::bus();
         bus.serve_from_main(&"a@1".parse().unwrap(), &["do".to_owned()]).unwrap();
         let client = Client::new(bus.clone());
         let mut subscriber = client.subscribe("t").unwrap();

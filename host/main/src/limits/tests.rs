@@ -2,10 +2,11 @@
 
 use std::{path::Path, sync::Arc, time::Instant};
 
-use weir_bus::{Access, Bus, InboxLimits, PeerLimits};
+use weir_bus::Access;
 use weir_config::{LimitHit, LimitName, Loader, ReloadMode};
 
 use super::*;
+use crate::test_bus;
 
 const FILE: &str = r#"
 [main]
@@ -36,15 +37,8 @@ fn parsed() -> Config {
 }
 
 fn unit(id: &str) -> Unit {
-    let limits = PeerLimits {
-        message_size: 1024,
-        inbox: InboxLimits { messages: 8, bytes: 4096 },
-        when_full: weir_names::RequestPolicy::Reject,
-        request_timeout: Duration::from_secs(1),
-        subscriptions: 1,
-    };
     let id: ExtensionId = id.parse().unwrap();
-    let peer = Bus::new(limits, Box::new(|_, _| {})).add_peer(&id, limits, Access::default(), None);
+    let peer = test_bus::bus().add_peer(&id, test_bus::LIMITS, Access::default(), None);
     Unit::new(ExtensionConfig::new(id, "a.wasm").into(), peer, Arc::default())
 }
 
