@@ -238,20 +238,19 @@ fn operations(text: &mut Text, all: Vec<OperationStatus>) {
         let OperationStatus { provider, contract, operation, durations, .. } = status;
         let labels: [Label<'_>; 3] =
             [("provider", provider), ("contract", contract), ("operation", operation)];
+        let [provider, contract, operation] = labels;
         let mut sum = 0;
         // Powers of two alone: each second bound, from the first on.
         for (place, (bound, count)) in DurationsSnapshot::bounds().zip(&durations.buckets).enumerate() {
             sum += count;
             if place % 2 == 0 {
                 let bound = bound.as_secs_f64();
-                let bounded: Vec<_> =
-                    labels.into_iter().chain([("le", &bound as &dyn std::fmt::Display)]).collect();
-                histogram.sample_of("_bucket", &bounded, sum);
+                histogram.sample_of("_bucket", &[provider, contract, operation, ("le", &bound)], sum);
             }
         }
-        let all: Vec<_> = labels.into_iter().chain([("le", &"+Inf" as &dyn std::fmt::Display)]).collect();
-        histogram.sample_of("_bucket", &all, requests(status));
-        histogram.sample_of("_count", &labels, requests(status));
+        let total = requests(status);
+        histogram.sample_of("_bucket", &[provider, contract, operation, ("le", &"+Inf")], total);
+        histogram.sample_of("_count", &labels, total);
         histogram.sample_of("_sum", &labels, durations.sum);
     }
     let help = "Requests that ended in an error. Those refused before they were sent are included.";
