@@ -22,6 +22,7 @@ use weir_host::{
     client::{PublishOptions, Receipt},
     control::{DurationsSnapshot, ExtensionStatus, ReloadReport},
     limits::fuel_per_ms,
+    names::harmless,
     peers::{Peers, SessionId},
 };
 
@@ -310,7 +311,7 @@ async fn publish(
 pub(super) fn said<T>(asker: &Asker, result: &Result<T, Error>, what: impl FnOnce() -> String) {
     if tracing::enabled!(tracing::Level::DEBUG) {
         let outcome = result.as_ref().map_or_else(ToString::to_string, |_| "done".to_owned());
-        let text = weir_host::names::harmless(format!("{}: {outcome}", what()), MAX_SAID);
+        let text = harmless(format!("{}: {outcome}", what()), MAX_SAID);
         tracing::debug!("{text} by=\"{asker}\"");
     }
 }
@@ -321,13 +322,12 @@ async fn shutdown(AskedControl(control): AskedControl) -> StatusCode {
 }
 
 async fn no_such_route(uri: Uri) -> Refusal {
-    let message = format!("there is no route `{}`", weir_host::names::harmless(uri.path(), 200));
+    let message = format!("there is no route `{}`", harmless(uri.path(), 200));
     Refusal::new(StatusCode::NOT_FOUND, "no-such-route", message)
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> Refusal {
-    let message =
-        format!("`{}` takes another method than `{method}`", weir_host::names::harmless(uri.path(), 200));
+    let message = format!("`{}` takes another method than `{method}`", harmless(uri.path(), 200));
     Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "wrong-method", message)
 }
 

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use weir_host::{
     Control,
     config::extend::nearest,
+    names::harmless,
     store::{Bucket, Row, Store, StoreError, StoreUsage},
 };
 
@@ -140,7 +141,7 @@ pub(super) async fn get(
     let (Path(name), Query(KeyQuery { owner, key })) = (name?, query?);
     let value = bucket(&served.control, &name, &owner)?.get(key.clone(), u64::MAX).await?;
     let value = value.ok_or_else(|| {
-        let key = weir_host::names::harmless(&key, 200);
+        let key = harmless(&key, 200);
         Refusal::new(StatusCode::NOT_FOUND, "no-such-key", format!("`{name}` has no key `{key}`"))
     })?;
     Ok(([(header::CONTENT_TYPE, "application/octet-stream")], value).into_response())
@@ -245,7 +246,7 @@ async fn known_owner(served: &ServerState, store: &Arc<Store>, owner: &str) -> R
         return Ok(());
     }
     let near = nearest(owner, names()).map_or_else(String::new, |near| format!(": did you mean `{near}`?"));
-    let owner = weir_host::names::harmless(owner, 200);
+    let owner = harmless(owner, 200);
     let message =
         format!("no extension or peer is `{owner}`{near}; `--force` sets the key for it all the same");
     Err(Refusal::new(StatusCode::NOT_FOUND, "unknown-owner", message))
@@ -260,7 +261,7 @@ fn bucket(control: &Control, name: &str, owner: &str) -> Result<Bucket, Refusal>
 }
 
 fn unknown(name: &str) -> Refusal {
-    let name = weir_host::names::harmless(name, 200);
+    let name = harmless(name, 200);
     let message = format!("there is no store `{name}`: add `[store.{name}]` to the configuration");
     Refusal::new(StatusCode::NOT_FOUND, "unknown-store", message)
 }
@@ -268,7 +269,7 @@ fn unknown(name: &str) -> Refusal {
 /// Logs what the operator has changed.
 fn audit<T>(asker: &Asker, what: fmt::Arguments<'_>, outcome: &Result<T, StoreError>) {
     let outcome = outcome.as_ref().map_or_else(ToString::to_string, |_| "done".to_owned());
-    let text = weir_host::names::harmless(format!("{what}: {outcome}"), 1024);
+    let text = harmless(format!("{what}: {outcome}"), 1024);
     tracing::info!("{text} by=\"{asker}\"");
 }
 
