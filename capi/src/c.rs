@@ -6,7 +6,6 @@
 use std::{
     any::Any,
     ffi::{CStr, CString, c_char, c_void},
-    fmt,
     mem::MaybeUninit,
     panic::{AssertUnwindSafe, catch_unwind},
     ptr, slice,
@@ -72,12 +71,14 @@ impl Data {
 }
 
 /// A function of C with its data, which is freed with it.
+#[derive(Debug)]
 pub(crate) struct Callback<F> {
     function: F,
     data: UserData,
 }
 
 /// The `data` of a callback. Rust hands it back, and never looks at it.
+#[derive(Debug)]
 struct UserData(*mut c_void, weir_drop);
 
 // SAFETY: Rust does not follow the pointer. The header says that callbacks and `drop` run on any thread.
@@ -103,12 +104,6 @@ impl<F: Copy> Callback<F> {
 
     pub(crate) fn function(&self) -> (F, *mut c_void) {
         (self.function, self.data.0)
-    }
-}
-
-impl<F> fmt::Debug for Callback<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Callback").finish_non_exhaustive()
     }
 }
 
