@@ -26,7 +26,7 @@ pub struct Attached {
 }
 
 impl Attached {
-    /// A part of Main that the work is, under this name: [`Control::parts`] has it from now on.
+    /// Registers the work as a part of Main with this name: [`Control::parts`] lists it from now on.
     #[must_use]
     pub fn part(&self, name: &'static str) -> Part {
         self.parts.part(name)
@@ -52,13 +52,13 @@ impl Closed {
     /// Whether Main has stopped everything else.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        // A dropped sender means the same.
+        // The sender is dropped when Main has ended.
         *self.0.borrow() || self.0.has_changed().is_err()
     }
 
     /// Waits until Main has stopped everything else.
     pub async fn wait(&mut self) {
-        // A dropped sender means the same.
+        // The sender is dropped when Main has ended.
         let _gone = self.0.wait_for(|closing| *closing).await;
     }
 }
@@ -90,7 +90,7 @@ pub(crate) struct Attachments {
 }
 
 impl Attachments {
-    /// Begins them, each with a clone of `attached`, which `closing` closes.
+    /// Begins each of the attachments with a clone of `attached`. `closing` tells them to end.
     pub(crate) fn begin(
         attachments: Vec<Attachment>,
         attached: Attached,
@@ -102,12 +102,12 @@ impl Attachments {
             // Inside the task, so that a panic ends this work alone.
             running.spawn(async move { work(attached).await });
         }
-        // Main waits for the clones.
+        // `close` waits until every clone is dropped.
         drop(attached);
         Self { closing, running }
     }
 
-    /// Waits until all of it has ended, for at most [`GRACE`].
+    /// Tells the work to end, waits for that for at most [`GRACE`], and aborts what still runs.
     pub(crate) async fn close(mut self) {
         self.closing.send_replace(true);
         if tokio::time::timeout(GRACE, self.closing.closed()).await.is_err() {

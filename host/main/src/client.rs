@@ -47,7 +47,7 @@ impl Client {
         Self { peer: session.peer.clone(), bus, session: Some(session) }
     }
 
-    /// Room for one more message under way.
+    /// Takes room for one more message under way, which is bounded in a session and not for Main.
     fn room(&self) -> Result<Option<OwnedSemaphorePermit>, Error> {
         let Some(session) = &self.session else { return Ok(None) };
         session.room.clone().try_acquire_owned().map(Some).map_err(|refused| match refused {
@@ -83,7 +83,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`call`](Self::call).
+    /// The errors of [`call`](Self::call).
     pub async fn call_with(
         &self,
         contract: &str,
@@ -131,8 +131,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`call`](Self::call), and [`Error::Invalid`] if the arguments cannot be encoded or the answer cannot be
-    /// decoded.
+    /// The errors of [`call`](Self::call), and [`Error::Invalid`] if the arguments cannot be encoded or the answer
+    /// cannot be decoded.
     pub async fn call_typed<A, R, C>(&self, operation: Operation<A, R, C>, arguments: &A) -> Result<R, Error>
     where
         C: Encode<A> + Decode<R>,
@@ -144,7 +144,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`call_typed`](Self::call_typed).
+    /// The errors of [`call_typed`](Self::call_typed).
     pub async fn call_typed_with<A, R, C>(
         &self,
         operation: Operation<A, R, C>,
@@ -172,11 +172,11 @@ impl Client {
         self.operation_of(None, contract, operation)
     }
 
-    /// [`operation`](Self::operation) of a named provider; none: of the contract's owner.
+    /// Looks up an operation of a named provider, or of the contract's owner if `provider` is `None`.
     ///
     /// # Errors
     ///
-    /// As [`operation`](Self::operation).
+    /// The errors of [`operation`](Self::operation).
     pub fn operation_of(
         &self,
         provider: Option<&str>,
@@ -203,7 +203,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`publish`](Self::publish).
+    /// The errors of [`publish`](Self::publish).
     pub async fn publish_within(
         &self,
         timeout: Duration,
@@ -218,7 +218,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`publish`](Self::publish) and [`publish_to`](Self::publish_to).
+    /// The errors of [`publish`](Self::publish) and [`publish_to`](Self::publish_to).
     pub async fn publish_with(
         &self,
         topic: &str,
@@ -237,7 +237,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`publish`](Self::publish), [`Error::NoProvider`] if it has not subscribed, and
+    /// The errors of [`publish`](Self::publish), [`Error::NoProvider`] if it has not subscribed, and
     /// [`Error::Overloaded`] or [`Error::Timeout`] if it has no room.
     pub async fn publish_to(
         &self,
@@ -264,7 +264,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`subscribe`](Self::subscribe).
+    /// The errors of [`subscribe`](Self::subscribe).
     pub fn subscribe_with(&self, pattern: &str, options: SubscribeOptions) -> Result<Subscriber, Error> {
         Subscriber::new(self, pattern, options)
     }
@@ -273,7 +273,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`subscribe`](Self::subscribe).
+    /// The errors of [`subscribe`](Self::subscribe).
     pub fn retained(&self, pattern: &str) -> Result<Vec<ReceivedEvent>, Error> {
         let events = self.bus.retained(&self.peer, pattern)?;
         Ok(events.iter().map(|event| received(&self.bus, event)).collect())
@@ -294,12 +294,13 @@ impl Client {
         self.bus.waiters()
     }
 
-    /// What a message is part of that is sent for a span of another program.
+    /// The parent of a message that is sent as part of `context`.
     fn parent(&self, context: Option<&TraceContext>) -> Parent {
         Parent { trace: context.and_then(|context| self.origin(context)), ..Parent::default() }
     }
 
-    /// What Main is asked to record is recorded, and what a peer does for recorded messages that it has in hand.
+    /// The place of a message in the trace of `context`. Messages of Main are recorded if the trace is sampled, and
+    /// those of a peer if it has a recorded message of the trace in hand.
     #[cold]
     fn origin(&self, context: &TraceContext) -> Option<Box<SpanOrigin>> {
         let is_wanted = match &self.session {

@@ -25,7 +25,7 @@ pub struct DescribedContract {
     pub document: Document,
 }
 
-/// What a program serves, and what it describes of that.
+/// What an extension, a peer or Main serves, and what it describes of that.
 #[derive(Debug)]
 pub(crate) struct Provider {
     pub(crate) name: String,
@@ -61,8 +61,8 @@ pub(crate) fn of_call(
     Some(providers(roster, peers, stores, is_it).next()?.descriptions)
 }
 
-/// What extensions with a loaded component describe, in the order of the configuration, then peers, then Main itself: of
-/// those with a name and contracts that are wanted.
+/// The providers that describe contracts and that `is_wanted` accepts by name and contracts: extensions with a loaded
+/// component in the order of the configuration, then peers, then Main itself.
 pub(crate) fn providers<'m>(
     roster: &Roster,
     peers: &'m Registry,
@@ -85,7 +85,7 @@ pub(crate) fn providers<'m>(
     roster.listed().into_iter().filter_map(of_extension).chain(others)
 }
 
-/// The documents in the JSON of a peer, if it may serve all their contracts. Takes milliseconds.
+/// Parses the documents that a peer sends of contracts that it may serve. Takes milliseconds.
 pub(crate) fn of_peer(
     documents: &[u8],
     may_serve: impl Fn(&ContractName) -> Result<(), Error>,
@@ -104,12 +104,12 @@ pub(crate) fn of_peer(
         may_serve(&document.contract)?;
     }
     let text: String = documents.iter().map(|document| document.line() + "\n").collect();
-    // The bounds of all together.
+    // Checks the bounds of all documents together.
     Document::parse_section(text.as_bytes()).map_err(|error| malformed(&error))?;
     Ok(Descriptions::new(text).into())
 }
 
-/// The part of a document that a program may reach; none if it may reach nothing of it.
+/// The part of a document that a program may reach. `None` if it may reach nothing of it.
 pub(crate) fn reachable(
     mut document: Document,
     session: &Session,
@@ -120,7 +120,7 @@ pub(crate) fn reachable(
     topics.retain(|topic| session.may_subscribe(&topic.pattern).is_ok());
     queues.retain(|queue| session.client().queue(&queue.name).is_ok());
     let is_empty = methods.is_empty() && topics.is_empty() && queues.is_empty();
-    // Else the types would tell what an app may not see.
+    // Unused types would tell the program of what it may not see.
     document.drop_unused_types();
     (!is_empty).then_some(document)
 }

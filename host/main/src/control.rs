@@ -61,13 +61,13 @@ pub struct Control {
 }
 
 impl Control {
-    /// The same control, for another asker: the log and [`history`](Self::history) name `asker` instead of `main`.
+    /// Acts for another asker: the log and [`history`](Self::history) name `asker` instead of `main`.
     #[must_use]
     pub fn by(&self, asker: impl Into<Arc<str>>) -> Self {
         Self { by: asker.into(), ..self.clone() }
     }
 
-    /// Every extension, in the order of the configuration.
+    /// The status of every extension, in the order of the configuration.
     #[must_use]
     pub fn extensions(&self) -> Vec<ExtensionStatus> {
         self.roster.listed().iter().map(|unit| self.status_of(unit)).collect()
@@ -86,7 +86,7 @@ impl Control {
         self.roster.is_reloading()
     }
 
-    /// One extension.
+    /// The status of one extension.
     ///
     /// # Errors
     ///
@@ -128,7 +128,7 @@ impl Control {
         let is_there =
             |provider: &str| provider == MAIN || provider.contains(':') || extensions.contains(provider);
         let all = self.bus.operations().into_iter().filter(|status| is_there(&status.provider));
-        // Of an extension that was removed and added again, the later counts.
+        // An extension that was removed and added again has two entries: the later one counts.
         let name = |status: &OperationStatus| {
             (status.provider.clone(), status.contract.clone(), status.operation.clone())
         };
@@ -154,7 +154,8 @@ impl Control {
         self.limits_now(fuel_per_ms().await, None)
     }
 
-    /// [`limits`](Self::limits) of one extension.
+    /// The limits of one extension, with the source and use of each. The first call takes as long as that of
+    /// [`limits`](Self::limits).
     ///
     /// # Errors
     ///
@@ -196,7 +197,7 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// As [`start`](Self::start).
+    /// The errors of [`start`](Self::start).
     pub async fn restart(&self, id: &str) -> Result<(), ControlError> {
         self.command(id, "restart", Change::Restart).await
     }
@@ -242,11 +243,11 @@ impl Control {
         plan::plan(&self.roster, id)
     }
 
-    /// [`reload`](Self::reload) with the given configuration.
+    /// Applies this configuration as [`reload`](Self::reload) applies the one of the file.
     ///
     /// # Errors
     ///
-    /// As [`reload`](Self::reload).
+    /// The errors of [`reload`](Self::reload).
     pub async fn reload_with(&self, mut config: Config) -> Result<ReloadReport, ControlError> {
         load::complete(&mut config);
         self.configure(Some(Box::new(config))).await
@@ -337,7 +338,7 @@ impl Control {
         all.into_iter().flat_map(Provider::contracts).collect()
     }
 
-    /// What the first provider of a contract, or the named one, describes. `None`: nothing.
+    /// What the first provider of a contract, or the named one, describes. `None` if there is no such description.
     #[must_use]
     pub fn descriptions(&self, contract: &str, provider: Option<&str>) -> Option<Arc<Descriptions>> {
         contracts::of_call(&self.roster, &self.peers, &self.stores, contract, provider)

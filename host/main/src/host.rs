@@ -81,7 +81,7 @@ pub struct Builder {
 pub struct Started(oneshot::Receiver<()>);
 
 impl Started {
-    /// Waits for that.
+    /// Waits until every extension that starts with Main is ready or has failed.
     pub async fn wait(self) {
         // Fails only if the worker ended at once; `shutdown` reports that.
         let _ended = self.0.await;
@@ -129,7 +129,7 @@ impl Main {
     ///
     /// # Errors
     ///
-    /// As [`Peers::open_with`].
+    /// The errors of [`Peers::open_with`].
     pub fn peer(&self, config: PeerConfig) -> Result<Session, PeerError> {
         self.peers.open_with(config)
     }
@@ -146,7 +146,7 @@ impl Main {
         self.worker.join()
     }
 
-    /// [`shutdown`](Self::shutdown) for blocking code.
+    /// Shuts Main down as [`shutdown`](Self::shutdown) does, and waits on the thread of the caller.
     ///
     /// # Errors
     ///

@@ -30,8 +30,8 @@ pub struct LimitsReport {
     pub memory_budget: Option<u64>,
     /// Bytes of all these limits, whether the extensions run or not.
     pub memory_sum: u64,
-    /// Units of fuel that this machine burns in a millisecond of plain arithmetic, measured on first use. None: this
-    /// build has no compiler, or the measurement failed.
+    /// Units of fuel that this machine burns in a millisecond of plain arithmetic, measured on first use.
+    /// `None` if this build has no compiler, or the measurement failed.
     pub fuel_per_ms: Option<u64>,
     /// The requested extensions, in the order of the configuration.
     pub extensions: Vec<ExtensionLimits>,
@@ -83,8 +83,8 @@ pub struct EffectiveLimit {
     pub allowed: LimitValue,
     /// The allowed value as a file writes it.
     pub text: String,
-    /// The present use; for `ready-timeout` and `stop-timeout`, the duration of the last start and stop. None: not
-    /// measured, as before the first start and stop.
+    /// The present use; for `ready-timeout` and `stop-timeout`, the duration of the last start and stop. `None`
+    /// if it is not measured, as before the first start and stop.
     pub used: Option<LimitValue>,
     /// The most used since Main started.
     pub peak: Option<LimitValue>,
@@ -206,7 +206,7 @@ impl Asked<'_> {
         let limits = &self.extension.limits;
         let (allowed, source) = match (key.get)(limits) {
             Some(allowed) => (allowed, limits.source(key)),
-            // The only optional limit.
+            // Only `request-timeout` is optional.
             None => (nanoseconds(main.request_timeout), LimitSource::Main("request-timeout")),
         };
         let used = self.unit.and_then(|unit| used(key.used, unit));
@@ -225,7 +225,7 @@ impl Asked<'_> {
 
 #[derive(Clone, Copy)]
 struct Used {
-    /// None for single moments, such as a message's arrival.
+    /// `None` for what is measured only at single moments, such as a message's arrival.
     now: Option<u64>,
     peak: u64,
 }
@@ -235,7 +235,7 @@ impl Used {
         Self { now: Some(gauge.now()), peak: gauge.peak() }
     }
 
-    /// None until something is measured; nothing takes no time.
+    /// `None` until something is measured, because no measured time is 0.
     fn of_measured(gauge: &Gauge) -> Option<Self> {
         (gauge.peak() > 0).then(|| Self::of(gauge))
     }

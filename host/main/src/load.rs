@@ -18,7 +18,7 @@ pub fn load(path: &Path) -> Result<Config, ConfigErrors> {
 ///
 /// # Errors
 ///
-/// As [`load`].
+/// The errors of [`load`].
 pub fn parse(text: &str, name: &str, base_dir: &Path) -> Result<Config, ConfigErrors> {
     loader().parse(text, name, base_dir)
 }
@@ -37,7 +37,8 @@ pub fn loader() -> Loader {
     loader
 }
 
-/// Adds the default of each section of Weir's, so that a configuration made in Rust serves the same.
+/// Adds the default of each of Weir's sections that is missing, so that a configuration made in Rust has what one from
+/// a file has.
 pub(crate) fn complete(config: &mut Config) {
     if config.section::<HooksConfig>().is_none() {
         config.set_section(HooksConfig::default());

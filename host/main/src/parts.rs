@@ -24,12 +24,12 @@ use weir_names::harmless;
 
 use crate::attached::Closed;
 
-/// Before the first new start of a part. Each further pause is twice as long.
+/// The pause before a part first starts again. Each further pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// A part that served so long begins with the first pause again.
+/// After a part has served for this long, its next pause is [`FIRST_PAUSE`] again.
 const WELL: Duration = Duration::from_secs(60);
 
 /// Bytes of a reason that are kept and shown.
@@ -117,18 +117,18 @@ struct Known {
 #[derive(Debug, Default)]
 struct Refused {
     count: u64,
-    /// When the term of the first line of several ends.
+    /// When the present [`TERM`] ends, in which refusals share [`LINES`] lines.
     term: Option<Instant>,
     lines: u32,
     left_out: u64,
 }
 
-/// What is said of a refusal.
+/// What the log says of a refusal.
 #[derive(Debug, PartialEq, Eq)]
 enum Say {
-    /// It, and how many were left out before, if nobody said that.
+    /// Log the refusal, and how many were left out before it without a line that says so.
     It(u64),
-    /// Nothing now. At this moment, how many were left out.
+    /// Log nothing now. At this moment, log how many were left out.
     Later(Instant),
     Nothing,
 }
@@ -175,7 +175,7 @@ impl Part {
                 );
             }
             Say::Later(then) => {
-                // Ends with the term, or with the part's runtime: then the next line says it.
+                // Waits for the end of the term. If the part's runtime ends before, the next line says how many.
                 if let Ok(runtime) = runtime::Handle::try_current() {
                     drop(runtime.spawn(self.clone().say_left_out(reason, then)));
                 }
@@ -213,7 +213,7 @@ impl Part {
         let mut pause = FIRST_PAUSE;
         loop {
             let began = Instant::now();
-            // Called inside, so that a panic of the call counts, too.
+            // Called inside the future, so that a panic of the call itself is caught, too.
             let ended = AssertUnwindSafe(async { work().await }).catch_unwind().await;
             if closed.is_closed() {
                 return;
@@ -282,7 +282,7 @@ impl Refused {
 ///
 /// # Errors
 ///
-/// There is no thread or no runtime, `work` failed, or it has panicked: in words.
+/// Says in words that there is no thread or no runtime, that `work` failed, or that it has panicked.
 pub async fn on_thread<W>(name: &'static str, work: impl FnOnce() -> W + Send + 'static) -> Result<(), String>
 where
     W: Future<Output = Result<(), String>>,

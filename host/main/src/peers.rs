@@ -38,7 +38,7 @@ impl Peers {
     ///
     /// # Errors
     ///
-    /// As [`admit`](Self::admit).
+    /// The errors of [`admit`](Self::admit).
     pub fn open(&self, name: &str) -> Result<Session, PeerError> {
         self.0.clone().admit(name, None)
     }
@@ -73,12 +73,12 @@ impl Peers {
         self.0.end(session, true)
     }
 
-    /// Begins a session of a part of Main, as [`open_with`](Self::open_with). The operator cannot end it, nor can another
-    /// program change its grants.
+    /// Begins a session of a part of Main as [`open_with`](Self::open_with) does. The operator cannot end it, and no
+    /// other program can change its grants.
     ///
     /// # Errors
     ///
-    /// As [`open_with`](Self::open_with).
+    /// The errors of [`open_with`](Self::open_with).
     pub fn open_of_main(&self, config: PeerConfig) -> Result<Session, PeerError> {
         self.0.clone().open_from(Source::Main, config)
     }
@@ -93,7 +93,7 @@ pub enum Proof<'p> {
     Uid(u32),
 }
 
-/// Without the token.
+/// Leaves out the token, which is secret.
 impl fmt::Display for Proof<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -103,7 +103,7 @@ impl fmt::Display for Proof<'_> {
     }
 }
 
-/// Without the token.
+/// Leaves out the token, which is secret.
 impl fmt::Debug for Proof<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Proof({self})")
@@ -114,7 +114,7 @@ impl fmt::Debug for Proof<'_> {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PeerError {
-    /// No such name, or the proof is wrong: a stranger learns no more.
+    /// No peer has the name, or the proof is wrong. A stranger does not learn which.
     #[error("no peer has this name and this proof")]
     Denied,
     /// The name has as many sessions as it may.
@@ -165,7 +165,7 @@ pub enum SessionEnd {
     Stopping,
 }
 
-/// As the program hears it.
+/// The reason, as the program hears it.
 impl fmt::Display for SessionEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -28,14 +28,14 @@ pub struct ReloadPlan {
     pub changed: Vec<PlannedChange>,
     /// Changed keys of `[main]`.
     pub main: Vec<Difference>,
-    /// Those that take effect only when Main is restarted.
+    /// Changed keys of `[main]` that take effect only when Main is restarted.
     pub needs_restart: Vec<String>,
     /// Other changed tables that would take effect at once, such as `queue.uploads`.
     pub tables: Vec<String>,
     /// Other changed tables that take effect only when Main is restarted, such as `gateway`.
     #[serde(default)]
     pub tables_for_restart: Vec<String>,
-    /// How the tables in both lists would change, key by key.
+    /// How the tables in `tables` and `tables-for-restart` would change, key by key.
     #[serde(default)]
     pub table_differences: Vec<TableDifference>,
     /// New extensions that would not come up.

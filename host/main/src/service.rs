@@ -39,7 +39,7 @@ impl ServedRequest {
         self.waiter.span().map(|span| *span.context())
     }
 
-    /// Its span, if it is recorded, ends with this outcome: the answer is a value that tells of a failure.
+    /// Ends the request's span, if it is recorded, with this outcome: for an answer whose value tells of a failure.
     pub(crate) fn note_failed(&self, outcome: &'static str) {
         if let Some(span) = self.waiter.span() {
             span.note_failed(outcome);
@@ -197,7 +197,7 @@ impl Services {
         Ok(Self { bus, by_contract, least_waiting: bytes.div_ceil(messages) })
     }
 
-    /// For ever. Handlers that run are dropped with it, and answer.
+    /// Serves for ever. Dropping the future drops the handlers that run, and answers their requests.
     pub(crate) async fn run(&self) {
         let main = self.bus.main();
         let mut handlers = JoinSet::new();
@@ -243,9 +243,9 @@ impl Services {
 }
 
 enum Admission {
-    /// It may run.
+    /// The handler may run.
     Slot(OwnedSemaphorePermit),
-    /// It waits for one of these slots, and holds room meanwhile.
+    /// The request waits for one of these slots, and holds room meanwhile.
     Waits(OwnedSemaphorePermit, Arc<Semaphore>),
 }
 
@@ -289,7 +289,7 @@ fn answer(
     }
 }
 
-/// The result, or none once the caller stops waiting. Biased, because most work is done on its first poll.
+/// The result of `work`, or `None` once the caller stops waiting. Biased, because most work is done on its first poll.
 async fn unless_ended<T>(waiter: &Waiter, work: impl Future<Output = T>) -> Option<T> {
     if waiter.is_done() {
         return None;

@@ -49,14 +49,14 @@ mod with {
             self.all.clone().into()
         }
 
-        /// Adds the contract, unless the program serves its own.
+        /// Adds the contract `store@1`, unless the program serves its own.
         pub(crate) fn serve(&self, roster: &Arc<Roster>, services: &mut Vec<Service>) {
             if !services.iter().any(|service| service.contract().as_str() == STORE_CONTRACT) {
                 services.extend(service::service(&self.all, roster));
             }
         }
 
-        /// Only what is configured has a description: others do not need to see it.
+        /// The description of `store@1`, if there are stores: it is of no use to others.
         pub(crate) fn described(&self) -> Option<Provider> {
             static DESCRIBED: LazyLock<Arc<Descriptions>> = LazyLock::new(|| {
                 let document = Document::parse(service::DOCUMENT).map(|document| document.line());

@@ -25,7 +25,7 @@ pub struct TopicsReport {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct JobStatus {
-    /// The same at each delivery.
+    /// Its number, which stays the same at each delivery.
     pub id: MessageId,
     /// The sending extension's id, or `main`.
     pub sender: String,

@@ -29,11 +29,11 @@ impl ClientOperation {
         Self { client, target: Mutex::new(target) }
     }
 
-    /// Calls it and waits for the answer.
+    /// Calls the operation and waits for the answer.
     ///
     /// # Errors
     ///
-    /// As [`Client::call`](crate::Client::call).
+    /// The errors of [`Client::call`](crate::Client::call).
     pub async fn call(&self, payload: impl Into<Bytes>) -> Result<Bytes, Error> {
         self.call_with(payload, CallOptions::default()).await
     }
@@ -42,7 +42,7 @@ impl ClientOperation {
     ///
     /// # Errors
     ///
-    /// As [`call`](Self::call).
+    /// The errors of [`call`](Self::call).
     pub async fn call_within(&self, timeout: Duration, payload: impl Into<Bytes>) -> Result<Bytes, Error> {
         self.call_with(payload, CallOptions::default().timeout(timeout)).await
     }
@@ -51,7 +51,7 @@ impl ClientOperation {
     ///
     /// # Errors
     ///
-    /// As [`call`](Self::call).
+    /// The errors of [`call`](Self::call).
     pub async fn call_with(&self, payload: impl Into<Bytes>, options: CallOptions) -> Result<Bytes, Error> {
         let _room = self.client.room()?;
         let payload = payload.into();
@@ -72,7 +72,7 @@ pub(super) fn send(
     bus.call(peer, target, payload, term, false)
 }
 
-/// Sends, lets the called extension run, and waits for its answer.
+/// Sends a request with `send`, lets the called extension run, and waits for its answer.
 pub(super) async fn answer(
     client: &Client,
     options: &CallOptions,

@@ -8,11 +8,11 @@ use weir_names::{Policy, TraceContext};
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CallOptions {
-    /// Time for the answer, at most 7 days; none: the default of the contract's owner.
+    /// Time for the answer, at most 7 days. `None` means the default of the contract's owner.
     pub timeout: Option<Duration>,
-    /// The answering peer: an extension's id, a peer's name, or `main`; none: the contract's owner.
+    /// The answering peer: an extension's id, a peer's name, or `main`. `None` means the contract's owner.
     pub provider: Option<String>,
-    /// The span that this is part of, of another program or of a message in hand.
+    /// The span that the call is part of: of another program, or of a message in hand.
     ///
     /// If it is sampled, Main records what the call causes. A peer's call is recorded if a recorded request or job of the
     /// same trace is in hand of its session, and otherwise as often as others: by `main.trace-one-in`.
@@ -50,11 +50,11 @@ impl CallOptions {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct PublishOptions {
-    /// How long to wait for room; none: `[main] request-timeout`.
+    /// How long to wait for room. `None` means `[main] request-timeout`.
     pub timeout: Option<Duration>,
-    /// The only receiver: an extension's id or a peer's name; none: every subscriber.
+    /// The only receiver: an extension's id or a peer's name. `None` means every subscriber.
     pub to: Option<String>,
-    /// The span that this is part of, as [`CallOptions::trace`].
+    /// The span that the event is part of: see [`CallOptions::trace`].
     pub trace: Option<TraceContext>,
     /// Events that were lost before this one on their way to Main. Each subscriber sees them in `lost`.
     pub lost: u64,
@@ -64,9 +64,9 @@ pub struct PublishOptions {
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct PutOptions {
-    /// How long to wait for room; none: `[main] request-timeout`.
+    /// How long to wait for room. `None` means `[main] request-timeout`.
     pub timeout: Option<Duration>,
-    /// The span that this is part of, as [`CallOptions::trace`].
+    /// The span that the job is part of: see [`CallOptions::trace`].
     pub trace: Option<TraceContext>,
     /// How often the job was delivered before it came to Main. It counts towards `max-deliveries`; a job that has no
     /// delivery left gets one more.

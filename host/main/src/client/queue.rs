@@ -22,7 +22,7 @@ pub struct Queue {
     reader: Arc<JobReader>,
     /// Its queue rings here when it has handed a job to the reader, or takes no more.
     bell: Receiver<()>,
-    /// Set by the first take: then it counts as a reader.
+    /// Whether it has taken before, and so counts as a reader of the queue.
     takes: bool,
 }
 
@@ -37,7 +37,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// The same at each delivery.
+    /// Its number, which stays the same at each delivery.
     #[must_use]
     pub fn id(&self) -> MessageId {
         self.taken.get().id
@@ -85,7 +85,7 @@ impl Queue {
         let (ringing, bell) = async_channel::bounded(1);
         let (name, max) = (client.peer.shared_name(), client.peer.limits().message_size);
         let ring = move || {
-            // Full: it was rung already.
+            // A full channel was rung already.
             let _is_rung = ringing.try_send(());
         };
         let reader = JobReader::new(name, max, None, ring);
@@ -120,7 +120,7 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// As [`put`](Self::put).
+    /// The errors of [`put`](Self::put).
     pub async fn put_within(&self, timeout: Duration, payload: impl Into<Bytes>) -> Result<MessageId, Error> {
         self.put_with(payload, PutOptions { timeout: Some(timeout), ..PutOptions::default() }).await
     }
@@ -129,7 +129,7 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// As [`put`](Self::put).
+    /// The errors of [`put`](Self::put).
     pub async fn put_with(&self, payload: impl Into<Bytes>, options: PutOptions) -> Result<MessageId, Error> {
         let Client { bus, peer, .. } = &self.client;
         let _room = self.client.room()?;
@@ -143,18 +143,18 @@ impl Queue {
     }
 
     /// Puts a job, and waits until a reader has finished it; it waits for room without a deadline. Dropping the future
-    /// takes the job back if it still waits. The timeout means nothing.
+    /// takes the job back if it still waits. `options.timeout` is ignored.
     ///
     /// # Errors
     ///
-    /// As [`put`](Self::put), and a handler's error `dead` once it is a dead letter.
+    /// The errors of [`put`](Self::put), and a handler's error `dead` once it is a dead letter.
     pub async fn put_until_done(&self, payload: impl Into<Bytes>, options: PutOptions) -> Result<(), Error> {
         let Client { bus, peer, .. } = &self.client;
         let _room = self.client.room()?;
         bus.offer(peer, &self.queue, payload.into(), self.parent(&options))?.done().await
     }
 
-    /// Fails if a peer may not put into it.
+    /// Fails if the client is a peer that may not put into the queue.
     ///
     /// # Errors
     ///
@@ -163,7 +163,7 @@ impl Queue {
         self.client.peer.may_put(self.queue.name())
     }
 
-    /// Fails if a peer may not take from it.
+    /// Fails if the client is a peer that may not take from the queue.
     ///
     /// # Errors
     ///
@@ -177,7 +177,7 @@ impl Queue {
     pub async fn take(&mut self) -> Option<Job> {
         let Some(session) = self.client.session.clone() else { return self.take_next().await };
         loop {
-            // Made before the look at the grant, so that no change is missed.
+            // Listens before `take_next` looks at the grant, so that no change is missed.
             let regranted = session.may_take_anew.notified();
             tokio::select! {
                 biased;
@@ -219,7 +219,7 @@ impl Queue {
         Some(self.job(taken))
     }
 
-    /// Whether a peer may take no more. Main always may.
+    /// Whether the client is a peer that may not take. Main always may.
     #[inline]
     fn is_refused(&self) -> bool {
         self.client.session.is_some() && self.may_take().is_err()

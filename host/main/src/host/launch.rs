@@ -1,5 +1,5 @@
 //! The start of Main in stages: what is checked, the bus and its peers, what runs guests, the services, and at last the
-//! worker thread. Each stage needs what the one before made, and nothing runs before the last: a failure leaves nothing.
+//! worker thread. Each stage needs what the one before made. Nothing runs before the last, so a failure leaves nothing.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -50,7 +50,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// As [`start`](Self::start).
+    /// The errors of [`start`](Self::start).
     pub fn launch(mut self) -> Result<(Main, Started), StartError> {
         load::complete(&mut self.config);
         self.check()?;
@@ -120,7 +120,7 @@ impl Builder {
         Ok((Main { client, control, hooks, peers, worker }, Started(started)))
     }
 
-    /// Nothing is made before this has passed.
+    /// Checks the configuration and what is served, before anything is made.
     fn check(&self) -> Result<(), StartError> {
         self.config.check()?;
         check_mappings(&self.config)?;
@@ -135,7 +135,7 @@ impl Builder {
     }
 }
 
-/// The bus with all its peers, and what is told of them. All later stages send through it.
+/// The bus with all its peers, their logs and their events. All later stages send through it.
 struct Core {
     bus: Arc<Bus>,
     roster: Arc<Roster>,
@@ -173,7 +173,7 @@ impl Core {
         self.roster.main().blocking_threads
     }
 
-    /// Loads and compiles components, and runs none.
+    /// What loads and compiles components. It runs none of them.
     fn programs(&self, compilation: Compilation) -> Result<Arc<Programs>, StartError> {
         let config = self.roster.main();
         let (class, reason) = AddressClass::of(config.address_space);
@@ -186,7 +186,7 @@ impl Core {
         Ok(Arc::new(Programs::new(runtime, sources, at_once)))
     }
 
-    /// The stores, and what else guests share. Opens no file and sends nothing: guests or the worker thread do.
+    /// The stores, and what else guests share. Opens no file and sends nothing: guests or the worker do that later.
     fn resources(&self, worker: &Handle) -> Result<(Stores, SharedResources), StartError> {
         let rest = self.roster.rest();
         let stores = Stores::new(&rest, self.roster.main().data_dir.clone(), worker.clone(), &self.bus);
@@ -223,7 +223,7 @@ impl Core {
         Services::new(self.bus.clone(), services, threads).map_err(StartError::Service)
     }
 
-    /// What each reload of the configuration hands its sections to, the embedding program first.
+    /// The functions that get each reloaded configuration, those of the embedding program first.
     fn reconfigured(&self, mut own: Vec<Reconfigure>, hooks: &Hooks, stores: &Stores) -> Vec<Reconfigure> {
         let (hooks, registry) = (hooks.clone(), self.registry.clone());
         own.push(Reconfigure(Box::new(move |config| hooks.configure(hook_dirs(config)))));
@@ -252,7 +252,7 @@ impl Work {
         let (deadlines, served) = (self.attached.part("deadlines"), self.attached.part("services"));
         let attachments = Attachments::begin(self.attachments, self.attached, self.closing);
         let opening = self.stores.open();
-        // Apart from that of attachments, which wait for the answers of services.
+        // Not the signal of attachments: those wait for the answers of services, which end later.
         let (_open, closed) = watch::channel(false);
         let (bus, services, closed) = (self.open.0.clone(), self.services, Closed(closed));
         let served = tokio::spawn({
@@ -279,7 +279,7 @@ impl Work {
     }
 }
 
-/// Starts nothing until a guest sends a request.
+/// What sends requests by HTTP. It starts nothing until a guest sends a request.
 #[cfg(feature = "http")]
 fn http(config: &Config, parts: &Parts) -> Result<Http, StartError> {
     let config = config.section::<weir_http::HttpConfig>().cloned().unwrap_or_default();
@@ -294,7 +294,7 @@ fn http(_config: &Config, _parts: &Parts) -> Result<Http, StartError> {
     Ok(Http::default())
 }
 
-/// Work that ends only by a fault.
+/// Runs work that ends only by a fault, and has no outcome of its own.
 async fn without_end(work: impl Future<Output = ()>) -> Result<(), String> {
     work.await;
     Ok(())
@@ -304,7 +304,7 @@ fn hook_dirs(config: &Config) -> BTreeMap<HookDirName, HookDirConfig> {
     config.section::<HooksConfig>().cloned().unwrap_or_default().0
 }
 
-/// Threads of the blocking pool for one kind of work, so that others find some left.
+/// Half of these threads, at least one: for one kind of work, so that other work finds some left.
 fn part_of(blocking_threads: u16) -> usize {
     usize::from(blocking_threads / 2).max(1)
 }

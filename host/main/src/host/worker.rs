@@ -13,7 +13,7 @@ use weir_bus::Bus;
 
 use crate::peers::Registry;
 
-/// As `ps -L` shows it.
+/// The name of the thread, as `ps -L` shows it.
 const THREAD_NAME: &str = "weir-main";
 
 /// Time for blocking work, such as file operations, after all else has ended.
@@ -36,7 +36,7 @@ impl Worker {
         ending: async_channel::Sender<()>,
     ) -> io::Result<Self> {
         let body = move || {
-            // Declared first, dropped last.
+            // Declared first, so that it is dropped last.
             let _ending = ending;
             weir_schedule::mark_worker_thread();
             runtime.run(work);
@@ -69,7 +69,7 @@ impl Drop for OpenBus {
     }
 }
 
-/// A runtime that never waits when dropped, in async code or with hanging blocking work.
+/// A runtime whose drop never waits, not even in async code or while blocking work hangs.
 #[derive(Debug)]
 pub(super) struct WorkerRuntime {
     pub(super) handle: Handle,

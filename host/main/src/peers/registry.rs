@@ -26,7 +26,7 @@ const NAME_SHOWN: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Registry {
     bus: Arc<Bus>,
-    /// For requests to programs without a timeout of their own.
+    /// Time for requests to programs whose name has no `limits.request-timeout`.
     request_timeout: Duration,
     state: Mutex<State>,
 }
@@ -62,7 +62,7 @@ pub(super) enum Source {
     Program,
     /// A part of Main.
     Main,
-    /// It was in the operator's file.
+    /// It was in the operator's file, and no session begins under it.
     Removed,
 }
 
@@ -77,10 +77,10 @@ pub(crate) struct Live {
     pub(crate) room: Arc<Semaphore>,
     /// Tells that its grants have changed.
     pub(crate) regranted: Arc<Notify>,
-    /// Tells the same to all that wait for jobs now.
+    /// Tells all that wait for jobs now that its grants have changed.
     pub(crate) may_take_anew: Notify,
     pub(crate) traced: Traced,
-    /// What it describes, or why that is refused.
+    /// The contracts that it describes, or why they were refused.
     pub(super) described: OnceLock<Result<Arc<Descriptions>, weir_bus::Error>>,
     since: SystemTime,
     proof: Proven,
@@ -100,7 +100,7 @@ impl Registry {
         Arc::new(Self { bus, request_timeout, state: Mutex::default() })
     }
 
-    /// The names of the operator's file are these from now on. Sessions have the new grants at once; those whose
+    /// Takes over the names of the operator's file. Sessions have the new grants at once; those whose
     /// proof or contract was taken back end.
     pub(crate) fn configure(&self, config: &Config) {
         let mut state = self.state.lock();
@@ -263,12 +263,12 @@ impl Registry {
         state.sessions.values().filter_map(described).collect()
     }
 
-    /// The holder of a session has left.
+    /// Ends a session that its holder has left.
     pub(super) fn leave(&self, id: SessionId) {
         self.finish(&mut self.state.lock(), id, SessionEnd::Left);
     }
 
-    /// Ends a session, of a part of Main only if `any`; false if it has ended, or is not ended.
+    /// Ends a session, but one of a part of Main only if `any`. False if no session was ended.
     pub(super) fn end(&self, id: SessionId, any: bool) -> bool {
         let mut state = self.state.lock();
         let is_of_main = state.sessions.get(&id).is_some_and(|session| session.proof == Proven::ByMain);

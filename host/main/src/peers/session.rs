@@ -21,8 +21,8 @@ use crate::{
     contracts,
 };
 
-/// A program under a name, until dropped. With it its subscriptions end, its contracts have no provider, and requests
-/// that wait for it are answered `peer-gone`. Requests and jobs in hand are yours: drop them, too.
+/// The session of a program under a name, until dropped. Then its subscriptions end, its contracts have no provider,
+/// and requests that wait for it are answered `peer-gone`. Requests and jobs in hand are yours: drop them, too.
 #[derive(Debug)]
 pub struct Session {
     client: Client,
@@ -67,7 +67,7 @@ pub struct PeerRequest {
     pub payload: Bytes,
     responder: Responder,
     _traced: Option<Box<TracedGuard>>,
-    /// Counts a late answer.
+    /// The peer of the session, which counts a late answer.
     peer: Arc<Peer>,
 }
 
@@ -182,7 +182,7 @@ impl Session {
                     Err(error) => Err(error.clone()),
                 }
             });
-            // It panics for no input; the pool ends with Main.
+            // No input makes it panic: this fails only when the pool ends with Main.
             read.await.unwrap_or(Err(Error::PeerGone))
         }
     }
@@ -191,7 +191,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// As [`Client::subscribe`], and [`Error::PermissionDenied`].
+    /// The errors of [`Client::subscribe`], and [`Error::PermissionDenied`].
     pub fn subscribe(&self, pattern: &str) -> Result<u32, Error> {
         let peer = &self.live.peer;
         self.bus.subscribe(peer, peer.inbox(), pattern, None).map(|subscription| subscription.number())
@@ -244,7 +244,7 @@ impl Session {
         poll_fn(|context| self.poll_next(wanted, context)).await
     }
 
-    /// [`next`](Self::next), for a task that does more.
+    /// Polls for a wanted message, for a task that does more than [`next`](Self::next).
     pub fn poll_next(&self, wanted: Wanted, context: &mut Context<'_>) -> Poll<Option<PeerMessage>> {
         let options =
             TakeOptions { events: wanted.events, hold: Some(!wanted.requests), task: Some(context.waker()) };
@@ -261,7 +261,7 @@ impl Session {
         }
     }
 
-    /// Counts an answer to a request that it was told to be given up, and holds no more.
+    /// Counts an answer to a request that was given up, as the program was told.
     pub fn count_late(&self) {
         self.live.peer.count_late();
     }
@@ -271,7 +271,7 @@ impl Session {
         self.live.regranted.clone().notified_owned()
     }
 
-    /// Waits until somebody else ends it.
+    /// Waits until somebody other than its holder ends the session.
     pub fn ended(&self) -> impl Future<Output = SessionEnd> + Send + use<> {
         let live = self.live.clone();
         async move { live.ended().await }

@@ -35,10 +35,10 @@ struct Events {
     lost_in_all: u64,
 }
 
-/// Publishes the changes of each store in their order, on the worker. Without room for one it is left out, and
-/// counted: in the next event, and in the log at powers of two, so that a flood of changes is none of lines.
+/// Publishes the changes of each store in their order, on the worker. A change without
+/// room is left out, and counted: in the next event, and in the log at the 1st, 2nd, 4th, 8th and so on.
 pub(super) fn publisher(bus: &Arc<Bus>, worker: Handle) -> OnChange {
-    // The bus has the stores.
+    // Weak, because the bus has the stores.
     let bus = Arc::downgrade(bus);
     let stores = Mutex::new(HashMap::new());
     Arc::new(move |changed| {
@@ -52,7 +52,7 @@ impl Events {
     fn new(bus: &Weak<Bus>, worker: &Handle) -> Self {
         let (changes, told) = async_channel::bounded(WAITING);
         if let Some(bus) = bus.upgrade() {
-            // Ends with the last store, which has the sender.
+            // The task ends with the last store, which has the sender.
             drop(worker.spawn(publish(Client::new(bus), told)));
         }
         Self { changes, lost: 0, lost_in_all: 0 }

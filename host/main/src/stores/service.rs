@@ -21,7 +21,7 @@ use crate::service::{Answer, ServedRequest, Service, asked, json};
 /// The contract as it describes itself.
 pub(super) const DOCUMENT: &str = include_str!("store@1.json");
 
-/// Requests of one sender at once. The others of a flood are refused, so that it takes no handler from others.
+/// Requests of one sender at once. More are refused, so that a flood takes no handlers from other senders.
 const AT_ONCE: usize = 64;
 
 /// Bytes that JSON adds to a value in Base64, and to a key.
@@ -112,7 +112,7 @@ struct Swapped {
 struct StoreService {
     stores: Arc<Stores>,
     roster: Arc<Roster>,
-    /// By sender; one that has no request is forgotten.
+    /// Room for the requests of each sender. A sender without requests is forgotten.
     senders: Mutex<HashMap<String, Weak<Semaphore>>>,
 }
 
@@ -163,7 +163,7 @@ impl StoreService {
         })
     }
 
-    /// The store as its sender sees it. Main sees what all share, or what it names.
+    /// The store as this sender sees it. Main sees the entries that all share, or those of the owner that it names.
     fn bucket(&self, sender: &str, Of { store, owner }: Of) -> Result<Bucket, HandlerError> {
         let denied = |error: Unavailable| match error {
             Unavailable::NotGranted => {
@@ -253,7 +253,7 @@ async fn swap(served: Arc<StoreService>, request: ServedRequest) -> Answer {
         Err(current) => {
             let allowed = served.allowed(&request.sender);
             let fits = current.as_ref().is_none_or(|value| value.len() as u64 <= allowed);
-            // Else the caller learns only that it is another.
+            // If it does not fit, the caller learns only that it is another value.
             fits.then(|| FoundValue::of(current))
         }
     };
@@ -270,7 +270,7 @@ impl FoundValue {
     }
 }
 
-/// A value as text or as Base64.
+/// The value that a request gives as text or as Base64, if it gives one.
 fn given(key: &str, text: Option<String>, base64: Option<String>) -> Result<Option<Bytes>, HandlerError> {
     match (text, base64) {
         (Some(_), Some(_)) => {
