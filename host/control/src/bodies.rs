@@ -24,7 +24,7 @@ const OWN: usize = 64 * 1024;
 
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Memory for one of the largest bodies, or for smaller ones of the same sum.
+/// Memory for one of the largest bodies, or for several smaller ones that are as large together.
 #[derive(Clone, Debug)]
 pub(super) struct BodyMemory(Arc<Semaphore>);
 
@@ -52,7 +52,7 @@ impl BodyMemory {
                 Err(refusal) => Err(refusal),
             };
             if read.is_err() {
-                // The sender hears the refusal only after it has sent the body.
+                // Reads on, because the sender hears the refusal only after it has sent the body.
                 let mut left = MAX_BODY;
                 while let Some(Ok(frame)) = body.frame().await {
                     let Some(rest) = left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) else { break };
@@ -87,7 +87,7 @@ impl BodyMemory {
         Ok(HeldBody { bytes: bytes.freeze(), _room: room })
     }
 
-    /// An answer, which holds its room until sent.
+    /// Makes the body of an answer, which holds its room until it is sent.
     pub(super) fn hold(&self, answer: Bytes) -> Result<Body, Refusal> {
         let mut room = None;
         self.grow(&mut room, answer.len())?;

@@ -21,16 +21,16 @@ use super::{
     routes::{PathOf, ServerState},
 };
 
-/// Bytes of arguments that are checked on the worker thread: small values of so many take less than a millisecond.
+/// Bytes of the longest arguments that are checked on the worker thread. Their check takes less than a millisecond.
 const MAX_CHECKED_HERE: usize = 4 * 1024;
 
-/// Operations in a message.
+/// Most operations that a message lists.
 const MAX_SHOWN: usize = 12;
 
-/// Bytes of a name in a message.
+/// Most bytes of a name that a message shows.
 const MAX_NAME: usize = 200;
 
-/// Fields of documents keep their order, as they would not in a `Value`.
+/// An answer. Not a `Value`, in which the fields of documents would lose their order.
 #[derive(Serialize)]
 struct Contracts {
     contracts: Vec<DescribedContract>,
@@ -65,8 +65,8 @@ pub(super) struct Check {
     operation: String,
 }
 
-/// The check that a caller wants, by `Prefer: handling=strict` of RFC 7240. An operation that is not described is refused.
-/// Metrics and reports do not delay it.
+/// The check that a caller asks for by `Prefer: handling=strict` of RFC 7240. Refuses an operation that the provider
+/// does not describe. Does not wait for metrics and reports.
 pub(super) async fn check_of(
     served: &ServerState,
     headers: &HeaderMap,
@@ -87,7 +87,7 @@ pub(super) async fn check_of(
     if is_parsed { known() } else { beside(served.checks.clone(), known).await }
 }
 
-/// The arguments of a call, if they fit.
+/// Returns the arguments of a call if they fit the check.
 pub(super) async fn checked(
     served: &ServerState,
     check: Option<Check>,

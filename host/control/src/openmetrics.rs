@@ -30,13 +30,13 @@ use super::{
     routes::{QueryOf, ServerState},
 };
 
-/// Operations that are shown, those with the most requests. Each takes some 4 KiB.
+/// Most operations that are shown: those with the most requests. Each takes some 4 KiB.
 const MAX_OPERATIONS: usize = 1000;
 
 /// The type of the answer of `GET /v1/metrics`: OpenMetrics 1.0.
 pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Its type with `classic=true`: version 0.0.4 of Prometheus's own format.
+/// The type of the answer of `GET /v1/metrics?classic=true`: version 0.0.4 of Prometheus's own format.
 pub const CLASSIC_METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 const STATES: [ExtensionState; 9] = [
@@ -54,10 +54,10 @@ const STATES: [ExtensionState; 9] = [
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MetricsQuery {
-    /// Topics as well: there may be thousands.
+    /// Whether to show topics as well, of which there may be thousands.
     #[serde(default)]
     topics: bool,
-    /// The text format before OpenMetrics.
+    /// Whether to use the text format before OpenMetrics.
     #[serde(default)]
     classic: bool,
 }
@@ -101,10 +101,10 @@ fn text(control: &Control, peers: &Peers, topics: bool, is_classic: bool) -> Str
     text.end()
 }
 
-/// A family with one number of each: its name, its help, the number.
+/// A family of metrics: its name, its help, and its number for one item.
 type Row<T> = (&'static str, &'static str, fn(&T) -> u64);
 
-/// Adds a family of this kind for each row, with a sample for each of all.
+/// Adds a family of this kind for each row, with a sample for each item.
 fn each<T>(
     text: &mut Text,
     kind: for<'a> fn(&'a mut Text, &'static str, &str) -> Family<'a>,
@@ -240,7 +240,7 @@ fn operations(text: &mut Text, all: Vec<OperationStatus>) {
             [("provider", provider), ("contract", contract), ("operation", operation)];
         let [provider, contract, operation] = labels;
         let mut sum = 0;
-        // Powers of two alone: each second bound, from the first on.
+        // Shows each second bound, from the first on: these are the powers of two.
         for (place, (bound, count)) in DurationsSnapshot::bounds().zip(&durations.buckets).enumerate() {
             sum += count;
             if place % 2 == 0 {
@@ -339,7 +339,7 @@ fn of_topics(text: &mut Text, all: &[TopicStatus]) {
     );
 }
 
-/// At most `number` of them, the largest if there are more, and how many are left out.
+/// The `number` largest items, or all if there are no more, and how many are left out.
 fn largest<T>(mut all: Vec<T>, number: usize, size: impl Fn(&T) -> u64) -> (Vec<T>, usize) {
     let left_out = all.len().saturating_sub(number);
     if left_out > 0 {
@@ -359,7 +359,7 @@ fn add_process(text: &mut Text) {
         text.gauge("process_resident_memory_bytes", "Memory of Main that is resident.").sample(&[], resident);
     }
     if let Ok(open) = fs::read_dir("/proc/self/fd") {
-        // One of them reads the directory.
+        // Does not count the descriptor that reads the directory.
         text.gauge("process_open_fds", "Open file descriptors of Main.").sample(&[], open.count() - 1);
     }
 }

@@ -1,8 +1,8 @@
 //! Answers of megabytes, such as limits and topics.
 //!
 //! Each is made on a thread of its own: it would delay every extension on the worker thread, and the blocking pool
-//! may hang on files. Where the machine has no thread left, what Main knows by itself is made on the worker thread: it
-//! tells the operator of the shortage.
+//! may hang on files. Where the machine has no thread left, reports that read no files are made on the worker thread:
+//! they tell the operator of the shortage.
 
 use std::{io, sync::Arc, thread};
 
@@ -26,7 +26,7 @@ pub(super) async fn report<T: Serialize>(
     try_report(served, |control| Ok(make(control))).await
 }
 
-/// [`report`], where there may be nothing to report.
+/// Sends the result of `make` as JSON, unless `make` refuses the request; one report at a time.
 pub(super) async fn try_report<T: Serialize>(
     served: ServerState,
     make: impl FnOnce(&Control) -> Result<T, Refusal> + Send + 'static,
@@ -34,7 +34,7 @@ pub(super) async fn try_report<T: Serialize>(
     Ok(as_json(made(served, |control| json(&make(control)?)).await?))
 }
 
-/// Bytes that are made of what Main reports; one report at a time.
+/// The bytes that `make` makes of what Main reports; one report at a time.
 pub(super) async fn made(
     served: ServerState,
     make: impl FnOnce(&Control) -> Result<Vec<u8>, Refusal> + Send + 'static,
@@ -43,7 +43,7 @@ pub(super) async fn made(
     apart(turns, Work::InMemory, on_thread, move || make(&control)).await
 }
 
-/// What a reload would do. It reads files, which may hang, so it delays no reports, only other plans.
+/// Sends what a reload would do. That reads files, which may hang, so it delays no reports, only other plans.
 pub(super) async fn plan(served: ServerState, id: Option<String>) -> Result<Response, Refusal> {
     let (control, turns) = (served.control, served.plans);
     Ok(as_json(beside(turns, move || json(&control.plan(id.as_deref())?)).await?))
@@ -53,7 +53,7 @@ fn json(value: &impl Serialize) -> Result<Vec<u8>, Refusal> {
     serde_json::to_vec(value).map_err(|error| refusal(error.into()))
 }
 
-/// Work that may take long. It is refused where the machine has no thread for it.
+/// Runs work that may take long. Refuses it if the machine has no thread for it.
 pub(super) async fn beside<T: Send + 'static>(
     turns: Arc<Semaphore>,
     work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
@@ -61,12 +61,12 @@ pub(super) async fn beside<T: Send + 'static>(
     apart(turns, Work::MayBeLong, on_thread, work).await
 }
 
-/// What may be done where there is no thread for it.
+/// What happens to work for which there is no thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
-    /// It takes milliseconds: it is done on the worker thread.
+    /// The work takes milliseconds, so it is done on the worker thread.
     InMemory,
-    /// It may hang: it is refused.
+    /// The work may hang, so it is refused.
     MayBeLong,
 }
 
@@ -79,7 +79,7 @@ async fn apart<T: Send + 'static>(
 ) -> Result<T, Refusal> {
     let turn = turns.acquire_owned().await.map_err(|error| refusal(io::Error::other(error)))?;
     let (sender, done) = oneshot::channel();
-    // A thread that does not come leaves it here.
+    // Shared, so that the work is still here if no thread comes.
     let work = Arc::new(Mutex::new(Some(move || {
         // Fails only if the client has left.
         drop(sender.send(work()));
@@ -110,7 +110,7 @@ fn as_json(json: Vec<u8>) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], Body::from(json)).into_response()
 }
 
-/// The machine has no thread left.
+/// The refusal of a report for which the machine has no thread.
 fn refusal(error: io::Error) -> Refusal {
     let message = format!("overloaded: cannot put the report together: {error}");
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", message)

@@ -39,16 +39,16 @@ use super::{
     streams, traffic,
 };
 
-/// Few enough to leave connections for the rest.
+/// Streams at once: few enough to leave connections for other requests.
 const MAX_STREAMS: usize = 64;
 
-/// Each takes a thread.
+/// Reports that are made at once. Each takes a thread.
 const MAX_REPORTS: usize = 1;
 
 /// Bytes of the longest answer tested for JSON. A test of more would hold the worker thread for a millisecond.
 pub(super) const MAX_LOOKED_AT: usize = 256 * 1024;
 
-/// Bytes of a message's line in the log.
+/// Most bytes of the log's line about a sent message.
 const MAX_SAID: usize = 1024;
 
 #[derive(Clone, Debug)]
@@ -61,9 +61,9 @@ pub(super) struct ServerState {
     pub(super) reports: Arc<Semaphore>,
     pub(super) plans: Arc<Semaphore>,
     pub(super) checks: Arc<Semaphore>,
-    /// Payloads of requests.
+    /// Memory for the payloads of requests.
     pub(super) requests: BodyMemory,
-    /// Answers that clients have not read yet.
+    /// Memory for answers that clients have not read yet.
     answers: BodyMemory,
 }
 
@@ -230,7 +230,7 @@ async fn end_session(
             format!("the session {id} belongs to `{}`, a part of Main: nobody can end it", session.name);
         return Err(Refusal::new(StatusCode::FORBIDDEN, "part-of-main", message));
     }
-    // It may have ended since.
+    // The session may have ended since it was listed.
     let Some(session) = session.filter(|_| served.peers.end(id)) else {
         tracing::warn!("end of the session {id}: there is none by=\"{asker}\"");
         let message = format!("no session of a peer has the number `{id}`");

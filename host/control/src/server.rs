@@ -51,22 +51,22 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 const MAX_HEAD: usize = 16 * 1024;
 
-/// Bytes of a command's path in the log.
+/// Most bytes of a command's method and path that the log shows.
 const MAX_SAID: usize = 256;
 
 /// Without a pause, `accept` fails again and again, as when file descriptors have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The control interface among the parts of Main.
+/// The name of the control interface among the parts of Main.
 const PART: &str = "control-socket";
 
-/// The socket of the control interface, which only its owner can open. Nobody answers yet. Clones share it: it is given
-/// back with the last of them.
+/// The socket of the control interface, which only its owner can open. Nobody answers before [`serve`](Self::serve).
+/// Clones share the socket, and the last of them gives it back.
 #[derive(Clone, Debug)]
 pub struct ControlSocket(Arc<BoundSocket>);
 
 impl ControlSocket {
-    /// Binds it. Takes over the socket of a Main that ended without removing it.
+    /// Binds the socket. Takes over the socket of a Main that ended without removing it.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl ControlSocket {
     /// Serves the control interface until Main has stopped everything else. For
     /// [`Builder::attach`](weir_host::Builder::attach). Starts again if it ends before.
     pub async fn serve(self, attached: Attached) {
-        // Connections outlive what accepts them, and keep their places.
+        // Made here, because connections outlive `accept_all` and keep their places when it starts again.
         let free = [MAX_CONNECTIONS, MAX_REFUSED].map(|places| Arc::new(Semaphore::new(places)));
         attached.supervise(PART, |attached| self.clone().accept_all(attached, free.clone())).await;
     }
@@ -138,10 +138,10 @@ async fn accept(
 
 async fn converse(stream: UnixStream, router: Router, mut closed: Closed, _permit: OwnedSemaphorePermit) {
     let (asker, router) = (Asker::of(&stream), TowerToHyperService::new(router));
-    // Its own, since the connection has the other. Without one, all commands are wanted.
+    // A descriptor of its own, since the connection owns the stream. Without one, every command is carried out.
     let other_end = stream.as_fd().try_clone_to_owned().ok();
     let named = service_fn(move |mut request: Request<Incoming>| {
-        // A command begins here: what has begun goes on without its asker. Nobody wants it if that has gone before.
+        // A command that has begun goes on without its asker. One whose asker has gone before is not begun.
         let is_unwanted = !request.method().is_safe() && other_end.as_ref().is_some_and(has_hung_up);
         if is_unwanted {
             let command = harmless(format_args!("{} {}", request.method(), request.uri()), MAX_SAID);
@@ -176,9 +176,9 @@ async fn converse(stream: UnixStream, router: Router, mut closed: Closed, _permi
     }
 }
 
-/// Whether nobody is at the other end. One that has only said that it sends no more still waits for the answer.
+/// Whether the other end is closed. A client that has only ended its own output still waits for the answer.
 fn has_hung_up(stream: &OwnedFd) -> bool {
-    // Told without being asked for.
+    // The system reports a hang-up without being asked.
     let mut looked = [PollFd::new(stream, PollFlags::empty())];
     poll(&mut looked, Some(&Timespec::default())).is_ok()
         && looked.iter().any(|stream| stream.revents().contains(PollFlags::HUP))

@@ -15,7 +15,7 @@ use super::{
     routes::{QueryOf, ServerState},
 };
 
-/// Spans of one answer, unless fewer are asked for.
+/// Spans of one answer, if the request has no `limit`.
 const SPANS: usize = 1000;
 
 /// Spans that one answer may have.
@@ -54,7 +54,7 @@ impl FromRequestParts<ServerState> for Traceparent {
 
     async fn from_request_parts(parts: &mut Parts, _served: &ServerState) -> Result<Self, Refusal> {
         let Some(value) = parts.headers.get("traceparent") else { return Ok(Self(None)) };
-        // Bytes beyond ASCII are in no `traceparent` either.
+        // A value with bytes beyond ASCII is refused as an empty one is.
         let context = value.to_str().unwrap_or_default().parse::<TraceContext>();
         context.map(|context| Self(Some(context))).map_err(|error| Refusal::invalid(error.to_string()))
     }

@@ -29,13 +29,13 @@ use super::{
 /// Listed entries by default.
 const ENTRIES: usize = 100;
 
-/// Bytes of an imported page of a store with small values, and the most of one: what the control API reads at all.
+/// Bytes of an imported page: for a store with small values, and the most that the control interface reads at all.
 const IMPORT: RangeInclusive<u64> = 32 << 20..=64 << 20;
 
-/// Bytes of an imported page beside one value of the largest size: those of the other entries.
+/// Bytes of an imported page for other entries, beside one value of the largest size.
 const MORE_TO_IMPORT: u64 = 8 << 20;
 
-/// Owners that are directories of hooks begin so. Commands may run others than those that are configured.
+/// Owners that are directories of hooks begin with this. Any is allowed: commands run unconfigured directories, too.
 const OF_HOOKS: &str = "hooks/";
 
 #[derive(Serialize)]
@@ -153,7 +153,7 @@ pub(super) struct PutQuery {
     #[serde(default)]
     owner: String,
     key: String,
-    /// Also for an owner that nobody has the name of.
+    /// Whether to set the key even for an owner that no extension, peer or directory of hooks is.
     #[serde(default)]
     force: bool,
 }
@@ -202,7 +202,7 @@ pub(super) async fn import(
 ) -> Result<Json<Value>, Refusal> {
     let Path(name) = name?;
     let store = found(&served.control, &name)?;
-    // One value is in Base64, which is a third longer.
+    // The largest value may be in Base64, which is a third longer.
     let of_largest = (store.config().value_size / 3).saturating_mul(4).saturating_add(MORE_TO_IMPORT);
     let max = of_largest.clamp(*IMPORT.start(), *IMPORT.end());
     let body = served.requests.read(body, Ok(max)).await?;

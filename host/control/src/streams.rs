@@ -45,7 +45,7 @@ pub(super) async fn events(
 #[serde(deny_unknown_fields)]
 pub(super) struct LogsQuery {
     extension: Option<String>,
-    /// At most this many past lines, the last ones.
+    /// How many past lines to send at most: the last ones.
     lines: Option<usize>,
     #[serde(default)]
     follow: bool,
@@ -81,7 +81,7 @@ fn permit(served: &ServerState) -> Result<OwnedSemaphorePermit, Refusal> {
 }
 
 trait Source: Send + 'static {
-    /// Without a line end; none after the last.
+    /// The next line without its line end, or `None` after the last.
     fn next_line(&mut self) -> impl Future<Output = Option<String>> + Send;
 }
 
@@ -138,7 +138,7 @@ impl Source for MainEvents {
     }
 }
 
-/// A payload in one of three forms.
+/// A payload in one of three forms: as JSON, as text, or in Base64.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct PayloadFields<'a> {

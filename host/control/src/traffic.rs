@@ -80,7 +80,7 @@ pub(super) async fn put(
     let Path(queue) = queue?;
     let jobs = known(&served, &queue);
     let max = jobs.as_ref().map(Queue::max_job).map_err(|_| Refusal::invalid(String::new()));
-    // The sender hears the refusal after it has sent the body.
+    // Reads the body first, because the sender hears a refusal only after it has sent the body.
     let payload = served.requests.read(body, max).await;
     let (jobs, payload) = (jobs?, payload?);
     let mut options = PutOptions::default();

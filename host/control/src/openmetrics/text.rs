@@ -6,7 +6,8 @@ use std::fmt::{self, Display, Write};
 #[derive(Debug, Default)]
 pub(super) struct Text {
     text: String,
-    /// As version 0.0.4 of Prometheus's own format: a counter's family is named as its samples, and there is no unit.
+    /// Whether to write version 0.0.4 of Prometheus's own format: it names a counter's family as its samples, and has
+    /// no units.
     is_classic: bool,
 }
 
@@ -15,11 +16,11 @@ pub(super) struct Text {
 pub(super) struct Family<'a> {
     text: &'a mut String,
     name: &'static str,
-    /// After the name of each sample.
+    /// What follows the name in each sample.
     suffix: &'static str,
 }
 
-/// What a label's value is made of.
+/// The name of a label, and what shows its value.
 pub(super) type Label<'a> = (&'static str, &'a dyn Display);
 
 impl Text {
@@ -88,7 +89,7 @@ impl Family<'_> {
     }
 }
 
-/// Escapes what a label's value may not have.
+/// Escapes what the value of a label may not contain.
 struct Escaped<'a>(&'a mut String);
 
 impl Write for Escaped<'_> {
