@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weir_host::{Error, client::ClientOperation, peers::Session};
 
-/// Operations kept; beyond that, the one used longest ago is looked up again.
+/// Most operations that are kept. Beyond that, the one that was used longest ago is forgotten.
 const KEPT: usize = 16;
 
 /// Operations that a session calls, the one used last first.
@@ -24,7 +24,7 @@ impl Operations {
     ///
     /// # Errors
     ///
-    /// As [`Client::operation_of`](weir_host::Client::operation_of).
+    /// The errors of [`Client::operation_of`](weir_host::Client::operation_of).
     pub fn find(
         &mut self,
         session: &Session,

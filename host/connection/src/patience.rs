@@ -17,13 +17,13 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// The other end may take nothing for so long.
+    /// A timer that ends once the other end has taken nothing for `limit`.
     #[must_use]
     pub fn new(limit: Duration) -> Self {
         Self { limit, running: None }
     }
 
-    /// Nothing waits, or the other end takes it.
+    /// Stops the timer, because nothing waits or the other end takes it.
     pub fn renew(&mut self) {
         self.running = None;
     }

@@ -10,7 +10,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 const BURST: Duration = Duration::from_secs(1);
 
-/// A session begins with one of so many parts of its bucket, so that to connect again and again is no way around.
+/// A session begins with an eighth of its bucket, so that connecting again and again does not get around the rate.
 const FIRST: u32 = 8;
 
 /// When the next message of a session may be read: see `limits.message-rate`.
@@ -23,7 +23,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// `per_second` messages a second.
+    /// A rate of `per_second` messages a second.
     #[must_use]
     pub fn new(per_second: u32) -> Self {
         let each = BURST / per_second.max(1);

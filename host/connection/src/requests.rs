@@ -19,12 +19,12 @@ pub struct Requests {
     max: u32,
     last: u32,
     in_hand: HashMap<u32, PeerRequest>,
-    /// The numbers of those that are waited for no more.
+    /// Yields the number of each request once nobody waits for it any more.
     given_up: FuturesUnordered<Pin<Box<dyn Future<Output = u32> + Send>>>,
 }
 
 impl Requests {
-    /// The program takes `max` requests before it answers one.
+    /// No requests. The program takes up to `max` before it answers one.
     #[must_use]
     pub fn new(max: u32) -> Self {
         Self { max, last: 0, in_hand: HashMap::new(), given_up: FuturesUnordered::new() }
@@ -36,8 +36,8 @@ impl Requests {
         u32::try_from(self.in_hand.len()).is_ok_and(|in_hand| in_hand < self.max)
     }
 
-    /// Keeps a request until it is answered; returns it with its number and payload. The program has the payload now: kept
-    /// here, too, it would be beyond all limits.
+    /// Keeps a request until it is answered; returns it with its number and payload. Gives the
+    /// payload away: no limit would bound a copy of it here.
     pub fn add(&mut self, mut request: PeerRequest) -> (u32, Bytes, &mut PeerRequest) {
         let number = next_free(&mut self.last, &self.in_hand);
         let payload = std::mem::take(&mut request.payload);
@@ -48,7 +48,7 @@ impl Requests {
     /// Answers a request. If it is not in hand, because nobody waits for it any more, its session counts a late answer.
     pub fn answer(&mut self, number: u32, outcome: Result<Bytes, Error>, session: &Session) {
         let Some(request) = self.in_hand.remove(&number) else { return session.count_late() };
-        // Both count an answer that comes too late.
+        // Either method counts an answer that comes too late.
         let _is_in_time = match outcome {
             Ok(payload) => request.answer(Ok(payload)),
             Err(error) => request.refuse(error),
@@ -58,7 +58,7 @@ impl Requests {
     /// The number of a request that is waited for no more, if there is one.
     pub fn poll_given_up(&mut self, context: &mut Context<'_>) -> Option<u32> {
         while let Poll::Ready(Some(request)) = self.given_up.poll_next_unpin(context) {
-            // Answered ones end, too.
+            // Requests that were answered are yielded, too.
             if self.in_hand.remove(&request).is_some() {
                 return Some(request);
             }

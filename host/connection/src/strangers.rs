@@ -45,7 +45,7 @@ struct Stranger {
     _place: oneshot::Sender<()>,
 }
 
-/// What is taken for one crowd.
+/// A network or a user, whose connections are taken for one crowd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Crowd {
     V4(u32),
@@ -53,7 +53,7 @@ enum Crowd {
     User(u32),
 }
 
-/// A place among them, until dropped.
+/// The place of a connection among the strangers, until dropped.
 #[derive(Debug)]
 pub struct Place {
     number: u64,
@@ -63,14 +63,14 @@ pub struct Place {
 }
 
 impl Remote {
-    /// The process at the other end of a Unix socket. Those of which the system says nothing are one.
+    /// The process at the other end of a Unix socket. All processes of which the system says nothing count as one.
     #[must_use]
     pub fn process(user: Option<u32>, process: Option<i32>) -> Self {
         let process = process.and_then(|process| u32::try_from(process).ok()).unwrap_or_default();
         Self::Process { user: user.unwrap_or(u32::MAX), process }
     }
 
-    /// The network, or the user.
+    /// The network of an address, or the user of a process.
     fn crowd(self) -> Crowd {
         match self.canonical() {
             Self::Address(IpAddr::V4(address)) => Crowd::V4(address.to_bits() >> 8),
@@ -79,7 +79,7 @@ impl Remote {
         }
     }
 
-    /// The address, or the process, among those of its crowd.
+    /// The address or the process, as a number that is unique in its crowd.
     fn member(self) -> u128 {
         match self.canonical() {
             Self::Address(IpAddr::V4(address)) => address.to_bits().into(),
@@ -88,7 +88,7 @@ impl Remote {
         }
     }
 
-    /// An IPv4 address that a socket of IPv6 has accepted is one of IPv4.
+    /// The same source, with an IPv4 address that came by a socket of IPv6 as one of IPv4.
     fn canonical(self) -> Self {
         match self {
             Self::Address(address) => Self::Address(address.to_canonical()),
@@ -139,7 +139,8 @@ impl List {
     }
 }
 
-/// The group with the most of these and the newcomer. Of several the newcomer's own, else that of the oldest.
+/// The group with the most connections, with the newcomer counted. Of several such groups it is the newcomer's own,
+/// else that of the oldest.
 fn largest<G: Copy + Eq + Hash>(
     all: impl Iterator<Item = Remote> + Clone,
     newcomer: Option<Remote>,

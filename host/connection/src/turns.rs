@@ -14,27 +14,27 @@ use weir_host::peers::{PeerMessage, Session, Wanted};
 
 use crate::{Requests, UnderWay};
 
-/// Bytes that may wait to be written before more is added. A message that begins below it may go beyond.
+/// Nothing is added while so many bytes wait to be written. The last message that was added may go beyond.
 pub const MAX_WAITING: usize = 256 * 1024;
 
-/// Time for the last bytes to a program.
+/// Time to write the last bytes to a program.
 pub const LINGER: Duration = Duration::from_millis(500);
 
-/// Rounds in one go, before others on the thread have their turn.
+/// Rounds that a connection takes before other tasks of the thread have their turn.
 const ROUNDS: usize = 4;
 
 /// Times that a connection is read in one round.
 const READS: usize = 16;
 
-/// Whether a step did something, or why the session ends. `None` in the error: the program has gone. A step that did
-/// nothing has left the task's waker with all that it waits for.
+/// Whether a step did something, or why the session ends. `None` in the error means that the program has gone. A step that
+/// did nothing has left the task's waker with all that it waits for.
 pub type Step<C> = Result<bool, Option<C>>;
 
 /// A connection in some protocol. What it sends, it adds to what waits to be written.
 pub trait Protocol {
     /// The program's own key of what it began.
     type Id: Clone + Eq + Hash + Send + 'static;
-    /// How that ends.
+    /// The outcome of what the program began.
     type Outcome: 'static;
     /// Why the session ends, as the program hears it.
     type Close;
@@ -45,7 +45,7 @@ pub trait Protocol {
     /// Whether less than [`MAX_WAITING`] bytes wait to be written.
     fn has_room(&self) -> bool;
 
-    /// Which messages the program takes. None if it reads no more, though what it sent may still be there to read.
+    /// Which messages the program takes. `None` if it reads no more, though what it sent may still be there to read.
     fn wanted(&self) -> Option<Wanted>;
 
     /// Finds out whether the session must end, before each round.
@@ -70,19 +70,19 @@ pub trait Protocol {
     /// Reads once, or acts on what was read. False if nothing came, or the rate allows no more.
     fn read(&mut self, context: &mut Context<'_>) -> Step<Self::Close>;
 
-    /// Writes as much as the program takes; whether that lets other steps go on.
+    /// Writes as much as the program takes. True if that lets other steps go on.
     fn write(&mut self, context: &mut Context<'_>) -> Step<Self::Close>;
 
-    /// The operator has changed the grants.
+    /// Acts on a change of the grants by the operator.
     fn regranted(&mut self);
 
-    /// One of the ticks given to [`run`] has come.
+    /// Acts on one of the ticks that were given to [`run`].
     fn tick(&mut self) -> Result<(), Option<Self::Close>> {
         Ok(())
     }
 }
 
-/// Runs until the session ends, also from outside by `over`, and says why. None: the program has gone.
+/// Runs until the session ends, also from outside by `over`, and says why. `None` means that the program has gone.
 ///
 /// Nothing more is read while too much waits to be written. So a program that does not read costs no more than one buffer,
 /// the inbox of its session, and what it has under way.
@@ -138,7 +138,7 @@ fn rounds<P: Protocol>(connection: &mut P, context: &mut Context<'_>) -> Result<
             return Ok(());
         }
     }
-    // Others first.
+    // Other tasks of the thread go first.
     context.waker().wake_by_ref();
     Ok(())
 }

@@ -35,13 +35,13 @@ impl<K, T> fmt::Debug for UnderWay<K, T> {
 }
 
 impl<K: Clone + Eq + Hash + Send + 'static, T: 'static> UnderWay<K, T> {
-    /// How many there are.
+    /// How many pieces of work are under way.
     #[must_use]
     pub fn len(&self) -> usize {
         self.work.len()
     }
 
-    /// Whether there is nothing.
+    /// Whether nothing is under way.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.work.is_empty()
@@ -53,8 +53,8 @@ impl<K: Clone + Eq + Hash + Send + 'static, T: 'static> UnderWay<K, T> {
         self.by_key.contains_key(key)
     }
 
-    /// Begins work. Most of it is done at once, and returned with its key; the rest is under way. Without a key it cannot
-    /// be given up.
+    /// Begins work. What is done at once is returned with its key, as most work is; other work is under way from now
+    /// on. Without a key it cannot be given up.
     pub fn begin(
         &mut self,
         key: Option<K>,
@@ -74,7 +74,7 @@ impl<K: Clone + Eq + Hash + Send + 'static, T: 'static> UnderWay<K, T> {
         None
     }
 
-    /// Gives up what was begun under this key; false if nothing is. It makes room at the next poll.
+    /// Gives up what was begun under this key; false if nothing is. Its room is free after the next poll.
     pub fn cancel(&mut self, key: &K) -> bool {
         let handle = self.by_key.remove(key);
         handle.inspect(AbortHandle::abort).is_some()
@@ -90,7 +90,7 @@ impl<K: Clone + Eq + Hash + Send + 'static, T: 'static> UnderWay<K, T> {
                     }
                     return Some((key, outcome));
                 }
-                // Given up.
+                // The work was given up.
                 Poll::Ready(Some(Err(_))) => {}
                 Poll::Ready(None) | Poll::Pending => return None,
             }
