@@ -36,9 +36,9 @@ pub(crate) struct Connection {
     input: BytesMut,
     /// A frame that waits for the rate.
     next: Option<Bytes>,
-    /// What the next frame is part of.
+    /// The span that the next frame is part of.
     span: Option<TraceContext>,
-    /// What was counted of the next message elsewhere.
+    /// The count of a COUNTED frame: losses or deliveries of the next message before it came to Main.
     counted: Option<u64>,
     frame_max: usize,
     rate: Rate,
@@ -89,7 +89,7 @@ impl Connection {
         }
     }
 
-    /// Talks with the program until one of them ends it.
+    /// Talks with the program until the program or Main ends the session.
     pub(crate) async fn converse(mut self) {
         let over = self.session.ended().map(Close::of);
         let close = weir_connection::run(&mut self, over, stream::empty()).await;
@@ -100,12 +100,12 @@ impl Connection {
         }
     }
 
-    /// The session ends.
+    /// Ends the session, and keeps what its last words need.
     fn into_rest(self) -> (UnixStream, Output) {
         (self.stream, self.output)
     }
 
-    /// Reads what is there; false if that is nothing.
+    /// Reads what is there. False if nothing is.
     fn fill(&mut self, context: &mut Context<'_>) -> Step {
         // An idle connection has no buffer.
         if self.input.is_empty() && self.stream.poll_read_ready(context).is_pending() {
@@ -141,7 +141,7 @@ impl Connection {
         if trace.is_some() && !is_part {
             return Err(Close::new(frame::close::PROTOCOL, format!("TRACE before {}", frame.name())));
         }
-        // The span of what was counted may come between.
+        // A TRACE may come between COUNTED and the message.
         let counted = if matches!(frame, FromPeer::Trace { .. }) { None } else { self.counted.take() };
         if counted.is_some() && !is_counted {
             return Err(Close::new(frame::close::PROTOCOL, format!("COUNTED before {}", frame.name())));
@@ -162,7 +162,7 @@ impl Connection {
                 }
             }
             FromPeer::Cancel { id } => {
-                // One that has ended may have crossed it.
+                // It may have ended before the frame came.
                 let _known = self.under_way.cancel(&id);
                 // What was given up makes room for the next frame.
                 answers(self, context);
@@ -232,7 +232,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Begins what takes time.
+    /// Begins work that takes time, and answers the program under this id when it is done.
     fn begin(
         &mut self,
         id: u32,
@@ -346,7 +346,7 @@ impl Protocol for Connection {
         }
         let Some(frame) = self.next.clone() else { return self.fill(context) };
         let frame = FromPeer::decode(&frame).map_err(|error| Some(Close::protocol(&error)))?;
-        // Part of the message that must follow.
+        // TRACE and COUNTED are part of the message that must follow.
         let is_message = !matches!(frame, FromPeer::Trace { .. } | FromPeer::Counted { .. });
         if is_message && self.rate.poll_one(context).is_pending() {
             return Ok(false);
@@ -370,7 +370,7 @@ impl Protocol for Connection {
     }
 }
 
-/// None for 0, which stands for the default.
+/// A timeout. `None` for 0, which stands for the default.
 fn within(milliseconds: u32) -> Option<Duration> {
     (milliseconds > 0).then(|| Duration::from_millis(milliseconds.into()))
 }

@@ -20,15 +20,15 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Greeted {
     pub(crate) session: Session,
-    /// Of the protocol.
+    /// The version of the protocol.
     pub(crate) version: u16,
     pub(crate) requests: u32,
     pub(crate) events: u32,
-    /// What came after the hello.
+    /// The bytes that came after the hello.
     pub(crate) rest: BytesMut,
 }
 
-/// Waits for the hello, and begins a session for it. None if the program has gone.
+/// Waits for the hello, and begins a session for it. `None` if the program has gone.
 pub(crate) async fn greet(
     stream: &mut UnixStream,
     peers: &Peers,

@@ -24,10 +24,10 @@ use crate::{
     greeting::{Greeted, greet},
 };
 
-/// The peer socket among the parts of Main.
+/// The name of the peer socket among the parts of Main.
 const PART: &str = "peer-socket";
 
-/// As `ps -L` shows it.
+/// The name of the thread, as `ps -L` shows it.
 const THREAD_NAME: &str = "weir-peers";
 
 /// Without a pause, `accept` fails again and again, as when file descriptors have run out.
@@ -39,12 +39,13 @@ const MAX_ARRIVING: usize = 64;
 /// A program that has proved its name, on the way to the worker thread.
 type Arriving = (net::UnixStream, Greeted);
 
-/// A socket for programs outside Main. Every user can open it; what a program says first decides. Nobody answers yet.
+/// A socket for programs outside Main. Every user can open it; what a program says first decides. Nobody answers before
+/// [`serve`](Self::serve).
 #[derive(Debug)]
 pub struct PeerSocket(Arc<BoundSocket>);
 
 impl PeerSocket {
-    /// Binds it. Takes over the socket of a Main that ended without removing it.
+    /// Binds the socket. Takes over the socket of a Main that ended without removing it.
     ///
     /// # Errors
     ///
@@ -68,7 +69,7 @@ async fn serve<A>(
 ) where
     A: Future<Output = Result<(), String>>,
 {
-    // Main waits until it is dropped: for the last words to programs.
+    // Main waits until this is dropped, so that programs get their last frames.
     let _closed = attached.closed.clone();
     let (arriving, mut arrivals) = mpsc::channel(MAX_ARRIVING);
     let mut accepting = pin!(attached.supervise(PART, move |attached| {
@@ -92,7 +93,7 @@ async fn serve<A>(
     }
 }
 
-/// The way in, for each connection.
+/// What each connection needs to become a session.
 #[derive(Clone)]
 struct Door {
     peers: Peers,
@@ -123,12 +124,12 @@ async fn accept(socket: Arc<BoundSocket>, mut door: Door) -> Result<(), String> 
         }
     }
     drop(listener);
-    // Each hears that Main ends.
+    // Each program hears that Main ends.
     while greetings.join_next().await.is_some() {}
     Ok(())
 }
 
-/// Hears the name of a program, and sends it on to the worker thread.
+/// Waits for the hello of a program, and sends the connection on to the worker thread.
 async fn welcome(mut stream: UnixStream, door: Door, place: Place) {
     let Door { peers, part, arriving, mut closed } = door;
     let greeted = match greet(&mut stream, &peers, place, &mut closed).await {
@@ -166,7 +167,7 @@ fn note_panic(ended: Result<(), JoinError>) {
     }
 }
 
-/// Says why no session begins.
+/// Tells the program why no session begins.
 async fn refuse(mut stream: UnixStream, close: &Close) {
     let mut output = BytesMut::new();
     close.encode(&mut output);

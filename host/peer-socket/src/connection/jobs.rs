@@ -17,12 +17,12 @@ use weir_peer::frame::{self, FromMain};
 
 use super::output::{Close, Output};
 
-/// A queue, and the job that came from it. None if none will come.
+/// A queue, and the job that came from it. `None` if no more will come.
 type Taken = (Queue, Option<Job>);
 
 #[derive(Debug, Default)]
 pub(super) struct Jobs {
-    /// By queue: how many more jobs the program takes. No more queues than it may take from.
+    /// How many more jobs the program takes from each queue. Its grant bounds the number of queues.
     credit: HashMap<String, u32>,
     /// The wait for the next job of each queue with credit.
     waits: FuturesUnordered<Pin<Box<dyn Future<Output = Taken> + Send>>>,
@@ -31,7 +31,7 @@ pub(super) struct Jobs {
 }
 
 impl Jobs {
-    /// The program takes so many more jobs of this queue.
+    /// Lets the program have so many more jobs of this queue.
     pub(super) fn take(&mut self, session: &Session, queue: &str, jobs: u32) -> Result<(), Error> {
         let queue = session.client().queue(queue)?;
         queue.may_take()?;
@@ -74,7 +74,7 @@ impl Jobs {
         true
     }
 
-    /// Finishes a job, or gives it back.
+    /// Finishes a job if `is_done`, else gives it back to its queue.
     pub(super) fn end(&mut self, number: u32, is_done: bool) -> Result<(), Close> {
         match self.in_hand.remove(&number) {
             Some(job) if is_done => job.done(),

@@ -21,7 +21,7 @@ use weir_sockets::{make_room, write_now};
 
 use super::Step;
 
-/// A buffer of more bytes is given back once it is empty.
+/// A buffer for more bytes than these is given back once it is empty.
 const KEPT: usize = 4096;
 
 #[derive(Debug)]
@@ -30,14 +30,14 @@ pub(super) struct Output {
     /// Bytes at the beginning of `waiting` that are the rest of a frame under way.
     begun: usize,
     patience: Patience,
-    /// Of the protocol.
+    /// The version of the protocol.
     version: u16,
     /// The program has closed the connection. What it sent before may still be there to read.
     is_closed: bool,
 }
 
 impl Output {
-    /// `patience`: how long the program may read nothing.
+    /// `patience` says how long the program may read nothing.
     pub(super) fn new(patience: Duration, version: u16) -> Self {
         let patience = Patience::new(patience);
         Self { waiting: BytesMut::new(), begun: 0, patience, version, is_closed: false }
@@ -47,7 +47,7 @@ impl Output {
         self.version
     }
 
-    /// The next frame has this span.
+    /// Says that the next frame is part of this span, if the program knows such frames.
     pub(super) fn span(&mut self, span: Option<TraceContext>) {
         if let Some(span) = span.filter(|_| self.version >= TRACES_SINCE) {
             self.send(&FromMain::Trace { span });
@@ -69,7 +69,7 @@ impl Output {
         }
     }
 
-    /// Answers what the program began under this id; 0: it wants no answer.
+    /// Answers what the program began under this id. With the id 0, it wants no answer.
     pub(super) fn answer(&mut self, id: u32, outcome: Result<Bytes, Error>) {
         match outcome {
             _ if id == 0 => {}
@@ -78,7 +78,7 @@ impl Output {
         }
     }
 
-    /// Writes as much as the program takes; whether that made room, or the program has closed the connection.
+    /// Writes as much as the program takes. True if that made room, or the program has closed the connection.
     pub(super) fn write(&mut self, stream: &mut UnixStream, context: &mut Context<'_>) -> Step {
         let had_room = self.has_room();
         while !self.waiting.is_empty() {
@@ -109,7 +109,7 @@ impl Output {
 
     fn wrote(&mut self, written: usize) {
         while self.begun < written {
-            // What waits are whole frames.
+            // Only whole frames wait.
             self.begun += frame::size(self.waiting.get(self.begun..).unwrap_or_default());
         }
         self.begun -= written;
@@ -167,7 +167,7 @@ impl Close {
         Self::new(code, end.to_string())
     }
 
-    /// Counts the refusal of a program that has not proved a name, and logs it. The end of Main is none.
+    /// Counts the refusal of a program that has not proved a name, and logs it. The end of Main is no refusal.
     pub(crate) fn count(&self, part: &Part) {
         match self.code {
             frame::close::STOPPING => {}
