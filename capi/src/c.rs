@@ -36,7 +36,7 @@ impl Text {
         self.optional(name)?.ok_or_else(|| weir_error::null(name))
     }
 
-    /// The same, and none for NULL.
+    /// The text of the argument with this name, or `None` for NULL.
     pub(crate) fn optional(&self, name: &str) -> Result<Option<&str>, weir_error> {
         if self.0.is_null() {
             return Ok(None);
@@ -51,7 +51,7 @@ impl Text {
 }
 
 impl Data {
-    /// So many bytes of the argument with this name.
+    /// The first `length` bytes of the argument with this name.
     pub(crate) fn bytes(&self, length: usize, name: &str) -> Result<&[u8], weir_error> {
         if length == 0 {
             return Ok(&[]);
@@ -84,7 +84,7 @@ struct UserData(*mut c_void, weir_drop);
 // SAFETY: Rust does not follow the pointer. The header says that callbacks and `drop` run on any thread.
 unsafe impl Send for UserData {}
 
-// SAFETY: as above, and the header says which callbacks run on several threads at once.
+// SAFETY: Rust does not follow the pointer, and the header says which callbacks run on several threads at once.
 unsafe impl Sync for UserData {}
 
 impl Drop for UserData {
@@ -96,7 +96,7 @@ impl Drop for UserData {
 }
 
 impl<F: Copy> Callback<F> {
-    /// Takes `data` over; it is freed if `function` is NULL.
+    /// Takes `data` over. If `function` is NULL, this frees `data` and fails.
     pub(crate) fn new(function: Option<F>, data: *mut c_void, drop: weir_drop) -> Result<Self, weir_error> {
         let data = UserData(data, drop);
         Ok(Self { function: function.ok_or_else(|| weir_error::null("callback"))?, data })
@@ -119,7 +119,7 @@ impl Bytes {
         Self(owned.into())
     }
 
-    /// The first byte; the number of all goes to `length`.
+    /// A pointer to the first byte, or NULL for `None`. The number of bytes goes to `length`.
     pub(crate) fn give(bytes: Option<&Self>, length: Option<&mut MaybeUninit<usize>>) -> *const c_char {
         if let Some(length) = length {
             length.write(bytes.map_or(0, |bytes| bytes.0.len().saturating_sub(1)));

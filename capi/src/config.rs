@@ -64,7 +64,7 @@ pub extern "C" fn weir_config_set_component(
             return Err(weir_error::argument("the component has no bytes"));
         }
         let component = bytes::Bytes::copy_from_slice(component);
-        // With `instances`, each has an entry of its own.
+        // Each instance of an extension with `instances` has an entry of its own.
         let mut found = false;
         for extension in &mut config.0.extensions {
             if extension.id.as_str() == id || extension.copy_of.as_ref().is_some_and(|of| of.as_str() == id) {

@@ -82,7 +82,7 @@ pub(crate) async fn listen(mut attached: Attached, callback: Callback<OnMainEven
         tell(&event);
         tokio::task::coop::consume_budget().await;
     }
-    // The stream itself ends after this.
+    // Main has closed attached work, but the stream ends only later: reads what is in it now.
     while let Some(Some(event)) = events.next().now_or_never() {
         tell(&event);
     }

@@ -44,7 +44,7 @@ pub struct weir_subscription(Source);
 #[derive(Debug)]
 enum Source {
     Waits(Mutex<Subscriber>),
-    /// Dropped, it ends the task that calls back.
+    /// Dropping it ends the task that calls back.
     CallsBack {
         _stop: oneshot::Sender<()>,
     },
@@ -279,7 +279,7 @@ where
     }
 }
 
-/// None for [`WEIR_NO_TIMEOUT`].
+/// The duration, or `None` for [`WEIR_NO_TIMEOUT`].
 pub(crate) fn timeout(timeout_ms: u64) -> Option<Duration> {
     (timeout_ms != WEIR_NO_TIMEOUT).then(|| Duration::from_millis(timeout_ms))
 }

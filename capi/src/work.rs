@@ -59,7 +59,7 @@ impl Room<'_> {
             let _permit = permit;
             work.await;
         });
-        // Fails if Main has ended meanwhile. Dropping the future tells C so.
+        // Fails if Main has ended meanwhile. Dropping the future then tells C that Main has ended.
         drop(queue.try_send(task));
     }
 }
@@ -80,6 +80,6 @@ pub(crate) async fn run(mut attached: Attached, queue: Receiver<Task>) {
     while let Ok(task) = queue.try_recv() {
         drop(task);
     }
-    // Of what still runs, each callback hears that Main has ended.
+    // Dropping what still runs tells its callbacks that Main has ended.
     tasks.shutdown().await;
 }
