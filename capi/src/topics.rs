@@ -251,11 +251,8 @@ fn subscriber(
     let mut options = SubscribeOptions::default();
     if let Some(policy) = policy.optional("policy")? {
         options.policy = Policy::ALL.into_iter().find(|known| known.name() == policy).ok_or_else(|| {
-            let known = Policy::ALL.map(Policy::name).join("`, `");
-            weir_error::argument(format!(
-                "there is no policy `{}`: there are `{known}`",
-                harmless(policy, 64)
-            ))
+            let (policy, known) = (harmless(policy, 64), Policy::ALL.map(Policy::name).join("`, `"));
+            weir_error::argument(format!("there is no policy `{policy}`: there are `{known}`"))
         })?;
     }
     if messages > 0 {
