@@ -26,8 +26,8 @@ const ROUNDS: usize = 4;
 /// Times that a connection is read in one round.
 const READS: usize = 16;
 
-/// Whether a step did something, or why the session ends. `None` in the error means that the program has gone. A step that
-/// did nothing has left the task's waker with all that it waits for.
+/// Whether a step did something, or why the session ends. `None` in the error means that the program has gone. A
+/// step that did nothing has left the task's waker with all that it waits for.
 pub type Step<C> = Result<bool, Option<C>>;
 
 /// A connection in some protocol. What it sends, it adds to what waits to be written.
