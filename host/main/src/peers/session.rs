@@ -174,13 +174,10 @@ impl Session {
                     let may_serve = |contract: &_| live.peer.may_serve(contract);
                     contracts::of_peer(&documents, may_serve)
                 });
-                match described {
-                    _ if !is_first => {
-                        Err(Error::Invalid("a session describes its contracts once".to_owned()))
-                    }
-                    Ok(_) => Ok(()),
-                    Err(error) => Err(error.clone()),
+                if !is_first {
+                    return Err(Error::Invalid("a session describes its contracts once".to_owned()));
                 }
+                described.clone().map(drop)
             });
             // No input makes it panic: this fails only when the pool ends with Main.
             read.await.unwrap_or(Err(Error::PeerGone))
