@@ -111,17 +111,17 @@ impl Registry {
             }
         }
         for peer in &config.peers {
-            match state.names.get_mut(&peer.name) {
+            let name = &peer.name;
+            match state.names.get_mut(name) {
                 Some(known) if known.source == Source::Main => {
                     tracing::error!(
-                        "`{0}` is not a peer of the configuration: `{0}` is a part of Main",
-                        peer.name
+                        "`{name}` is not a peer of the configuration: `{name}` is a part of Main"
                     );
                 }
                 Some(known) => self.change(known, Source::Operator, peer.clone()),
                 None => match self.add(peer.clone(), Source::Operator) {
-                    Ok(new) => drop(state.names.insert(peer.name.clone(), new)),
-                    Err(error) => tracing::error!("`{}` is not a peer: {error}", peer.name),
+                    Ok(new) => drop(state.names.insert(name.clone(), new)),
+                    Err(error) => tracing::error!("`{name}` is not a peer: {error}"),
                 },
             }
         }
