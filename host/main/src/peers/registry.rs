@@ -233,24 +233,21 @@ impl Registry {
 
     pub(super) fn list(&self) -> Vec<PeerStatus> {
         let state = self.state.lock();
-        let mut all: Vec<PeerStatus> = Vec::new();
-        for (name, known) in &state.names {
+        let status = |(name, known): (&PeerName, &Name)| {
             let own = state.sessions.values().filter(|session| session.name == *name);
             let sessions: Vec<_> = own.map(|session| self.status(session)).collect();
-            if known.source != Source::Operator && sessions.is_empty() {
-                continue;
-            }
+            let is_listed = known.source == Source::Operator || !sessions.is_empty();
             let counts = sessions.iter().fold(known.ended, |all, session| sum(all, session.counts));
-            all.push(PeerStatus {
+            is_listed.then(|| PeerStatus {
                 name: name.clone(),
                 fulfills: known.config.fulfills.clone(),
                 sessions,
                 sessions_so_far: known.so_far,
                 denied: known.denied,
                 counts,
-            });
-        }
-        all
+            })
+        };
+        state.names.iter().filter_map(status).collect()
     }
 
     /// What each session describes, and the contracts that it serves now.
