@@ -132,25 +132,24 @@ impl Connection {
             _ => frame::OLDEST_VERSION,
         };
         if self.output.version() < since {
-            let text = format!("{} is of version {since}", frame.name());
-            return Err(Close::new(frame::close::PROTOCOL, text));
+            return Err(Close::protocol(format!("{} is of version {since}", frame.name())));
         }
         let is_counted = matches!(frame, FromPeer::Publish { .. } | FromPeer::Put { .. });
         let is_part = is_counted || matches!(frame, FromPeer::Call { .. });
         let trace = self.span.take();
         if trace.is_some() && !is_part {
-            return Err(Close::new(frame::close::PROTOCOL, format!("TRACE before {}", frame.name())));
+            return Err(Close::protocol(format!("TRACE before {}", frame.name())));
         }
         // A TRACE may come between COUNTED and the message.
         let counted = if matches!(frame, FromPeer::Trace { .. }) { None } else { self.counted.take() };
         if counted.is_some() && !is_counted {
-            return Err(Close::new(frame::close::PROTOCOL, format!("COUNTED before {}", frame.name())));
+            return Err(Close::protocol(format!("COUNTED before {}", frame.name())));
         }
         let counted = counted.unwrap_or_default();
         match frame {
             FromPeer::Trace { span } => self.span = Some(span),
             FromPeer::Counted { count } => self.counted = Some(count),
-            FromPeer::Hello(_) => return Err(Close::new(frame::close::PROTOCOL, "a second HELLO")),
+            FromPeer::Hello(_) => return Err(Close::protocol("a second HELLO")),
             FromPeer::Call { id, timeout_ms, contract, operation, provider, payload } => {
                 let mut options = CallOptions::default();
                 (options.timeout, options.trace) = (within(timeout_ms), trace);
@@ -249,7 +248,7 @@ impl Connection {
     /// Fails if the id is in use.
     fn check(&self, id: u32) -> Result<(), Close> {
         match self.under_way.has(&id) {
-            true => Err(Close::new(frame::close::PROTOCOL, format!("the id {id} is under way already"))),
+            true => Err(Close::protocol(format!("the id {id} is under way already"))),
             false => Ok(()),
         }
     }
@@ -342,10 +341,10 @@ impl Protocol for Connection {
     fn read(&mut self, context: &mut Context<'_>) -> Step {
         if self.next.is_none() {
             let next = next_frame(&mut self.input, self.frame_max);
-            self.next = next.map_err(|error| Some(Close::protocol(&error)))?;
+            self.next = next.map_err(|error| Some(Close::protocol(error)))?;
         }
         let Some(frame) = self.next.clone() else { return self.fill(context) };
-        let frame = FromPeer::decode(&frame).map_err(|error| Some(Close::protocol(&error)))?;
+        let frame = FromPeer::decode(&frame).map_err(|error| Some(Close::protocol(error)))?;
         // TRACE and COUNTED are part of the message that must follow.
         let is_message = !matches!(frame, FromPeer::Trace { .. } | FromPeer::Counted { .. });
         if is_message && self.rate.poll_one(context).is_pending() {

@@ -48,10 +48,10 @@ pub(crate) async fn greet(
         Ok(Ok(Some(hello))) => hello,
         Ok(Ok(None)) => return Ok(None),
         Ok(Err(close)) => return Err(close),
-        Err(_elapsed) => return Err(Close::new(frame::close::PROTOCOL, "no hello came within 5 s")),
+        Err(_elapsed) => return Err(Close::protocol("no hello came within 5 s")),
     };
-    let FromPeer::Hello(hello) = FromPeer::decode(&hello).map_err(|error| Close::protocol(&error))? else {
-        return Err(Close::new(frame::close::PROTOCOL, "the first frame is not HELLO"));
+    let FromPeer::Hello(hello) = FromPeer::decode(&hello).map_err(Close::protocol)? else {
+        return Err(Close::protocol("the first frame is not HELLO"));
     };
     let version = hello.newest.min(VERSION);
     if version < hello.oldest.max(OLDEST_VERSION) {
@@ -79,7 +79,7 @@ pub(crate) async fn greet(
 
 async fn hello(stream: &mut UnixStream, input: &mut BytesMut) -> Result<Option<bytes::Bytes>, Close> {
     loop {
-        if let Some(frame) = next_frame(input, HELLO_MAX).map_err(|error| Close::protocol(&error))? {
+        if let Some(frame) = next_frame(input, HELLO_MAX).map_err(Close::protocol)? {
             return Ok(Some(frame));
         }
         input.reserve(HELLO_MAX);

@@ -13,7 +13,7 @@ use weir_host::{
     client::{Job, Queue},
     peers::Session,
 };
-use weir_peer::frame::{self, FromMain};
+use weir_peer::frame::FromMain;
 
 use super::output::{Close, Output};
 
@@ -79,10 +79,7 @@ impl Jobs {
         match self.in_hand.remove(&number) {
             Some(job) if is_done => job.done(),
             Some(job) => drop(job),
-            None => {
-                let text = format!("no job {number} is in hand");
-                return Err(Close::new(frame::close::PROTOCOL, text));
-            }
+            None => return Err(Close::protocol(format!("no job {number} is in hand"))),
         }
         Ok(())
     }

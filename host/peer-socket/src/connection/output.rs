@@ -16,7 +16,7 @@ use tokio::{
 };
 use weir_connection::{LINGER, MAX_WAITING, Patience};
 use weir_host::{Error, attached::Part, peers::SessionEnd, traces::TraceContext};
-use weir_peer::frame::{self, FrameError, FromMain, TRACES_SINCE};
+use weir_peer::frame::{self, FromMain, TRACES_SINCE};
 use weir_sockets::{make_room, write_now};
 
 use super::Step;
@@ -154,8 +154,9 @@ impl Close {
         Self { code, text: text.into() }
     }
 
-    pub(crate) fn protocol(error: &FrameError) -> Self {
-        Self::new(frame::close::PROTOCOL, error.to_string())
+    /// Says how the program broke the protocol.
+    pub(crate) fn protocol(how: impl ToString) -> Self {
+        Self::new(frame::close::PROTOCOL, how.to_string())
     }
 
     pub(super) fn of(end: SessionEnd) -> Self {
