@@ -27,18 +27,11 @@ const AT_ONCE: usize = 64;
 /// Bytes that JSON adds to a value in Base64, and to a key.
 const IN_JSON: u64 = 4096;
 
-/// Which store, and whose entries of it.
-#[derive(Debug, Deserialize)]
-struct Of {
-    store: String,
-    /// Only Main may name another than itself.
-    owner: Option<String>,
-}
-
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KeyRequest {
     store: String,
+    /// Whose entries of the store: only Main may name another than itself.
     owner: Option<String>,
     key: String,
 }
@@ -164,7 +157,7 @@ impl StoreService {
     }
 
     /// The store as this sender sees it. Main sees the entries that all share, or those of the owner that it names.
-    fn bucket(&self, sender: &str, Of { store, owner }: Of) -> Result<Bucket, HandlerError> {
+    fn bucket(&self, sender: &str, store: &str, owner: Option<String>) -> Result<Bucket, HandlerError> {
         let denied = |error: Unavailable| match error {
             Unavailable::NotGranted => {
                 let message =
@@ -175,7 +168,7 @@ impl StoreService {
         };
         if sender == MAIN {
             let owner = owner.unwrap_or_default();
-            return self.stores.bucket_of(&owner, &store, true).ok_or_else(|| denied(Unavailable::Unknown));
+            return self.stores.bucket_of(&owner, store, true).ok_or_else(|| denied(Unavailable::Unknown));
         }
         let unit = self.roster.find(sender).ok_or_else(|| denied(Unavailable::NotGranted))?;
         let version = unit.version();
@@ -186,7 +179,7 @@ impl StoreService {
             let message = format!("`{sender}` may not name another `owner`");
             return Err(HandlerError::new("permission-denied", message));
         }
-        self.stores.bucket(own, &config.grants.stores, &store).map_err(denied)
+        self.stores.bucket(own, &config.grants.stores, store).map_err(denied)
     }
 
     /// Bytes of a value that fit into an answer to this sender.
@@ -198,7 +191,7 @@ impl StoreService {
 
 async fn get(served: Arc<StoreService>, request: ServedRequest) -> Answer {
     let KeyRequest { store, owner, key } = asked("get", &request)?;
-    let bucket = served.bucket(&request.sender, Of { store, owner })?;
+    let bucket = served.bucket(&request.sender, &store, owner)?;
     let value = bucket.get(key, served.allowed(&request.sender)).await.map_err(failed)?;
     json(&FoundValue::of(value))
 }
@@ -208,34 +201,34 @@ async fn set(served: Arc<StoreService>, request: ServedRequest) -> Answer {
     let value = given("value", value, base64)?.ok_or_else(|| {
         HandlerError::new("invalid", "`set` takes a `value`, or one as `base64`".to_owned())
     })?;
-    let bucket = served.bucket(&request.sender, Of { store, owner })?;
+    let bucket = served.bucket(&request.sender, &store, owner)?;
     let existed = bucket.change(vec![(key, Some(value))]).await.map_err(failed)?;
     json(&serde_json::json!({ "existed": existed > 0 }))
 }
 
 async fn delete(served: Arc<StoreService>, request: ServedRequest) -> Answer {
     let KeyRequest { store, owner, key } = asked("delete", &request)?;
-    let bucket = served.bucket(&request.sender, Of { store, owner })?;
+    let bucket = served.bucket(&request.sender, &store, owner)?;
     let existed = bucket.change(vec![(key, None)]).await.map_err(failed)?;
     json(&serde_json::json!({ "existed": existed > 0 }))
 }
 
 async fn exists(served: Arc<StoreService>, request: ServedRequest) -> Answer {
     let KeyRequest { store, owner, key } = asked("exists", &request)?;
-    let bucket = served.bucket(&request.sender, Of { store, owner })?;
+    let bucket = served.bucket(&request.sender, &store, owner)?;
     json(&serde_json::json!({ "exists": bucket.exists(key).await.map_err(failed)? }))
 }
 
 async fn list(served: Arc<StoreService>, request: ServedRequest) -> Answer {
     let ListRequest { store, owner, prefix, after, limit } = asked("list", &request)?;
-    let bucket = served.bucket(&request.sender, Of { store, owner })?;
+    let bucket = served.bucket(&request.sender, &store, owner)?;
     let page = bucket.list(prefix, after, limit.unwrap_or(MAX_PAGE)).await.map_err(failed)?;
     json(&Listed { keys: page.keys, next: page.next })
 }
 
 async fn increment(served: Arc<StoreService>, request: ServedRequest) -> Answer {
     let IncrementRequest { store, owner, key, by } = asked("increment", &request)?;
-    let bucket = served.bucket(&request.sender, Of { store, owner })?;
+    let bucket = served.bucket(&request.sender, &store, owner)?;
     let sum = bucket.increment(key, by.into(), i64::MIN.into()..=i64::MAX.into()).await.map_err(failed)?;
     json(&serde_json::json!({ "value": i64::try_from(sum).unwrap_or_default() }))
 }
@@ -245,7 +238,7 @@ async fn swap(served: Arc<StoreService>, request: ServedRequest) -> Answer {
     let CompareAndSetRequest { store, owner, key, expected, expected_base64, value, base64 } = asked;
     let expected = given("expected", expected, expected_base64)?;
     let value = given("value", value, base64)?;
-    let bucket = served.bucket(&request.sender, Of { store, owner })?;
+    let bucket = served.bucket(&request.sender, &store, owner)?;
     let swapped = bucket.swap(key, expected, value).await.map_err(failed)?;
     let is_swapped = swapped.is_ok();
     let current = match swapped {
