@@ -12,11 +12,10 @@ use base64::{
 };
 use bytes::Bytes;
 use serde::{
-    Deserialize, Deserializer, Serialize, Serializer,
+    Deserialize, Deserializer,
     de::{Error as _, MapAccess, Visitor},
-    ser::SerializeMap,
 };
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 
 use super::{RpcError, parse::Text};
 
@@ -51,15 +50,14 @@ pub(crate) fn payload(json: Option<&RawValue>) -> Result<Bytes, RpcError> {
 
 /// A payload among the members of a result.
 pub(crate) fn payload_value(payload: &[u8]) -> Box<RawValue> {
-    to_raw_value(&Content::from(payload)).unwrap_or_default()
+    let mut json = String::new();
+    Content::from(payload).write(&mut json);
+    RawValue::from_string(json).unwrap_or_default()
 }
 
 /// A payload in the form in which it is sent.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Content<'p>(Form<'p>);
-
-#[derive(Clone, Copy, Debug)]
-enum Form<'p> {
+pub(super) enum Content<'p> {
     Empty,
     Json(&'p RawValue),
     Binary(&'p [u8]),
@@ -68,64 +66,40 @@ enum Form<'p> {
 impl<'p> From<&'p [u8]> for Content<'p> {
     fn from(payload: &'p [u8]) -> Self {
         if payload.is_empty() {
-            return Self(Form::Empty);
+            return Self::Empty;
         }
         // Exactly one value in UTF-8, so that nothing breaks out of the message around it.
         let json = serde_json::from_slice::<&RawValue>(payload).ok();
         let json = json.filter(|json| Base64::of(json).is_none() && !is_too_deep(json.get()));
-        Self(json.map_or(Form::Binary(payload), Form::Json))
-    }
-}
-
-impl<'p> From<&'p Bytes> for Content<'p> {
-    fn from(payload: &'p Bytes) -> Self {
-        Self::from(&**payload)
+        json.map_or(Self::Binary(payload), Self::Json)
     }
 }
 
 impl Content<'_> {
     /// About as long as the JSON gets.
     pub(super) fn room(&self) -> usize {
-        match self.0 {
-            Form::Empty => 4,
-            Form::Json(json) => json.get().len(),
-            Form::Binary(payload) => payload.len() / 3 * 4 + 32,
+        match self {
+            Self::Empty => 4,
+            Self::Json(json) => json.get().len(),
+            Self::Binary(payload) => payload.len() / 3 * 4 + 32,
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        matches!(self.0, Form::Empty)
-    }
-
     pub(super) fn write(&self, out: &mut String) {
-        match self.0 {
-            Form::Empty => out.push_str("null"),
-            Form::Json(json) => out.push_str(json.get()),
-            Form::Binary(payload) => write_base64(out, payload),
+        match self {
+            Self::Empty => out.push_str("null"),
+            Self::Json(json) => out.push_str(json.get()),
+            Self::Binary(payload) => write_base64(out, payload),
         }
     }
 
     /// As `params`, which the standard wants to be an object or an array: another value is written as its bytes.
     pub(super) fn write_structured(&self, out: &mut String) {
-        match self.0 {
-            Form::Json(json) if !json.get().starts_with(['{', '[']) => {
+        match self {
+            Self::Json(json) if !json.get().starts_with(['{', '[']) => {
                 write_base64(out, json.get().as_bytes())
             }
             _ => self.write(out),
-        }
-    }
-}
-
-impl Serialize for Content<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            Form::Empty => serializer.serialize_unit(),
-            Form::Json(json) => json.serialize(serializer),
-            Form::Binary(payload) => {
-                let mut map = serializer.serialize_map(Some(1))?;
-                map.serialize_entry(MEMBER, &BASE64.encode(payload))?;
-                map.end()
-            }
         }
     }
 }

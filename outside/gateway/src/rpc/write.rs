@@ -14,8 +14,8 @@ const FRAME: usize = 160;
 const SPAN: usize = 73;
 
 /// The answer of a provider.
-pub(crate) fn write_result<'p>(out: &mut String, id: &Id, payload: impl Into<Content<'p>>) {
-    let payload = payload.into();
+pub(crate) fn write_result(out: &mut String, id: &Id, payload: &[u8]) {
+    let payload = Content::from(payload);
     out.reserve(FRAME + id.json().len() + payload.room());
     out.push_str(r#"{"jsonrpc":"2.0","result":"#);
     payload.write(out);
@@ -58,16 +58,16 @@ pub(crate) fn write_refusal(out: &mut String, refusal: &Refusal) {
 }
 
 /// An event of a subscription.
-pub(crate) fn write_event<'p>(
+pub(crate) fn write_event(
     out: &mut String,
     pattern: &str,
     topic: &str,
     sequence: u64,
     is_retained: bool,
     sender: &str,
-    payload: impl Into<Content<'p>>,
+    payload: &[u8],
 ) {
-    let payload = payload.into();
+    let payload = Content::from(payload);
     out.reserve(FRAME + pattern.len() + topic.len() + sender.len() + payload.room());
     open_notification(out, "events.event");
     out.push_str(r#"{"pattern":"#);
@@ -88,8 +88,8 @@ pub(crate) fn write_event<'p>(
 }
 
 /// An event of a topic that has an alias.
-pub(crate) fn write_alias_event<'p>(out: &mut String, method: &str, payload: impl Into<Content<'p>>) {
-    let payload = payload.into();
+pub(crate) fn write_alias_event(out: &mut String, method: &str, payload: &[u8]) {
+    let payload = Content::from(payload);
     out.reserve(FRAME + method.len() + payload.room());
     out.push_str(r#"{"jsonrpc":"2.0","method":"#);
     write_string(out, method);
@@ -127,16 +127,16 @@ pub(crate) struct Envelope<'e> {
 }
 
 /// A request to an app that serves.
-pub(crate) fn write_request<'p>(
+pub(crate) fn write_request(
     out: &mut String,
     number: u32,
     contract: &str,
     operation: &str,
-    payload: impl Into<Content<'p>>,
+    payload: &[u8],
     envelope: &Envelope<'_>,
 ) {
     let Envelope { sender, timeout_ms, trace } = envelope;
-    let payload = payload.into();
+    let payload = Content::from(payload);
     let span = if trace.is_some() { SPAN } else { 0 };
     out.reserve(FRAME + span + contract.len() + operation.len() + sender.len() + payload.room());
     out.push_str(r#"{"jsonrpc":"2.0","id":"#);
@@ -186,7 +186,7 @@ fn end(out: &mut String, id: &Id) {
 
 /// No payload is no `params`.
 fn write_params(out: &mut String, payload: Content<'_>) {
-    if !payload.is_empty() {
+    if !matches!(payload, Content::Empty) {
         out.push_str(r#","params":"#);
         payload.write_structured(out);
     }
