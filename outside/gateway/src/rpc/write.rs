@@ -1,8 +1,9 @@
 //! What is sent to an app. Each function puts one message at the end of `out`.
 
-use std::io;
+use std::fmt::{self, Write};
 
 use serde::Serialize;
+use serde_json::Value;
 use weir_host::traces::TraceContext;
 
 use super::{Id, Refusal, RpcError, payload::Content};
@@ -24,14 +25,13 @@ pub(crate) fn write_result(out: &mut String, id: &Id, payload: &[u8]) {
 
 /// The result of a built-in method.
 pub(crate) fn write_value<T: Serialize + ?Sized>(out: &mut String, id: &Id, value: &T) {
-    let start = out.len();
-    out.push_str(r#"{"jsonrpc":"2.0","result":"#);
-    match serde_json::to_writer(Appender(out), value) {
-        Ok(()) => end(out, id),
-        Err(error) => {
-            out.truncate(start);
-            write_error(out, id, &RpcError::internal(error.to_string()));
+    match serde_json::to_string(value) {
+        Ok(json) => {
+            out.push_str(r#"{"jsonrpc":"2.0","result":"#);
+            out.push_str(&json);
+            end(out, id);
         }
+        Err(error) => write_error(out, id, &RpcError::internal(error.to_string())),
     }
 }
 
@@ -140,7 +140,7 @@ pub(crate) fn write_request(
     let span = if trace.is_some() { SPAN } else { 0 };
     out.reserve(FRAME + span + contract.len() + operation.len() + sender.len() + payload.room());
     out.push_str(r#"{"jsonrpc":"2.0","id":"#);
-    write_number(out, number.into());
+    write_number(out, number);
     out.push_str(r#","method":"#);
     write_strings(out, &[contract, "/", operation]);
     write_params(out, payload);
@@ -160,7 +160,7 @@ pub(crate) fn write_request(
 pub(crate) fn write_cancel(out: &mut String, number: u32) {
     open_notification(out, "rpc.cancel");
     out.push_str(r#"{"id":"#);
-    write_number(out, number.into());
+    write_number(out, number);
     out.push_str("}}");
 }
 
@@ -173,7 +173,7 @@ fn open_notification(out: &mut String, method: &str) {
 
 fn open_error(out: &mut String, code: i32, message: &str) {
     out.push_str(r#"{"jsonrpc":"2.0","error":{"code":"#);
-    write_json(out, &code);
+    write_number(out, code);
     out.push_str(r#","message":"#);
     write_string(out, message);
 }
@@ -192,8 +192,10 @@ fn write_params(out: &mut String, payload: Content<'_>) {
     }
 }
 
-fn write_number(out: &mut String, number: u64) {
-    write_json(out, &number);
+/// Puts a number at the end of `out`. A `String` takes everything, so the write cannot fail.
+fn write_number(out: &mut String, number: impl fmt::Display) {
+    let written = write!(out, "{number}");
+    debug_assert!(written.is_ok(), "{written:?}");
 }
 
 fn write_string(out: &mut String, text: &str) {
@@ -208,30 +210,7 @@ fn write_strings(out: &mut String, parts: &[&str]) {
         parts.iter().for_each(|part| out.push_str(part));
         out.push('"');
     } else {
-        write_json(out, &parts.concat());
-    }
-}
-
-/// Strings and numbers, which never fail.
-fn write_json<T: Serialize + ?Sized>(out: &mut String, value: &T) {
-    let written = serde_json::to_writer(Appender(out), value);
-    debug_assert!(written.is_ok(), "{written:?}");
-}
-
-/// JSON at the end of a string.
-struct Appender<'o>(&'o mut String);
-
-impl io::Write for Appender<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // serde_json writes whole characters.
-        let text =
-            std::str::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        self.0.push_str(text);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        out.push_str(&Value::from(parts.concat()).to_string());
     }
 }
 
