@@ -133,15 +133,11 @@ impl Gateway {
             tasks.spawn(door.clone().listen(listener, is_http));
         }
         drop(door);
-        let (events, tickets, pings) = (shared.clone(), shared.clone(), shared.clone());
+        let (events, timers) = (shared.clone(), shared.clone());
         tasks.spawn(async move { events.hub.run().await });
-        // For ever, as the next.
+        // Neither of the two ends by itself.
         tasks.spawn(async move {
-            tickets.tickets.expire().await;
-            Ok(())
-        });
-        tasks.spawn(async move {
-            pings.tick().await;
+            tokio::join!(timers.tickets.expire(), timers.tick());
             Ok(())
         });
         let ended = tokio::select! {
