@@ -152,7 +152,7 @@ async fn subscribe(
                 Ok(0) | Err(_) => break,
                 Ok(_) => continue,
             },
-            () = ready(&outbox) => {}
+            () = poll_fn(|context| outbox.poll_ready(context)) => {}
         }
         if outbox.is_overrun() {
             return Err(None);
@@ -265,11 +265,6 @@ impl Drop for Joined<'_> {
         self.session.count_events(0, self.outbox.take_uncounted());
         self.shared.hub.leave_all(self.outbox);
     }
-}
-
-/// Waits until an event waits.
-async fn ready(outbox: &Outbox) {
-    poll_fn(|context| outbox.poll_ready(context)).await;
 }
 
 async fn first_line(io: &mut Box<dyn Io>, input: &mut BytesMut) -> Result<String, End> {
