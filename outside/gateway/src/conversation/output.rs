@@ -25,7 +25,7 @@ use crate::{
     websocket::{WebSocket, drain},
 };
 
-/// Bytes that a waiting text counts beside its own: its place, and what its buffer has to spare.
+/// Bytes that a waiting text counts beside its own: its place in the queue, and unused capacity of its buffer.
 const OVERHEAD: usize = 128;
 
 /// Bytes given to the socket in one piece.
@@ -35,11 +35,11 @@ const PIECE: usize = 64 * 1024;
 pub(super) struct Output {
     waiting: VecDeque<Message>,
     bytes: usize,
-    /// The text that is being written.
+    /// The message that the caller of [`text`](Self::text) is writing.
     text: String,
-    /// An event whose loss is told first.
+    /// An event that is sent next, after the notice of the events that were lost before it.
     event: Option<Utf8Bytes>,
-    /// The socket has something to write.
+    /// Whether the socket has bytes that it has not written yet.
     is_flushing: bool,
     patience: Patience,
     flow: Arc<Flow>,
@@ -83,12 +83,12 @@ impl Output {
         self.waiting.push_back(Message::Ping(Bytes::new()));
     }
 
-    /// The socket has something of its own to write.
+    /// Has the next [`write`](Self::write) flush the socket, which has an answer of its own to write, such as a pong.
     pub(super) fn flush(&mut self) {
         self.is_flushing = true;
     }
 
-    /// Writes as much as the app takes; whether that made room.
+    /// Writes as much as the app takes. True if that made room for further messages.
     pub(super) fn write(
         &mut self,
         socket: &mut WebSocket,
@@ -123,7 +123,7 @@ impl Output {
                     Poll::Pending => break,
                 }
                 let Some((message, is_event)) = self.next(outbox) else { break };
-                piece += length(&message);
+                piece += message.len();
                 events += u64::from(is_event);
                 if socket.as_mut().start_send(message).is_err() {
                     return Err(None);
@@ -138,13 +138,13 @@ impl Output {
         Ok(!had_room && self.has_room())
     }
 
-    /// Writes what is left, then the reason, within [`LINGER`]. None: the app has said that it ends.
+    /// Writes what is left and then `close`, within [`LINGER`]. Without a `close` the app has ended it itself.
     ///
-    /// An app that does not read gets the rest of the message under way and the reason, if the system makes room for them: for
-    /// a few hundred KiB at most. It finds them where it reads again, also after the gateway has closed the connection.
+    /// An app that does not read gets the rest of the message under way and the reason, if the system has room for them: at
+    /// most a few hundred KiB. It can read them later, even after the gateway has closed the connection.
     pub(super) async fn finish(mut self, socket: &mut WebSocket, close: Option<Close>) {
         let Some(close) = close else {
-            // Its close frame is answered, if it sent one: the answer waits, and another frame would be refused.
+            // The answer to the app's close frame waits in the socket, which would refuse another frame.
             let _gone = timeout(LINGER, socket.flush()).await;
             return;
         };
@@ -163,13 +163,13 @@ impl Output {
                 drain(socket).await;
             }
         };
-        // It may not answer.
+        // The app may not answer the close frame.
         let _late = timeout(LINGER / 2, last).await;
     }
 
     /// The next message, and whether it is an event.
     fn next(&mut self, outbox: &Outbox) -> Option<(Message, bool)> {
-        // Right after the notice of a loss before it.
+        // The notice of a loss has just been sent; this is the event that comes after the lost ones.
         if let Some(event) = self.event.take() {
             return Some((Message::Text(event), true));
         }
@@ -189,19 +189,9 @@ impl Output {
     }
 }
 
-fn length(message: &Message) -> usize {
-    match message {
-        Message::Text(text) => text.len(),
-        _ => 0,
-    }
-}
-
-/// What a waiting message counts. There are no more pings than ticks of their timer.
+/// The bytes that a waiting message counts. A ping counts nothing: there are no more of them than ticks of the timer.
 fn held(message: &Message) -> usize {
-    match message {
-        Message::Text(text) => text.len() + OVERHEAD,
-        _ => 0,
-    }
+    if message.is_text() { message.len() + OVERHEAD } else { 0 }
 }
 
 /// The code and the word of a close frame.
@@ -246,7 +236,7 @@ impl Close {
         Self { code, word: why.said().0 }
     }
 
-    /// None: the app has gone.
+    /// Why a failed read ends the WebSocket, or `None` if the app has gone.
     pub(super) fn of_error(error: &tungstenite::Error) -> Option<Self> {
         let (code, word) = match error {
             tungstenite::Error::Capacity(_) => (1009, "too-large"),
