@@ -2,7 +2,7 @@
 
 mod discover;
 
-use std::{collections::HashMap, fmt, pin::Pin, sync::Arc, time::Duration};
+use std::{collections::HashMap, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -129,15 +129,6 @@ impl Reply {
     }
 }
 
-impl fmt::Debug for Begun {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Now(outcome) => outcome.fmt(f),
-            Self::Later(_) => f.write_str("Later"),
-        }
-    }
-}
-
 impl Methods {
     pub(crate) fn new(shared: Arc<Shared>, session: Session, outbox: Option<Arc<Outbox>>) -> Self {
         Self {
@@ -178,19 +169,15 @@ impl Methods {
             "queues.return" => self.end_job(request, false).map(Begun::done),
             "contracts.serve" => self.serve(request).map(Begun::done),
             "rpc.discover" => Ok(Begun::done(self.discover())),
-            method => match self.shared.config.aliases.get(method) {
+            method => match self.shared.clone().config.aliases.get(method) {
                 None => match method.split_once('/') {
                     Some((contract, operation)) => self.call(request, contract, operation),
                     None => Err(self.no_method(method)),
                 },
                 Some(Alias::Call { contract, operation }) => {
-                    let (contract, operation) = (contract.clone(), operation.clone());
                     self.call(request, contract.as_str(), operation.as_str())
                 }
-                Some(Alias::Topic(topic)) => {
-                    let topic = topic.clone();
-                    self.listen(request, topic.as_str()).map(Begun::done)
-                }
+                Some(Alias::Topic(topic)) => self.listen(request, topic.as_str()).map(Begun::done),
             },
         };
         begun.unwrap_or_else(|error| Begun::Now(Err(error)))
