@@ -136,7 +136,7 @@ async fn check_host(
     request: Request,
     next: Next,
 ) -> Response {
-    let host = only(request.headers(), &header::HOST).and_then(|host| host.to_str().ok());
+    let host = only(request.headers(), &header::HOST);
     let asked = Asked::of(&request);
     let mut answer = match caller.is_unix || host.is_some_and(|host| is_ours(&shared, host)) {
         true => next.run(request).await,
@@ -184,10 +184,10 @@ impl fmt::Display for Asked {
     }
 }
 
-/// A header that must not be there twice: another reader of the request could take the other one.
-fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderValue> {
+/// The text of a header that is there once. Of two, another reader of the request could take the other one.
+fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let mut values = headers.get_all(name).iter();
-    values.next().filter(|_| values.next().is_none())
+    values.next().filter(|_| values.next().is_none())?.to_str().ok()
 }
 
 fn is_ours(shared: &Shared, host: &str) -> bool {
@@ -216,7 +216,8 @@ async fn open(
     let Path(name) = name?;
     let (mut request, _body) = request.into_parts();
     let handshake = Handshake::of(&mut request)?;
-    let ticket = query.as_deref().and_then(ticket_in);
+    let mut parameters = query.as_deref().unwrap_or_default().split('&');
+    let ticket = parameters.find_map(|pair| pair.strip_prefix("ticket="));
     let session = admit(&shared, &caller, &name, &request.headers, ticket)?;
     let answer = handshake.answer();
     // Ends with the runtime, which waits for it first.
@@ -228,10 +229,6 @@ async fn open(
         drop(caller);
     });
     Ok(answer)
-}
-
-fn ticket_in(query: &str) -> Option<&str> {
-    query.split('&').find_map(|pair| pair.strip_prefix("ticket="))
 }
 
 async fn single(
@@ -269,11 +266,11 @@ async fn single(
 /// The span that the requests are part of.
 fn traceparent(headers: &HeaderMap) -> Result<Option<TraceContext>, Refused> {
     let name = HeaderName::from_static("traceparent");
-    let value = if headers.contains_key(&name) { Some(only(headers, &name)) } else { None };
-    // Bytes beyond ASCII are in no `traceparent` either.
-    Ok(value
-        .map(|only| only.and_then(|value| value.to_str().ok()).unwrap_or_default().parse())
-        .transpose()?)
+    if !headers.contains_key(&name) {
+        return Ok(None);
+    }
+    // An empty text is malformed, as a header with bytes beyond ASCII or one that is there twice is.
+    Ok(Some(only(headers, &name).unwrap_or_default().parse()?))
 }
 
 async fn issue(
@@ -306,7 +303,7 @@ fn admit(
     let origin = match headers.contains_key(header::ORIGIN) {
         false => None,
         true => {
-            let origin = only(headers, &header::ORIGIN).and_then(|origin| origin.to_str().ok());
+            let origin = only(headers, &header::ORIGIN);
             let known = origin.filter(|origin| allowed(shared, name, origin).is_some());
             if known.is_none() {
                 // Used up, so that a page that tries again and again leaves no sessions behind.
@@ -317,8 +314,7 @@ fn admit(
             Some(known.ok_or(Refused::Origin)?)
         }
     };
-    let bearer = only(headers, &header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let token = bearer.and_then(|value| value.split_once(' '));
+    let token = only(headers, &header::AUTHORIZATION).and_then(|value| value.split_once(' '));
     let token =
         token.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
     // A proxy in front of a Unix socket must not lend its user to pages, nor to wrong proofs.
