@@ -80,7 +80,7 @@ struct Conversation {
 type Answered = (Option<u32>, Outcome);
 
 /// A batch of requests, some of which are under way.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Batch {
     answers: String,
     /// Answers in it.
@@ -122,27 +122,19 @@ impl Conversation {
 
     fn receive(&mut self, message: Option<tungstenite::Result<Message>>) -> Result<(), Option<Close>> {
         match message {
-            None => Err(None),
-            Some(Err(error)) => Err(Close::of_error(&fault_of(error))),
-            Some(Ok(Message::Text(text))) => {
-                self.next = Some(text);
-                Ok(())
-            }
-            // Frames come put together.
-            Some(Ok(Message::Binary(_) | Message::Frame(_))) => Err(Some(Close::BINARY)),
-            Some(Ok(Message::Close(_))) => Err(None),
+            None | Some(Ok(Message::Close(_))) => return Err(None),
+            Some(Err(error)) => return Err(Close::of_error(&fault_of(error))),
+            // The library puts frames together, so none comes by itself.
+            Some(Ok(Message::Binary(_) | Message::Frame(_))) => return Err(Some(Close::BINARY)),
+            Some(Ok(Message::Text(text))) => self.next = Some(text),
+            // The library has its answer, which needs a flush. It counts as a message, as a pong does.
             Some(Ok(Message::Ping(_))) => {
-                // The answer is on its way, and counts as a message.
                 self.output.flush();
                 self.owed = 1;
-                Ok(())
             }
-            Some(Ok(Message::Pong(_))) => {
-                self.is_silent = false;
-                self.owed = 1;
-                Ok(())
-            }
+            Some(Ok(Message::Pong(_))) => (self.is_silent, self.owed) = (false, 1),
         }
+        Ok(())
     }
 
     fn act(&mut self, text: &str, context: &mut Context<'_>) {
@@ -153,9 +145,8 @@ impl Conversation {
                 self.owed = messages.len().saturating_sub(1);
                 self.last_batch = self.last_batch.wrapping_add(1);
                 let batch = self.last_batch;
-                // One more, so that it does not end before all have begun.
-                let new = Batch { answers: String::new(), held: 0, open: 1, ids: HashSet::new() };
-                self.batches.insert(batch, new);
+                // One entry more counts as open, so that the batch does not end before all entries have begun.
+                self.batches.insert(batch, Batch { open: 1, ..Batch::default() });
                 for message in messages {
                     self.message(message, Some(batch), context);
                 }
@@ -372,7 +363,7 @@ impl Protocol for Conversation {
 
     /// Ends subscriptions of which the grant was taken back.
     fn regranted(&mut self) {
-        for (_, pattern, form) in self.outbox.subscriptions() {
+        for (pattern, form) in self.outbox.subscriptions() {
             if self.methods.session().may_subscribe(&pattern).is_ok() {
                 continue;
             }

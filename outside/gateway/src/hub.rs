@@ -199,7 +199,7 @@ impl Hub {
     /// Ends all subscriptions of a connection.
     pub(crate) fn leave_all(&self, outbox: &Arc<Outbox>) {
         outbox.clear();
-        for (_, pattern, form) in outbox.subscriptions() {
+        for (pattern, form) in outbox.subscriptions() {
             self.leave(outbox, &pattern, &form);
         }
     }

@@ -133,13 +133,10 @@ impl Outbox {
         state.subscriptions.iter().find(|(_, own)| is(own)).map(|(number, _)| *number)
     }
 
-    pub(crate) fn subscriptions(&self) -> Vec<(u32, Arc<str>, Form)> {
+    /// The pattern and the form of each subscription.
+    pub(crate) fn subscriptions(&self) -> Vec<(Arc<str>, Form)> {
         let state = self.state.lock();
-        state
-            .subscriptions
-            .iter()
-            .map(|(number, own)| (*number, own.pattern.clone(), own.form.clone()))
-            .collect()
+        state.subscriptions.values().map(|own| (own.pattern.clone(), own.form.clone())).collect()
     }
 
     pub(crate) fn len(&self) -> usize {
