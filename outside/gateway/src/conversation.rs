@@ -49,7 +49,7 @@ pub(crate) async fn converse(shared: Arc<Shared>, session: Session, socket: WebS
     let close = weir_connection::run(&mut conversation, over, pings).await;
     let Conversation { output, mut socket, methods, outbox, requests, under_way, .. } = conversation;
     methods.session().count_events(0, outbox.take_uncounted());
-    // What the app had in hand ends before it reads why.
+    // What the app had in hand goes back before the app learns why the WebSocket ends.
     drop((requests, under_way, methods));
     output.finish(&mut socket, close).await;
 }
@@ -72,7 +72,7 @@ struct Conversation {
     /// Further messages of a batch, which the rate has not counted.
     owed: usize,
     max_batch: usize,
-    /// A ping was sent, and no pong has come.
+    /// Whether a ping was sent to which no pong has come.
     is_silent: bool,
 }
 
@@ -83,10 +83,11 @@ type Answered = (Option<u32>, Outcome);
 #[derive(Debug, Default)]
 struct Batch {
     answers: String,
-    /// Answers in it.
+    /// The number of answers in `answers`.
     held: usize,
+    /// The number of entries that have not ended.
     open: usize,
-    /// Of its requests that are under way, and of those whose answers wait here.
+    /// The ids of requests that are under way, or whose answers wait here.
     ids: HashSet<Id>,
 }
 
@@ -115,7 +116,7 @@ impl Conversation {
         }
     }
 
-    /// Whether all that the app sent is read. Else its pong may still be there.
+    /// Whether all that has come from the app is read. Otherwise its pong may be among what is not.
     fn listens(&self) -> bool {
         self.output.has_room() && self.next.is_none() && self.owed == 0
     }
@@ -221,7 +222,7 @@ impl Conversation {
             && let Some(own) =
                 self.batches.iter_mut().find_map(|(own, batch)| batch.ids.remove(&id).then_some(*own))
         {
-            // Its batch waits for the others alone.
+            // The batch does not wait for this request any more.
             self.end_batch(Some(own));
         }
         self.answer(request.id.clone(), (batch, Ok(Reply::Job(None))));
@@ -258,7 +259,7 @@ impl Conversation {
         }
     }
 
-    /// One of a batch has ended. Sends the answers of the batch once all are there.
+    /// Notes that an entry of a batch has ended. After the last one, sends the answers of the batch.
     fn end_batch(&mut self, number: Option<u32>) {
         let Some(batch) = number.and_then(|number| self.batches.get_mut(&number)) else { return };
         batch.open -= 1;
@@ -299,7 +300,7 @@ impl Protocol for Conversation {
 
     fn answer(&mut self, id: Option<Id>, (batch, outcome): Answered) {
         let outcome = match outcome {
-            // Nobody would hear of the job: it goes back.
+            // A notification has no answer that could bring the job, so the job goes back.
             Ok(Reply::Job(Some(_))) if id.is_none() => return self.end_batch(batch),
             Ok(Reply::Job(Some(job))) => Ok(self.methods.hand_over(job)),
             outcome => outcome,

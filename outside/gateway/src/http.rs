@@ -49,22 +49,22 @@ const METHOD_SHOWN: usize = 32;
 pub(crate) struct Caller {
     pub(crate) uid: Option<u32>,
     pub(crate) is_unix: bool,
-    /// Told once a request has proved its name.
+    /// Notified once a request has proved its name.
     pub(crate) proved: Arc<Notify>,
     pub(crate) flow: Arc<Flow>,
-    /// One of `gateway.connections`.
+    /// The connection's place among `gateway.connections`.
     pub(crate) _permit: Arc<OwnedSemaphorePermit>,
-    /// The gateway waits for it at its end.
+    /// When the gateway ends, it waits until every connection has dropped this.
     pub(crate) _alive: mpsc::Sender<()>,
 }
 
-/// The name in the path, which may be no text.
+/// The name in the path, or a rejection if it is not UTF-8.
 type PathOf = Result<Path<String>, PathRejection>;
 
 /// Why a request is refused before it has a session.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
-    /// The word is for the operator alone.
+    /// The word tells the operator why, in the log. The client does not get it.
     #[error("no peer has this name and this proof")]
     Denied(&'static str),
     #[error("pages of this origin may not log in as this peer; `gateway.origins` would let them")]
@@ -99,13 +99,13 @@ enum Refused {
     Random(#[from] std::io::Error),
 }
 
-/// Wrong proofs of a name, which the registry of names logs.
+/// The word for a wrong proof of a name. Such requests are only counted here: the registry of names logs them.
 const PROOF: &str = "proof";
 
-/// Bytes of a word of a stranger in the log.
+/// Bytes of a stranger's text that a log line shows.
 const SHOWN: usize = 128;
 
-/// Why a request was refused, from its answer to the log.
+/// Why a request was refused. It travels with the answer to [`check_host`], which logs it.
 #[derive(Clone, Debug)]
 struct Reason {
     code: &'static str,
@@ -129,7 +129,8 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-/// A name elsewhere that resolves to this machine must not make a browser's page one of ours.
+/// Refuses a `Host` that is not the gateway's: a page must not get in by a foreign name that resolves to this machine.
+/// Logs all refusals.
 async fn check_host(
     State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
@@ -143,11 +144,11 @@ async fn check_host(
         false => Refused::Host.into_response(),
     };
     if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
-        // A connection that went on after its answer would be neither a stranger nor a session, and count as nobody's.
+        // A connection that stayed open after its answer would count neither as a stranger nor as a session.
         answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     match answer.extensions_mut().remove() {
-        // Main ends, or the gateway.
+        // Nothing is logged while Main or the gateway ends.
         None | Some(Reason { code: "stopping" | "restarting", .. }) => {}
         Some(Reason { code: PROOF, .. }) => shared.part.count_refused(PROOF),
         Some(Reason { code, text }) => shared.part.refused(code, || format!("{asked}: {text}")),
@@ -155,7 +156,7 @@ async fn check_host(
     answer
 }
 
-/// What was asked for, as the log says it. Without the query, which may have a ticket.
+/// A request as the log shows it, without the query, which may have a ticket.
 struct Asked {
     method: Method,
     uri: Uri,
@@ -220,7 +221,7 @@ async fn open(
     let ticket = parameters.find_map(|pair| pair.strip_prefix("ticket="));
     let session = admit(&shared, &caller, &name, &request.headers, ticket)?;
     let answer = handshake.answer();
-    // Ends with the runtime, which waits for it first.
+    // Ends at the latest with the runtime. Before that the gateway waits until `caller` is dropped.
     tokio::spawn(async move {
         if let Some(socket) = handshake.finish(message_max(&session)).await {
             caller.flow.upgrade();
@@ -263,7 +264,7 @@ async fn single(
     })
 }
 
-/// The span that the requests are part of.
+/// The span in the header `traceparent`: all requests of the body are part of it.
 fn traceparent(headers: &HeaderMap) -> Result<Option<TraceContext>, Refused> {
     let name = HeaderName::from_static("traceparent");
     if !headers.contains_key(&name) {
@@ -306,7 +307,7 @@ fn admit(
             let origin = only(headers, &header::ORIGIN);
             let known = origin.filter(|origin| allowed(shared, name, origin).is_some());
             if known.is_none() {
-                // Used up, so that a page that tries again and again leaves no sessions behind.
+                // The ticket is used up, so that a page that tries again and again leaves no sessions behind.
                 drop(
                     ticket.and_then(|ticket| shared.tickets.redeem(name, ticket, origin.unwrap_or_default())),
                 );
@@ -333,7 +334,7 @@ fn admit(
     Ok(session)
 }
 
-/// An origin of which pages may log in under this name.
+/// The origin in the configuration that `origin` matches, if its pages may log in under this name.
 fn allowed(shared: &Shared, name: &str, origin: &str) -> Option<Origin> {
     let origins: &BTreeMap<_, _> = &shared.config.origins;
     origins.get(name)?.iter().find(|own| own.matches(origin)).cloned()

@@ -27,12 +27,13 @@ const PATTERNS: u32 = 4096;
 /// room.
 const SHARE: usize = 256;
 
-/// As much as any extension's message may have, so that none is lost here alone.
+/// Bytes of a message, and of all that wait: as many as any extension may have, so that none is lost only here.
 const BYTES: u64 = 64 << 20;
 
+/// Messages that may wait for the hub.
 const MESSAGES: u32 = 65_536;
 
-/// Events between two turns of the connections.
+/// Events that the hub hands out before the connections get a turn.
 const AT_ONCE: usize = 16;
 
 /// How a connection hears the events of a subscription.
@@ -134,7 +135,7 @@ impl Hub {
                 Some(number) => *number,
                 None => {
                     let number = self.session.subscribe(pattern).map_err(|error| match error {
-                        // Not a limit of this app.
+                        // The limit is that of the hub, and the app cannot do anything about it.
                         Error::LimitExceeded { .. } => Error::Overloaded(NAME.to_owned()),
                         error => error,
                     })?;
@@ -156,7 +157,7 @@ impl Hub {
             }
             pattern
         };
-        // From here on the hub misses none.
+        // The hub hands out all events from here on, so none is lost between the retained values and those.
         let retained = match session.client().retained(&pattern) {
             Ok(retained) => retained,
             Err(error) => {
@@ -190,7 +191,7 @@ impl Hub {
         if shared.groups.is_empty() {
             state.shared.remove(&number);
             state.numbers.remove(pattern);
-            // Fails only once Main ends.
+            // `unsubscribe` fails only once Main ends.
             let _ended = self.session.unsubscribe(number);
         }
         true
@@ -222,7 +223,7 @@ impl Hub {
 }
 
 impl State {
-    /// Fails if the name has as many patterns as it may, and not this one.
+    /// Fails if the pattern is new to the name, and the name has `share` patterns already.
     fn check_share(&self, name: &PeerName, pattern: &str, share: usize) -> Result<(), Error> {
         match self.names.get(name) {
             Some(own) if own.len() >= share && !own.contains_key(pattern) => {
@@ -233,7 +234,7 @@ impl State {
         }
     }
 
-    /// One subscription of the name has this pattern no more.
+    /// Notes that one subscription of the name to this pattern has ended.
     fn leave(&mut self, name: &PeerName, pattern: &str) {
         let Some(own) = self.names.get_mut(name) else { return };
         if let Some(subscriptions) = own.get_mut(pattern) {

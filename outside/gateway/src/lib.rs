@@ -35,7 +35,7 @@ mod tickets;
 mod tls;
 mod websocket;
 
-/// The gateway among the parts of Main.
+/// The name of the gateway among the parts of Main.
 const PART: &str = "gateway";
 
 pub use self::{

@@ -35,7 +35,7 @@ pub(crate) enum Reply {
     Payload(Bytes),
     /// A value of the gateway's own.
     Value(Box<RawValue>),
-    /// A job, or none in time.
+    /// A job, or `None` if none came in time.
     Job(Option<Job>),
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Methods {
     queues: HashMap<Box<str>, Arc<Queue>>,
     jobs: HashMap<u32, Job>,
     last_job: u32,
-    /// None without a connection that could carry events, jobs and requests.
+    /// `None` for a POST, which cannot carry events, jobs and requests.
     outbox: Option<Arc<Outbox>>,
 }
 
@@ -124,7 +124,7 @@ struct Serve {
 
 impl Reply {
     fn value(value: &impl Serialize) -> Self {
-        // Nothing of ours fails to serialize.
+        // The values of the gateway never fail to serialize.
         serde_json::value::to_raw_value(value).map_or(Self::Payload(Bytes::new()), Self::Value)
     }
 }
@@ -183,7 +183,7 @@ impl Methods {
         begun.unwrap_or_else(|error| Begun::Now(Err(error)))
     }
 
-    /// The answer for a job, from now on in the app's hand.
+    /// Notes that the app has the job in hand, and returns the answer that brings the job.
     pub(crate) fn hand_over(&mut self, job: Job) -> Reply {
         let number = next_free(&mut self.last_job, &self.jobs);
         let reply = Reply::value(&TakenJob {
@@ -199,7 +199,7 @@ impl Methods {
     }
 
     fn call(&mut self, request: &Request<'_>, contract: &str, operation: &str) -> Result<Begun, RpcError> {
-        // Before its parameters are looked at: what is wrong with them would tell that the method is there.
+        // The grant comes before the parameters: a fault in them would tell that the method is there.
         let found = self.operations.find(&self.session, contract, operation, request.provider.as_deref());
         let operation = found.map_err(|error| self.of_call(error, &request.method))?;
         let payload = rpc::payload(request.params)?;
@@ -216,7 +216,7 @@ impl Methods {
         }))
     }
 
-    /// To an app, a method that it may not call looks like one that is not there.
+    /// The error as the app gets it: a method that it may not call looks like one that is not there.
     fn of_call(&self, error: Error, method: &str) -> RpcError {
         match error {
             Error::PermissionDenied(_) => self.no_method(method),
@@ -296,7 +296,7 @@ impl Methods {
         self.events()?;
         let mut queue = self.session.client().queue(&queue)?;
         queue.may_take()?;
-        // Their number has the bound of messages under way.
+        // As many jobs may be in hand as messages may be under way.
         let (used, allowed) = (self.jobs.len() as u64 + 1, u64::from(self.session.limits().in_flight));
         if used > allowed {
             return Err(Error::LimitExceeded { name: "in-flight".into(), used, allowed }.into());
@@ -336,6 +336,7 @@ impl Methods {
         Ok(queue)
     }
 
+    /// The hub, and the outbox of the connection.
     fn events(&self) -> Result<(&Arc<Hub>, &Arc<Outbox>), RpcError> {
         let outbox = self.outbox.as_ref().ok_or_else(RpcError::needs_connection)?;
         Ok((&self.shared.hub, outbox))

@@ -77,7 +77,7 @@ struct State {
 struct Subscription {
     pattern: Arc<str>,
     form: Form,
-    /// Retained values that it got on its own. The hub may still have them before it.
+    /// The numbers of the retained values that it got when it began. The hub may bring the same events once more.
     retained: HashMap<Topic, u64>,
     /// Lost before the oldest event that waits.
     lost_before: u64,
@@ -179,7 +179,7 @@ impl Outbox {
         let mut state = self.state.lock();
         if let Some(own) = state.subscriptions.get_mut(&number) {
             own.retained.insert(event.topic.clone(), event.sequence);
-            // Else a connection with more retained values than room could never subscribe.
+            // With `close`, a connection with more retained values than room could never subscribe.
             let when_slow =
                 if self.when_slow == WhenSlow::Close { WhenSlow::DropOldest } else { self.when_slow };
             self.add_event(&mut state, number, &Arc::new(event), 0, when_slow);

@@ -32,7 +32,7 @@ pub(crate) struct Rates(Mutex<HashMap<PeerName, (u32, Rate)>>);
 #[derive(Debug)]
 pub(crate) struct RateUsedUp;
 
-/// The answer to a message, if it has one. `trace` holds for all requests that name none.
+/// The answer to a message, if it has one. Requests that name no span are part of the span `trace`.
 pub(crate) async fn answer(
     shared: &Shared,
     methods: &mut Methods,
@@ -58,7 +58,7 @@ pub(crate) async fn answer(
     })
 }
 
-/// An answer on its way. Its session lasts until almost all is written, so that those that nobody reads are bounded.
+/// The body of an answer. Its session lasts until almost all is written: the limit on sessions bounds unread answers.
 #[derive(Debug)]
 pub(crate) struct Body {
     text: Bytes,
@@ -102,8 +102,8 @@ enum Answer {
     Of(Option<Id>, Begun),
 }
 
-/// None for what has no answer: there is no request of ours that it could answer, and none under way to give up. `ids`:
-/// those of the requests before it in its batch.
+/// Begins a message. `None` if it gets no answer, as a response: the gateway sends no requests by POST. `ids` has those
+/// of the requests before it in its batch.
 fn begin(
     methods: &mut Methods,
     message: Result<Message<'_>, Refusal>,

@@ -56,7 +56,7 @@ impl Id {
     /// Completes "`id` is not".
     const SHAPE: &str = "a string, a number or null, of at most 256 bytes";
 
-    /// `None`: a value that can be no id.
+    /// The id that this JSON is. `None` if the value cannot be an id.
     fn of(json: &RawValue) -> Option<Self> {
         let json = json.get();
         let is_id = matches!(json.bytes().next(), Some(b'"' | b'-' | b'0'..=b'9')) && json.len() <= ID_MAX;
@@ -73,7 +73,7 @@ impl Id {
     }
 }
 
-/// For parameters that have an id.
+/// Reads an id among parameters.
 impl<'de> Deserialize<'de> for Id {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = <&RawValue>::deserialize(deserializer)?;

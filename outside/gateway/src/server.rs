@@ -32,7 +32,7 @@ use crate::{
     tls::Tls,
 };
 
-/// As `ps -L` shows it.
+/// The name of the gateway's thread, which `ps -L` shows.
 const THREAD_NAME: &str = "weir-gateway";
 
 /// Time for a TLS handshake, for the head of a request, and between two requests.
@@ -43,10 +43,10 @@ const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 const MAX_HEAD: usize = 16 * 1024;
 
-/// Without a pause, `accept` fails again and again, as when file descriptors have run out.
+/// The pause after a failed `accept`. Without it, a lack of file descriptors would keep the thread busy with failures.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Time for the last words to all apps: Main waits for a second, and apps that connect for the new start.
+/// Time for the last words to all apps. Main waits no longer than a second for the gateway, and a restart comes after.
 const GRACE: Duration = Duration::from_millis(900);
 
 /// Why the gateway cannot begin.
@@ -83,7 +83,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Binds all addresses. None if none is configured: then nothing of the gateway runs.
+    /// Binds all addresses. Returns `None` if no address is configured: then nothing of the gateway runs.
     ///
     /// # Errors
     ///
@@ -146,11 +146,11 @@ impl Gateway {
         };
         let why = match ended {
             Ok(()) => {
-                // The session of the hub ends just before.
+                // The session of the hub ends just before Main closes the gateway.
                 closed.wait().await;
                 Ending::Main
             }
-            // With less than all of it, apps would wait for what never comes.
+            // If a task is missing, apps wait for what never comes: all connections end, and the gateway starts again.
             Err(_) => Ending::Restart,
         };
         tasks.shutdown().await;
@@ -161,7 +161,7 @@ impl Gateway {
     }
 }
 
-/// The way in, the same at each address.
+/// What accepts connections. The listener of each address has a clone.
 #[derive(Clone)]
 struct Door {
     shared: Arc<Shared>,
@@ -172,14 +172,14 @@ struct Door {
 }
 
 impl Door {
-    /// For ever.
+    /// Accepts connections until the task is dropped.
     async fn listen(self, listener: Listener, is_http: bool) -> Result<(), String> {
         loop {
             match listener.accept().await {
                 Ok(stream) => {
                     let permit = self.permit(stream.source).await.ok_or("it has no places")?;
                     let place = self.shared.strangers.enter(stream.source);
-                    // Ends with the runtime, which waits for it first.
+                    // Ends at the latest with the runtime. Before that the gateway waits until `alive` is dropped.
                     tokio::spawn(self.clone().welcome(stream, place, permit, is_http));
                 }
                 Err(error) => {
@@ -190,8 +190,8 @@ impl Door {
         }
     }
 
-    /// One of `gateway.connections`, from one that has not proved a name if none is free. Without any such, further
-    /// connections wait in the backlog.
+    /// Waits for one of `gateway.connections`. If none is free, a connection that has not proved a name loses its own.
+    /// Without such a connection, new ones wait in the backlog.
     async fn permit(&self, source: Remote) -> Option<OwnedSemaphorePermit> {
         if let Ok(permit) = self.free.clone().try_acquire_owned() {
             return Some(permit);
@@ -207,7 +207,7 @@ impl Door {
 
     async fn welcome(self, stream: Stream, mut place: Place, permit: OwnedSemaphorePermit, is_http: bool) {
         let flow = Arc::<Flow>::default();
-        // Below TLS, which would take bytes that nobody reads.
+        // Watched below TLS, because TLS takes bytes even if the client reads none.
         let stream = if is_http { stream.watched(flow.clone(), READ_TIMEOUT) } else { stream };
         let secured = tokio::select! {
             biased;
@@ -254,7 +254,7 @@ impl Door {
             .with_upgrades();
         let mut connection = std::pin::pin!(connection);
         let first = tokio::select! {
-            // One that has just proved its name gives its place to nobody.
+            // In this order, so that a connection that has just proved its name keeps its place.
             biased;
             ended = connection.as_mut() => Some(ended),
             () = proved.notified() => None,
@@ -281,7 +281,7 @@ impl Door {
 async fn secure(tls: Option<&Tls>, stream: Stream) -> io::Result<Stream> {
     match tls {
         Some(tls) if stream.wants_tls => tls.accept(stream).await,
-        // Its configuration was refused.
+        // The check of the configuration refuses such a file.
         None if stream.wants_tls => Err(io::Error::other("there is no certificate")),
         _ => Ok(stream),
     }

@@ -38,7 +38,7 @@ pub(crate) enum Ending {
 }
 
 impl Ending {
-    /// The word for it, and a text.
+    /// The word and the text that an app gets.
     pub(crate) fn said(self) -> (&'static str, &'static str) {
         match self {
             Self::Main => ("stopping", "main ends"),
@@ -65,24 +65,24 @@ impl Shared {
         let mut ending = self.ending.subscribe();
         async move {
             let why = ending.wait_for(Option::is_some).await.ok().and_then(|why| *why);
-            // A sender that has gone has served nobody any more.
+            // The sender is in `Shared`: if it is gone, the gateway is, too.
             why.unwrap_or(Ending::Restart)
         }
     }
 
-    /// The place for events of a connection.
+    /// Makes the place where events of a session's connection wait.
     pub(crate) fn outbox(&self, session: &Session) -> Arc<Outbox> {
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let (buffer, payload) = (size(self.config.buffer), size(session.limits().message_size));
         Outbox::new(session.name().clone(), self.config.when_slow, buffer, payload)
     }
 
-    /// The ticks at which a WebSocket sends a ping. None without pings.
+    /// The ticks at which a WebSocket sends a ping. `None` if the operator wants no pings.
     pub(crate) fn pings(&self) -> Option<watch::Receiver<()>> {
         self.config.ping_interval.map(|_| self.pings.subscribe())
     }
 
-    /// Ticks for all WebSockets; for ever without pings.
+    /// Makes the ticks of [`pings`](Self::pings). Never returns.
     pub(crate) async fn tick(&self) {
         let Some(interval) = self.config.ping_interval else { return std::future::pending().await };
         loop {

@@ -24,7 +24,7 @@ use weir_sockets::{BoundSocket, Opens, make_room, write_now};
 
 use crate::{GatewayError, Listen};
 
-/// An idle TCP connection is asked for after so long, then six times as often, nine times in all.
+/// The kernel probes a TCP connection that is idle for so long, then six times as often. It gives up after nine probes.
 const KEEPALIVE: Duration = Duration::from_secs(60);
 
 /// Bytes that a connection of TCP may have to send and has not sent. What the other end has not read is not among them, as
@@ -32,7 +32,7 @@ const KEEPALIVE: Duration = Duration::from_secs(60);
 #[cfg(target_os = "linux")]
 const UNSENT: u32 = 128 * 1024;
 
-/// Bytes both ways. Last words are for the connection itself, below all that wraps it.
+/// A connection. What wraps another connection keeps the default methods, which do nothing: only a socket can do more.
 pub(crate) trait Io: AsyncRead + AsyncWrite + fmt::Debug + Send + Unpin {
     /// Has the system take more bytes, though the other end does not read.
     fn make_room(&self) {}
@@ -75,7 +75,7 @@ impl Flow {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// From now on a WebSocket has the patience.
+    /// From now on the WebSocket decides how long the other end may read nothing.
     pub(crate) fn upgrade(&self) {
         self.is_upgraded.store(true, Ordering::Relaxed);
     }
@@ -92,12 +92,12 @@ struct Watched {
     io: Box<dyn Io>,
     flow: Arc<Flow>,
     patience: Patience,
-    /// Last words are written.
+    /// Whether the system was told to make room for last words.
     ends: bool,
 }
 
 impl Watched {
-    /// Before a write. The connection is within TLS and HTTP, so nobody else reaches it.
+    /// Called before a write. Makes room for last words here, since TLS and HTTP hide the socket from everyone else.
     fn is_written(&mut self) {
         if !self.ends && self.flow.is_ending.load(Ordering::Relaxed) {
             self.ends = true;
@@ -188,7 +188,7 @@ pub(crate) struct Stream {
     pub(crate) wants_tls: bool,
 }
 
-/// An address that was bound; nobody answers yet.
+/// An address that was bound. Nobody accepts connections there yet.
 #[derive(Debug)]
 pub(crate) enum Bound {
     Tcp { listener: std::net::TcpListener, is_loopback: bool },
@@ -215,7 +215,7 @@ impl Bound {
         }
     }
 
-    /// Accepts there; connections wait while nobody does. Needs a runtime.
+    /// Begins to accept connections, within a runtime. Those that came before wait in the backlog.
     pub(crate) fn listener(&self) -> io::Result<Listener> {
         match self {
             Self::Tcp { listener, is_loopback } => {

@@ -35,20 +35,21 @@ const LINE_MAX: usize = 1024;
 /// Bytes read at once.
 const READ: usize = 8 * 1024;
 
-/// A payload of so many bytes is not copied to others that wait.
+/// From this size on, in bytes, a payload is written from its own memory instead of being copied to other frames.
 const LARGE: usize = 4 * 1024;
 
 /// Bytes written in one piece.
 const PIECE: usize = 64 * 1024;
 
-/// Why a stream ends, in a word and a text. None: the client has gone, or reads frames, in which no words have a place.
+/// Why a stream ends, in a word and a text for the client. `None` if the client has gone, or reads frames: an error
+/// line would look like one of them.
 type End = Option<(String, String)>;
 
 /// What the first line says.
 #[derive(Debug, PartialEq, Eq)]
 struct Opening<'l> {
     name: &'l str,
-    /// None for `-`: the user proves it.
+    /// `None` for `-`: then the user of the client's process proves the name.
     token: Option<&'l str>,
     verb: Verb,
     target: &'l str,

@@ -25,7 +25,7 @@ const BYTES: usize = 32;
 pub(crate) struct Tickets {
     /// Oldest first.
     open: Mutex<Vec<Ticket>>,
-    /// Told when one is made or used.
+    /// Notified when a ticket is made or used.
     changed: Notify,
 }
 
@@ -36,7 +36,7 @@ struct Ticket {
     ends: Instant,
 }
 
-/// Without their hashes.
+/// Shows the number of tickets, without their hashes.
 impl fmt::Debug for Tickets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tickets").field("open", &self.open.lock().len()).finish_non_exhaustive()
@@ -48,7 +48,7 @@ impl Tickets {
     ///
     /// # Errors
     ///
-    /// The system's, if it has no random bytes.
+    /// If the system has no random bytes.
     pub(crate) fn issue(&self, session: Session, origin: Origin) -> std::io::Result<String> {
         let mut bytes = [0; BYTES];
         getrandom(&mut bytes, GetRandomFlags::empty())?;
@@ -59,10 +59,10 @@ impl Tickets {
         Ok(ticket)
     }
 
-    /// The session of a ticket, which is then used.
+    /// The session of a ticket, which cannot be used again. `None` if it is unknown, too old or for another origin.
     pub(crate) fn redeem(&self, name: &str, ticket: &str, origin: &str) -> Option<Session> {
         let (mut open, now) = (self.open.lock(), Instant::now());
-        // All of the name are compared, each in the same time.
+        // All tickets of the name are compared, each in the same time, so that the time tells nothing.
         let is = |own: &Ticket| own.session.name().as_str() == name && own.hash.matches(ticket);
         let found: Vec<usize> =
             open.iter().enumerate().filter(|(_, own)| is(own)).map(|(at, _)| at).collect();
@@ -82,7 +82,7 @@ impl Tickets {
                         let now = Instant::now();
                         self.open.lock().retain(|ticket| ticket.ends > now);
                     }
-                    // Nothing ticks for a ticket that was used.
+                    // The oldest ticket may have been used, or a first one made: the loop looks again.
                     () = self.changed.notified() => {}
                 },
             }

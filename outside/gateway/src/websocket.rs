@@ -27,7 +27,7 @@ use tokio_tungstenite::{
 use self::headers::Checked;
 pub(crate) use self::headers::fault_of;
 
-/// As apps of Firebolt ask for it.
+/// The subprotocol that apps of Firebolt ask for.
 const SUBPROTOCOL: &str = "jsonrpc";
 
 /// A WebSocket reads so many bytes at once, and keeps a buffer of that size.
@@ -48,7 +48,7 @@ pub(crate) enum HandshakeError {
     /// It asks for something else.
     #[error("a WebSocket handshake is needed here: {0}")]
     Upgrade(&'static str),
-    /// The key is none.
+    /// The key is malformed, or is there twice.
     #[error("`Sec-WebSocket-Key` is not 16 bytes in base64, or is there twice")]
     Key,
 }
@@ -62,7 +62,7 @@ pub(crate) struct Handshake {
 }
 
 impl Handshake {
-    /// Looks for it in a request; the error says what is missing.
+    /// Reads the handshake in a request. The error says what is missing.
     pub(crate) fn of(request: &mut Parts) -> Result<Self, HandshakeError> {
         if request.method != Method::GET {
             return Err(HandshakeError::Upgrade("the method is not `GET`"));
@@ -100,7 +100,7 @@ impl Handshake {
         answer
     }
 
-    /// The WebSocket, once the answer is sent. None if the app has gone.
+    /// Waits until the answer is sent, and returns the WebSocket. `None` if the app has gone.
     pub(crate) async fn finish(self, max_message: usize) -> Option<WebSocket> {
         let upgraded = self.upgrade.await.ok()?;
         let config = WebSocketConfig::default()

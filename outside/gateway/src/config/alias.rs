@@ -31,7 +31,7 @@ pub enum Alias {
     Topic(Topic),
 }
 
-/// As a file writes it.
+/// Displays the value as a file has it.
 impl fmt::Display for Alias {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -49,7 +49,7 @@ pub(super) fn values(config: &GatewayConfig) -> Vec<ConfigError> {
     errors
 }
 
-/// `has_tls`: whether this build can encrypt.
+/// Faults that concern TLS. `has_tls` says whether this build can encrypt.
 pub(super) fn tls(config: &GatewayConfig, at: &Places, has_tls: bool, errors: &mut Vec<ConfigError>) {
     if config.tls.is_some() {
         if !has_tls {

@@ -52,7 +52,7 @@ impl Listen {
         }
     }
 
-    /// What is wrong with one that is made in Rust.
+    /// What is wrong with an address that was made in Rust, if anything is.
     pub(super) fn fault(&self) -> Option<String> {
         match self {
             Self::Tcp(_) => None,

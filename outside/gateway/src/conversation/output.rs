@@ -140,8 +140,8 @@ impl Output {
 
     /// Writes what is left and then `close`, within [`LINGER`]. Without a `close` the app has ended it itself.
     ///
-    /// An app that does not read gets the rest of the message under way and the reason, if the system has room for them: at
-    /// most a few hundred KiB. It can read them later, even after the gateway has closed the connection.
+    /// An app that does not read gets the rest of the message under way and the reason, if the system has room for a few
+    /// hundred KiB. It can read them later, even after the gateway has closed the connection.
     pub(super) async fn finish(mut self, socket: &mut WebSocket, close: Option<Close>) {
         let Some(close) = close else {
             // The answer to the app's close frame waits in the socket, which would refuse another frame.

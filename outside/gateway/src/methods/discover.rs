@@ -50,7 +50,7 @@ fn bare(name: &str) -> Json {
     ])
 }
 
-/// The same method under this name.
+/// A copy of a method under another name.
 fn named(method: &Json, name: &str) -> Json {
     let Json::Object(fields) = method else { return bare(name) };
     let fields = fields.iter().map(|(field, value)| match field.as_str() {

@@ -71,7 +71,7 @@ impl RpcError {
 
 impl From<Error> for RpcError {
     fn from(error: Error) -> Self {
-        // Those of JSON-RPC where they fit, and others of its range for servers.
+        // Codes of JSON-RPC where they fit, and otherwise codes of its range for servers.
         let code = match &error {
             Error::Handler(_) => -32010,
             Error::UnknownContract(_) => METHOD_NOT_FOUND,
@@ -91,7 +91,7 @@ impl From<Error> for RpcError {
             Error::Handler(error) => {
                 Self { code, message: error.message, word: Some(error.code.into()), is_provider: true }
             }
-            // It may repeat text of the app's.
+            // The message may repeat text of the app's, so it is made harmless and cut.
             error => Self::own(code, harmless(&error, SAID_MAX), error.case()),
         }
     }

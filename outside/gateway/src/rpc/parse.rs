@@ -36,7 +36,7 @@ pub(crate) enum Message<'t> {
 /// A call or a notification.
 #[derive(Debug)]
 pub(crate) struct Request<'t> {
-    /// `None`: a notification, which is not answered.
+    /// `None` for a notification, which gets no answer.
     pub(crate) id: Option<Id>,
     pub(crate) method: Cow<'t, str>,
     /// An object or an array.
@@ -71,7 +71,7 @@ pub(crate) fn parse(text: &str, max_batch: usize) -> Result<Incoming<'_>, Refusa
     }
 }
 
-/// The parameters of a built-in method, by name. None are an empty object.
+/// The parameters of a built-in method, by name. If the request has none, they are read from an empty object.
 ///
 /// # Errors
 /// What is wrong with them, in serde's words.
@@ -182,7 +182,7 @@ struct Members<'t> {
     weir: Option<&'t RawValue>,
 }
 
-/// `null` is a value: not the same as no member.
+/// Reads a member that is there. The value `null` differs from a member that is missing.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }

@@ -31,7 +31,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// The payload that an app sent; none is an empty one.
+/// The payload that an app sent. Without one it is empty.
 ///
 /// # Errors
 /// A `$base64` that is not base64.
@@ -149,7 +149,7 @@ struct Base64<'j> {
 impl<'j> Base64<'j> {
     /// Reads no further than the name of the first member in any other object.
     fn of(json: &'j RawValue) -> Option<Self> {
-        // Decides for almost all objects. The `$` may be escaped.
+        // The first character decides for almost all objects. The `$` may be escaped.
         let name = json.get().strip_prefix('{')?.trim_start().strip_prefix('"')?;
         if name.starts_with(['$', '\\']) { serde_json::from_str(json.get()).ok() } else { None }
     }

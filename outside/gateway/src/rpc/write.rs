@@ -49,7 +49,7 @@ pub(crate) fn write_error(out: &mut String, id: &Id, error: &RpcError) {
     end(out, id);
 }
 
-/// The answer to what is no message.
+/// The answer to a text that is no message.
 pub(crate) fn write_refusal(out: &mut String, refusal: &Refusal) {
     let Refusal { code, message, id } = refusal;
     open_error(out, *code, message);
@@ -122,7 +122,7 @@ pub(crate) fn write_ended(out: &mut String, pattern: &str) {
 pub(crate) struct Envelope<'e> {
     pub(crate) sender: &'e str,
     pub(crate) timeout_ms: u64,
-    /// Its span, if it is recorded.
+    /// The span of the request, if Main records it.
     pub(crate) trace: Option<TraceContext>,
 }
 
@@ -156,7 +156,7 @@ pub(crate) fn write_request(
     out.push_str("}}");
 }
 
-/// We wait no more for the answer to a request.
+/// Tells the app that Main waits no longer for the answer to a request.
 pub(crate) fn write_cancel(out: &mut String, number: u32) {
     open_notification(out, "rpc.cancel");
     out.push_str(r#"{"id":"#);
@@ -184,7 +184,7 @@ fn end(out: &mut String, id: &Id) {
     out.push('}');
 }
 
-/// No payload is no `params`.
+/// Writes the member `params`, which an empty payload leaves out.
 fn write_params(out: &mut String, payload: Content<'_>) {
     if !matches!(payload, Content::Empty) {
         out.push_str(r#","params":"#);
