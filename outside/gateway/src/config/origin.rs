@@ -8,12 +8,15 @@ use weir_host::config::extend::{parse_host, quote};
 pub(super) const ORIGIN: &str =
     "an origin without a path, as in `http://127.0.0.1:8080` or `https://example.com`";
 
+/// The schemes of web pages, with their default ports.
+const SCHEMES: [(&str, u16); 2] = [("http", 80), ("https", 443)];
+
 /// The origin of a web page: `http` or `https`, a host and a port, as in `http://127.0.0.1:8080`.
 ///
 /// Displays as browsers write it: in lowercase, and without the default port of the scheme.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
-    scheme: Scheme,
+    scheme: &'static str,
     /// An IPv6 address has no brackets.
     host: String,
     port: u16,
@@ -23,12 +26,6 @@ pub struct Origin {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} is not {ORIGIN}", quote(.0))]
 pub struct OriginError(String);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Scheme {
-    Http,
-    Https,
-}
 
 impl Origin {
     /// Whether the value of an `Origin` header is this origin.
@@ -49,39 +46,21 @@ impl FromStr for Origin {
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { scheme, host, port } = self;
-        let scheme_name = scheme.name();
         match host.contains(':') {
-            true => write!(f, "{scheme_name}://[{host}]")?,
-            false => write!(f, "{scheme_name}://{host}")?,
+            true => write!(f, "{scheme}://[{host}]")?,
+            false => write!(f, "{scheme}://{host}")?,
         }
-        if *port == scheme.default_port() { Ok(()) } else { write!(f, ":{port}") }
-    }
-}
-
-impl Scheme {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Https => "https",
-        }
-    }
-
-    fn default_port(self) -> u16 {
-        match self {
-            Self::Http => 80,
-            Self::Https => 443,
-        }
+        if SCHEMES.contains(&(*scheme, *port)) { Ok(()) } else { write!(f, ":{port}") }
     }
 }
 
 fn parse(text: &str) -> Option<Origin> {
     let (scheme, rest) = text.split_once("://")?;
-    let scheme =
-        [Scheme::Http, Scheme::Https].into_iter().find(|known| known.name().eq_ignore_ascii_case(scheme))?;
+    let (scheme, default_port) = SCHEMES.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(scheme))?;
     // The colons of an IPv6 address are in brackets.
     let (host, port) = match rest.rsplit_once(':') {
         Some((host, port)) if !port.contains(']') => (host, number(port)?),
-        _ => (rest, scheme.default_port()),
+        _ => (rest, default_port),
     };
     Some(Origin { scheme, host: parse_host(host)?, port })
 }
