@@ -89,10 +89,10 @@ pub(super) fn addresses(
             let error = ConfigError::new(key, message, location.clone());
             errors.push(error.note(other_at.clone(), "the other is here"));
         }
-        let taken = own.iter().find(|(_, socket)| {
-            matches!((address, socket), (Listen::Unix(path), Some(socket)) if is_same_path(path, socket))
-        });
-        if let (Some((own_key, _)), Listen::Unix(path)) = (taken, address) {
+        if let Listen::Unix(path) = address
+            && let Some((own_key, _)) =
+                own.iter().find(|(_, socket)| socket.is_some_and(|socket| is_same_path(path, socket)))
+        {
             let message = format!("in `{key}`: {} is `{own_key}`: give each its own path", shown(path));
             errors.push(ConfigError::new(key, message, location.clone()));
         }
