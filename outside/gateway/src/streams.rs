@@ -165,10 +165,8 @@ async fn subscribe(
             && let Some(Next { body: Body::Raw(payload), .. }) = outbox.next()
         {
             let is_large = payload.len() >= LARGE;
-            let can_be = match is_large {
-                true => frames.open(&mut piece, &payload),
-                false => frames.write(&mut piece, &payload),
-            };
+            let can_be =
+                if is_large { frames.open(&mut piece, &payload) } else { frames.write(&mut piece, &payload) };
             match can_be {
                 true => sent += 1,
                 false => lost += 1,
