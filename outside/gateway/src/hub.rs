@@ -127,7 +127,7 @@ impl Hub {
         if used > allowed {
             return Err(Error::LimitExceeded { name: "subscriptions".into(), used, allowed });
         }
-        let pattern = {
+        let (pattern, own) = {
             let state = &mut *self.state.lock();
             let share = SHARE.max(usize::try_from(session.limits().subscriptions).unwrap_or(usize::MAX));
             state.check_share(outbox.name(), pattern, share)?;
@@ -155,20 +155,14 @@ impl Hub {
                 Some(group) => group.members.push(member),
                 None => shared.groups.push(Group { form: form.clone(), members: vec![member] }),
             }
-            pattern
+            (pattern, own)
         };
         // The hub hands out all events from here on, so none is lost between the retained values and those.
-        let retained = match session.client().retained(&pattern) {
-            Ok(retained) => retained,
-            Err(error) => {
-                self.leave(outbox, &pattern, &form);
-                return Err(error);
-            }
-        };
-        if let Some(own) = outbox.find(&pattern, &form) {
-            for event in &retained {
-                outbox.push_retained(own, encode(event, &pattern, &form));
-            }
+        let retained = session.client().retained(&pattern).inspect_err(|_| {
+            self.leave(outbox, &pattern, &form);
+        })?;
+        for event in &retained {
+            outbox.push_retained(own, encode(event, &pattern, &form));
         }
         Ok(())
     }
@@ -182,10 +176,7 @@ impl Hub {
         let Some(number) = state.numbers.get(pattern).copied() else { return true };
         let Some(shared) = state.shared.get_mut(&number) else { return true };
         for group in shared.groups.iter_mut().filter(|group| group.form == *form) {
-            let is = |(other, number): &(Arc<Outbox>, u32)| Arc::ptr_eq(other, outbox) && *number == own;
-            if let Some(at) = group.members.iter().position(is) {
-                group.members.swap_remove(at);
-            }
+            group.members.retain(|(other, number)| !Arc::ptr_eq(other, outbox) || *number != own);
         }
         shared.groups.retain(|group| !group.members.is_empty());
         if shared.groups.is_empty() {
@@ -250,24 +241,17 @@ impl State {
 }
 
 fn encode(event: &ReceivedEvent, pattern: &str, form: &Form) -> Encoded {
+    let ReceivedEvent { topic, sender, sequence, retained, payload, .. } = event;
     let mut text = String::new();
     let body = match form {
-        Form::Raw => Body::Raw(event.payload.clone()),
+        Form::Raw => Body::Raw(payload.clone()),
         Form::Alias(method) => {
-            rpc::write_alias_event(&mut text, method, &event.payload);
+            rpc::write_alias_event(&mut text, method, payload);
             Body::Text(text.into())
         }
         Form::Event => {
-            let (topic, sender) = (event.topic.as_str(), &event.sender);
-            rpc::write_event(
-                &mut text,
-                pattern,
-                topic,
-                event.sequence,
-                event.retained,
-                sender,
-                &event.payload,
-            );
+            let topic = topic.as_str();
+            rpc::write_event(&mut text, pattern, topic, *sequence, *retained, sender, payload);
             Body::Text(text.into())
         }
     };
