@@ -158,8 +158,9 @@ impl Output {
             return;
         }
         self.flow.make_room();
+        let frame = CloseFrame { code: close.code.into(), reason: close.word.into() };
         let last = async {
-            if socket.send(Message::Close(Some(close.frame()))).await.is_ok() {
+            if socket.send(Message::Close(Some(frame))).await.is_ok() {
                 drain(socket).await;
             }
         };
@@ -248,10 +249,6 @@ impl Close {
             _ => return None,
         };
         Some(Self { code, word })
-    }
-
-    pub(super) fn frame(self) -> CloseFrame {
-        CloseFrame { code: self.code.into(), reason: self.word.into() }
     }
 }
 
