@@ -45,9 +45,7 @@ mod rustls {
             let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
             let mut config = ServerConfig::builder_with_provider(provider)
                 .with_safe_default_protocol_versions()
-                .map_err(|error| failed(certificate, &error))?
-                .with_no_client_auth()
-                .with_single_cert(chain, private)
+                .and_then(|config| config.with_no_client_auth().with_single_cert(chain, private))
                 .map_err(|error| failed(certificate, &error))?;
             config.alpn_protocols = vec![b"http/1.1".to_vec()];
             Ok(Self(TlsAcceptor::from(Arc::new(config))))
