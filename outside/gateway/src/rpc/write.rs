@@ -76,11 +76,9 @@ pub(crate) fn write_event(
     write_string(out, topic);
     out.push_str(r#","sequence":"#);
     write_number(out, sequence);
-    out.push_str(if is_retained {
-        r#","retained":true,"sender":"#
-    } else {
-        r#","retained":false,"sender":"#
-    });
+    out.push_str(r#","retained":"#);
+    out.push_str(if is_retained { "true" } else { "false" });
+    out.push_str(r#","sender":"#);
     write_string(out, sender);
     out.push_str(r#","payload":"#);
     payload.write(out);
