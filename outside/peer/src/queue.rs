@@ -109,7 +109,7 @@ impl Queue {
 
     fn ask_for_job(&self) -> Result<(), Error> {
         let id = self.handle.register(Pending::Take(self.state.clone()))?;
-        self.handle.tables().add_jobs_credit();
+        self.handle.tables().jobs_credit += 1;
         self.state.counts().credit += 1;
         self.handle.outgoing.push(&FromPeer::Take { id, jobs: 1, queue: &self.name });
         Ok(())

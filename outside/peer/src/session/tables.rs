@@ -34,7 +34,7 @@ pub(crate) struct Tables {
     /// By name, with the number of handles.
     pub(super) queues: HashMap<Arc<str>, (Arc<QueueState>, usize)>,
     /// Jobs that Main may still send.
-    pub(super) jobs_credit: u64,
+    pub(crate) jobs_credit: u64,
     /// Events that Main may still send.
     pub(super) events_credit: u32,
     /// Events that were read since the last credit.
@@ -216,11 +216,6 @@ impl Tables {
         self.queues.values().for_each(|(queue, _)| drop(queue.jobs.close()));
         // Dropped with their senders, calls and the like fail with `peer-gone`.
         drop(self.pending);
-    }
-
-    /// Main may send one job more.
-    pub(crate) fn add_jobs_credit(&mut self) {
-        self.jobs_credit += 1;
     }
 
     /// Main sends no jobs for the credit of a queue. Drops that credit, and tells the takers that wait.
