@@ -118,7 +118,8 @@ impl Session {
         });
         if is_first {
             self.outgoing.end();
-            let tables = self.tables().end();
+            // The tables that stay in place are those of an ended session, which take nothing more.
+            let tables = std::mem::take(&mut *self.tables());
             tables.wake_all();
         }
     }
@@ -154,7 +155,7 @@ struct CancelGuard<'s> {
 
 impl Drop for CancelGuard<'_> {
     fn drop(&mut self) {
-        if self.is_armed && self.session.tables().forget(self.id) {
+        if self.is_armed && self.session.tables().pending.remove(&self.id).is_some() {
             self.session.outgoing.push(&FromPeer::Cancel { id: self.id });
         }
     }

@@ -89,10 +89,6 @@ pub(crate) struct QueueState {
 }
 
 impl QueueState {
-    fn new() -> Self {
-        Self { jobs: Mailbox::new(), counts: Mutex::default() }
-    }
-
     /// Takes off one credit: a job has come for it, or Main has refused it.
     pub(super) fn use_credit(&self) {
         let mut counts = self.counts();
@@ -158,11 +154,6 @@ impl Tables {
         Ok(self.last_id)
     }
 
-    /// Waits for this answer no more. False if the answer has come already.
-    pub(super) fn forget(&mut self, id: u32) -> bool {
-        self.pending.remove(&id).is_some()
-    }
-
     /// Adds a subscription, with the mailbox of its events. False if there is one of that number.
     pub(super) fn add_subscription(&mut self, number: u32, events: Arc<Mailbox<Event>>) -> bool {
         if !self.is_open {
@@ -203,11 +194,6 @@ impl Tables {
         Some(read)
     }
 
-    /// Refuses everything from now on. Returns what is under way.
-    pub(super) fn end(&mut self) -> Self {
-        std::mem::take(self)
-    }
-
     /// Tells everything that waits that nothing more comes. Events that have come can still be read.
     pub(super) fn wake_all(self) {
         self.subscriptions.values().for_each(|events| events.end());
@@ -236,7 +222,7 @@ impl Tables {
             *handles += 1;
             return queue.clone();
         }
-        let queue = Arc::new(QueueState::new());
+        let queue = Arc::new(QueueState { jobs: Mailbox::new(), counts: Mutex::default() });
         if self.is_open {
             self.queues.insert(name.into(), (queue.clone(), 1));
         } else {
