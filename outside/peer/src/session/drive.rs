@@ -15,7 +15,7 @@ use tokio::{
 use super::{Outgoing, Session};
 use crate::{
     Ended,
-    frame::{FromMain, READ_SIZE, frame_max, next_frame},
+    frame::{FrameError, FromMain, READ_SIZE, frame_max, next_frame},
 };
 
 /// Time to write what is left when the session ends, and time for Main's last words when it reads no more.
@@ -30,35 +30,25 @@ impl Session {
     }
 
     async fn read_until_end(&self, mut reader: OwnedReadHalf, mut buffer: BytesMut) {
-        let ended = tokio::select! {
-            ended = self.read(&mut reader, &mut buffer) => ended,
-            _ended = self.ended() => return,
-        };
-        self.finish(ended);
+        tokio::select! {
+            Err(ended) = self.read(&mut reader, &mut buffer) => self.finish(ended),
+            _ended = self.ended() => {}
+        }
     }
 
-    async fn read(&self, reader: &mut OwnedReadHalf, buffer: &mut BytesMut) -> Ended {
+    /// Reads frames and acts on them. Never returns `Ok`: the error says why the session ends.
+    async fn read(&self, reader: &mut OwnedReadHalf, buffer: &mut BytesMut) -> Result<(), Ended> {
         let max = frame_max(self.limits.message_size);
+        let malformed = |error: FrameError| Ended::Protocol(error.to_string());
         loop {
-            loop {
-                match next_frame(buffer, max) {
-                    Ok(Some(frame)) => match FromMain::decode(&frame) {
-                        Ok(frame) => {
-                            if let Err(ended) = self.accept(frame) {
-                                return ended;
-                            }
-                        }
-                        Err(error) => return Ended::Protocol(error.to_string()),
-                    },
-                    Ok(None) => break,
-                    Err(error) => return Ended::Protocol(error.to_string()),
-                }
+            while let Some(frame) = next_frame(buffer, max).map_err(malformed)? {
+                self.accept(FromMain::decode(&frame).map_err(malformed)?)?;
             }
             buffer.reserve(READ_SIZE);
             match reader.read_buf(buffer).await {
-                Ok(0) => return Ended::Broken("Main closed it without a reason".to_owned()),
+                Ok(0) => return Err(Ended::Broken("Main closed it without a reason".to_owned())),
                 Ok(_) => {}
-                Err(error) => return Ended::Broken(error.to_string()),
+                Err(error) => return Err(Ended::Broken(error.to_string())),
             }
         }
     }
