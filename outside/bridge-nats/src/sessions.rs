@@ -42,16 +42,10 @@ impl Sessions {
         };
         let (export, import, limits) = (&config.export, &config.import, &config.limits);
         let calls = connect(limits.calls.get(), 0).await?;
-        let events = if export.topics.is_empty() && import.topics.is_empty() {
-            None
-        } else {
-            Some(connect(0, limits.events.get()).await?)
-        };
-        let jobs = if export.queues.is_empty() && import.queues.is_empty() {
-            None
-        } else {
-            Some(connect(limits.jobs.get(), 0).await?)
-        };
+        let has_topics = !export.topics.is_empty() || !import.topics.is_empty();
+        let events = if has_topics { Some(connect(0, limits.events.get()).await?) } else { None };
+        let has_queues = !export.queues.is_empty() || !import.queues.is_empty();
+        let jobs = if has_queues { Some(connect(limits.jobs.get(), 0).await?) } else { None };
         Ok(Self { shared: shared.clone(), calls, events, jobs, life: fastrand::u64(..) })
     }
 
