@@ -8,12 +8,7 @@ use tokio::{sync::watch, time};
 use weir_names::harmless;
 use weir_peer::Peer;
 
-use crate::{
-    config::Config,
-    events::Seen,
-    jobs::{Brought, Earlier},
-    subject::Subjects,
-};
+use crate::{config::Config, events::Seen, jobs::Brought, subject::Subjects};
 
 /// Causes that are counted apart. Those of strangers are without number, so further ones are counted together, and the
 /// bridge's own are counted elsewhere.
@@ -37,7 +32,7 @@ pub(crate) struct Shared {
     /// Numbers of events of other nodes: a loss while a link was away is seen after it.
     pub(crate) seen: Mutex<Seen>,
     /// Jobs that were brought, by queue: what a server forgets is seen after it.
-    brought: Mutex<HashMap<Box<str>, Brought>>,
+    pub(crate) brought: Mutex<HashMap<Box<str>, Brought>>,
     stage: watch::Sender<Stage>,
 }
 
@@ -64,12 +59,6 @@ impl Shared {
             brought: Mutex::default(),
             stage: watch::Sender::new(Stage::Running),
         }
-    }
-
-    /// The deliveries of a job before this one.
-    pub(crate) fn deliveries_before(&self, queue: &str, number: u64, delivery: u32) -> Earlier {
-        let mut brought = self.brought.lock();
-        brought.entry(queue.into()).or_default().before(number, delivery)
     }
 
     pub(crate) fn enter(&self, stage: Stage) {

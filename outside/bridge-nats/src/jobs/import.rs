@@ -216,7 +216,8 @@ impl Importer {
             // Another node may take it, also one that comes later.
             return self.tell(&job, AckKind::Nak(Some(AGAIN * delivery.min(60)))).await;
         }
-        let Earlier { own, all } = self.shared.deliveries_before(&self.name, sequence, delivery);
+        let Earlier { own, all } =
+            self.shared.brought.lock().entry(self.name.clone()).or_default().before(sequence, delivery);
         if own >= self.import.max_deliveries.get() {
             return self.bury(&job, sequence, "it was delivered too often").await;
         }
