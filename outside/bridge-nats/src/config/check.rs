@@ -179,24 +179,25 @@ impl Config {
                 ));
             }
         }
-        if let Some(store) = store
-            && !self.export.queues.values().any(|queue| queue.by == QueueBy::Store)
-        {
-            faults.add(store, "`main.store` is for exported queues, and there are none");
+        if let Some(store) = store {
+            if !self.export.queues.values().any(|queue| queue.by == QueueBy::Store) {
+                faults.add(store, "`main.store` is for exported queues, and there are none");
+            }
+            let imports = self.import.contracts.iter();
+            let mut served = imports.map(|(name, import)| import.alias.as_ref().unwrap_or(name));
+            if served.any(|name| name.as_ref() == store.as_ref()) {
+                faults.add(store, format!("`{}` is imported, too", store.as_ref()));
+            }
         }
         for (name, queue) in &self.import.queues {
-            if let Some(dead) = &queue.dead_letter
-                && dead.as_ref() == name.as_ref()
-            {
+            let Some(dead) = &queue.dead_letter else { continue };
+            if dead.as_ref() == name.as_ref() {
                 faults.add(dead, "a queue cannot be its own `dead-letter`");
-            } else if let Some(dead) = &queue.dead_letter
-                && self.is_circle(name.as_ref())
-            {
+            } else if self.is_circle(name.as_ref()) {
                 faults
                     .add(dead, format!("dead jobs of `{}` come back to it: break the circle", name.as_ref()));
             }
         }
-        self.check_store(faults, store);
     }
 
     /// Whether dead jobs of a queue come back to it.
@@ -214,15 +215,6 @@ impl Config {
             }
         }
         false
-    }
-
-    fn check_store(&self, faults: &mut Faults, store: Option<&Spanned<ContractName>>) {
-        let Some(store) = store else { return };
-        let imports = self.import.contracts.iter();
-        let mut served = imports.map(|(name, import)| import.alias.as_ref().unwrap_or(name));
-        if served.any(|name| name.as_ref() == store.as_ref()) {
-            faults.add(store, format!("`{}` is imported, too", store.as_ref()));
-        }
     }
 }
 
