@@ -65,7 +65,7 @@ async fn once(shared: &Shared, links: &watch::Sender<Option<Link>>, pause: &mut 
     let happens = async {
         while let Some(event) = happened.recv().await {
             match event {
-                Event::Disconnected | Event::Closed => return Ok(()),
+                Event::Disconnected | Event::Closed => return,
                 Event::ServerError(error) => {
                     tell!(error, shared.times, ("{error}"), "the server of NATS refuses something: {error}");
                     link.refused(error.to_string());
@@ -78,7 +78,6 @@ async fn once(shared: &Shared, links: &watch::Sender<Option<Link>>, pause: &mut 
                 _ => {}
             }
         }
-        Ok(())
     };
     let use_it = async {
         let questions = ask_for_own_name(shared, &link).await?;
@@ -88,7 +87,7 @@ async fn once(shared: &Shared, links: &watch::Sender<Option<Link>>, pause: &mut 
         refuse_others(shared, &link, questions).await
     };
     tokio::select! {
-        ended = happens => ended.and_then(|()| bail!("the connection to `{server}` broke")),
+        () = happens => bail!("the connection to `{server}` broke"),
         () = link.hand_out(answers) => bail!("the connection to `{server}` broke"),
         refused = use_it => refused,
     }
