@@ -105,10 +105,10 @@ async fn keep_main(shared: Arc<Shared>, links: Links) {
     }
 }
 
-/// Everything that lives with a session. Gives why the session ended.
+/// Runs everything that lives with a session with Main. Returns why the session ended.
 async fn with_main(sessions: &Sessions, links: Links) -> String {
     let shared = &sessions.shared;
-    // Dropped with this function, it ends what it holds.
+    // All tasks end when this set is dropped, at the end of the function.
     let mut tasks = JoinSet::new();
     let begin = async {
         contracts::import(sessions, &links, &mut tasks).await;
@@ -127,7 +127,7 @@ async fn with_main(sessions: &Sessions, links: Links) -> String {
     ended
 }
 
-/// Waits until all tasks have ended, each with nothing in hand; or until something else happens.
+/// Waits until all tasks have ended, each with nothing in hand, or until `or` is over.
 async fn finish(tasks: &mut JoinSet<()>, or: impl Future<Output = ()>) {
     tokio::select! {
         () = async { while tasks.join_next().await.is_some() {} } => {}
@@ -135,7 +135,8 @@ async fn finish(tasks: &mut JoinSet<()>, or: impl Future<Output = ()>) {
     }
 }
 
-/// Everything that needs both, each time that there is a link. Ends with the session, and when the bridge drains; gives why.
+/// Runs, on each link, everything that needs both connections. Returns why it ended: the session did, or the bridge
+/// drains.
 async fn with_links(sessions: &Sessions, mut links: Links, publisher: &events::Publisher) -> String {
     let shared = &sessions.shared;
     let stops = || "the bridge stops".to_owned();
@@ -187,20 +188,20 @@ async fn with_links(sessions: &Sessions, mut links: Links, publisher: &events::P
                 }
             },
         };
-        // What was in hand fails at once. The tasks tell the other nodes, and JetStream.
+        // Without Main all calls and jobs in hand fail at once. The tasks tell the other nodes and JetStream.
         finish(&mut tasks, time::sleep(LAST_TIME)).await;
         return ended;
     }
 }
 
-/// Serves and subscribes all. Returns when the server has read that, and all streams are there.
+/// Serves and subscribes everything. Returns once the server has read that, and all streams are there.
 async fn set_up(
     sessions: &Sessions,
     link: &Link,
     publisher: &events::Publisher,
     tasks: &mut JoinSet<()>,
 ) -> Result<()> {
-    // Nothing is sent by it: it ends with its last sender.
+    // Nothing is sent on this channel. It is closed once the last task has dropped its sender.
     let (prepared, mut preparing) = mpsc::channel::<()>(1);
     jobs::import(sessions, link, tasks, &prepared)?;
     drop(prepared);

@@ -311,7 +311,7 @@ impl Config {
     pub fn peer(&self) -> PeerName {
         let own = || format!("node:{}", self.node).parse();
         let given = self.main.as_ref().peer.as_ref().map(|peer| peer.as_ref().clone());
-        // A node's name is checked to fit.
+        // The length of a node's name is checked so that `node:NODE` is a valid name of a peer.
         given.or_else(|| own().ok()).unwrap_or_else(|| unreachable!("`node:NODE` is the name of a peer"))
     }
 

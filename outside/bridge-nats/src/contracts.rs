@@ -9,7 +9,7 @@ use weir_names::Error;
 
 pub(crate) use self::{export::export, import::import};
 
-/// Whether a call with this error was delivered to nobody, since nobody serves.
+/// Whether the error says that a call was delivered to nobody, because nobody serves the contract.
 fn is_for_nobody(error: &Error) -> bool {
     matches!(error, Error::NoProvider(_) | Error::UnknownContract(_) | Error::NotReady(_))
 }

@@ -16,7 +16,7 @@ pub(crate) use self::{
     import::import,
 };
 
-/// Topics that are counted, of each node. Events of further ones have no number, and their loss is not known.
+/// Topics of each node that are counted. Events of further topics have no number, so their loss goes unnoticed.
 const TOPICS_MAX: usize = 4096;
 
 /// Nodes whose numbers are known.
@@ -35,12 +35,12 @@ struct Given {
 }
 
 impl Given {
-    /// Another life has other numbers.
+    /// Begins to count. Numbers of different lives cannot be compared.
     fn new(life: u64) -> Self {
         Self { life, topics: HashMap::new(), lost: 0 }
     }
 
-    /// So many events were lost.
+    /// Notes that so many events were lost.
     fn lose(&mut self, events: u64) {
         self.lost = self.lost.saturating_add(events);
     }
@@ -64,7 +64,7 @@ pub(crate) struct Seen(HashMap<Box<str>, Topics>);
 type Topics = HashMap<Box<str>, (u64, u64)>;
 
 impl Seen {
-    /// Events that were lost before this one, as far as it is known.
+    /// Notes the number of an event, and returns how many are known to be lost before it.
     fn lost(&mut self, node: &str, topic: &str, count: Count) -> u64 {
         self.gap(node, topic, count).saturating_add(count.lost).min(LOST_MAX)
     }

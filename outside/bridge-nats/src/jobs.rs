@@ -151,7 +151,7 @@ async fn consumer(stream: &Stream, import: &ImportQueue) -> Result<PullConsumer>
         ..pull::Config::default()
     };
     let name = &stream.cached_info().config.name;
-    // All nodes share it, so none changes it for the others.
+    // All nodes share the consumer, so none changes it for the others.
     if let Ok(found) = stream.get_consumer::<pull::Config>(CONSUMER).await {
         let (ack_wait, wanted) = (found.cached_info().config.ack_wait, config.ack_wait);
         if ack_wait != wanted {
@@ -218,14 +218,14 @@ pub(crate) struct Brought {
 /// Deliveries of a job before one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Earlier {
-    /// Those of this process.
+    /// Deliveries by this process.
     pub(crate) own: u32,
-    /// At least those of all bridges.
+    /// Deliveries by all bridges, as far as this one knows: there may have been more.
     pub(crate) all: u32,
 }
 
 impl Brought {
-    /// Counts a delivery, for the server the one with the number `delivery`. Gives those before it.
+    /// Counts a delivery, which has the number `delivery` by the server's count. Returns the deliveries before it.
     pub(crate) fn before(&mut self, number: u64, delivery: u32) -> Earlier {
         let server = delivery.saturating_sub(1);
         let before = match self.times.get(&number) {

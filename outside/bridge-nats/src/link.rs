@@ -25,9 +25,9 @@ struct Inner {
     client: Client,
     /// Subjects of answers begin with this.
     inbox: String,
-    /// What waits for an answer, by number. Dropped, it hears that the connection has ended.
+    /// Requests that wait for an answer, by number. One that is dropped hears that the connection has ended.
     waiting: Mutex<HashMap<u128, Expected>>,
-    /// What the server has refused first.
+    /// The first thing that the server has refused, apart from requests.
     refused: Mutex<Option<String>>,
     has_ended: watch::Sender<bool>,
 }
@@ -55,7 +55,7 @@ pub(crate) enum NoAnswer {
 }
 
 impl Link {
-    /// Begins to take answers.
+    /// Makes a link of a connection, and subscribes to the answers to its requests.
     async fn new(client: Client, subjects: &Subjects) -> anyhow::Result<(Self, Subscriber)> {
         let inbox = format!("{}.{:x}.", subjects.inbox(), rand::random::<u64>());
         let answers = client.subscribe(format!("{inbox}*")).await?;
@@ -79,7 +79,7 @@ impl Link {
             let expected = {
                 let mut waiting = self.0.waiting.lock();
                 let is_none = answer.status == Some(StatusCode::NO_RESPONDERS);
-                // Else a late answer, whose caller waits no more, one that was never asked for, or one of somebody else.
+                // Other answers come late, from somebody else, or to no request at all.
                 let is_expected =
                     waiting.get(&number).is_some_and(|expected| is_none || (expected.accepts)(&answer));
                 if is_expected { waiting.remove(&number) } else { None }
@@ -106,11 +106,11 @@ impl Link {
 
     /// Waits for the end of the connection.
     pub(crate) async fn ended(&self) {
-        // The sender lives as long as the link.
+        // The wait cannot fail: the sender lives as long as the link.
         drop(self.0.has_ended.subscribe().wait_for(|has_ended| *has_ended).await);
     }
 
-    /// Whether there is a link that has not ended. One that has is still shown for a moment.
+    /// Whether there is a link that has not ended. A link that has ended stays in place for a moment.
     pub(crate) fn is_there(link: &Option<Self>) -> bool {
         link.as_ref().is_some_and(|link| !link.has_ended())
     }
@@ -132,7 +132,7 @@ impl Link {
         self.request_told(subject, headers, payload, accepts, &mut None).await
     }
 
-    /// [`request`](Self::request). `sent` gets where the answer is to come, by which the request can be given up.
+    /// Does what [`request`](Self::request) does. `sent` gets the subject of the answer, for giving the request up.
     pub(crate) async fn request_told(
         &self,
         subject: String,
@@ -173,11 +173,11 @@ impl Link {
     /// The client's own ways drop what comes after they have told the server. This one asks for an end after more messages
     /// than there can be. So the client goes on, and the server, which reads no number of that size, ends it at once.
     pub(crate) async fn leave(subscriber: &mut Subscriber) {
-        // If it cannot be sent, the link has ended.
+        // A failure to send means that the link has ended.
         drop(subscriber.unsubscribe_after(u64::MAX).await);
     }
 
-    /// The server has refused something. Requests that it was hear so; anything else is noted.
+    /// Acts on a refusal by the server: requests on that subject fail, and the first refusal of anything else is kept.
     fn refused(&self, error: String) {
         let publish = error.split_once("Publish to \"").and_then(|(_, rest)| rest.split_once('"'));
         let mut is_request = false;
@@ -193,7 +193,7 @@ impl Link {
         }
     }
 
-    /// What the server has refused first.
+    /// The first thing that the server has refused, apart from requests.
     pub(crate) fn first_refused(&self) -> Option<String> {
         self.0.refused.lock().clone()
     }

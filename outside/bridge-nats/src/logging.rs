@@ -35,7 +35,7 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Without `RUST_LOG`: what the bridge says. It says itself what the client of NATS would.
+/// The filter without `RUST_LOG`. The bridge itself logs what the client of NATS would.
 const FILTER: &str = "info,async_nats=off";
 
 /// Bytes of the longest line.

@@ -41,7 +41,7 @@ pub(crate) fn word(path: &Path) -> Result<String> {
 pub(crate) fn text(path: &Path) -> Result<String> {
     let read = || {
         let found = fs::metadata(path)?;
-        // Others may never end.
+        // Reading something else, such as a pipe, may never end.
         ensure!(found.is_file(), "it is no file");
         ensure!(found.len() <= FILE_MAX, "it has over 64 KiB");
         let mut text = String::new();

@@ -22,12 +22,12 @@ pub(crate) struct Sessions {
     pub(crate) calls: Peer,
     pub(crate) events: Option<Peer>,
     pub(crate) jobs: Option<Peer>,
-    /// Another one with each session: Main counts its messages anew when it starts.
+    /// A random number, new with each session, because Main counts its messages anew when it starts.
     pub(crate) life: u64,
 }
 
 impl Sessions {
-    /// Connects.
+    /// Connects all sessions that the file needs.
     pub(crate) async fn begin(shared: &Arc<Shared>) -> Result<Self> {
         let config = &shared.config;
         let main = config.main.as_ref();
@@ -49,7 +49,7 @@ impl Sessions {
         Ok(Self { shared: shared.clone(), calls, events, jobs, life: fastrand::u64(..) })
     }
 
-    /// Waits for the end of any.
+    /// Waits until any session ends, and returns why.
     pub(crate) async fn ended(&self) -> String {
         let of = async |peer: &Option<Peer>| match peer {
             Some(peer) => peer.closed().await,
@@ -63,7 +63,7 @@ impl Sessions {
         ended.to_string()
     }
 
-    /// Ends all, after what was sent is written.
+    /// Ends all sessions, after what was sent is written.
     pub(crate) async fn leave(self) {
         for peer in [Some(self.calls), self.events, self.jobs].into_iter().flatten() {
             let _ended = peer.leave().await;
@@ -82,7 +82,7 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// Offers to serve it.
+    /// Offers Main to serve the contract. Returns `None` if Main refuses.
     pub(crate) async fn offer(&self) -> Option<Requests> {
         let operations: Vec<_> = self.operations.iter().map(String::as_str).collect();
         let served = self.peer.serve(&self.name, &operations).await;
@@ -108,7 +108,7 @@ impl Served {
             }
         };
         let mut draining = self.shared.draining();
-        // No more than Main sends: the limit of the session.
+        // Bounded by the limit of the session: Main sends no more requests at once.
         let mut in_hand = JoinSet::new();
         loop {
             tokio::select! {

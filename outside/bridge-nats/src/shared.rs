@@ -10,13 +10,14 @@ use weir_peer::Peer;
 
 use crate::{config::Config, events::Seen, jobs::Brought, subject::Subjects};
 
-/// Causes that are counted apart. Those of strangers are without number, so further ones are counted together, and the
-/// bridge's own are counted elsewhere.
+/// Causes that are counted apart; further ones are counted together, because strangers can make any number of them.
+/// [`Shared`] counts the bridge's own causes apart from those of strangers.
 const CAUSES_MAX: usize = 256;
 
-/// Short enough that all is there again within a second of a server's return; with chance, so that not all nodes of a fleet
-/// come at once.
+/// The first pause between attempts, so short that all is there again within a second of a server's return. Pauses vary
+/// by chance, so that not all nodes of a fleet come at once.
 const SHORTEST: Duration = Duration::from_millis(50);
+/// The longest pause between attempts to connect.
 const LONGEST: Duration = Duration::from_millis(250);
 
 /// What all tasks of the bridge share.
@@ -29,9 +30,9 @@ pub(crate) struct Shared {
     pub(crate) times: Times,
     /// Causes with a stranger's words: they cannot use up what is kept for the bridge's own.
     pub(crate) strangers: Times,
-    /// Numbers of events of other nodes: a loss while a link was away is seen after it.
+    /// The last numbers of other nodes' events. They outlive a link, so that a loss during its absence shows.
     pub(crate) seen: Mutex<Seen>,
-    /// Jobs that were brought, by queue: what a server forgets is seen after it.
+    /// By queue, how often jobs were brought to Main. A server that is killed forgets that.
     pub(crate) brought: Mutex<HashMap<Box<str>, Brought>>,
     stage: watch::Sender<Stage>,
 }
@@ -65,7 +66,7 @@ impl Shared {
         self.stage.send_replace(stage);
     }
 
-    /// A wait until nothing new begins.
+    /// A wait for the stage in which nothing new begins.
     pub(crate) fn draining(&self) -> Reached {
         Reached { stage: self.stage.subscribe(), wanted: Stage::Draining }
     }
@@ -79,7 +80,7 @@ impl Shared {
         *self.stage.borrow() >= Stage::Draining
     }
 
-    /// What the work gives, unless the session ends or the bridge drains before.
+    /// Does the work and returns what it gives. `None` if the session ends or the bridge drains first.
     pub(crate) async fn until_over<T>(&self, peer: &Peer, work: impl Future<Output = T>) -> Option<T> {
         let mut draining = self.draining();
         tokio::select! {
@@ -89,7 +90,7 @@ impl Shared {
         }
     }
 
-    /// Says that something of a stranger is refused.
+    /// Logs that something of a stranger is refused.
     pub(crate) fn refuse(&self, what: fmt::Arguments<'_>, why: &str, subject: &str) {
         let subject = harmless(subject, 200);
         tell!(warn, self.strangers, ("{why}"), "refuses {what}: {why} (subject `{subject}`)");
@@ -111,7 +112,7 @@ pub(crate) struct Reached {
 impl Reached {
     pub(crate) async fn wait(&mut self) {
         let wanted = self.wanted;
-        // If all is gone, the end has come.
+        // An error means that the sender is gone, and then the end has come, too.
         drop(self.stage.wait_for(|stage| *stage >= wanted).await);
     }
 }
@@ -156,7 +157,7 @@ impl Default for Pause {
 }
 
 impl Pause {
-    /// A pause of at most so long.
+    /// Pauses that grow up to `longest`.
     pub(crate) fn up_to(longest: Duration) -> Self {
         Self { next: SHORTEST, longest }
     }
@@ -167,7 +168,7 @@ impl Pause {
         time::sleep(time).await;
     }
 
-    /// An attempt has succeeded.
+    /// Begins with the shortest pause again, because an attempt has succeeded.
     pub(crate) fn reset(&mut self) {
         self.next = SHORTEST;
     }

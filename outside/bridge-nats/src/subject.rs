@@ -116,7 +116,7 @@ impl Subjects {
         format!("{}.c.*.{provider}.{}.*", self.prefix, token(contract))
     }
 
-    /// What a subject of [`calls`](Self::calls) says. None: nobody but a forger makes it.
+    /// What a subject of [`calls`](Self::calls) says. `None` if it is malformed, as only a forger makes it.
     #[must_use]
     pub fn parse_call(&self, subject: &str) -> Option<CallSubject> {
         let rest = subject.strip_prefix(&self.prefix)?.strip_prefix(".c.")?;
@@ -169,7 +169,7 @@ impl Subjects {
         format!("{}.x.*.{}", self.prefix, token(contract))
     }
 
-    /// An event of this node. None: the topic is none.
+    /// An event of this node. `None` if the topic is malformed.
     #[must_use]
     pub fn event(&self, topic: &str) -> Option<String> {
         // Segments of topics are tokens as they are.
@@ -211,7 +211,7 @@ impl Subjects {
     /// The stream that keeps the jobs of a queue.
     #[must_use]
     pub fn stream(&self, queue: &str) -> String {
-        // Neither has a `_`.
+        // Neither the fleet nor the queue has a `_` in its name.
         format!("weir_{}_{queue}", self.fleet)
     }
 

@@ -77,7 +77,7 @@ pub(crate) fn written(error: &Error) -> String {
     serde_json::to_string(&crossing).unwrap_or_default()
 }
 
-/// The error that a header says. Any other text is an error, too.
+/// The error that the header [`ERROR`] has. A text that cannot be read becomes an error that says so.
 pub(crate) fn read(text: &str) -> Error {
     let malformed =
         || Error::failed(format!("a node answered with an unknown error: {}", harmless(text, 200)));
@@ -145,7 +145,7 @@ pub(crate) fn trace(headers: Option<&HeaderMap>) -> Option<TraceContext> {
 /// An event's number in its topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Count {
-    /// Another one with each life of the counter.
+    /// A number that differs for each life of the counter.
     pub(crate) life: u64,
     /// From 1.
     pub(crate) number: u64,

@@ -101,7 +101,7 @@ pub(super) struct Exported {
 }
 
 impl Exported {
-    /// What a caller wants, if it may. No error: it gets no answer.
+    /// What a caller wants, if it may have that. `Err(None)` stands for a call that gets no answer.
     pub(super) fn accept(&self, call: &Call) -> Result<CallSubject, Option<Error>> {
         let message = &call.message;
         let (subjects, subject) = (&self.shared.subjects, &message.subject);
@@ -126,7 +126,7 @@ impl Exported {
             let text = format!("the subject is of node `{}`, and the header of `{claimed}`", asked.node);
             return Err(Some(Error::PermissionDenied(text)));
         }
-        // One that is no name is nobody's.
+        // A sender that is no valid name counts as none.
         let sender = wire::header(headers, wire::SENDER).filter(|sender| is_sender(sender));
         // This node's own calls come back to it where it is one of those that are asked: `prefer = "any"`.
         let is_own = asked.node == self.shared.subjects.node();
@@ -187,7 +187,7 @@ impl Exported {
             () = stopped.wait() => Err(Error::PeerGone),
         };
         outcome.map_err(|error| match error {
-            // The limit is the bridge's.
+            // The bridge has reached its own limit, not the caller.
             Error::LimitExceeded { name, .. } if name == "in-flight" => {
                 Error::Overloaded(format!("the bridge of `{}`", self.shared.subjects.node()))
             }
@@ -195,7 +195,7 @@ impl Exported {
         })
     }
 
-    /// The caller waits no more.
+    /// Gives a call up, because its caller waits no longer.
     pub(super) fn give_up(&self, cancel: &Message) {
         let subjects = &self.shared.subjects;
         let caller = subjects.parse_cancel(&cancel.subject);
@@ -214,7 +214,7 @@ impl Exported {
         let Some(reply) = call.message.reply.clone() else { return };
         let client = self.link.client();
         let mut headers = HeaderMap::new();
-        // Else it is no answer of a node.
+        // The caller takes only what has this header for an answer of a node.
         headers.insert(wire::NODE, self.shared.subjects.node());
         let failed = match outcome {
             Ok(payload) => {

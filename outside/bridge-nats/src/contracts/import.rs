@@ -21,7 +21,7 @@ use crate::{
 /// Members of a queue group that are asked until one serves. Each that does not leaves the group before it says so.
 const TRIES: usize = 16;
 
-/// Serves all imported contracts. Returns when those are served that Main lets be served.
+/// Serves all imported contracts. Returns once all are served that Main allows.
 pub(crate) async fn import(sessions: &Sessions, links: &Links, tasks: &mut JoinSet<()>) {
     let shared = &sessions.shared;
     for (name, import) in &shared.config.import.contracts {
@@ -69,7 +69,7 @@ async fn handle(imported: Arc<Imported>, request: Request) {
     tokio::select! {
         answer = imported.ask(&request, &mut sent) => match answer {
             Ok(payload) => request.answer(Ok(payload)).await,
-            // This Main says so, too, a moment later. Before that it would be another one's time that is over.
+            // This Main gives the request up a moment later. An answer before that would be about another's timeout.
             Err(Error::Timeout) => request.given_up().await,
             Err(error) => request.refuse(error).await,
         },
@@ -121,7 +121,7 @@ impl Imported {
             let peer = self.peer.part_of(request.trace());
             let call = peer.operation(name, operation).timeout(request.remaining());
             match call.send(request.payload().clone()).await {
-                // It was delivered to nobody.
+                // The call was delivered to nobody, so another node is asked.
                 Err(
                     Error::NoProvider(_)
                     | Error::UnknownContract(_)
@@ -129,7 +129,7 @@ impl Imported {
                     | Error::Overloaded(_)
                     | Error::LimitExceeded { .. },
                 ) => {}
-                // The bridge's table does not grant it: another node's is.
+                // The bridge may not call this node's own contract, so it asks another node.
                 Err(Error::PermissionDenied(text)) => {
                     let here = &self.here;
                     tell!(
@@ -160,7 +160,7 @@ impl Imported {
             let subject = self.shared.subjects.call(node, &self.name, request.operation());
             sent.link = Some(link.clone());
             let (headers, payload) = (self.headers(request), request.payload().clone());
-            // Of the node that was asked, or of any node: not of a stream that records the subject.
+            // Accepts an answer of a node that was asked. A stream that records the subject answers, too.
             let asked = node.cloned();
             let accepts = move |answer: &Message| {
                 let node = wire::header(answer.headers.as_ref(), wire::NODE);

@@ -134,7 +134,7 @@ pub(super) async fn answer(
 ) {
     while let Some(Some(question)) = shared.until_over(&peer, questions.next()).await {
         let Some(reply) = &question.reply else { continue };
-        // There it would be a message of this node to JetStream or to the fleet, of the asker's choice.
+        // An answer there would be a message from this node to JetStream or to the fleet, which the asker chose.
         if reply.starts_with('$') || reply.starts_with("weir.") {
             let reply = harmless(reply, 200);
             tell!(

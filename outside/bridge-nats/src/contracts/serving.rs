@@ -48,9 +48,9 @@ pub(super) struct Serving {
     shared_calls: Subscriber,
     own_calls: Subscriber,
     cancels: Subscriber,
-    /// As many as there is room for.
+    /// Calls under way, of which there are no more than there is room for.
     in_hand: JoinSet<(Call, Result<Bytes, Error>)>,
-    /// Until there is a provider again: this node has left the queue group.
+    /// While this node is out of the queue group: the wait until there is a provider again.
     away: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
@@ -96,7 +96,7 @@ impl Serving {
         let mut is_settled = false;
         while !is_settled || !self.in_hand.is_empty() {
             let next = tokio::select! {
-                // All that has come before the end.
+                // In this order, so that all that has come is done before the end.
                 biased;
                 next = self.next() => next,
                 _ = &mut settled, if !is_settled => {
@@ -111,7 +111,7 @@ impl Serving {
         }
     }
 
-    /// None: the link has ended. Nothing is lost if the wait is given up.
+    /// Waits for what is to be done next. `None` once the link has ended. Nothing is lost if the wait is given up.
     async fn next(&mut self) -> Option<Next> {
         let Self { shared_calls, own_calls, cancels, in_hand, away, .. } = self;
         loop {
@@ -151,7 +151,7 @@ impl Serving {
             }
             Next::Return => {
                 self.away = None;
-                // If it cannot, the link has ended.
+                // A failure means that the link has ended.
                 if let Ok(calls) = join(&self.exported, Endpoint::Any).await {
                     self.shared_calls = calls;
                     tracing::info!("`{}` has a provider here again", self.exported.name);

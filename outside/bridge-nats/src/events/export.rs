@@ -19,7 +19,7 @@ use crate::{
 /// The time until a pattern that Main refused is subscribed to again: the operator may have granted it.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// Begins to take the events of all exported topics. Returns when those are subscribed to that Main lets be.
+/// Begins to take the events of all exported topics. Returns once it has subscribed to all that Main allows.
 pub(crate) async fn export(sessions: &Sessions, links: &Links, tasks: &mut JoinSet<()>) -> Publisher {
     let shared = &sessions.shared;
     let mut publisher = Publisher::default();
@@ -132,7 +132,7 @@ impl Exporter {
     }
 
     async fn publish(&mut self, link: Option<&Link>, event: &Event, subject: String, mut headers: HeaderMap) {
-        // Also without a link: the next event shows the gap.
+        // Events are numbered without a link, too, so that the next one that crosses shows the gap.
         if let Some(count) = self.numbers.next(&event.topic) {
             headers.insert(wire::COUNT, count.written());
         }

@@ -57,7 +57,7 @@ struct Importer {
 impl Importer {
     /// Runs until the link or the session ends, or the bridge drains.
     async fn run(self, mut subscribers: SelectAll<Subscriber>) {
-        // Of this link: what came later than the bucket's value.
+        // Topics with a new event on this link, whose value in the bucket is older.
         let news = Mutex::new(HashSet::new());
         let old = async {
             if self.import.retained {
@@ -84,12 +84,12 @@ impl Importer {
         let Some((node, topic)) = self.shared.subjects.parse_event(subject) else {
             return self.refuse("a malformed subject", subject);
         };
-        // A bridge hears itself.
+        // The subscriptions bring the bridge's own events, too.
         if node == self.shared.subjects.node() {
             return;
         }
         let headers = message.headers.as_ref();
-        // An answer that a bridge was made to send here has none.
+        // A message without this header may be an answer that a bridge was tricked into sending here.
         let claimed = wire::header(headers, wire::NODE).unwrap_or_default();
         if claimed != node {
             return self.refuse(&format!("node `{node}` claims to be `{}`", harmless(claimed, 64)), subject);

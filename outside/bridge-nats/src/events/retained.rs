@@ -24,14 +24,15 @@ use crate::{
     shared::{Shared, tell},
 };
 
-/// Topics whose last event one export keeps, and bytes of all. The last events of further ones are not kept.
+/// Topics whose last event one export keeps. Those of further topics are not kept.
 pub(super) const TOPICS_MAX: usize = 1024;
+/// Bytes of all last events that one export keeps.
 const BYTES_MAX: usize = 8 << 20;
 
-/// All last events that are read are no more than so many exports keep.
+/// From all nodes together, no more is read than this many exports keep.
 const NODES_READ: usize = 8;
 
-/// Time for the bucket to give its values. One that has none for a pattern says nothing.
+/// Time for the bucket to give a value. If it has none for a pattern, it sends nothing at all.
 const READ_TIME: Duration = Duration::from_secs(3);
 
 /// The last events of an export. A task of its own brings them to the bucket, so that no event waits for that.
@@ -66,7 +67,7 @@ impl Kept {
         }
     }
 
-    /// The bucket is another one, and has nothing of this.
+    /// Brings all that is kept to the bucket once more: a new link may come with an empty one.
     pub(super) fn put_all(&self) {
         let mut last = self.last.lock();
         last.waiting = last.topics.keys().cloned().collect();
@@ -119,14 +120,14 @@ impl Last {
 }
 
 async fn put(shared: &Shared, link: &Link, topic: &str, headers: &HeaderMap, payload: &Bytes) {
-    // As the API of the domain takes it: a leaf node does not pass `$KV` on to another domain.
+    // The prefix of the domain's API is needed: a leaf node does not pass `$KV` on to another domain.
     let domain = shared.config.nats.as_ref().jetstream_domain.as_ref();
     let api = domain.map(|domain| format!("$JS.{}.API.", domain.as_ref())).unwrap_or_default();
     let subject = format!("{api}$KV.{}.{}.{topic}", shared.subjects.bucket(), shared.subjects.node());
     let put = link.request(subject, headers.clone(), payload.clone(), |_| true);
     let why = match time::timeout(READ_TIME, put).await {
         Ok(Ok(answer)) => crate::jobs::stored(&answer.payload).err().map(|error| error.to_string()),
-        // The next link gets it.
+        // The next link brings it to the bucket.
         Ok(Err(NoAnswer::Ended)) => None,
         Ok(Err(error)) => Some(error.to_string()),
         Err(_) => Some("the server does not answer".to_owned()),

@@ -85,7 +85,7 @@ impl Exporter {
         };
         let put = tokio::select! {
             put = put => put,
-            // It may be stored all the same.
+            // The job may be stored all the same.
             () = request.given_up() => return,
         };
         match put {
@@ -99,7 +99,7 @@ impl Exporter {
         let mut draining = self.shared.draining();
         loop {
             let taken = async {
-                // With the queue, its waiting jobs would go back.
+                // The queue is kept over the jobs: dropped, it would give back those that wait.
                 let queue: Queue = self.peer.queue(&name)?;
                 loop {
                     self.bring(&name, queue.take().await?).await;
@@ -127,7 +127,7 @@ impl Exporter {
     /// Brings a job to JetStream, however long that takes. Dropped meanwhile, it goes back to its queue.
     async fn bring(&self, queue: &str, job: Job) {
         let id = format!("{}-{:x}-{}", self.shared.subjects.node(), self.life, job.id());
-        // What was delivered here before, and so may have been put.
+        // Deliveries before this one, after each of which the job may have been put already.
         let before = job.deliveries().saturating_sub(1);
         while let Err(error) = self.put(queue, job.sender(), &id, job.payload(), before).await {
             if let Error::TooLarge { .. } = error {
@@ -175,7 +175,7 @@ impl Exporter {
                 Ok(Err(NoAnswer::TooLarge { bytes, allowed })) => {
                     return Err(Error::TooLarge { bytes, allowed });
                 }
-                // It may be stored. The same id again is no second job.
+                // The job may be stored. Sent again under its id, it does not become a second one.
                 Ok(Err(NoAnswer::Ended)) | Err(_) => {}
             }
         }

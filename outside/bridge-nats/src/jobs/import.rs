@@ -43,8 +43,8 @@ const BATCH_MAX: usize = 256;
 /// What the session needs beside jobs.
 const RESERVE: u32 = 4;
 
-/// Begins to make streams, and to bring the jobs of all imported queues. What is dropped with the last sender of
-/// `prepared` says that all is there.
+/// Begins to make streams, and to bring the jobs of all imported queues. Each task drops its copy of `prepared` once
+/// its stream is there.
 pub(crate) fn import(
     sessions: &Sessions,
     link: &Link,
@@ -184,7 +184,7 @@ impl Importer {
             permits.push(permit);
         }
         while in_hand.try_join_next().is_some() {}
-        // The consumer's, which may be another one than the file's.
+        // The consumer's own value, which may differ from that of the file.
         let ack_wait = consumer.cached_info().config.ack_wait;
         let batch = consumer.batch().max_messages(permits.len()).expires(ASK_TIME);
         let mut jobs = batch.messages().await?;
@@ -282,7 +282,7 @@ impl Importer {
         }
     }
 
-    /// If it does not arrive, the job comes again after `ack-wait`.
+    /// Tells JetStream what became of a job. If that does not arrive, the job comes again after `ack-wait`.
     async fn tell(&self, job: &Message, what: AckKind) {
         drop(job.ack_with(what).await);
     }
@@ -309,7 +309,7 @@ impl Importer {
         let (name, subjects) = (&self.name, &self.shared.subjects);
         let mut headers = wire::headers(subjects, self.shared.config.peer().as_str());
         headers.insert(wire::DEAD, harmless(format_args!("{}: {why}", job.subject), 400));
-        // Its own id, too: numbers begin anew with a new stream.
+        // The id has the job's own id, too, because the numbers of a new stream begin anew.
         let id = wire::header(job.headers.as_ref(), wire::MESSAGE_ID).unwrap_or_default();
         headers.insert(wire::MESSAGE_ID, harmless(format_args!("dead-{name}-{sequence}-{id}"), 400));
         let accepts = is_answer_of(subjects.stream(dead));

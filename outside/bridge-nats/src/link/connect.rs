@@ -93,9 +93,9 @@ async fn once(shared: &Shared, links: &watch::Sender<Option<Link>>, pause: &mut 
     }
 }
 
-/// Asks whether another bridge has the name. Gives the questions of others that come from then on.
+/// Asks whether another bridge has the name, and fails if one has. Returns the subscription to such questions.
 async fn ask_for_own_name(shared: &Shared, link: &Link) -> Result<Subscriber> {
-    // Both of two new ones hear each other while they ask.
+    // It is subscribed before it asks, so that two new bridges hear each other.
     let mut questions = link.client().subscribe(shared.subjects.presence()).await?;
     let own = shared.process;
     // A stream that records the subject answers, too.
@@ -131,7 +131,7 @@ async fn refuse_others(shared: &Shared, link: &Link, mut questions: Subscriber) 
     bail!(NoAnswer::Ended)
 }
 
-/// A bridge that asks hears itself, too.
+/// Tells another bridge that asks for this name that it is taken. The bridge's own question comes here, too.
 async fn refuse(shared: &Shared, link: &Link, question: Message) -> Result<()> {
     if asker(&question) != Some(shared.process)
         && let Some(reply) = question.reply
@@ -151,7 +151,7 @@ fn number(shared: &Shared) -> Bytes {
     shared.process.to_string().into()
 }
 
-/// The link ends however its task ends.
+/// Ends the link when dropped: however its task ends.
 struct EndsWith<'l>(&'l Link);
 
 impl Drop for EndsWith<'_> {
@@ -160,7 +160,7 @@ impl Drop for EndsWith<'_> {
     }
 }
 
-/// A password or a token that others on the way can read.
+/// Warns if a password or a token is sent to another machine without TLS.
 fn warn_of_plain_secrets(config: &Config) {
     let nats = config.nats.as_ref();
     if nats.tls.is_wanted() || (nats.password_file.is_none() && nats.token_file.is_none()) {
@@ -228,7 +228,7 @@ fn options(config: &Config, events: &mpsc::Sender<Event>) -> Result<ConnectOptio
                 is_connected.store(true, Ordering::Relaxed);
             }
             let events = events.clone();
-            // What the bridge does not need to know has no room at worst. After the end nobody hears.
+            // The send fails only after the end of the link, when nobody needs the event.
             async move { drop(events.send(event).await) }
         });
     if nats.tls.first {
