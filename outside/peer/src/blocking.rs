@@ -1,6 +1,6 @@
 //! The client for programs without async code.
 //!
-//! What is here is as in the crate's own types, and each function waits where the other is awaited. One thread, named
+//! The types here mirror those of the crate, and each function blocks where the other is awaited. One thread, named
 //! `weir-peer`, reads and writes for a session. It ends with the last of the session's values, once what was sent before is
 //! written, for at most a second.
 //!
@@ -59,7 +59,7 @@ macro_rules! gives {
     )*};
 }
 
-/// Shown as the async types are.
+/// Implements `Debug` with the output of the async types.
 macro_rules! debug {
     ($($of:ident),*) => {$(
         impl fmt::Debug for $of {
@@ -169,7 +169,7 @@ impl Peer {
     }
 }
 
-/// As [`crate::Queue`].
+/// A shared queue: [`crate::Queue`] for programs without async code.
 #[derive(Clone)]
 pub struct Queue {
     inner: crate::Queue,
@@ -193,17 +193,17 @@ impl Queue {
         Ok(Job { inner, driver: self.driver.clone() })
     }
 
-    /// As [`take`](Self::take), for at most this long.
+    /// Takes the next job, and waits for it at most this long.
     ///
     /// # Errors
-    /// [`Error::Timeout`], and as [`crate::Queue::take`].
+    /// [`Error::Timeout`], and those of [`crate::Queue::take`].
     pub fn take_within(&self, timeout: Duration) -> Result<Job, Error> {
         let inner = self.driver.wait_within(timeout, self.inner.take())??;
         Ok(Job { inner, driver: self.driver.clone() })
     }
 }
 
-/// As [`crate::Job`].
+/// A job in hand: [`crate::Job`] for programs without async code.
 #[must_use = "dropped, it goes back to the queue"]
 pub struct Job {
     inner: crate::Job,
@@ -226,7 +226,7 @@ impl Job {
     }
 }
 
-/// As [`crate::Subscription`].
+/// The events of a subscription: [`crate::Subscription`] for programs without async code.
 #[must_use = "dropped, it ends the subscription"]
 pub struct Subscription {
     inner: crate::Subscription,
@@ -240,7 +240,7 @@ impl Subscription {
         self.driver.wait(self.inner.next())
     }
 
-    /// As [`next`](Self::next), for at most this long.
+    /// Waits for the next event, for at most this long.
     ///
     /// # Errors
     /// [`Error::Timeout`].
@@ -249,7 +249,7 @@ impl Subscription {
     }
 }
 
-/// As [`crate::Requests`].
+/// The requests to a contract: [`crate::Requests`] for programs without async code.
 #[must_use = "dropped, it refuses all requests"]
 pub struct Requests {
     inner: crate::Requests,
@@ -264,7 +264,7 @@ impl Requests {
         Some(Request { inner, driver: self.driver.clone() })
     }
 
-    /// As [`next`](Self::next), for at most this long.
+    /// Waits for the next request, for at most this long.
     ///
     /// # Errors
     /// [`Error::Timeout`].
@@ -274,7 +274,7 @@ impl Requests {
     }
 }
 
-/// As [`crate::Request`].
+/// A request in hand: [`crate::Request`] for programs without async code.
 #[must_use = "dropped, it answers with an error"]
 pub struct Request {
     inner: crate::Request,

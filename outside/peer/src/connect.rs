@@ -21,7 +21,7 @@ use crate::{
 /// Time for the welcome.
 const WELCOME_TIME: Duration = Duration::from_secs(10);
 
-/// Between two attempts to connect while as many programs as may wait to be accepted do.
+/// The pause between two attempts to connect while the socket's backlog is full.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Bytes of the longest token.
@@ -67,7 +67,7 @@ impl Options {
     }
 }
 
-/// Without the token.
+/// Does not show the token.
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
@@ -129,7 +129,7 @@ pub(crate) async fn connect(path: &Path, options: &Options) -> Result<Peer, Conn
 async fn shake(path: &Path, options: &Options) -> Result<(UnixStream, BytesMut, Limits), ConnectError> {
     let mut stream = loop {
         match UnixStream::connect(path).await {
-            // A Unix socket does not wait for room among those that are to be accepted.
+            // The backlog is full, and a Unix socket does not wait for room there.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => time::sleep(PAUSE).await,
             connected => break connected?,
         }

@@ -50,7 +50,7 @@ impl Peer {
     /// `request-timeout`. If the future is dropped, the call is given up.
     ///
     /// # Errors
-    /// As [`Call::send`].
+    /// Those of [`Call::send`].
     pub async fn call(
         &self,
         contract: &str,
@@ -60,10 +60,11 @@ impl Peer {
         self.operation(contract, operation).send(payload).await
     }
 
-    /// As [`call`](Self::call), within a time.
+    /// Calls an operation of the owner of a contract, and waits for the answer no longer than `timeout`. If the future
+    /// is dropped, the call is given up.
     ///
     /// # Errors
-    /// As [`Call::send`].
+    /// Those of [`Call::send`].
     pub async fn call_within(
         &self,
         timeout: Duration,
@@ -79,8 +80,8 @@ impl Peer {
         Call { peer: self, contract, operation, provider: None, timeout: None }
     }
 
-    /// The same session, and all that is called, published or put by it is part of this span: one of the program's own,
-    /// or of a [request](crate::Request::trace) or [job](crate::Job::trace) that it handles. None: of no span.
+    /// A handle of the session by which all that is called, published or put is part of this span. That is one of the
+    /// program, or of a [request](crate::Request::trace) or [job](crate::Job::trace) in hand. `None` means no span.
     ///
     /// Main records what is done for recorded messages in hand, and other spans as often as `main.trace-one-in` says. A
     /// Main that speaks version 1 of the protocol is not told.
@@ -100,7 +101,7 @@ impl Peer {
     /// Publishes an event to one extension or peer alone.
     ///
     /// # Errors
-    /// As [`publish`](Self::publish), and [`Error::NoProvider`] if the receiver has not subscribed.
+    /// Those of [`publish`](Self::publish), and [`Error::NoProvider`] if the receiver has not subscribed.
     pub async fn publish_to(
         &self,
         receiver: &str,
@@ -111,11 +112,11 @@ impl Peer {
         self.publish_event(0, Some(receiver), topic, payload.into()).await
     }
 
-    /// [`publish`](Self::publish), where so many events were lost before this one on their way to Main. Each subscriber
-    /// sees them in `lost`, unless Main speaks a version of the protocol before 3.
+    /// Publishes an event before which `lost` others were lost on their way to Main. Each
+    /// subscriber sees them in `lost`, unless Main speaks a version of the protocol before 3.
     ///
     /// # Errors
-    /// As [`publish`](Self::publish).
+    /// Those of [`publish`](Self::publish).
     pub async fn publish_after(
         &self,
         lost: u64,
@@ -338,7 +339,7 @@ impl Ended {
     }
 }
 
-/// Ends the session: Main answered with something else.
+/// Ends the session, because Main's answer to such a frame has the wrong size. Returns the error for the caller.
 pub(crate) fn wrong_payload(handle: &Handle, frame: &str) -> Error {
     handle.finish(Ended::wrong_payload(frame));
     Error::PeerGone
@@ -357,7 +358,7 @@ fn check_operation(operation: &str) -> Result<(), Error> {
     check(is_operation_name(operation), operation, "operation")
 }
 
-/// Main knows its peers. Here it only has to fit a frame.
+/// Checks that the name of a receiver fits a frame. Whether there is such a receiver, only Main knows.
 fn check_receiver(name: &str) -> Result<(), Error> {
     check((1..=255).contains(&name.len()), name, "name of an extension or a peer")
 }

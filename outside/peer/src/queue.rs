@@ -32,10 +32,10 @@ impl Queue {
         self.put_job(None, payload.into()).await
     }
 
-    /// As [`put`](Self::put), and waits for room no longer than this.
+    /// Puts a job at the end of the queue, and gives Main's id of it. Waits for room no longer than `timeout`.
     ///
     /// # Errors
-    /// As [`put`](Self::put).
+    /// Those of [`put`](Self::put).
     pub async fn put_within(&self, timeout: Duration, payload: impl Into<Bytes>) -> Result<u64, Error> {
         self.put_job(Some(timeout), payload.into()).await
     }
@@ -44,17 +44,17 @@ impl Queue {
     /// still waits in the queue, Main takes it out.
     ///
     /// # Errors
-    /// As [`put`](Self::put), and a handler error with the code `dead` if the job was delivered too often.
+    /// Those of [`put`](Self::put), and a handler error with the code `dead` if the job was delivered too often.
     pub async fn put_until_done(&self, payload: impl Into<Bytes>) -> Result<(), Error> {
         self.put_until_done_after(0, payload).await
     }
 
-    /// [`put_until_done`](Self::put_until_done) of a job that was delivered so often before it came to Main. The
+    /// Puts a job that was delivered so often before it came to Main, and waits until a reader has finished it. The
     /// deliveries count towards `max-deliveries`, and a job that has none left gets one more. A Main that speaks a version
     /// of the protocol before 3 counts from 0.
     ///
     /// # Errors
-    /// As [`put_until_done`](Self::put_until_done).
+    /// Those of [`put_until_done`](Self::put_until_done).
     pub async fn put_until_done_after(
         &self,
         deliveries: u32,
@@ -69,7 +69,8 @@ impl Queue {
         message.ok_or_else(|| wrong_payload(&self.handle, "PUT"))
     }
 
-    /// `until_done`: waits until it is done, after so many deliveries elsewhere.
+    /// Sends a job and waits for the answer. With `until_done`, the number of deliveries elsewhere, it comes once
+    /// the job is done.
     async fn send_put(
         &self,
         timeout: Option<Duration>,

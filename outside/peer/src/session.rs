@@ -141,7 +141,7 @@ impl Session {
     async fn wait_for(&self, of: impl Fn(&State) -> Option<Ended>) -> Ended {
         let mut changes = self.state.subscribe();
         let state = changes.wait_for(|state| of(state).is_some()).await;
-        // The sender lives as long as the session.
+        // The wait cannot fail: the sender lives as long as the session.
         state.ok().and_then(|state| of(&state)).unwrap_or(Ended::Left)
     }
 }
@@ -177,7 +177,7 @@ impl Handle {
         Self { owner: Arc::new(Owner(session)), span: None }
     }
 
-    /// A handle by which all is part of this span.
+    /// A handle by which all that is sent is part of this span.
     pub(crate) fn part_of(&self, span: Option<TraceContext>) -> Self {
         Self { owner: self.owner.clone(), span: span.filter(|_| self.speaks_version_2()) }
     }
@@ -196,7 +196,7 @@ impl Handle {
         self.ask_counted(0, payload_size, frame).await
     }
 
-    /// [`ask`](Self::ask), for a job or an event of which this was counted elsewhere.
+    /// Sends what `frame` makes of an id, and waits for its answer. `count` was counted elsewhere, of the job or event.
     pub(crate) async fn ask_counted<'f>(
         &self,
         count: u64,
@@ -220,7 +220,7 @@ impl Handle {
         answer
     }
 
-    /// Sends a call, an event or a job, of which this was counted elsewhere.
+    /// Sends a call, an event or a job, after frames that tell Main its span and `count`, which was counted elsewhere.
     pub(crate) fn push_as_part(&self, count: u64, frame: &FromPeer<'_>) {
         let span = self.span.map(|span| FromPeer::Trace { span });
         let is_known = count > 0 && self.speaks_version_3();

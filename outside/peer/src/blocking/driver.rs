@@ -33,7 +33,7 @@ impl Driver {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (handle, path) = (runtime.handle().clone(), path.to_owned());
         let (stop, stopped) = oneshot::channel();
-        // One message, once.
+        // The channel carries one message: the connected peer.
         let (sender, receiver) = sync_channel(1);
         let thread = thread::Builder::new().name("weir-peer".to_owned()).spawn(move || {
             runtime.block_on(async {
@@ -59,7 +59,7 @@ impl Driver {
         self.runtime.block_on(future)
     }
 
-    /// As [`wait`](Self::wait), for at most this long.
+    /// Waits for a future on the caller's thread, for at most this long.
     pub(super) fn wait_within<F: Future>(&self, timeout: Duration, future: F) -> Result<F::Output, Error> {
         self.wait(async { time::timeout(timeout, future).await.map_err(|_| Error::Timeout) })
     }

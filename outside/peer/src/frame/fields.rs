@@ -12,7 +12,7 @@ use super::{FrameError, PREFIX, SHARED_MIN, message_error::Parts};
 /// Bytes of a CLOSE's text, so that it fits a frame before the welcome.
 const CLOSE_TEXT_MAX: usize = 400;
 
-/// What has not been read of a frame.
+/// The fields of a frame that have not been read.
 pub(super) struct Fields<'a> {
     whole: &'a Bytes,
     rest: &'a [u8],
@@ -60,7 +60,7 @@ impl<'a> Fields<'a> {
         if id == 0 { Err(self.malformed(field, "is 0")) } else { Ok(id) }
     }
 
-    /// The one flag that there is.
+    /// A byte of flags, of which only the first bit has a meaning.
     #[inline]
     pub(super) fn flag(&mut self, field: &'static str) -> Result<bool, FrameError> {
         match self.u8(field)? {
@@ -116,7 +116,7 @@ impl<'a> Fields<'a> {
         error.ok_or_else(|| self.malformed(case, "is unknown"))
     }
 
-    /// An error of which no more is kept than of a handler's.
+    /// An error whose code and text are cut to the lengths of a handler's error.
     pub(super) fn cut_error(&mut self, case: &'static str) -> Result<Error, FrameError> {
         let error = Parts::read(self)?.cut().error();
         error.ok_or_else(|| self.malformed(case, "is unknown"))

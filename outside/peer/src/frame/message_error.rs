@@ -19,7 +19,7 @@ pub(super) struct Parts<'a> {
     text: Cow<'a, str>,
 }
 
-/// Between the names of a circle of waits.
+/// Stands between the names of a circle of waits.
 const ARROW: &str = " -> ";
 
 impl<'a> From<&'a Error> for Parts<'a> {
@@ -60,7 +60,7 @@ impl<'a> Parts<'a> {
         out.str16(&self.text);
     }
 
-    /// As long as a handler's error may be.
+    /// The same error, with its code and text cut to the lengths of a handler's error.
     pub(super) fn cut(self) -> Self {
         let HandlerError { code, message } = HandlerError::new(self.code, &*self.text);
         let code = self.code.get(..code.len()).unwrap_or_default();

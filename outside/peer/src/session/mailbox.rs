@@ -1,4 +1,4 @@
-//! What has come for one reader and waits for it. How much that is, its filler bounds by credit.
+//! What has come for one reader and waits for it. It has no bound of its own: the credit that Main has bounds it.
 
 use std::{
     collections::VecDeque,
@@ -75,7 +75,7 @@ impl<T> Mailbox<T> {
     }
 }
 
-/// Waits until `look` finds something. Whoever changes what it looks at notifies.
+/// Waits until `look` finds something. It looks again whenever `changed` is notified.
 pub(super) async fn until<T>(changed: &Notify, mut look: impl FnMut() -> Option<T>) -> T {
     loop {
         // Made before the look, so that it sees what comes after the look.

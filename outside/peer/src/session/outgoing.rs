@@ -49,7 +49,7 @@ impl Outgoing {
         self.push_all([Some(frame)]);
     }
 
-    /// [`push`](Self::push) of frames that must not part.
+    /// Puts frames at the end with nothing between them, or drops them if the session has ended.
     pub(crate) fn push_all<'f, const N: usize>(&self, frames: [Option<&FromPeer<'f>>; N]) {
         let mut state = self.lock();
         if !state.has_ended {
@@ -77,7 +77,7 @@ impl Outgoing {
         until(&self.filled, look).await
     }
 
-    /// Nothing comes after what is there.
+    /// Takes no more frames. Those that wait can still be taken.
     pub(crate) fn end(&self) {
         self.lock().has_ended = true;
         self.filled.notify_one();

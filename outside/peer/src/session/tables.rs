@@ -31,7 +31,7 @@ pub(crate) struct Tables {
     pub(super) served: HashMap<Arc<str>, Arc<Mailbox<WaitingRequest>>>,
     /// Requests that wait or are in hand, by Main's number.
     pub(super) in_hand: HashMap<u32, Arc<GivenUp>>,
-    /// By name, with the number of handles.
+    /// The queues that are open, by name, each with the number of its handles.
     pub(super) queues: HashMap<Arc<str>, (Arc<QueueState>, usize)>,
     /// Jobs that Main may still send.
     pub(crate) jobs_credit: u64,
@@ -178,7 +178,7 @@ impl Tables {
         }
     }
 
-    /// A request is answered. False if its caller has given it up.
+    /// Takes a request off those in hand, because it is answered. False if its caller has given it up.
     pub(crate) fn release(&mut self, request: u32) -> bool {
         self.in_hand.remove(&request).is_some()
     }
