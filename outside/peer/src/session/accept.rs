@@ -20,8 +20,8 @@ impl Session {
     /// name may have been given up while the frame was on its way.
     pub(super) fn accept(&self, frame: FromMain<'_>) -> Result<(), Ended> {
         match frame {
-            FromMain::Answer { id, payload } => self.accept_answer(id, Ok(payload)),
-            FromMain::Error { id, error } => self.accept_answer(id, Err(error)),
+            FromMain::Answer { id, payload } => self.accept_answer(id, Ok(payload))?,
+            FromMain::Error { id, error } => self.accept_answer(id, Err(error))?,
             FromMain::Request { request, remaining_ms, message, sender, contract, operation, payload } => {
                 let waiting = WaitingRequest {
                     number: request,
@@ -33,40 +33,32 @@ impl Session {
                     span: self.tables().span.take(),
                     given_up: Arc::default(),
                 };
-                self.accept_request(contract, waiting)
+                self.accept_request(contract, waiting)?;
             }
-            FromMain::GivenUp { request } => {
-                self.give_up(request);
-                Ok(())
-            }
+            FromMain::GivenUp { request } => self.give_up(request),
             FromMain::Event { subscription, sequence, lost, retained, sender, topic, payload } => {
                 let (topic, sender) = (topic.to_owned(), sender.to_owned());
-                self.accept_event(subscription, Event { topic, sender, sequence, lost, retained, payload })
+                let event = Event { topic, sender, sequence, lost, retained, payload };
+                self.accept_event(subscription, event)?;
             }
             FromMain::Job { job, message, deliveries, sender, queue, payload } => {
                 let (number, sender, span) = (job, sender.to_owned(), self.tables().span.take());
-                self.accept_job(queue, WaitingJob { number, message, deliveries, sender, payload, span })
+                self.accept_job(queue, WaitingJob { number, message, deliveries, sender, payload, span })?;
             }
             FromMain::Dropped { subscription } => {
                 let events = self.tables().subscriptions.remove(&subscription);
                 if let Some(events) = events {
                     events.end();
                 }
-                Ok(())
             }
-            FromMain::NoJobs { queue } => {
-                self.tables().drop_jobs_credit(queue);
-                Ok(())
-            }
-            FromMain::Trace { span } => {
-                self.tables().span = Some(span);
-                Ok(())
-            }
+            FromMain::NoJobs { queue } => self.tables().drop_jobs_credit(queue),
+            FromMain::Trace { span } => self.tables().span = Some(span),
             FromMain::Close { code, text } => {
-                Err(Ended::Closed { code: code.to_owned(), text: text.to_owned() })
+                return Err(Ended::Closed { code: code.to_owned(), text: text.to_owned() });
             }
-            FromMain::Welcome { .. } => Err(Ended::Protocol("a second WELCOME".to_owned())),
+            FromMain::Welcome { .. } => return Err(Ended::Protocol("a second WELCOME".to_owned())),
         }
+        Ok(())
     }
 
     fn accept_answer(&self, id: u32, answer: Result<Bytes, Error>) -> Result<(), Ended> {
