@@ -67,11 +67,7 @@ impl Session {
             Some(Pending::Answer(sender)) => drop(sender.send(answer)),
             Some(Pending::Subscribe(events, sender)) => {
                 let number = answer.map(|payload| payload.as_array().copied().map(u32::from_le_bytes));
-                let number = match number {
-                    Ok(Some(number)) => Ok(number),
-                    Ok(None) => return Err(Ended::wrong_payload("SUBSCRIBE")),
-                    Err(error) => Err(error),
-                };
+                let number = number.transpose().ok_or_else(|| Ended::wrong_payload("SUBSCRIBE"))?;
                 let Ok(subscription) = number else {
                     drop(sender.send(number));
                     return Ok(());
