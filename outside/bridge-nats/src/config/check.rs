@@ -131,20 +131,16 @@ impl Config {
         let topics = self.import.topics.values().map(|topic| &topic.from);
         let queues = self.import.queues.values().map(|queue| &queue.from);
         for from in contracts.chain(topics).chain(queues) {
-            let (is_any, names) = (from.as_ref().contains(&Origin::Any), from.as_ref().len());
+            let list = from.as_ref();
             let is_own = |origin: &Origin| matches!(origin, Origin::Node(node) if *node == self.node);
-            if from.as_ref().iter().any(is_own) {
+            if list.iter().any(is_own) {
                 faults.add(from, format!("`from` lists this node, `{}`", self.node));
             }
-            let is_twice = from
-                .as_ref()
-                .iter()
-                .enumerate()
-                .any(|(place, one)| from.as_ref().iter().take(place).any(|other| one == other));
-            if is_twice {
+            let mut places = list.iter().enumerate();
+            if places.any(|(place, one)| list.iter().take(place).any(|other| one == other)) {
                 faults.add(from, "`from` lists a node twice");
             }
-            if names == 0 || is_any && names > 1 {
+            if list.is_empty() || list.contains(&Origin::Any) && list.len() > 1 {
                 faults.add(from, "`from` lists nodes, or `*` alone");
             }
         }
