@@ -1,7 +1,7 @@
 //! The bus itself: every peer, route, subscription, topic and queue of one Main, and the requests under way.
 //!
-//! Each file in its folder is one kind of traffic, and the only place that joins the parts for it. Starts no task: the
-//! owner drives [`Bus::run_deadlines`].
+//! Each file in its folder holds one kind of traffic, and alone joins the parts which that traffic needs. Starts no
+//! task: the owner drives [`Bus::run_deadlines`].
 
 mod deadlocks;
 pub(crate) mod jobs;
@@ -33,8 +33,8 @@ use crate::{
     trace::{RecordedSpans, SpanOrigin, Traces},
 };
 
-/// Called with the peer or queue that had no room, and its total losses: at 1, 2, 4, 8 and so on, so that a flood makes few
-/// log lines.
+/// Called with the peer or queue that had no room, and its total losses. It is called at 1, 2, 4, 8 losses and so on,
+/// so that a flood makes few log lines.
 pub type OnLoss = Box<dyn Fn(&str, u64) + Send + Sync>;
 
 /// The shared core of one Main: every peer and every route.
@@ -47,7 +47,7 @@ pub struct Bus {
     last_message: AtomicU64,
     traces: Arc<Traces>,
     on_loss: Arc<OnLoss>,
-    /// Tells that a program outside Main has begun or ended to serve a contract.
+    /// Notified when a program outside Main begins or ends to serve a contract.
     providers_changed: Notify,
 }
 
@@ -60,7 +60,7 @@ impl fmt::Debug for Bus {
 impl Bus {
     /// A bus with one peer, Main.
     ///
-    /// `on_loss` is called when the messages lost by one peer reach 1, 2, 4, 8 and so on.
+    /// `on_loss` is called when the messages lost by one peer or queue reach 1, 2, 4, 8 and so on.
     pub fn new(main_limits: PeerLimits, on_loss: OnLoss) -> Self {
         Self {
             on_loss: Arc::new(on_loss),
@@ -75,22 +75,22 @@ impl Bus {
         }
     }
 
-    /// Answers requests when their deadline passes. Runs until dropped; causes no wakeup while none is under way.
+    /// Answers requests when their deadline passes. Runs until dropped. It never wakes while no request is under way.
     pub async fn run_deadlines(self: Arc<Self>) {
         self.deadlines.run().await;
     }
 
-    /// Requests under way, each with a waiting sender.
+    /// Returns the number of requests under way, each with a waiting sender.
     pub fn waiters(&self) -> usize {
         self.deadlines.len()
     }
 
-    /// Main has ended: all waiting callers hear it, and later ones do not wait.
+    /// Closes the bus, because Main ends. Callers that wait get an error, and later callers do not wait.
     pub fn close(&self) {
         let main = self.main();
         main.set_phase(Phase::Down);
         main.inbox().clear(Seat::FIRST);
-        // First, so that senders waiting for room there hear why none will come.
+        // Queues are closed before deadlines, so that senders that wait for room hear why none will come.
         self.queues.close();
         self.deadlines.close();
         self.close_subscriptions();
@@ -104,24 +104,24 @@ impl Bus {
         }
     }
 
-    /// Of 2³² traces that begin here, so many are sampled from now on; all with `u32::MAX`. At most `spans` are kept.
+    /// Sets how many of 2³² traces that begin here are sampled (`u32::MAX` samples all), and how many spans are kept.
     pub fn configure_traces(&self, sampled: u32, spans: usize) {
         self.traces.configure(sampled, spans);
     }
 
-    /// Where a message stands that is part of a span of another program. If it need not be recorded, it is sampled as
-    /// if the trace began here, so that strangers cannot fill the memory for spans.
+    /// Returns the place of a message in a trace that another program began, or none if the message is not sampled.
+    /// Unless `is_wanted`, chance decides as for a trace that begins here, so that strangers cannot fill the memory.
     pub fn join_trace(&self, context: &TraceContext, is_wanted: bool) -> Option<Box<SpanOrigin>> {
         (is_wanted || self.traces.draw()).then(|| SpanOrigin::within(context))
     }
 
-    /// Up to `max` of the spans that are kept, after the one with this number, of one trace or all.
+    /// Returns up to `max` spans with numbers above `after`, of one trace or all, oldest first.
     pub fn spans(&self, after: u64, trace: Option<TraceId>, max: usize) -> RecordedSpans {
         let name = |id| self.owners.get(id).map_or_else(String::new, |peer| peer.name().to_owned());
         self.traces.recorded().spans(after, trace, max, name)
     }
 
-    /// How many spans were recorded so far, and how many of these were dropped to make room.
+    /// Returns how many spans were recorded so far, and how many of these were dropped to make room.
     pub fn span_counts(&self) -> (u64, u64) {
         self.traces.recorded().counts()
     }
@@ -135,7 +135,7 @@ impl Bus {
     }
 }
 
-/// Whether to report losses that grew from `before` to `after`.
+/// Whether to report losses that grew from `before` to `after`: true if they reached or passed a power of two.
 pub(crate) fn is_to_be_told(before: u64, after: u64) -> bool {
     after.checked_ilog2() != before.checked_ilog2()
 }

@@ -1,4 +1,4 @@
-//! What travels: envelopes that only Main stamps, and shared payloads.
+//! The messages that travel on the bus: envelopes that only Main fills in, and shared payloads.
 //!
 //! Knows nothing of where a message waits, or of how it is routed.
 
@@ -13,22 +13,22 @@ use crate::{
     waiter::Waiter,
 };
 
-/// Bytes that an envelope counts besides its payload, so that empty messages are bounded, too.
+/// Bytes that a message counts in addition to its payload, so that empty messages are bounded too.
 pub(crate) const ENVELOPE_BYTES: u64 = 128;
 
 /// What happened to an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct Receipt {
-    /// Subscriptions that have it in their inbox.
+    /// Subscriptions that have the event in their inbox.
     pub delivered: u32,
-    /// Events lost for want of room: this one, or older ones in its place.
+    /// Events lost for want of room: this event, or older events that made room for it.
     pub shed: u32,
-    /// Subscriptions that refused it for want of room, or where it waited in vain.
+    /// Subscriptions that refused the event for want of room, or where it waited for room in vain.
     pub refused: u32,
 }
 
-/// What an inbox yields.
+/// A message that a peer takes from its inbox.
 #[derive(Debug)]
 pub enum Incoming {
     /// The answer to a request of the peer.
@@ -42,7 +42,7 @@ pub enum Incoming {
 /// The answer to a request sent without waiting.
 #[derive(Debug)]
 pub struct Reply {
-    /// The request that it answers.
+    /// The number of the request that this reply answers.
     pub id: MessageId,
     /// The receiver's answer, or why there is none.
     pub outcome: Result<Bytes, Error>,
@@ -51,17 +51,18 @@ pub struct Reply {
 /// A request to the owner of its contract, under way or in hand.
 #[derive(Debug)]
 pub struct Request {
-    /// The operation's number, as this instance of the receiver serves it.
+    /// The operation's number among those that one instance of the receiver serves.
     pub number: u32,
-    /// The instance of the receiver for which that number holds.
+    /// The instance of the receiver for which `number` holds.
     pub reader: ReaderId,
     /// What is asked, in the contract's own encoding.
     pub payload: Bytes,
-    /// Answers it.
+    /// The means to answer the request.
     pub responder: Responder,
 }
 
-/// The duty to answer one request, whose envelope and outcome are those of its sender's wait. Dropped unanswered, it answers `peer-gone`.
+/// The duty to answer one request. It gives access to the [`Waiter`], which has the envelope and takes the answer.
+/// If it is dropped without an answer, the sender gets `peer-gone`.
 #[derive(Debug)]
 pub struct Responder(Arc<Waiter>);
 
@@ -70,7 +71,7 @@ impl Responder {
         Self(waiter)
     }
 
-    /// The sender's wait, for code that watches it.
+    /// Returns the sender's wait, for code that watches for its end.
     #[inline]
     pub fn waiter(&self) -> Arc<Waiter> {
         self.0.clone()
@@ -99,9 +100,9 @@ pub struct Event {
     pub subscription: u32,
     /// Whether the subscription names one topic, without a wildcard.
     pub names_one_topic: bool,
-    /// Events of the subscription lost just before it.
+    /// How many events of the subscription were lost just before this one.
     pub lost: u64,
-    /// It was published before the receiver subscribed.
+    /// Whether the event was published before the receiver subscribed.
     pub retained: bool,
     /// What was published.
     pub published: Arc<Published>,
@@ -114,18 +115,18 @@ pub struct Published {
     pub sender: PeerId,
     /// Where it was published.
     pub topic: Topic,
-    /// Its place in the topic; 0 for an event to one peer.
+    /// The event's place in the topic, or 0 for an event to one peer.
     pub sequence: u64,
     /// When it was published, as a [`moment`](weir_metrics::moment).
     pub at: u64,
     /// What was published, in the topic's own encoding.
     pub payload: Bytes,
-    /// Its span, if it is sampled.
+    /// The event's span, if the event is sampled.
     pub trace: Option<Box<TraceContext>>,
 }
 
 impl Published {
-    /// Bytes that it counts in an inbox.
+    /// Returns the bytes that the event counts in an inbox.
     pub(crate) fn bytes(&self) -> u64 {
         ENVELOPE_BYTES + (self.topic.as_str().len() + self.payload.len()) as u64
     }

@@ -9,24 +9,24 @@ use weir_reports::OperationStatus;
 
 use crate::id::OperationId;
 
-/// Operations of one provider that are counted, whatever its instances serve one after the other. Others count as one.
+/// How many operations of one provider get counts of their own, over all its instances. All others share one count.
 const MAX_COUNTED: usize = 256;
 
-/// The counts of each operation of one provider. They stay when its instances go.
+/// The counts of each operation of one provider. They stay when its instances end.
 #[derive(Debug, Default)]
 pub(crate) struct Operations(Mutex<Vec<Arc<OperationStats>>>);
 
 /// The counts of one operation.
 #[derive(Debug, Default)]
 pub struct OperationStats {
-    /// Nothing for those above the bound.
+    /// None for the shared count of all operations above the bound.
     operation: Option<Arc<OperationId>>,
     durations: Arc<Durations>,
     failed: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 impl Operations {
-    /// The counts of an operation, from now on.
+    /// Returns the counts of an operation. Adds them if there are none yet.
     pub(crate) fn of(&self, operation: &Arc<OperationId>) -> Arc<OperationStats> {
         let mut all = self.0.lock();
         let found = all.iter().find(|stats| stats.operation.as_ref().is_none_or(|own| own == operation));
@@ -45,13 +45,13 @@ impl Operations {
 }
 
 impl OperationStats {
-    /// Where the durations of its requests go.
+    /// Returns the durations of the requests for this operation.
     #[inline]
     pub fn durations(&self) -> &Arc<Durations> {
         &self.durations
     }
 
-    /// A request ended in this error.
+    /// Counts a request that ended in this error.
     pub(crate) fn count_failed(&self, error: &Error) {
         *self.failed.lock().entry(error.case()).or_default() += 1;
     }

@@ -22,23 +22,23 @@ use crate::{
 pub(crate) struct Owners {
     main: Arc<Peer>,
     table: RwLock<RoutingTable>,
-    /// Raised when peers or owners change: earlier look-ups may be wrong now.
+    /// Raised when peers or owners change. A look-up made under an earlier version may be wrong.
     version: AtomicU64,
 }
 
-/// Names of programs for as long as Main runs.
+/// How many names of programs there may be. A name stays for as long as Main runs.
 const MAX_NAMES: usize = 4096;
 
-/// Bytes of a name in an error that its sender wrote: those of the longest that there can be.
+/// How many bytes of a sender's text an error shows where a name is expected: as many as the longest name has.
 pub(crate) const NAME_SHOWN: usize = 64;
 
 #[derive(Debug, Default)]
 struct RoutingTable {
     /// Main and every extension, by number.
     peers: Vec<Arc<Peer>>,
-    /// Names of programs, by number less the first. They stay, because messages carry their numbers.
+    /// Names of programs, by number minus [`PeerId::FIRST_NAME`]. They stay, because messages carry their numbers.
     names: Vec<Arc<Peer>>,
-    /// Programs that are there now.
+    /// The programs outside Main that are connected now, by number.
     sessions: HashMap<PeerId, Arc<Peer>>,
     last_session: PeerId,
     owners: HashMap<ContractName, Arc<Peer>>,
@@ -113,7 +113,8 @@ impl Owners {
         self.changed();
     }
 
-    /// The name of programs with these grants from now on. It owns what it may serve until a program does.
+    /// Returns the name of programs, with these grants from now on. The name owns the contracts that it may serve until
+    /// one of its programs serves them.
     pub(crate) fn name(&self, name: &PeerName, access: Access) -> Result<Arc<Peer>, Error> {
         let mut table = self.table.write();
         let table = &mut *table;
@@ -145,12 +146,12 @@ impl Owners {
         Ok(known)
     }
 
-    /// A program arrives under a name.
+    /// Adds a program that arrives under a name, and returns its peer.
     pub(crate) fn arrive(&self, name: &Peer, limits: PeerLimits) -> Arc<Peer> {
         let mut table = self.table.write();
         let mut number = table.last_session;
         loop {
-            // A number comes again only after two thousand million others.
+            // Numbers repeat only after two thousand million others.
             number = PeerId(number.0.wrapping_add(1).max(PeerId::FIRST_SESSION.0));
             if !table.sessions.contains_key(&number) {
                 break;
@@ -163,7 +164,7 @@ impl Owners {
         session
     }
 
-    /// A program serves a contract from now on, unless another peer does.
+    /// Makes a program serve a contract from now on. Fails if another peer serves it.
     pub(crate) fn serve(
         &self,
         session: &Arc<Peer>,
@@ -186,9 +187,9 @@ impl Owners {
         Ok(())
     }
 
-    /// A program leaves: what it owned belongs to its name again. False if that was nothing.
+    /// Removes a program that leaves. What it owned belongs to its name again. Returns whether it owned anything.
     pub(crate) fn leave(&self, session: &Peer) -> bool {
-        // It serves nothing from here on. That wakes senders, which may use the table.
+        // Done before the table is locked: it wakes senders, which may use the table.
         session.set_phase(Phase::Down);
         let mut table = self.table.write();
         let Some(name) = table.get(session.sender()).cloned() else { return false };
@@ -204,7 +205,7 @@ impl Owners {
         has_owned
     }
 
-    /// The programs under this name.
+    /// Returns the programs that run under this name now.
     pub(crate) fn sessions(&self, name: &Peer) -> Vec<Arc<Peer>> {
         self.table.read().sessions.values().filter(|session| session.sender() == name.id()).cloned().collect()
     }
@@ -228,7 +229,7 @@ impl Owners {
         &self.main
     }
 
-    /// The peer with this name, or every program under it.
+    /// Returns Main or the extension with this name, or else every program under the name.
     pub(crate) fn named(&self, name: &str) -> Vec<PeerId> {
         let table = self.table.read();
         let is_meant = |peer: &&Arc<Peer>| peer.name() == name;
@@ -242,20 +243,20 @@ impl Owners {
         self.table.read().get(id).cloned()
     }
 
-    /// Main, every extension that there ever was without copies, and every name of programs.
+    /// Returns Main, every extension that there ever was, except copies, and every name of programs.
     pub(crate) fn providers(&self) -> Vec<Arc<Peer>> {
         let table = self.table.read();
         let peers = table.peers.iter().filter(|peer| peer.owner() == peer.id());
         peers.chain(&table.names).cloned().collect()
     }
 
-    /// The version of the table: a look-up in another version may be wrong now.
+    /// Returns the version of the table. A look-up made under another version may be wrong.
     pub(crate) fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
 
-    /// The peer that answers a request: the named one, else the owner, else Main's handler. Also the version for which
-    /// that holds.
+    /// Returns the peer that answers a request, and the version of the table for which that holds. The peer is the
+    /// contract's owner, or else Main. A given `provider` must be one of the two.
     pub(crate) fn find(
         &self,
         contract: &ContractName,
@@ -277,7 +278,7 @@ impl Owners {
         })
     }
 
-    /// Call it with the table locked, so that a look-up never pairs old owners with the new version.
+    /// Raises the version. The caller has the table locked, so that no look-up pairs old owners with the new version.
     fn changed(&self) {
         self.version.fetch_add(1, Ordering::AcqRel);
     }
@@ -285,14 +286,14 @@ impl Owners {
 
 #[cfg(test)]
 impl Owners {
-    /// How many programs are there, and the owner of each contract.
+    /// Returns how many programs are connected, and the owner of each contract.
     pub(crate) fn census(&self) -> (usize, HashMap<ContractName, PeerId>) {
         let table = self.table.read();
         let owners = table.owners.iter().map(|(contract, owner)| (contract.clone(), owner.id()));
         (table.sessions.len(), owners.collect())
     }
 
-    /// The next program gets the number after this one.
+    /// Makes the next program get the number after `last`.
     pub(crate) fn count_sessions_from(&self, last: PeerId) {
         self.table.write().last_session = last;
     }

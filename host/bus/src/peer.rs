@@ -1,7 +1,7 @@
 //! A peer: it sends and receives, and has an inbox, grants and limits.
 //!
-//! An extension keeps its inbox, phase and counts for as long as the bus lives. When grants or limits change, a
-//! [`Peer::renewed`] one with the same number and inbox takes its place.
+//! An extension keeps its inbox, phase and counts for as long as the bus lives. When grants or limits change, a peer made
+//! by [`Peer::renewed`] with the same number and inbox takes its place.
 //!
 //! Knows nothing of other peers, or of routes to them.
 
@@ -32,7 +32,7 @@ use crate::{
     room::Room,
 };
 
-/// A sender and receiver, whatever happens to its instances.
+/// A sender and receiver of messages. It outlives its instances.
 #[derive(Debug)]
 pub struct Peer {
     id: PeerId,
@@ -42,7 +42,7 @@ pub struct Peer {
     kind: Kind,
     lasting: Arc<Lasting>,
     served: Mutex<Vec<Arc<OperationId>>>,
-    /// Its instance, as a reader of the inbox.
+    /// The number of the peer's instance as a reader of the inbox.
     reader: AtomicU64,
     waits: Mutex<Vec<Wait>>,
 }
@@ -53,24 +53,24 @@ enum Kind {
     /// The embedding program, whose tasks wait independently.
     Main,
     Extension,
-    /// A name of programs outside Main: it sends and receives nothing itself.
+    /// A name under which programs outside Main run. The name itself sends and receives nothing.
     Name,
-    /// One program under the name with this number.
+    /// One program outside Main, under the name with this number.
     Session(PeerId),
 }
 
-/// What stays when grants and limits change.
+/// The parts of a peer that stay when its grants and limits change.
 #[derive(Debug)]
 struct Lasting {
     inbox: Arc<Inbox>,
     seat: Seat,
     /// For a copy, the peer that owns the inbox.
     original: Option<PeerId>,
-    /// Peers that serve this one's inbox, too.
+    /// The copies: other peers that serve this peer's inbox, too.
     copies: Mutex<Vec<PeerId>>,
     phase: PhaseCell,
     stats: PeerStats,
-    /// A copy shares them with the original, and a program with its name.
+    /// The counts of requests, by operation. A copy shares them with its original, and a program with its name.
     operations: Arc<Operations>,
 }
 
@@ -103,13 +103,13 @@ impl Peer {
         Self::with((id, name), limits, grants, Kind::Extension, Lasting::with_inbox(&limits))
     }
 
-    /// A name under which programs outside Main may run.
+    /// Makes a name under which programs outside Main may run.
     pub(crate) fn name_of_programs(id: PeerId, name: &PeerName, access: Access) -> Self {
         let (own, limits) = ((id, name.shared()), PeerLimits::NONE);
         Self::with(own, limits, Grants::renewable(access), Kind::Name, Lasting::with_inbox(&limits))
     }
 
-    /// A program under this name. It has the grants of the name, also when they change.
+    /// Makes the peer of a program under this name. It always has the grants that the name has.
     pub(crate) fn session(&self, id: PeerId, limits: PeerLimits) -> Self {
         let (own, kind) = ((id, self.name.clone()), Kind::Session(self.id));
         let operations = self.lasting.operations.clone();
@@ -154,20 +154,20 @@ impl Peer {
         }
     }
 
-    /// The same peer with other limits and grants, without an instance. Others find it only after
+    /// Makes the same peer with other limits and grants, without an instance. Senders find it only after
     /// [`Bus::replace`](super::Bus::replace).
     pub fn renewed(&self, limits: PeerLimits, access: Access) -> Arc<Self> {
         let (own, lasting) = ((self.id, self.name.clone()), self.lasting.clone());
         Arc::new(Self::with(own, limits, Grants::Fixed(access), self.kind, lasting))
     }
 
-    /// Its number on this bus.
+    /// Returns the peer's number on this bus.
     #[inline]
     pub fn id(&self) -> PeerId {
         self.id
     }
 
-    /// The number that its messages carry as their sender: its own, or that of the name under which a program runs.
+    /// Returns the number that the peer's messages carry as their sender. For a program, it is the number of its name.
     #[inline]
     pub fn sender(&self) -> PeerId {
         match self.kind {
@@ -176,103 +176,104 @@ impl Peer {
         }
     }
 
-    /// Whether nothing else reaches it while it waits. Tasks of a program wait independently.
+    /// Whether no message reaches the peer while it waits. That is so for an extension. Tasks of Main and of programs
+    /// wait independently.
     pub(crate) fn stands_still(&self) -> bool {
         self.kind == Kind::Extension
     }
 
-    /// Whether it is a program outside Main that has left.
+    /// Whether the peer is a program outside Main that has left.
     pub(crate) fn has_left(&self) -> bool {
         matches!(self.kind, Kind::Session(_)) && self.phase() == Phase::Down
     }
 
-    /// Whether programs outside Main run under its name.
+    /// Whether the peer is a name of programs outside Main, or such a program.
     pub(crate) fn is_outside(&self) -> bool {
         matches!(self.kind, Kind::Name | Kind::Session(_))
     }
 
-    /// Its id as operators write it; `main` for Main.
+    /// Returns the peer's id as operators write it; `main` for Main.
     #[inline]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// [`name`](Self::name), shared.
+    /// Returns the peer's id as operators write it, as a shared string.
     pub fn shared_name(&self) -> Arc<str> {
         self.name.clone()
     }
 
-    /// How much it may send and hold.
+    /// Returns how much the peer may send and hold.
     #[inline]
     pub fn limits(&self) -> &PeerLimits {
         &self.limits
     }
 
-    /// Where its messages wait; copies share one.
+    /// Returns the inbox where the peer's messages wait. A copy shares the inbox of its original.
     #[inline]
     pub fn inbox(&self) -> &Arc<Inbox> {
         &self.lasting.inbox
     }
 
-    /// Its counts so far.
+    /// Returns the peer's counts so far.
     #[inline]
     pub fn stats(&self) -> &PeerStats {
         &self.lasting.stats
     }
 
-    /// The counts of what is asked of it.
+    /// Returns the counts of the requests to the peer, by operation.
     pub(crate) fn operations(&self) -> &Operations {
         &self.lasting.operations
     }
 
-    /// Whether it takes requests, and if not, why.
+    /// Returns whether the peer takes requests, and if not, why.
     pub fn phase(&self) -> Phase {
         self.lasting.phase.get()
     }
 
-    /// From now on it takes requests, or refuses them.
+    /// Sets the phase, and thereby whether the peer takes requests from now on.
     pub fn set_phase(&self, phase: Phase) {
         let refuses = self.lasting.phase.set(phase);
         self.inbox().refuse_requests(self.seat(), refuses);
     }
 
-    /// Sets what the instance says of itself. That undoes no stop, and changes nothing while another instance is
-    /// current.
+    /// Sets the phase that the instance reports of itself. Has no effect once the peer was asked to stop, or while
+    /// another instance is current.
     pub fn set_phase_if_up(&self, phase: Phase) {
         if self.is_up() && self.is_current() {
             self.set_phase(phase);
         }
     }
 
-    /// Whether it runs and was not asked to stop.
+    /// Whether the peer runs and was not asked to stop.
     pub(crate) fn is_up(&self) -> bool {
         self.lasting.phase.is_up()
     }
 
-    /// Whether an instance is on its way.
+    /// Whether an instance of the peer is starting, or about to follow the present one.
     pub fn is_starting(&self) -> bool {
         self.lasting.phase.is_starting()
     }
 
-    /// Whether its instance serves.
+    /// Whether the peer's instance has started and serves.
     #[inline]
     pub fn is_ready(&self) -> bool {
         self.lasting.phase.is_ready()
     }
 
-    /// Counts an answer that came too late.
+    /// Counts an answer of the peer that came too late.
     #[inline]
     pub fn count_late(&self) {
         self.stats().late.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a request that did not fit and is not delivered.
+    /// Counts a request to the peer that did not fit and is not delivered.
     #[inline]
     pub fn count_refused(&self) {
         self.stats().refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts messages that found no room; returns the counts before and after.
+    /// Counts messages that found no room. Returns the total before and after.
     pub(crate) fn count_lost(&self, lost: u32) -> (u64, u64) {
         let before = self.stats().shed.fetch_add(lost.into(), Ordering::Relaxed);
         (before, before + u64::from(lost))
@@ -294,18 +295,18 @@ impl Peer {
     #[inline]
     pub fn note_size(&self, payload: &Bytes) {
         let bytes = payload.len() as u64;
-        // Nearly always a load is enough.
+        // Rarely true: a load is cheaper than `fetch_max`.
         if bytes > self.stats().largest.load(Ordering::Relaxed) {
             self.stats().largest.fetch_max(bytes, Ordering::Relaxed);
         }
     }
 
-    /// The peer that owns the inbox it serves.
+    /// Returns the peer that owns the inbox: the original of a copy, or else the peer itself.
     pub(crate) fn owner(&self) -> PeerId {
         self.lasting.original.unwrap_or(self.id)
     }
 
-    /// The copies that serve its inbox; none for a copy.
+    /// Returns the copies of this peer, which serve its inbox. A copy has none.
     pub(crate) fn copies(&self) -> Vec<PeerId> {
         self.lasting.copies.lock().clone()
     }
@@ -318,8 +319,8 @@ impl Peer {
         self.lasting.original.is_some() || !self.lasting.copies.lock().is_empty()
     }
 
-    /// Contracts that it owns from the start. What a copy fulfils belongs to the owner of its inbox, and a program owns
-    /// what it serves.
+    /// Returns the contracts that the peer owns from the start. A copy owns none, because its original does. A program
+    /// owns none until it serves them.
     pub(crate) fn fulfills(&self) -> Vec<ContractName> {
         if self.lasting.original.is_some() || matches!(self.kind, Kind::Session(_)) {
             return Vec::new();
@@ -327,19 +328,19 @@ impl Peer {
         self.grants.read(|access| access.map(|access| access.fulfills.clone()).unwrap_or_default())
     }
 
-    /// What this peer waits for with everything else stopped, as in a blocking call.
+    /// Returns what this peer waits for while no message reaches it, as in a blocking call.
     pub(crate) fn waits(&self) -> Vec<Wait> {
         self.waits.lock().clone()
     }
 
     pub(crate) fn set_waits(&self, waits: impl IntoIterator<Item = Wait>) {
-        // In place: most peers wait for one thing at a time, again and again.
+        // Refills the vector instead of a new one, because this is called for each blocking call.
         let mut current = self.waits.lock();
         current.clear();
         current.extend(waits);
     }
 
-    /// Whether a chain of waits ends here: it waits for nothing, and no other peer serves its inbox.
+    /// Whether a chain of waits ends at this peer: it waits for nothing, and no other peer serves its inbox.
     pub(crate) fn ends_all_waits(&self) -> bool {
         self.waits.lock().is_empty() && !self.shares_inbox()
     }
@@ -348,20 +349,21 @@ impl Peer {
 /// How much a peer may send and hold.
 #[derive(Clone, Copy, Debug)]
 pub struct PeerLimits {
-    /// Bytes of the largest payload that it may send or receive.
+    /// Bytes of the largest payload that the peer may send or receive.
     pub message_size: u64,
-    /// How much may wait for it.
+    /// How much may wait in the peer's inbox.
     pub inbox: InboxLimits,
     /// What happens to a request that finds the inbox full.
     pub when_full: RequestPolicy,
     /// The default deadline of requests to this peer.
     pub request_timeout: Duration,
-    /// Subscriptions at once.
+    /// How many subscriptions the peer may have at once.
     pub subscriptions: u64,
 }
 
 impl PeerLimits {
-    /// For a peer that receives nothing: it refuses a request as not there, whatever the size.
+    /// The limits of a peer that receives nothing. Any size is allowed, so that a request fails because the peer is not
+    /// there, and not because of its size.
     pub(crate) const NONE: Self = Self {
         message_size: u64::MAX,
         inbox: InboxLimits { messages: 0, bytes: 0 },
@@ -374,36 +376,36 @@ impl PeerLimits {
 /// The counts of a peer so far.
 #[derive(Debug, Default)]
 pub struct PeerStats {
-    /// Messages that it received.
+    /// Messages that the peer received.
     pub received: AtomicU64,
-    /// Requests and events that it sent.
+    /// Requests and events that the peer sent.
     pub sent: AtomicU64,
-    /// Answers that came too late.
+    /// Answers of the peer that came too late.
     pub late: AtomicU64,
-    /// Requests to it that were answered before they reached it, because they did not fit.
+    /// Requests to the peer that were answered with an error before they reached it, because they did not fit.
     pub refused: AtomicU64,
-    /// Messages for it that found no room.
+    /// Messages for the peer that found no room.
     pub shed: AtomicU64,
-    /// Bytes of the largest payload that it sent or received.
+    /// Bytes of the largest payload that the peer sent or received.
     pub largest: AtomicU64,
 }
 
 impl PeerStats {
     fn count_received(&self) {
-        // Only one thread reads an inbox, so no other adds at the same time.
+        // A plain store is enough, because only one thread reads an inbox.
         self.received.store(self.received.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum WaitTarget {
-    /// One peer: its answer, or room in its inbox.
+    /// The answer of this peer, or room in its inbox.
     Peer(PeerId),
-    /// Room in a queue, which any of its takers can make.
+    /// Room in this queue, which any of its readers can make.
     Queue(Arc<SharedQueue>),
 }
 
-/// One thing that a peer waits for; with a room, until there is some.
+/// One thing that a peer waits for. With a `room`, the wait ends when nothing waits for that room any more.
 #[derive(Clone, Debug)]
 pub(crate) struct Wait {
     pub(crate) on: WaitTarget,

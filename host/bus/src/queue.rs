@@ -1,10 +1,10 @@
 //! One shared queue: waiting jobs, waiting readers, and jobs in hand.
 //!
-//! A job waits only while no waiting reader could take it. A job goes to the waiting reader that has had fewest, and to
-//! the next one if that reader comes back with something else. A job counts in the capacity until it is done, so a job
-//! that comes back always has room.
+//! A job waits only while no waiting reader can take it. It goes to the waiting reader that has had the fewest jobs,
+//! and to another if that reader leaves without it. A job counts in the capacity until it is done, so a job that is
+//! given back always has room.
 //!
-//! Knows nothing of peers, grants or other queues, except the one for its dead letters.
+//! Knows nothing of peers, grants or other queues, except the queue for its dead letters.
 
 mod dead;
 pub(crate) mod fate;
@@ -42,17 +42,17 @@ pub struct SharedQueue {
     name: QueueName,
     on_loss: Arc<OnLoss>,
     state: Mutex<QueueState>,
-    /// Gets the jobs that were delivered too often. Locked with or without `state`, never before it.
+    /// The queue that gets the jobs which were delivered too often. `state` is never locked while this is locked.
     dead_letter: Mutex<Weak<SharedQueue>>,
 }
 
 /// Where a job went.
 pub(crate) enum Placed {
-    /// It is in, or was shed by the queue's policy.
+    /// The job is in the queue, or the queue's policy dropped it.
     In,
-    /// It waits for this room.
+    /// The job waits for room, and this tells when it has some.
     Waiting(Arc<Room>),
-    /// The provider of this contract must keep it first.
+    /// The provider of this contract must keep the payload first.
     Stored(Box<(ContractName, Bytes)>),
 }
 
@@ -71,23 +71,23 @@ impl SharedQueue {
         Arc::new(Self { name, on_loss, state, dead_letter })
     }
 
-    /// Its name, as configured.
+    /// Returns the queue's name, as configured.
     #[inline]
     pub fn name(&self) -> &QueueName {
         &self.name
     }
 
-    /// Whether it takes no more jobs: it is no longer configured, or Main has ended.
+    /// Whether the queue takes no more jobs: it is no longer configured, or Main has ended.
     pub fn is_closed(&self) -> bool {
         self.state.lock().is_closed
     }
 
-    /// Bytes of the largest payload that it takes.
+    /// Returns the bytes of the largest payload that the queue takes.
     pub fn max_payload(&self) -> u64 {
         self.state.lock().allowed()
     }
 
-    /// The first waiting jobs.
+    /// Returns up to `max` of the waiting jobs, in the order in which they wait.
     pub fn jobs(&self, max: usize) -> Vec<QueuedJob> {
         self.state
             .lock()
@@ -100,7 +100,7 @@ impl SharedQueue {
             .collect()
     }
 
-    /// The queue as it is now.
+    /// Returns the queue's settings and counts as they are now.
     pub fn status(&self) -> QueueStatus {
         let state = self.state.lock();
         let QueueState { settings, counts, .. } = &*state;
@@ -134,7 +134,7 @@ impl SharedQueue {
         self.state.lock().counts
     }
 
-    /// Sets what the operator changed, also for jobs that wait for room.
+    /// Opens the queue with these settings. Jobs that wait for room are admitted or turned away by them.
     pub(crate) fn set(&self, settings: QueueSettings, dead_letter: Weak<Self>) {
         let mut state = self.state.lock();
         state.settings = settings;
@@ -158,27 +158,27 @@ impl SharedQueue {
         self.tell(before, after);
     }
 
-    /// Takes no more jobs, and turns away senders that wait for room.
+    /// Closes the queue: it takes no more jobs, and senders that wait for room are turned away.
     pub(crate) fn close(&self) {
         let mut state = self.state.lock();
         state.is_closed = true;
         let turned_away = std::mem::take(&mut state.blocked);
         let readers: Vec<_> = state.readers.iter().cloned().collect();
-        // Their keepers put them again.
+        // Jobs whose senders wait for their end are dropped: their senders put them again.
         let taken_back = state.extract(|job| job.fate.is_some());
         drop(state);
         drop((turned_away, taken_back));
         wake(readers);
     }
 
-    /// Whether it is configured, or holds jobs.
+    /// Whether the queue is configured or holds jobs.
     pub(crate) fn is_there(&self) -> bool {
         let state = self.state.lock();
         !state.is_closed || state.in_hand > 0 || !state.waiting.is_empty()
     }
 
-    /// Puts a job; without room, the policy decides. If the queue has a provider that keeps its jobs, only that one puts
-    /// them here.
+    /// Puts a job. Without room, the policy decides. If a provider keeps the queue's jobs, only a job that `is_from`
+    /// that provider gets in.
     pub(crate) fn put(
         &self,
         job: QueuedJob,
@@ -207,7 +207,7 @@ impl SharedQueue {
         Ok(Placed::In)
     }
 
-    /// Removes a job that its keeper has taken back, if it waits.
+    /// Removes the waiting job with this fate, because its sender has taken it back.
     pub(crate) fn take_back(&self, fate: &Fate) {
         let mut state = self.state.lock();
         let Some(waiting) = state.waiting.first(usize::MAX) else { return };
@@ -220,7 +220,7 @@ impl SharedQueue {
         wake(woken);
     }
 
-    /// The job's sender waits no more.
+    /// Removes the job that waits for this room, because its sender waits no more.
     pub(crate) fn withdraw(&self, room: &Arc<Room>) {
         let mut state = self.state.lock();
         let withdrawn = take_near_an_end(&mut state.blocked, |(ticket, _)| ticket.is_of(room));
@@ -259,8 +259,8 @@ impl SharedQueue {
     }
 }
 
-/// Removes the only item that is meant. Items that one sender takes back together lie at either end: to look there first
-/// keeps that from growing with the square of their number.
+/// Removes the only item that is meant. Looks near both ends first: that is where items lie which one sender takes back
+/// together, so taking back many does not cost the square of their number.
 fn take_near_an_end<T>(items: &mut VecDeque<T>, is_meant: impl Fn(&T) -> bool) -> Option<T> {
     let last = items.len().checked_sub(1)?;
     let mut from_both_ends = (0..items.len()).map(|step| match step % 2 {

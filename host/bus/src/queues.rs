@@ -21,7 +21,7 @@ use crate::{
 pub(crate) struct Queues(RwLock<BTreeMap<QueueName, Arc<SharedQueue>>>);
 
 impl Queues {
-    /// Sets the queues, each with the queue for its dead jobs.
+    /// Sets the queues, each with the queue that gets its dead letters. Queues that are not listed take no more jobs.
     pub(crate) fn configure(
         &self,
         queues: &[(QueueName, QueueSettings, Option<QueueName>)],
@@ -39,7 +39,7 @@ impl Queues {
                 queue.set(settings.clone(), dead_letter);
             }
         }
-        // After all are set: one may take another's dead jobs.
+        // Done after all queues are set, because one queue may get another's dead letters.
         for (name, ..) in queues {
             if let Some(queue) = table.get(name) {
                 queue.bury_unfit();
@@ -51,13 +51,13 @@ impl Queues {
         }
     }
 
-    /// A queue that is configured or holds jobs, by name.
+    /// Finds a queue that is configured or holds jobs, by name.
     pub(crate) fn find(&self, name: &str) -> Result<Arc<SharedQueue>, Error> {
         let found = self.0.read().get(name).filter(|queue| queue.is_there()).cloned();
         found.ok_or_else(|| Error::Invalid(format!("no queue `{name}` is configured")))
     }
 
-    /// A queue by name, even one no longer configured.
+    /// Finds a queue by name, even one that is no longer configured.
     pub(crate) fn get(&self, name: &QueueName) -> Option<Arc<SharedQueue>> {
         self.0.read().get(name).cloned()
     }

@@ -1,7 +1,7 @@
 //! Senders that wait for room in an inbox or a queue.
 //!
-//! A waiting message stands in order where it waits. The code that makes room moves it up and tells its sender. So
-//! nothing overtakes it, and one freed place wakes one sender.
+//! Waiting messages stand in line behind the inbox or queue. The code that makes room moves the first one in and tells
+//! its sender. So no message overtakes another, and one freed place wakes one sender.
 
 use std::{
     future::poll_fn,
@@ -24,13 +24,13 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// Counts one more thing that waits.
+    /// Counts one more message that waits, and returns its place.
     pub(crate) fn ticket(self: &Arc<Self>) -> Ticket {
         self.left.fetch_add(1, Ordering::AcqRel);
         Ticket { room: self.clone(), admits: false }
     }
 
-    /// Whether anything that waited has found room.
+    /// Whether any message that waited has found room.
     pub(crate) fn is_admitted(&self) -> bool {
         self.admitted.load(Ordering::Acquire) > 0
     }
@@ -48,7 +48,7 @@ impl Room {
         self.waker.wake();
     }
 
-    /// Waits until nothing waits any more, or the deadline has passed.
+    /// Returns when no message waits any more, or when the deadline has passed.
     pub(crate) async fn settled(&self) {
         poll_fn(|context| {
             self.waker.register(context.waker());
@@ -61,7 +61,8 @@ impl Room {
     }
 }
 
-/// The place of one thing that waits. Dropped, it was turned away.
+/// The place of one message that waits. If the ticket is dropped without [`admit`](Self::admit), the message was turned
+/// away.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     room: Arc<Room>,

@@ -30,14 +30,14 @@ pub(crate) struct SubscriptionTable {
     last_number: u32,
     pub(crate) index: Index,
     by_peer: HashMap<PeerId, Vec<Arc<Subscription>>>,
-    /// Whether publishers do, or did, wait for the room of any subscription.
+    /// Whether any subscription has or had the policy `block`, so that publishers may wait for room.
     pub(crate) can_block: bool,
-    /// Main has ended: a new subscriber is told to stop.
+    /// Whether Main has ended. A new subscriber is then told to stop.
     pub(crate) is_closed: bool,
 }
 
 impl SubscriptionTable {
-    /// The subscriptions of all that serve this peer's inbox.
+    /// Returns the subscriptions of this peer, which owns the inbox that they share.
     pub(crate) fn of(&self, owner: PeerId) -> &[Arc<Subscription>] {
         self.by_peer.get(&owner).map_or(&[], Vec::as_slice)
     }
@@ -46,7 +46,7 @@ impl SubscriptionTable {
         self.by_peer.values().flatten()
     }
 
-    /// A number for one more subscription of this peer. It comes again only after four thousand million others.
+    /// Returns a number for one more subscription of this peer. Numbers repeat only after four thousand million others.
     pub(crate) fn next_number(&mut self, owner: PeerId) -> u32 {
         loop {
             self.last_number = self.last_number.wrapping_add(1);
@@ -61,7 +61,7 @@ impl SubscriptionTable {
         self.index.insert(subscription);
     }
 
-    /// The matching subscriptions of these peers, if their inboxes are served; and the number of comparisons.
+    /// Returns the matching subscriptions of these peers whose inboxes are served, and the number of comparisons.
     pub(crate) fn of_peers(&self, peers: &[PeerId], topic: &Topic) -> (Vec<Arc<Subscription>>, u32) {
         let own: Vec<_> = peers.iter().flat_map(|peer| self.of(*peer)).collect();
         let is_meant = |own: &&&Arc<Subscription>| own.pattern.matches(topic) && own.inbox.is_served();
@@ -91,7 +91,7 @@ impl SubscriptionTable {
 
 #[cfg(test)]
 impl SubscriptionTable {
-    /// Whether nothing is left of any subscription.
+    /// Whether the table holds no subscription and no empty leftovers.
     pub(crate) fn is_empty(&self) -> bool {
         self.by_peer.is_empty() && self.index.is_empty()
     }
@@ -104,16 +104,16 @@ pub struct Subscription {
     pub(crate) pattern: TopicPattern,
     pub(crate) peer: Arc<Peer>,
     pub(crate) inbox: Arc<Inbox>,
-    /// The last instance that asked for it.
+    /// The last instance that asked for the subscription.
     pub(crate) asked_by: AtomicU64,
-    /// A successor gets the last values of retained topics when it takes over.
+    /// Whether an instance that takes over gets the last values of retained topics then.
     pub(crate) greets_successor: AtomicBool,
     /// Bytes of the largest payload that the peer takes.
     pub(crate) message_size: AtomicU64,
 }
 
 impl Subscription {
-    /// Its number, which its events carry.
+    /// Returns the subscription's number, which its events carry.
     #[inline]
     pub fn number(&self) -> u32 {
         self.number

@@ -1,8 +1,8 @@
 //! The state of each topic: its sequence, its last value if Main retains it, and its counts.
 //!
-//! Publishers can invent topics without end, so of those not configured only the last used are kept. One that invents
-//! many pushes out its own. Which were used is a mark on each, so that a use costs one look: a topic that is next to go
-//! and was used goes to the end of its line instead.
+//! Publishers can invent topics without end, so only the last used of the topics that are not configured are kept. A
+//! publisher that invents many pushes out its own. A use only marks the topic, which costs one look-up. A marked topic
+//! that is next to go loses its mark and moves to the end of its line instead.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -17,10 +17,10 @@ use crate::{
     message::{Published, Receipt},
 };
 
-/// Topics kept besides the retained ones.
+/// How many topics are kept besides the retained ones.
 const KNOWN: usize = 4096;
 
-/// Used topics that one that goes may pass over.
+/// How many marked topics at most are passed over to find one that goes.
 const CHANCES: usize = 16;
 
 /// One topic. It is locked while one of its events is delivered, so order and sequence agree.
@@ -45,18 +45,18 @@ pub(crate) struct Topics(Mutex<TopicTable>);
 struct TopicTable {
     retained: HashMap<Topic, SharedTopic>,
     known: HashMap<Topic, Known>,
-    /// The known ones of which each publisher was the first to use it: the next to go is the last.
+    /// For each publisher, the known topics that it was the first to use, in a line. The least recently used goes next.
     shares: HashMap<PeerId, LruCache<Topic, ()>>,
-    /// No forgotten topic has a greater sequence.
+    /// The greatest sequence of all forgotten topics.
     forgotten: u64,
 }
 
 #[derive(Debug)]
 struct Known {
     state: SharedTopic,
-    /// The publisher that was the first to use it.
+    /// The publisher that was the first to use the topic.
     first: PeerId,
-    /// Since it came to its place in that publisher's line.
+    /// Whether the topic was used since it came to its place in that publisher's line.
     is_used: bool,
 }
 
@@ -86,7 +86,7 @@ impl Topics {
         }
     }
 
-    /// A topic for a publisher. One that nobody hears becomes known only if it is retained.
+    /// Returns the state of a topic for a publisher. A new topic that nobody hears does not become known.
     pub(crate) fn get(&self, topic: &Topic, is_heard: bool, publisher: PeerId) -> Option<SharedTopic> {
         let mut table = self.0.lock();
         if let Some(state) = table.retained.get(topic) {
@@ -102,7 +102,7 @@ impl Topics {
         self.0.lock().retained.values().filter_map(|state| state.lock().value.clone()).collect()
     }
 
-    /// The known topics by name, each with the number of subscriptions that match it.
+    /// Returns the known topics by name, each with the number of subscriptions that match it.
     pub(crate) fn status(&self, subscriptions: impl Fn(&Topic) -> usize) -> Vec<TopicStatus> {
         let all: Vec<(Topic, SharedTopic)> = {
             let table = self.0.lock();
@@ -123,7 +123,7 @@ impl Topics {
 }
 
 impl TopicTable {
-    /// A known topic, which is used now.
+    /// Returns the state of a known topic, and marks the topic as used.
     fn used(&mut self, topic: &Topic) -> Option<SharedTopic> {
         let known = self.known.get_mut(topic)?;
         known.is_used = true;
@@ -135,7 +135,7 @@ impl TopicTable {
             return state;
         }
         let state = SharedTopic::new(Mutex::new(TopicState {
-            // A topic known before must not count from a lower number.
+            // The topic may have been forgotten, and its sequence must not go back.
             sequence: self.forgotten,
             ..TopicState::default()
         }));
@@ -154,9 +154,8 @@ impl TopicTable {
         self.known.insert(topic, Known { state, first, is_used: false });
     }
 
-    /// Of the publisher with the most topics, this one's next included, the next to go. Where several have as
-    /// many, this publisher's own give way last, and of the others first those of the greatest number. Publishers are few:
-    /// Main, extensions and names.
+    /// Returns the topic that gives way: the next one of the publisher with the most topics, the new topic included. On
+    /// a tie, a topic of another publisher goes first. The scan is short, because publishers are few.
     fn gives_way(&mut self, publisher: PeerId) -> Option<Topic> {
         let greed = |(first, share): &(&PeerId, &LruCache<Topic, ()>)| {
             let is_own = **first == publisher;
@@ -188,7 +187,7 @@ impl TopicTable {
 }
 
 impl TopicState {
-    /// Records what happened to an event.
+    /// Counts an event and what happened to it. A retained topic keeps it as its last value.
     pub(crate) fn note(&mut self, published: &Arc<Published>, receipt: Receipt) {
         self.count(receipt);
         self.rate.add_at(published.at, 1);

@@ -1,6 +1,6 @@
-//! Traces: which message is done for which, and what became of each, as far as it is sampled.
+//! Traces: which message caused which, and what became of each. Only sampled messages are recorded.
 //!
-//! A message that is not sampled carries nothing of this. Knows nothing of how spans are shown or exported.
+//! A message that is not sampled carries no trace data. Knows nothing of how spans are shown or exported.
 
 mod recorded;
 
@@ -22,18 +22,18 @@ pub use self::recorded::RecordedSpans;
 pub(crate) use self::recorded::{Recorded, What};
 use crate::id::PeerId;
 
-/// What a message is done for.
+/// The work that a message is part of: its deadline, its trace, and counts that the message brings along.
 #[derive(Clone, Debug, Default)]
 pub struct Parent {
-    /// Its deadline, if any, caps the message's own.
+    /// The deadline of that work, if it has one. The message's own deadline cannot be later.
     pub deadline: Option<Instant>,
-    /// The span that it is part of. None if it may begin a trace.
+    /// Where the message stands in a trace. Without it, the message may begin a trace.
     pub trace: Option<Box<SpanOrigin>>,
-    /// What was counted of the message before it came here: deliveries of a job, or events lost before an event.
+    /// For a job, how often it was delivered before it came here. For an event, how many were lost before it.
     pub counted: u64,
 }
 
-/// What is known of a sampled span before it begins.
+/// The place of a sampled span in its trace, known before the span begins.
 #[derive(Clone, Debug)]
 pub struct SpanOrigin {
     trace: TraceId,
@@ -41,10 +41,10 @@ pub struct SpanOrigin {
     link: Option<TraceContext>,
 }
 
-/// Which messages are sampled, and the spans of those that have ended.
+/// The share of messages that are sampled, and the spans of the messages that ended last.
 #[derive(Debug)]
 pub(crate) struct Traces {
-    /// Of 2³² traces, how many are sampled.
+    /// Of 2³² traces, how many are sampled. `u32::MAX` samples all.
     sampled: AtomicU32,
     recorded: Recorded,
 }
@@ -66,27 +66,28 @@ pub struct OpenSpan {
     began: Instant,
     start: SystemTime,
     taken: OnceLock<Instant>,
-    /// The receiver's fuel when it got the message, and what it used for it.
+    /// The fuel that the receiver had used when it got the message.
     fuel_before: AtomicU64,
+    /// The fuel that the receiver used for the message.
     fuel: OnceLock<u64>,
-    /// What failed, though the answer is a value.
+    /// The outcome to record if the answer is a value that reports a failure.
     failed: OnceLock<&'static str>,
 }
 
 impl SpanOrigin {
-    /// Of a span that is part of another one.
+    /// Returns the origin of a span that is part of the span `context`.
     #[must_use]
     pub fn within(context: &TraceContext) -> Box<Self> {
         Box::new(Self { trace: context.trace, parent: Some(context.span), link: None })
     }
 
-    /// Of the first span of a trace that another one has caused.
+    /// Returns the origin of the first span of a new trace, with a link to the span `context` that caused it.
     #[must_use]
     pub fn after(context: &TraceContext) -> Box<Self> {
         Box::new(Self { link: Some(*context), ..Self::first() })
     }
 
-    /// Of the first span of a trace.
+    /// Returns the origin of the first span of a new trace.
     fn first() -> Self {
         let trace = NonZero::new(fastrand::u128(1..)).unwrap_or(NonZero::<u128>::MIN);
         Self { trace: TraceId(trace), parent: None, link: None }
@@ -98,7 +99,7 @@ impl Traces {
         Arc::new(Self { sampled: AtomicU32::new(0), recorded: Recorded::default() })
     }
 
-    /// Of 2³² traces that begin here, so many are sampled; at most so many spans are kept.
+    /// Sets how many of 2³² traces that begin here are sampled, and how many spans are kept at most.
     pub(crate) fn configure(&self, sampled: u32, spans: usize) {
         self.sampled.store(sampled, Ordering::Relaxed);
         self.recorded.keep(spans);
@@ -108,11 +109,12 @@ impl Traces {
         &self.recorded
     }
 
-    /// Where a message stands in a trace, if it is sampled.
+    /// Decides whether a message is sampled, and returns its place in a trace if so.
     #[inline]
     pub(crate) fn sample(&self, parent: Option<Box<SpanOrigin>>) -> Option<Box<SpanOrigin>> {
         match parent {
-            // A trace of its own. Else events that cause each other would be recorded for ever, once one was.
+            // With a link, the message begins a trace of its own, which is drawn anew. Otherwise events that cause each
+            // other would be recorded for ever once one of them was sampled.
             Some(origin) if origin.link.is_some() => self.draw().then_some(origin),
             Some(origin) => Some(origin),
             None if self.is_off() => None,
@@ -120,14 +122,14 @@ impl Traces {
         }
     }
 
-    /// Whether the next trace is sampled.
+    /// Decides by chance whether a new trace is sampled.
     #[cold]
     pub(crate) fn draw(&self) -> bool {
         let sampled = self.sampled.load(Ordering::Relaxed);
         sampled == u32::MAX || fastrand::u32(..) < sampled
     }
 
-    /// Begins the span of a message that is sent at `began`.
+    /// Begins the span of a message that was sent at `began`, if the message is sampled.
     #[inline]
     pub(crate) fn open(
         self: &Arc<Self>,
@@ -153,7 +155,7 @@ impl Traces {
         self.sampled.load(Ordering::Relaxed) == 0
     }
 
-    // Rarely called, so it stays out of what nearly always runs.
+    // Cold, because few messages are sampled: the common path stays short.
     #[cold]
     pub(crate) fn begin(self: &Arc<Self>, origin: SpanOrigin, began: Instant) -> Arc<OpenSpan> {
         let span = SpanId(NonZero::new(fastrand::u64(1..)).unwrap_or(NonZero::<u64>::MIN));
@@ -177,7 +179,7 @@ impl JobTrace {
         Box::new(Self { traces, origin, put })
     }
 
-    /// A reader takes the job.
+    /// Begins the span of one delivery of the job. The span counts from when the job was put, and is taken now.
     #[cold]
     pub(crate) fn take(&self) -> Arc<OpenSpan> {
         let span = self.traces.begin(self.origin.clone(), self.put);
@@ -187,33 +189,33 @@ impl JobTrace {
 }
 
 impl OpenSpan {
-    /// Its place, for messages that are part of it.
+    /// Returns the span's place in its trace, for messages that are part of the span.
     pub fn context(&self) -> &TraceContext {
         &self.context
     }
 
-    /// The receiver has it in hand from now on.
+    /// Notes that the receiver has taken the message. The time before this is recorded as waiting.
     #[cold]
     pub fn note_taken(&self) {
         self.taken.get_or_init(Instant::now);
     }
 
-    /// The fuel that the receiver had used before it got the message.
+    /// Notes how much fuel the receiver had used in total before it got the message.
     pub fn note_fuel_before(&self, used: u64) {
         self.fuel_before.store(used, Ordering::Relaxed);
     }
 
-    /// The fuel that the receiver has used when it is done with the message.
+    /// Notes how much fuel the receiver has used in total once it is done with the message.
     pub fn note_fuel(&self, used: u64) {
         self.fuel.get_or_init(|| used.saturating_sub(self.fuel_before.load(Ordering::Relaxed)));
     }
 
-    /// What was asked for has failed in this way, though the answer is a value that says so.
+    /// Notes the outcome of a request that failed although its answer is a value. The first note counts.
     pub fn note_failed(&self, outcome: &'static str) {
         self.failed.get_or_init(|| outcome);
     }
 
-    /// The message's way ends here.
+    /// Ends the span and records it.
     #[cold]
     pub(crate) fn end(&self, what: What, caller: PeerId, provider: Option<&str>, outcome: &'static str) {
         let now = Instant::now();

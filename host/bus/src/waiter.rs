@@ -1,5 +1,5 @@
-//! The wait for one answer, from the send to the first of these: the answer, the deadline, the caller gives up, the
-//! receiver dies.
+//! The wait for one answer. It begins when the request is sent, and ends with the answer, at the deadline, when the
+//! caller gives up, or when the receiver dies.
 
 use std::{
     future::poll_fn,
@@ -26,11 +26,11 @@ use crate::{
 };
 use weir_names::Error;
 
-/// An operation and the peer that answers it: shared by all requests for it.
+/// An operation and the peer that answers it. All requests for the operation share one route.
 #[derive(Debug)]
 pub(crate) struct Route {
     pub(crate) operation: Arc<OperationId>,
-    /// Its counts, once an instance of the receiver is known to serve it.
+    /// The operation's counts. Set once an instance of the receiver is known to serve the operation.
     pub(crate) stats: OnceLock<Arc<OperationStats>>,
     pub(crate) receiver: Arc<Peer>,
 }
@@ -44,17 +44,17 @@ impl Route {
 /// When a request is sent, when its answer is due, and its span if it is sampled.
 #[derive(Clone, Debug)]
 pub struct Term {
-    /// When it is sent, as a [`moment`].
+    /// When the request is sent, as a [`moment`].
     pub sent: u64,
     /// Nanoseconds from then to the deadline.
     pub allowed: u64,
-    /// When the wait for its answer ends.
+    /// When the wait for the answer ends.
     pub deadline: Instant,
     pub(crate) span: Option<Arc<OpenSpan>>,
 }
 
 impl Term {
-    /// Without a span.
+    /// A term without a span.
     #[cfg(test)]
     pub(crate) fn new(sent: Instant, deadline: Instant) -> Self {
         let allowed = nanoseconds(deadline.saturating_duration_since(sent));
@@ -73,16 +73,16 @@ pub struct Waiter {
     max_answer: u64,
     to: ReplyTo,
     done: AtomicBool,
-    /// For a receiver that watches for the end of the wait.
+    /// Wakes receivers that watch for the end of the wait.
     ended: Notify,
     is_watched: AtomicBool,
 }
 
 #[derive(Debug)]
 pub(crate) enum ReplyTo {
-    /// A caller that waits for just this.
+    /// The answer goes to a caller that waits for this one answer.
     Slot(Slot),
-    /// The sender's replies lane.
+    /// The answer goes to the replies lane of the sender's inbox.
     Lane {
         sender: Arc<Peer>,
         /// The instance that sent the request.
@@ -133,7 +133,7 @@ impl Waiter {
         }
     }
 
-    /// Ends the wait without an answer. False if it had ended before: its answer is on its way.
+    /// Ends the wait without an answer. Returns false if the wait had ended before: its outcome is on its way.
     pub fn cancel(&self) -> bool {
         let first = self.end();
         if first {
@@ -176,7 +176,7 @@ impl Waiter {
         self.done.load(Ordering::SeqCst)
     }
 
-    /// Gives the outcome to the sender; false if the wait had ended before.
+    /// Gives the outcome to the sender. Returns false if the wait had ended before.
     pub fn give(&self, outcome: Result<Bytes, Error>) -> bool {
         let is_first = self.give_unmeasured(outcome);
         if is_first && let Some(stats) = self.stats() {
@@ -186,18 +186,19 @@ impl Waiter {
         is_first
     }
 
-    /// An instance of the receiver serves the operation.
+    /// Counts requests for the operation from now on, because an instance of the receiver serves it.
     pub(crate) fn count_from_now(&self, operations: &Operations) {
         self.route.stats.get_or_init(|| operations.of(&self.route.operation));
     }
 
-    /// The counts of the operation asked for, if it is known to be served.
+    /// Returns the counts of the operation, if an instance of the receiver is known to serve it.
     #[inline]
     pub fn stats(&self) -> Option<&Arc<OperationStats>> {
         self.route.stats.get()
     }
 
-    /// [`give`](Self::give), without measuring how long it took: its caller counts that with the time that it reads next.
+    /// Gives the outcome to the sender, without counting how long the request took. The caller counts that with the
+    /// time that it reads next. Returns false if the wait had ended before.
     pub fn give_unmeasured(&self, outcome: Result<Bytes, Error>) -> bool {
         if !self.end() {
             return false;
@@ -221,7 +222,7 @@ impl Waiter {
         true
     }
 
-    /// Ends the wait for a request that was never sent, because of this error.
+    /// Ends the wait for a request that was not sent because of this error. Nobody gets an answer.
     pub(crate) fn withdraw(&self, error: &Error) {
         self.end();
         if let Some(stats) = self.stats() {
@@ -260,11 +261,11 @@ impl Waiter {
         }
     }
 
-    /// Marks it ended; true for the first caller only.
+    /// Marks the wait as ended. Returns true to the first caller only.
     fn end(&self) -> bool {
-        // Load first: a caller that drops an answered call asks once more.
+        // Load first, which is cheaper than a swap: dropping an answered call comes here a second time.
         let first = !self.is_done() && !self.done.swap(true, Ordering::SeqCst);
-        // `SeqCst` orders this with `ended()`: either it sees the end, or this sees the watcher. Few watch.
+        // `SeqCst` orders this with `ended()`: either `ended()` sees the end, or this sees that it watches.
         if first && self.is_watched.load(Ordering::SeqCst) {
             self.ended.notify_waiters();
         }
@@ -272,7 +273,7 @@ impl Waiter {
     }
 }
 
-/// Where a caller waits for just one answer.
+/// The place where a caller waits for one answer.
 #[derive(Debug, Default)]
 pub(crate) struct Slot(Mutex<SlotState>);
 
@@ -288,7 +289,7 @@ impl Slot {
         poll_fn(|context| self.poll(context)).await
     }
 
-    /// The caller waits no more: an answer that is there or on its way is forgotten.
+    /// Ends the caller's wait. An answer that is there or arrives later is dropped.
     pub(crate) fn close(&self) {
         let closed = SlotState { outcome: None, task: None, is_over: true };
         let forgotten = std::mem::replace(&mut *self.0.lock(), closed);
@@ -309,7 +310,7 @@ impl Slot {
         }
     }
 
-    /// Takes the outcome out, for its one caller.
+    /// Takes the outcome out if it is there. Otherwise leaves the waker of the one caller.
     fn poll(&self, context: &Context<'_>) -> Poll<Result<Bytes, Error>> {
         let mut waiting = self.0.lock();
         match waiting.outcome.take() {

@@ -1,4 +1,4 @@
-//! The events of an inbox, by subscription, under its lock.
+//! The events of an inbox, by subscription. Each call takes the inbox's lock.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{
 use crate::{message::Published, room::Room};
 
 impl Inbox {
-    /// The events of all subscriptions, under the lock.
+    /// Locks the inbox and returns the events of all subscriptions.
     pub(crate) fn events(&self) -> MappedMutexGuard<'_, EventLanes> {
         MutexGuard::map(self.lanes.lock(), |lanes| &mut lanes.events)
     }
@@ -41,13 +41,13 @@ impl Inbox {
         wake(lanes);
     }
 
-    /// Whether the publisher of an event of so many bytes would wait for room.
+    /// Whether the publisher of an event of this size would wait for room.
     pub(crate) fn blocks(&self, subscription: u32, bytes: u64) -> bool {
         let lanes = self.lanes.lock();
         lanes.is_served() && lanes.events.blocks(subscription, bytes, lanes.beside_replies())
     }
 
-    /// Appends an event; without room, its subscription's policy decides.
+    /// Appends an event. Without room, its subscription's policy decides.
     pub(crate) fn push_event(
         &self,
         subscription: u32,
@@ -64,14 +64,14 @@ impl Inbox {
         pushed
     }
 
-    /// Gives the last value of a topic to a new subscriber, unless one as new waits already.
+    /// Gives the last value of a topic to a new subscriber, unless that event or a later one waits already.
     pub(crate) fn push_retained(&self, subscription: u32, published: &Arc<Published>) {
         if !self.lanes.lock().events.has_since(subscription, published) {
             self.push_event(subscription, published.clone(), EventOrigin::Retained);
         }
     }
 
-    /// A publisher waits no more; returns how many of its events waited for room here.
+    /// Removes the events of a publisher that waits for room no more. Returns how many there were.
     pub(crate) fn withdraw(&self, subscription: u32, room: &Arc<Room>) -> u32 {
         let mut lanes = self.lanes.lock();
         let withdrawn = lanes.events.withdraw(subscription, room);

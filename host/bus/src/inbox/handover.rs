@@ -1,5 +1,5 @@
-//! How the readers of an inbox follow each other: which is current, and what happens to messages that the former one
-//! left.
+//! How the readers of an inbox follow each other: which one is current, and what happens to the messages that an ended
+//! reader leaves.
 
 use std::task::Waker;
 
@@ -16,7 +16,7 @@ impl Inbox {
         Seat(lanes.seats.len() - 1)
     }
 
-    /// A new instance begins to read, beside the others.
+    /// Adds a reader for a new instance, beside the others, and returns its number.
     pub(crate) fn open(&self) -> ReaderId {
         let mut lanes = self.lanes.lock();
         lanes.last_reader = ReaderId(lanes.last_reader.0 + 1);
@@ -25,7 +25,7 @@ impl Inbox {
         id
     }
 
-    /// From now on requests and events go to this reader. The former one is told to stop.
+    /// Makes requests and events go to this reader from now on. The former one is told to stop.
     pub(crate) fn set_current(&self, seat: Seat, reader: ReaderId, limits: InboxLimits) {
         let mut lanes = self.lanes.lock();
         lanes.limits = limits;
@@ -42,10 +42,11 @@ impl Inbox {
         wake(lanes);
     }
 
-    /// An instance has ended: replies to it are dropped, all else waits for another.
+    /// Removes the reader of an instance that has ended. Replies to it are dropped, and all other messages wait for
+    /// another instance.
     pub(crate) fn close(&self, reader: ReaderId) {
         let mut lanes = self.lanes.lock();
-        // Woken with the others, it finds that it has ended.
+        // The ended reader is woken with the others, so that a wait of its own ends.
         let waiting = lanes.waiting();
         let closed: Vec<_> = lanes.readers.extract_if(.., |own| own.id == reader).collect();
         drop(lanes);
@@ -66,13 +67,13 @@ impl Inbox {
         self.lanes.lock().seats.get(seat.0).map_or(ReaderId::NOBODY, |sitting| sitting.current)
     }
 
-    /// Whether some peer takes requests, or will.
+    /// Whether some peer that shares the inbox takes requests, or will.
     pub(crate) fn is_served(&self) -> bool {
         self.lanes.lock().is_served()
     }
 
-    /// Whether the peer at this seat refuses requests, being down or about to be. When all do, senders do not wait for
-    /// room either.
+    /// Sets whether the peer at this seat refuses requests, because it is down or about to be. If the peers at all
+    /// seats refuse, senders that wait for room are turned away.
     pub(crate) fn refuse_requests(&self, seat: Seat, refuse: bool) {
         let mut lanes = self.lanes.lock();
         if let Some(sitting) = lanes.seats.get_mut(seat.0) {
@@ -86,8 +87,8 @@ impl Inbox {
         }
     }
 
-    /// Drops all that waits, except replies to other instances than this seat's current one. Callers that wait for an
-    /// answer get `peer-gone`.
+    /// Drops all requests and events, and the replies to this seat's current instance. Callers that wait for an answer
+    /// get `peer-gone`.
     pub fn clear(&self, seat: Seat) {
         let mut lanes = self.lanes.lock();
         let current = lanes.seats.get(seat.0).map_or(ReaderId::NOBODY, |sitting| sitting.current);
@@ -96,15 +97,15 @@ impl Inbox {
         lanes.events.clear();
         let dropped = (replies, requests);
         drop(lanes);
-        // Outside the lock: dropping a request answers it, perhaps into this inbox.
+        // Dropped outside the lock, because dropping a request answers it, perhaps into this inbox.
         drop(dropped);
     }
 
-    /// Puts the messages that a dead instance had not reached back to the front, in the order given. `lost` counts the
-    /// events it had in hand, by subscription.
+    /// Puts the messages that an ended instance had not reached back to the front, in the order given. `lost` counts
+    /// the events it had in hand, by subscription.
     ///
-    /// If another instance has taken over, it may have read later messages: then these are lost too, rather than out of
-    /// order.
+    /// If another instance has taken over, it may have read later messages. Then these messages are lost too, so that
+    /// none arrives out of order.
     pub(crate) fn give_back(&self, reader: ReaderId, messages: Vec<Incoming>, lost: &[(u32, u64)]) {
         let mut lanes = self.lanes.lock();
         let (messages, unreached) = match lanes.is_current(reader) {
@@ -128,7 +129,7 @@ impl Inbox {
         }
         lanes.note_peak();
         wake(lanes);
-        // Outside the lock: this tells callers that no answer comes.
+        // Dropped outside the lock, because this tells callers that no answer comes.
         drop(unreached);
     }
 }

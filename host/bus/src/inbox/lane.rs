@@ -23,7 +23,7 @@ impl<T: Weigh> Lane<T> {
             && self.has_bytes(item, limits)
     }
 
-    /// An empty lane takes any message: a larger one was refused as too large.
+    /// Whether the item fits by its bytes. An empty lane takes any item: one that is too large was refused before.
     pub(super) fn has_bytes(&self, item: &T, limits: InboxLimits) -> bool {
         self.items.is_empty() || self.bytes + item.bytes() <= limits.bytes
     }
@@ -68,7 +68,7 @@ impl Weigh for Reply {
         let length = match &self.outcome {
             Ok(payload) => payload.len(),
             Err(Error::Handler(error)) => error.code.len() + error.message.len(),
-            // Main's own texts, which are short.
+            // Texts of Main, which are short.
             Err(_) => 0,
         };
         ENVELOPE_BYTES + length as u64

@@ -16,11 +16,11 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
     pub(super) limits: InboxLimits,
-    /// At most three for each seat: the current reader, its successor, its predecessor.
+    /// The readers. Each seat has at most three: the current one, its successor and its predecessor.
     pub(super) readers: Vec<InboxReader>,
     pub(super) seats: Vec<SeatState>,
     pub(super) last_reader: ReaderId,
-    /// The sender of a request in the lane may wait no more.
+    /// Whether the sender of a request in the lane may have stopped waiting.
     pub(super) has_abandoned: bool,
     pub(super) requests: Lane<Request>,
     /// Requests that wait for room behind `requests`.
@@ -49,11 +49,11 @@ impl Lanes {
         self.seats.iter().any(|sitting| sitting.current == reader)
     }
 
-    /// The next message, and whether any event got in that another reader must hear of.
+    /// Takes the next message. Also returns whether an event got in for which other readers must be woken.
     pub(super) fn take(&mut self, reader: ReaderId, options: &TakeOptions<'_>) -> (Taken, bool) {
         let is_current = self.is_current(reader);
         let Some(own) = self.reader(reader) else { return (Taken::Stop, false) };
-        // Not if a sender has given up on a request in hand since the reader asked for that.
+        // If a sender has given up on a request in hand, the reader may have fewer in hand than it thinks.
         own.holds_requests = options.hold.unwrap_or(own.holds_requests) && !own.has_abandoned_in_hand;
         if own.stop == StopState::Asked {
             own.stop = StopState::Told;
@@ -89,7 +89,7 @@ impl Lanes {
         }
     }
 
-    /// The reader waits in this task; returns its former task, to be dropped outside the lock.
+    /// Notes the task in which the reader waits. Returns the former task, to be dropped outside the lock.
     pub(super) fn wait(&mut self, reader: ReaderId, task: &Waker) -> Option<Waker> {
         let own = self.reader(reader)?;
         match &own.task {
@@ -114,7 +114,7 @@ impl Lanes {
         }
     }
 
-    /// Whether a request is there that its sender waits for.
+    /// Whether a request is there whose sender still waits.
     fn has_request(&mut self) -> bool {
         let mut is_there = !self.requests.is_empty();
         self.has_abandoned &= is_there;
@@ -129,8 +129,8 @@ impl Lanes {
         is_there
     }
 
-    /// Takes the tasks of all readers: different messages may come for different ones. They are woken outside the lock,
-    /// because a waker may be anybody's code.
+    /// Takes the wakers of all readers, because different messages may be for different readers. The caller wakes them
+    /// outside the lock, because a waker may run any code.
     pub(super) fn waiting(&mut self) -> Vec<Waker> {
         self.readers.iter_mut().filter_map(|reader| reader.task.take()).collect()
     }
@@ -151,7 +151,7 @@ impl Lanes {
         self.parked.is_empty() && self.requests.has_room(request, self.limits)
     }
 
-    /// Lets in events that fit now; whether any got in.
+    /// Lets in events that wait for room and fit now. Returns whether any got in.
     pub(super) fn admit_events(&mut self) -> bool {
         let limits = self.beside_replies();
         self.events.admit(limits)
@@ -187,13 +187,13 @@ impl Lanes {
 pub struct Seat(pub(super) usize);
 
 impl Seat {
-    /// The seat of every inbox.
+    /// The first seat, which every inbox has.
     pub const FIRST: Self = Self(0);
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeatState {
-    /// Gets requests and events. It may have ended.
+    /// The reader that gets requests and events. It may have ended.
     pub(super) current: ReaderId,
     pub(super) refuses: bool,
 }
@@ -202,13 +202,13 @@ pub(super) struct SeatState {
 pub(super) struct InboxReader {
     pub(super) id: ReaderId,
     pub(super) stop: StopState,
-    /// Replies still to come.
+    /// How many replies are still to come.
     pub(super) expected: u32,
     pub(super) holds_requests: bool,
-    /// The sender of a request in hand may wait no more.
+    /// Whether the sender of a request in hand may have stopped waiting.
     pub(super) has_abandoned_in_hand: bool,
     pub(super) replies: Lane<Reply>,
-    /// Wakes the one task in which it waits.
+    /// Wakes the one task in which the reader waits.
     pub(super) task: Option<Waker>,
 }
 
@@ -228,7 +228,7 @@ pub(super) enum StopState {
 
 /// Wakes all readers, after letting the lock go.
 pub(super) fn wake(mut lanes: MutexGuard<'_, Lanes>) {
-    // Nearly always there is one.
+    // Nearly always there is one reader, which is woken without a vector.
     if let [only] = lanes.readers.as_mut_slice() {
         let task = only.task.take();
         drop(lanes);

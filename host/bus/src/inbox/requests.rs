@@ -1,5 +1,5 @@
-//! The requests of an inbox: how they get in or wait for room, and those that are waited for no more. And its replies:
-//! those still to come, and the room that the oldest events make for them.
+//! The requests of an inbox: how they get in or wait for room, and what happens when their senders give up. Also its
+//! replies: how many are still to come, and how the oldest events make room for them.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::{
 
 #[derive(Debug)]
 pub(crate) struct Refused {
-    /// For the caller to drop, outside the lock.
+    /// The request, for the caller to drop outside the lock.
     pub(crate) request: Request,
     pub(crate) because: Refusal,
 }
@@ -49,7 +49,7 @@ impl Inbox {
         Ok(())
     }
 
-    /// Appends a request, or lets it wait for room: then its sender can wait, too.
+    /// Appends a request, or lets it wait for room. In the latter case, returns the room that the sender can wait for.
     pub(crate) fn park_request(&self, request: Request) -> Result<Option<Arc<Room>>, Refused> {
         let mut lanes = self.lanes.lock();
         if !lanes.is_served() {
@@ -66,7 +66,7 @@ impl Inbox {
         Ok(Some(room))
     }
 
-    /// Whether requests stay in the inbox for now, because this reader has enough in hand.
+    /// Sets whether requests stay in the inbox for now, because this reader has enough in hand.
     pub fn hold_requests(&self, reader: ReaderId, hold: bool) {
         let mut lanes = self.lanes.lock();
         let Some(own) = lanes.reader(reader) else { return };
@@ -76,14 +76,15 @@ impl Inbox {
         }
     }
 
-    /// The sender of some request in the inbox or in hand waits no more.
+    /// Notes that the sender of some request in the inbox or in hand waits no more.
     pub(crate) fn note_abandoned(&self) {
         let mut lanes = self.lanes.lock();
         lanes.has_abandoned = true;
         lanes.parked.retain(|(_, request)| !request.responder.is_done());
         let mut released = false;
         if !lanes.parked.is_empty() {
-            // They must not keep out requests that wait for room. Dropped here, they answer nobody.
+            // Requests without a waiting sender must not keep others out. Dropping them under the lock is safe here,
+            // because nobody waits for their answers.
             lanes.requests.retain(|waiting| !waiting.responder.is_done());
             lanes.admit_requests();
             released = true;
@@ -103,7 +104,7 @@ impl Inbox {
         self.lanes.lock().reader(reader).is_some_and(|own| std::mem::take(&mut own.has_abandoned_in_hand))
     }
 
-    /// Drops the requests for which `is_hopeless`, if no peer serves the inbox. Their senders get `peer-gone`.
+    /// Drops the requests for which `is_hopeless` holds, if no peer serves the inbox. Their senders get `peer-gone`.
     pub fn drop_requests(&self, is_hopeless: impl Fn(&Request) -> bool) {
         let mut lanes = self.lanes.lock();
         if lanes.is_served() {
@@ -137,7 +138,7 @@ impl Inbox {
         let mut lanes = self.lanes.lock();
         let (allowed, waiting) = (lanes.limits.bytes, lanes.reply_bytes());
         let Some(own) = lanes.reader(reader) else { return 0 };
-        // An empty lane takes any reply: a larger one was refused as too large.
+        // With no reply waiting, any reply fits: a reply that is too large in itself was refused before.
         if waiting > 0 && waiting + reply.bytes() > allowed {
             let used = waiting + reply.bytes();
             reply.outcome = Err(Error::LimitExceeded { name: "inbox.bytes".into(), used, allowed });

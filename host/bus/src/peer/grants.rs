@@ -1,4 +1,4 @@
-//! What a peer was granted, and the error that names the missing key.
+//! What a peer was granted, and the errors that name the missing key.
 
 use std::{fmt, sync::Arc};
 
@@ -8,20 +8,21 @@ use weir_names::{CallGrant, ContractName, Error, OperationName, QueueName, Topic
 use super::Peer;
 use crate::inbox::LaneSettings;
 
-/// What a peer may reach. Main has no such bounds.
+/// What a peer may reach. Main may reach everything.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
-    /// Contracts that it may own and serve.
+    /// Contracts that the peer may own and serve.
     pub fulfills: Vec<ContractName>,
-    /// Contracts and operations that it may call.
+    /// Contracts and operations that the peer may call.
     pub calls: Vec<CallGrant>,
-    /// Topics that it may publish to.
+    /// Topics that the peer may publish to.
     pub publishes: Vec<TopicPattern>,
-    /// Topics that it may subscribe to. The first that covers a pattern says how its events wait.
+    /// Topics that the peer may subscribe to. The first entry that covers a subscription's pattern has the settings for
+    /// its events.
     pub subscribes: Vec<(TopicPattern, LaneSettings)>,
-    /// Queues that it may put into.
+    /// Queues that the peer may put jobs into.
     pub puts: Vec<QueueName>,
-    /// Queues that it may take from.
+    /// Queues that the peer may take jobs from.
     pub takes: Vec<QueueName>,
 }
 
@@ -30,9 +31,9 @@ pub struct Access {
 pub(super) enum Grants {
     /// Everything.
     All,
-    /// This, for as long as the peer lives.
+    /// The same access for as long as the peer lives.
     Fixed(Access),
-    /// What a name may reach now. Clones share it: the programs under the name.
+    /// The access that a name of programs has now. The programs under the name share it.
     Renewable(Arc<RwLock<Access>>),
 }
 
@@ -41,7 +42,7 @@ impl Grants {
         Self::Renewable(Arc::new(RwLock::new(access)))
     }
 
-    /// Looks at the grants; none stands for everything.
+    /// Calls `look` with the access, or with `None` for a peer that may reach everything.
     #[inline]
     pub(super) fn read<R>(&self, look: impl FnOnce(Option<&Access>) -> R) -> R {
         match self {
@@ -53,7 +54,7 @@ impl Grants {
 }
 
 impl Peer {
-    /// Fails with `denied` unless `is_granted`, and for a program that has left.
+    /// Fails with `denied` unless `is_granted`. For a program that has left, fails with `peer-gone`.
     #[inline]
     fn require(
         &self,
@@ -67,7 +68,7 @@ impl Peer {
         }
     }
 
-    /// What programs under this name may reach from now on.
+    /// Sets what programs under this name may reach from now on.
     pub(crate) fn grant(&self, new: Access) {
         if let Grants::Renewable(access) = &self.grants {
             *access.write() = new;
@@ -90,12 +91,12 @@ impl Peer {
         self.require(covers, || self.not_granted("publish", topic, "publishes"))
     }
 
-    /// The calls that it was granted. Empty for Main, which may call everything.
+    /// Returns the calls that the peer was granted. Empty for Main, which may call everything.
     pub(crate) fn call_grants(&self) -> Vec<CallGrant> {
         self.grants.read(|access| access.map(|access| access.calls.clone()).unwrap_or_default())
     }
 
-    /// How its events wait, if it may subscribe.
+    /// Returns the granted settings for the events. Fails if the peer may not subscribe to this pattern.
     pub(crate) fn may_subscribe(&self, pattern: &TopicPattern) -> Result<LaneSettings, Error> {
         let granted = self.grants.read(|access| match access {
             None => Some(LaneSettings::default()),
@@ -107,25 +108,25 @@ impl Peer {
         granted.ok_or_else(|| self.not_granted("subscribe to", pattern, "subscribes"))
     }
 
-    /// Fails if it may not put jobs into this queue.
+    /// Fails if the peer may not put jobs into this queue.
     pub fn may_put(&self, queue: &QueueName) -> Result<(), Error> {
         let may = |access: &Access| access.puts.contains(queue);
         self.require(may, || self.not_granted("put into", queue, "puts"))
     }
 
-    /// Fails if it may not take jobs from this queue.
+    /// Fails if the peer may not take jobs from this queue.
     pub fn may_take(&self, queue: &QueueName) -> Result<(), Error> {
         let may = |access: &Access| access.takes.contains(queue);
         self.require(may, || self.not_granted("take from", queue, "takes"))
     }
 
-    /// Fails if it may neither put jobs into this queue nor take them.
+    /// Fails if the peer may neither put jobs into this queue nor take them.
     pub(crate) fn may_take_or_put(&self, queue: &QueueName) -> Result<(), Error> {
         let may = |access: &Access| access.puts.contains(queue) || access.takes.contains(queue);
         self.require(may, || self.not_granted("put into or take from", queue, "puts` or `takes"))
     }
 
-    /// Fails if it may not serve this contract.
+    /// Fails if the peer may not serve this contract.
     pub fn may_serve(&self, contract: &ContractName) -> Result<(), Error> {
         let may = |access: &Access| access.fulfills.contains(contract);
         self.require(may, || self.not_granted("serve", contract, "fulfills"))

@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Peer {
-    /// A new instance begins after the former ended. It serves nothing yet, and starts with the messages in the inbox.
+    /// Begins a new instance after the former one has ended. It serves nothing yet, and gets the messages in the inbox.
     pub fn begin_instance(&self) {
         self.inbox().close(self.inbox().current(self.seat()));
         self.begin_beside();
@@ -18,25 +18,25 @@ impl Peer {
         self.set_phase(Phase::Starting);
     }
 
-    /// A new instance begins while another serves. That one gets requests and events until
+    /// Begins a new instance while another one serves. The other one gets requests and events until
     /// [`become_current`](Self::become_current).
     pub fn begin_beside(&self) {
         self.served.lock().clear();
         self.reader.store(self.inbox().open().0, Ordering::Release);
     }
 
-    /// Requests and events go to this instance from now on. The former one is told to stop.
+    /// Makes requests and events go to this instance from now on. The former one is told to stop.
     pub fn become_current(&self) {
         self.inbox().set_current(self.seat(), self.reader(), self.limits.inbox);
     }
 
-    /// The instance has ended: replies to it are dropped.
+    /// Ends the instance. Replies to it are dropped from now on.
     pub fn end_instance(&self) {
         self.inbox().close(self.reader());
     }
 
-    /// The instance has ended without reaching these messages. `lost` counts the events it had in hand, by
-    /// subscription.
+    /// Gives back the messages that an instance which ended had not reached. `lost` counts the events that it had in
+    /// hand, by subscription.
     pub fn give_back(&self, unreached: Vec<Incoming>, lost: &[(u32, u64)]) {
         self.inbox().give_back(self.reader(), unreached, lost);
     }
@@ -51,7 +51,7 @@ impl Peer {
         self.inbox().is_stopping(self.reader())
     }
 
-    /// Waits until [`take`](Self::take) finds something for the instance of now.
+    /// Waits until [`take`](Self::take) finds something for the present instance.
     pub fn readable(&self) -> impl Future<Output = ()> {
         self.inbox().readable(self.reader())
     }
@@ -61,7 +61,7 @@ impl Peer {
         self.inbox().readable_or(self.reader(), other)
     }
 
-    /// Whether requests stay in the inbox for now, because the instance has enough in hand.
+    /// Sets whether requests stay in the inbox for now, because the instance has enough in hand.
     pub fn hold_requests(&self, hold: bool) {
         self.inbox().hold_requests(self.reader(), hold);
     }
@@ -71,27 +71,28 @@ impl Peer {
         self.inbox().take_abandoned_in_hand(self.reader())
     }
 
-    /// Whether its instance gets requests and events, and not another of the same peer.
+    /// Whether this instance gets the peer's requests and events, and not another instance.
     pub fn is_current(&self) -> bool {
         self.inbox().is_current(self.reader())
     }
 
-    /// Whether its instance gets requests and events, and was not told to stop.
+    /// Whether this instance gets the peer's requests and events, and was not told to stop.
     pub fn is_serving(&self) -> bool {
         self.inbox().is_serving(self.reader())
     }
 
-    /// The next message, without waiting. Answers requests for operations that this instance does not serve.
+    /// Takes the next message, without waiting. Requests for operations that this instance does not serve are answered
+    /// with an error and skipped.
     #[inline]
     pub fn take(&self) -> Taken {
         self.take_with(&TakeOptions { events: true, hold: None, task: None })
     }
 
-    /// [`take`](Self::take), with options.
+    /// Takes the next message like [`take`](Self::take), with options.
     pub fn take_with(&self, options: &TakeOptions<'_>) -> Taken {
         loop {
             let mut taken = self.inbox().take_with(self.reader(), options);
-            // In place: a message is moved often enough.
+            // Changed in place, to avoid another move of the message.
             let Taken::Message(message) = &mut taken else { return taken };
             match message {
                 Incoming::Request(request) => match self.number_of(request) {
@@ -114,12 +115,12 @@ impl Peer {
         ReaderId(self.reader.load(Ordering::Acquire))
     }
 
-    /// Whether its instance is still to take over.
+    /// Whether the peer's instance has yet to take over from the current one.
     pub(crate) fn is_successor(&self) -> bool {
         self.reader() > self.inbox().current(self.seat())
     }
 
-    /// Whether another has taken over from its instance.
+    /// Whether another instance has taken over from the peer's instance.
     pub(crate) fn is_predecessor(&self) -> bool {
         self.reader() < self.inbox().current(self.seat())
     }

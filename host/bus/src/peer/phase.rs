@@ -8,17 +8,17 @@ use weir_names::truncated;
 /// Whether a peer takes requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Requests are refused.
+    /// No instance runs. Requests are refused.
     Down,
-    /// Requests wait in the inbox.
+    /// An instance starts. Requests wait in the inbox.
     Starting,
-    /// Requests wait in the inbox.
+    /// The instance serves. Requests wait in the inbox until it takes them.
     Ready,
     /// Requests are refused with the reason that the peer gave.
     Interrupted(String),
-    /// It finishes, and another instance follows: requests wait in the inbox.
+    /// The instance finishes, and another one follows. Requests wait in the inbox.
     Replacing,
-    /// It finishes: requests are refused.
+    /// The instance finishes, and no other follows. Requests are refused.
     Draining,
 }
 
@@ -46,7 +46,7 @@ impl PhaseCell {
         }
     }
 
-    /// Returns whether requests are refused from now on.
+    /// Sets the phase. Returns whether the inbox refuses requests from now on.
     pub(super) fn set(&self, phase: Phase) -> bool {
         let code = match phase {
             Phase::Down => DOWN,

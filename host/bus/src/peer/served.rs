@@ -7,19 +7,19 @@ use weir_names::{ContractName, Error, OperationName};
 use super::Peer;
 use crate::id::{OperationId, ReaderId, parsed};
 
-/// Operations of one contract that a peer may serve.
+/// How many operations of one contract a peer may serve.
 const MAX_OPERATIONS: usize = 256;
 
-/// Operations listed in an error.
+/// How many operations an error lists.
 const MAX_LISTED: usize = 16;
 
 impl Peer {
-    /// Declares what this peer serves; returns the number of the first operation.
+    /// Declares the operations of one contract that this peer serves. Returns the number of the first one.
     pub fn serve(&self, contract: &str, operations: &[String]) -> Result<u32, Error> {
         let mut contract: ContractName = parsed(contract)?;
         self.may_serve(&contract)?;
         self.grants.read(|access| {
-            // Shares the name that is there already.
+            // Shares the memory of the name in the grant.
             let granted = access.and_then(|access| access.fulfills.iter().find(|own| **own == contract));
             contract = granted.unwrap_or(&contract).clone();
         });
@@ -45,28 +45,29 @@ impl Peer {
         u32::try_from(first).map_err(|_| Error::Invalid("too many operations".into()))
     }
 
-    /// The contracts that its present instance serves.
+    /// Returns the contracts that the peer's present instance serves.
     pub fn serves(&self) -> Vec<ContractName> {
         let mut contracts: Vec<_> = self.served.lock().iter().map(|own| own.contract.clone()).collect();
         contracts.dedup();
         contracts
     }
 
-    /// The operations of a contract that its present instance serves.
+    /// Returns the operations of this contract that the peer's present instance serves.
     pub(crate) fn operations_of(&self, contract: &ContractName) -> Vec<OperationName> {
         let served = self.served.lock();
         let own = served.iter().filter(|operation| operation.contract == *contract);
         own.map(|operation| operation.name.clone()).collect()
     }
 
-    /// The number of an operation and the instance for which it holds, if this instance serves it.
+    /// Returns the number of an operation and the instance for which the number holds, if that instance serves it.
     pub(crate) fn find(&self, operation: &OperationId) -> Option<(ReaderId, u32)> {
         let served = self.served.lock();
         let number = served.iter().position(|served| **served == *operation)?;
         Some((self.reader(), u32::try_from(number).ok()?))
     }
 
-    /// The error for an operation that it does not serve, with those that it does.
+    /// Makes the error for an operation that the peer does not serve. It lists the operations of the contract that the
+    /// peer does serve.
     pub(crate) fn no_operation(&self, operation: &OperationId) -> Error {
         let OperationId { contract, name } = operation;
         let served = self.served.lock();

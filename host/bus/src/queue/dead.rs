@@ -1,4 +1,4 @@
-//! Jobs that come back, and jobs that nobody finishes: where they go, and how they return.
+//! Jobs that come back unfinished, and dead letters: where they go, and how they return.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use weir_names::Error;
 use super::{QueuedJob, SharedQueue, reader::wake, state::QueueState};
 
 impl SharedQueue {
-    /// Puts a job at the end, if there is room without dropping others.
+    /// Puts a dead letter at the end again, if there is room without dropping other jobs.
     pub(crate) fn put_back(&self, job: QueuedJob) -> Result<(), Error> {
         let mut state = self.state.lock();
         self.check(&state, &job)?;
@@ -23,7 +23,7 @@ impl SharedQueue {
         Ok(())
     }
 
-    /// Puts extracted jobs back to the front, and lets in jobs that wait for room.
+    /// Puts jobs that were taken out back to the front, and lets in jobs that wait for room.
     pub(crate) fn restore(&self, jobs: Vec<QueuedJob>) {
         let mut state = self.state.lock();
         let mut woken = Vec::new();
@@ -40,7 +40,7 @@ impl SharedQueue {
         self.state.lock().extract(is_wanted)
     }
 
-    /// Buries waiting jobs that no reader takes any more.
+    /// Makes dead letters of the waiting jobs that are too large for all readers.
     pub(crate) fn bury_unfit(&self) {
         let mut state = self.state.lock();
         let max_payload = state.settings.max_payload;
@@ -51,9 +51,9 @@ impl SharedQueue {
         unfit.into_iter().for_each(|job| self.die(job));
     }
 
-    /// A job in hand comes back to the front, or is dead.
+    /// Puts a job in hand back to the front. If it `is_dead` or too large for all readers, it becomes a dead letter.
     pub(super) fn return_or_die(&self, mut state: MutexGuard<'_, QueueState>, job: QueuedJob, is_dead: bool) {
-        // The sender of a job that it has taken back, or of a closed queue, puts it again.
+        // Dropped: its sender gave it up, or waits for its end and puts it again because the queue is closed.
         let is_taken_back = job.is_given_up() || (job.fate.is_some() && state.is_closed);
         if !is_dead && !job.is_unfit(state.settings.max_payload) && !is_taken_back {
             let woken = state.add_first(job);
@@ -69,7 +69,7 @@ impl SharedQueue {
         }
     }
 
-    /// A job that nobody finishes, already out of the queue, goes to the dead letters.
+    /// Moves a job that is already out of this queue to the queue for dead letters, or drops it if there is none.
     fn die(&self, mut job: QueuedJob) {
         if let Some(fate) = job.fate.take() {
             fate.die();
@@ -89,7 +89,7 @@ impl SharedQueue {
         }
     }
 
-    /// Takes in a dead letter: the oldest give way to it, whatever the queue's own policy.
+    /// Takes in a dead letter. The oldest jobs give way to it, whatever this queue's own policy.
     fn bury(&self, job: QueuedJob) {
         let mut state = self.state.lock();
         let before = state.lost();

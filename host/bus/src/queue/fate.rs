@@ -7,20 +7,20 @@ use std::sync::{
 
 use tokio::sync::Notify;
 
-/// The sender's side.
+/// The sender's side: it waits for the job's end, or takes the job back.
 #[derive(Debug)]
 pub(crate) struct Fate(Arc<State>);
 
-/// The job's side. Once the last one is dropped, the job is gone.
+/// The job's side. When all clones of the job are dropped without another end, the sender hears that the job is gone.
 #[derive(Debug)]
 pub(crate) struct Watched(Arc<State>);
 
 /// Why no reader will finish the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lost {
-    /// It was delivered too often, and is a dead letter.
+    /// The job was delivered too often or fits no reader, and is a dead letter.
     Dead,
-    /// It is in no queue any more.
+    /// The job is in no queue any more.
     Gone,
 }
 
@@ -42,11 +42,11 @@ pub(crate) fn new() -> (Fate, Arc<Watched>) {
 }
 
 impl Fate {
-    /// Waits for it.
+    /// Waits for the job's end. Returns `Ok` once a reader has finished the job.
     pub(crate) async fn known(&self) -> Result<(), Lost> {
         loop {
             match self.0.code.load(Ordering::Acquire) {
-                // One waits, so a wake-up that comes before the wait is kept for it.
+                // Only one task waits, and `Notify` keeps one wake-up that comes before the wait.
                 OPEN => self.0.known.notified().await,
                 DONE => return Ok(()),
                 DEAD => return Err(Lost::Dead),
@@ -55,7 +55,7 @@ impl Fate {
         }
     }
 
-    /// The sender takes the job back; false if its end is known already.
+    /// Takes the job back for the sender. Returns false if the job's end is known already.
     pub(crate) fn give_up(&self) -> bool {
         self.0.end(GIVEN_UP)
     }
@@ -80,7 +80,7 @@ impl Watched {
 }
 
 impl State {
-    /// The first end counts.
+    /// Sets the job's end, and wakes the sender. Returns false, and changes nothing, if there is an end already.
     fn end(&self, code: u8) -> bool {
         let first = self.code.compare_exchange(OPEN, code, Ordering::AcqRel, Ordering::Acquire).is_ok();
         if first {

@@ -9,12 +9,12 @@ use super::{
 use crate::id::PeerId;
 
 impl SharedQueue {
-    /// Counts one more reader of a peer.
+    /// Counts one more reader of this peer.
     pub fn join(&self, peer: PeerId) {
         *self.state.lock().takers.entry(peer).or_default() += 1;
     }
 
-    /// Counts one reader fewer.
+    /// Counts one reader of this peer less.
     pub fn part(&self, peer: PeerId) {
         let mut state = self.state.lock();
         if let Some(readers) = state.takers.get_mut(&peer) {
@@ -29,7 +29,7 @@ impl SharedQueue {
         self.state.lock().takers.keys().copied().collect()
     }
 
-    /// The reader waits for a job, unless there is one.
+    /// Hands a waiting job to the reader if there is one. Otherwise the reader joins the line.
     pub fn enlist(&self, reader: &Arc<JobReader>) {
         let mut state = self.state.lock();
         if reader.has_job() {
@@ -50,20 +50,20 @@ impl SharedQueue {
         }
     }
 
-    /// The reader waits no more; whether it holds a job, which it keeps.
+    /// Takes the reader out of the line. Returns whether it was handed a job, which it keeps.
     pub fn delist(&self, reader: &Arc<JobReader>) -> bool {
         self.state.lock().readers.retain(|waiting| !Arc::ptr_eq(waiting, reader));
         reader.has_job()
     }
 
-    /// The reader takes no more: a job handed to it and not taken goes to another.
+    /// Takes the reader out of the line for good. A job that it was handed and has not taken goes to another reader.
     pub fn leave(&self, reader: &Arc<JobReader>) {
         self.delist(reader);
         let mut state = self.state.lock();
         let handed = reader.handed.lock().take();
         if let Some(HandedJob(job, permit)) = handed {
             drop(permit);
-            // It has not had the job.
+            // The job was counted when it was handed over, but the reader has not had it.
             reader.set_had(reader.had() - 1);
             state.release(&job);
             self.return_or_die(state, job, false);

@@ -1,4 +1,4 @@
-//! A reader that waits for a job: the job that it was handed, and how many it may have.
+//! A reader that waits for a job: the job that it was handed, and how many more jobs it may have.
 
 use std::{
     fmt,
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use super::QueuedJob;
 
-/// A reader may be this many jobs behind the others; until it has caught up, it is served first.
+/// How many jobs a reader may be behind the others. A reader that is behind is served first until it has caught up.
 const BEHIND: u64 = 256;
 
 /// The count of a reader that has had no job and stood in no line.
@@ -20,14 +20,15 @@ const NEW: u64 = u64::MAX;
 
 /// A reader that waits for jobs of one queue, and the job that it was handed.
 pub struct JobReader {
-    /// The peer's.
+    /// The name of the peer that reads.
     name: Arc<str>,
     max_payload: u64,
-    /// How many more jobs it may have, shared with other readers.
+    /// How many more jobs the reader may have, shared with other readers. Without it, there is no bound.
     left: Option<Arc<AtomicUsize>>,
-    /// Whether its jobs count in `left`.
+    /// Whether the reader's jobs count in `left`.
     counts: AtomicBool,
-    /// Jobs that it has had, as far as they count. Guarded by the queue's lock.
+    /// How many jobs the reader has had, or [`NEW`]. After a long absence it counts as having had more. Guarded by the
+    /// queue's lock.
     had: AtomicU64,
     pub(super) handed: Mutex<Option<HandedJob>>,
     wake: Box<dyn Fn() + Send + Sync>,
@@ -40,7 +41,7 @@ impl fmt::Debug for JobReader {
 }
 
 impl JobReader {
-    /// Of the peer with this name. `left` is how many more jobs all readers that share it may have.
+    /// Makes a reader of the peer with this name. `left` is how many more jobs all readers that share it may have.
     pub fn new(
         name: Arc<str>,
         max_payload: u64,
@@ -56,24 +57,24 @@ impl JobReader {
         &self.name
     }
 
-    /// Whether its jobs count from now on.
+    /// Sets whether the reader's jobs count from now on against the number that it shares with other readers.
     pub fn count(&self, counts: bool) {
         self.counts.store(counts, Ordering::Relaxed);
     }
 
-    /// Whether it holds a job that it was handed and has not taken.
+    /// Whether the reader was handed a job that it has not taken yet.
     #[inline]
     pub fn has_job(&self) -> bool {
         self.handed.lock().is_some()
     }
 
-    /// The job that it holds.
+    /// Returns the job that the reader was handed and has not taken yet.
     #[cfg(test)]
     pub(crate) fn handed_job(&self) -> Option<QueuedJob> {
         self.handed.lock().as_ref().map(|HandedJob(job, _)| job.clone())
     }
 
-    /// A permit for one more job; none if it may have no more.
+    /// Returns a permit for one more job, or none if the reader may have no more.
     pub(super) fn permit(&self) -> Option<Permit> {
         let Some(left) = self.left.as_ref().filter(|_| self.counts.load(Ordering::Relaxed)) else {
             return Some(Permit(None));
@@ -87,14 +88,15 @@ impl JobReader {
         self.had.load(Ordering::Relaxed)
     }
 
-    /// Counts one job more. A new reader starts level with the others.
+    /// Counts one job more, and returns the new count. A new reader starts level with the others, at `most`.
     pub(super) fn count_one(&self, most: u64) -> u64 {
         let had = self.caught_up(most) + 1;
         self.set_had(had);
         had
     }
 
-    /// Jobs that it counts as having had, when others had at most `most`: a long absence is not made up for in full.
+    /// Returns how many jobs the reader counts as having had, where others had at most `most`. The count is at most
+    /// [`BEHIND`] behind, so that a reader which was away for long is not served first for long.
     pub(super) fn caught_up(&self, most: u64) -> u64 {
         match self.had() {
             NEW => most,

@@ -32,15 +32,16 @@ pub(super) struct QueueState {
     pub(super) blocked: VecDeque<(Ticket, QueuedJob)>,
     /// Waiting readers: fewest jobs first, then longest wait first.
     pub(super) readers: VecDeque<Arc<JobReader>>,
+    /// The most jobs that one reader has had.
     pub(super) most: u64,
-    /// Peers that take, each with its number of readers.
+    /// The peers that take jobs, each with its number of readers.
     pub(super) takers: BTreeMap<PeerId, u32>,
     pub(super) in_hand: usize,
     pub(super) in_hand_bytes: u64,
     /// Bytes of the jobs that wait and those in hand.
     pub(super) bytes: u64,
     pub(super) counts: JobCounts,
-    /// Jobs delivered too often that no other queue keeps.
+    /// How many dead letters were dropped because there is no queue for them.
     pub(super) unburied: u64,
     pub(super) put_rate: PerSecond,
     pub(super) done_rate: PerSecond,
@@ -49,19 +50,19 @@ pub(super) struct QueueState {
 /// What happened to the jobs of a queue so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct JobCounts {
-    /// Put, and not refused.
+    /// Jobs that got in.
     pub(crate) put: u64,
-    /// Given to a reader, each time.
+    /// Deliveries to a reader. A job that comes back counts again.
     pub(crate) delivered: u64,
-    /// Finished.
+    /// Jobs that a reader has finished.
     pub(crate) done: u64,
-    /// Given back unfinished, each time.
+    /// Deliveries after which the job came back unfinished.
     pub(crate) returned: u64,
-    /// Delivered too often.
+    /// Jobs that died: delivered too often, or too large for all readers.
     pub(crate) dead: u64,
-    /// Lost for want of room.
+    /// Jobs dropped for want of room.
     pub(crate) shed: u64,
-    /// Turned away for want of room.
+    /// Jobs that were refused for want of room, or whose sender stopped waiting for room.
     pub(crate) refused: u64,
 }
 
@@ -113,7 +114,8 @@ impl QueueState {
         Ok(self.add(job))
     }
 
-    /// Hands a new job to the first waiting reader that takes it, and returns that one to wake. Else the job waits.
+    /// Hands a new job to the first waiting reader that can take it, and returns that reader to wake. Without such a
+    /// reader, the job waits at the end.
     pub(super) fn add(&mut self, job: QueuedJob) -> Option<Arc<JobReader>> {
         self.bytes += job.bytes();
         match self.assign(job) {
@@ -125,7 +127,8 @@ impl QueueState {
         }
     }
 
-    /// Hands a job that was in hand to the first waiting reader that takes it. Else the job waits in front.
+    /// Hands a job that comes back to the first waiting reader that can take it, and returns that reader to wake.
+    /// Without such a reader, the job waits in front.
     pub(super) fn add_first(&mut self, job: QueuedJob) -> Option<Arc<JobReader>> {
         match self.assign(job) {
             Ok(reader) => Some(reader),
@@ -136,7 +139,7 @@ impl QueueState {
         }
     }
 
-    /// The first waiting job that this reader may have.
+    /// Takes the first waiting job that this reader may have.
     pub(super) fn take_for(&mut self, reader: &JobReader) -> Option<HandedJob> {
         let (job, permit) = self.waiting.take(|job| reader.fits(job), || reader.permit())?;
         self.most = self.most.max(reader.count_one(self.most));
@@ -149,7 +152,7 @@ impl QueueState {
         self.in_hand_bytes -= job.bytes();
     }
 
-    /// Lets in jobs that wait for room, as far as they fit.
+    /// Lets in jobs that wait for room, as far as they fit. Returns the readers to wake.
     pub(super) fn admit(&mut self) -> Vec<Arc<JobReader>> {
         let mut woken = Vec::new();
         while let Some((_, job)) = self.blocked.front()
@@ -172,7 +175,7 @@ impl QueueState {
         }
     }
 
-    /// Takes out waiting jobs, without counting them as lost.
+    /// Takes out the waiting jobs that are meant, without counting them as lost.
     pub(super) fn extract(&mut self, is_meant: impl Fn(&QueuedJob) -> bool) -> Vec<QueuedJob> {
         let taken = self.waiting.extract(is_meant);
         self.bytes -= taken.iter().map(QueuedJob::bytes).sum::<u64>();
@@ -185,7 +188,7 @@ impl QueueState {
         self.put_rate.add_at(at, 1);
     }
 
-    /// Whether there is room if nothing waits: jobs in hand stay.
+    /// Whether the job would fit if no other job waited. Jobs in hand cannot make room.
     pub(super) fn has_room_beside_hands(&self, job: &QueuedJob) -> bool {
         u32::try_from(self.in_hand).is_ok_and(|held| held < self.settings.messages)
             && self.in_hand_bytes + job.bytes() <= self.settings.bytes
@@ -204,7 +207,7 @@ impl QueueState {
 
     fn assign(&mut self, job: QueuedJob) -> Result<Arc<JobReader>, QueuedJob> {
         let takes = |(at, reader): (usize, &Arc<JobReader>)| {
-            // Not the other way round: other queues would miss the permit meanwhile.
+            // The permit is taken only for a job that fits. Otherwise readers of other queues would miss it.
             Some((at, reader.fits(&job).then(|| reader.permit()).flatten()?))
         };
         let Some((at, permit)) = self.readers.iter().enumerate().find_map(takes) else { return Err(job) };
@@ -219,7 +222,7 @@ impl QueueState {
 /// One job.
 #[derive(Clone, Debug)]
 pub struct QueuedJob {
-    /// Its number, for as long as Main runs.
+    /// The job's number, unique for as long as Main runs.
     pub id: MessageId,
     /// The peer that put it.
     pub sender: PeerId,
@@ -227,23 +230,23 @@ pub struct QueuedJob {
     pub at: u64,
     /// The work, in the queue's own encoding.
     pub payload: Bytes,
-    /// How often it was delivered.
+    /// How often the job was delivered.
     pub deliveries: u32,
-    /// The queue that delivered it too often, and how often.
+    /// For a dead letter, the queue that delivered it too often, and how often.
     pub died_in: Option<Box<(QueueName, u32)>>,
-    /// For a sender that waits until it is finished.
+    /// Tells the sender what becomes of the job, if the sender waits for that.
     pub(crate) fate: Option<Arc<Watched>>,
-    /// For the spans of its deliveries, if it is sampled.
+    /// What the spans of the job's deliveries need, if the job is sampled.
     pub(crate) traced: Option<Box<JobTrace>>,
 }
 
 impl QueuedJob {
-    /// Whether its sender has taken it back.
+    /// Whether the sender has taken the job back.
     pub(super) fn is_given_up(&self) -> bool {
         self.fate.as_ref().is_some_and(|fate| fate.is_given_up())
     }
 
-    /// Whether it is too large for all readers. A dead letter stays whatever its size: it can be put back.
+    /// Whether the job is too large for all readers. A dead letter never is, because it can be put back.
     pub(super) fn is_unfit(&self, max_payload: u64) -> bool {
         self.died_in.is_none() && self.payload.len() as u64 > max_payload
     }
@@ -266,6 +269,7 @@ pub struct QueueSettings {
     pub max_deliveries: u32,
     /// Bytes of the largest payload that any extension takes.
     pub max_payload: u64,
-    /// The contract with the provider that keeps its jobs: a put is a request to that one, which puts them here.
+    /// The contract whose provider keeps the queue's jobs. A put is then a request to that provider, which offers the
+    /// job to this queue.
     pub store: Option<ContractName>,
 }

@@ -1,4 +1,4 @@
-//! A job in hand: done, or given back when dropped.
+//! A job that a reader has in hand. The reader finishes it, or gives it back by dropping it.
 
 use std::{iter, sync::Arc, time::Instant};
 
@@ -8,25 +8,25 @@ use super::{
 };
 use crate::trace::{OpenSpan, What};
 
-/// A job in hand. Dropped before it is done, it goes back.
+/// A job that a reader has in hand. If it is dropped before it is done, it goes back to its queue.
 #[derive(Debug)]
 pub struct TakenJob {
     queue: Arc<SharedQueue>,
     job: QueuedJob,
     is_done: bool,
-    /// Of this delivery, if the job is sampled; and its reader.
+    /// The span of this delivery and the name of its reader, if the job is sampled.
     span: Option<Box<(Arc<OpenSpan>, Arc<str>)>>,
     _permit: Permit,
 }
 
 impl TakenJob {
-    /// The job.
+    /// Returns the job.
     #[inline]
     pub fn get(&self) -> &QueuedJob {
         &self.job
     }
 
-    /// The queue that it was taken from.
+    /// Returns the queue that the job was taken from.
     #[inline]
     pub fn queue(&self) -> &Arc<SharedQueue> {
         &self.queue
@@ -41,18 +41,18 @@ impl TakenJob {
     /// Finishes the job: it leaves the queue.
     #[inline]
     pub fn done(mut self) {
-        // First: a waker may panic, and a finished job must not go back.
+        // Set before anything else: a waker may panic, and a finished job must not go back.
         self.is_done = true;
         self.tell_done();
         self.queue.finish(iter::once(&self.job));
     }
 
-    /// Finishes these jobs. Those in a row that are of one queue leave it under one lock.
+    /// Finishes these jobs. Neighbours of one queue are finished under one lock of that queue.
     pub fn all_done(mut jobs: Vec<Self>) {
         jobs.chunk_by_mut(|one, next| Arc::ptr_eq(&one.queue, &next.queue)).for_each(Self::finish);
     }
 
-    /// Finishes jobs of one queue.
+    /// Finishes jobs that are all of one queue.
     fn finish(jobs: &mut [Self]) {
         let Some(Self { queue, .. }) = jobs.first() else { return };
         let queue = queue.clone();
@@ -63,7 +63,7 @@ impl TakenJob {
         queue.finish(jobs.iter().map(Self::get));
     }
 
-    /// Tells its trace and its sender that it is done.
+    /// Ends the delivery's span, and tells a sender that waits that the job is done.
     #[inline]
     fn tell_done(&self) {
         self.end_span("ok");
@@ -84,14 +84,14 @@ impl Drop for TakenJob {
     fn drop(&mut self) {
         if !self.is_done {
             self.end_span("returned");
-            // A drop cannot move it out.
+            // Cloned, because `drop` cannot move the job out.
             self.queue.give_back(self.job.clone());
         }
     }
 }
 
 impl SharedQueue {
-    /// A job for this reader, without waiting: the one it was handed, else the first that it takes.
+    /// Takes a job for this reader, without waiting: the job it was handed, or else the first waiting job that fits.
     pub fn take(self: &Arc<Self>, reader: &JobReader) -> Option<TakenJob> {
         let mut state = self.state.lock();
         let handed = reader.handed.lock().take();

@@ -1,4 +1,4 @@
-//! Finds the subscriptions that match a topic, in a tree of segments: those that do not match cost nothing.
+//! Finds the subscriptions that match a topic, in a tree of segments. Subscriptions that do not match cost nothing.
 //!
 //! Built like the subject lists of NATS (`server/sublist.go`) and the topic trees of MQTT brokers. There is a node for
 //! each segment, and one beside them for `*`. Each node holds the patterns that end there or go on with `>`.
@@ -17,7 +17,7 @@ pub(crate) struct Index {
 #[derive(Debug, Default)]
 struct Node {
     ends: Vec<Arc<Subscription>>,
-    /// Those with `>` as the next and last segment.
+    /// The subscriptions with `>` as their next and last segment.
     rest: Vec<Arc<Subscription>>,
     named: HashMap<Box<str>, Node>,
     any: Option<Box<Node>>,
@@ -45,7 +45,7 @@ impl Index {
         self.root.is_empty()
     }
 
-    /// Every matching subscription, and the number of nodes visited.
+    /// Returns every matching subscription, and the number of nodes visited.
     pub(crate) fn matching(&self, topic: &Topic) -> (Vec<Arc<Subscription>>, u32) {
         let (mut found, mut visited) = (Vec::new(), 0);
         self.root.find(Some(topic.as_str()), &mut found, &mut visited);
@@ -54,7 +54,8 @@ impl Index {
 }
 
 impl Node {
-    /// `rest` is what is left of the topic. Recurses once for each segment, at most 128 times.
+    /// Adds the matching subscriptions to `found`. `rest` is what is left of the topic. The depth is at most 128, the
+    /// most segments of a topic.
     fn find(&self, rest: Option<&str>, found: &mut Vec<Arc<Subscription>>, visited: &mut u32) {
         *visited += 1;
         let Some(rest) = rest else {
@@ -73,7 +74,7 @@ impl Node {
     }
 
     fn remove(&mut self, meant: &Subscription, depth: usize) {
-        // Not by number: numbers come again after four thousand million.
+        // Compared by address, because numbers repeat after four thousand million.
         let others = |subscription: &Arc<Subscription>| !std::ptr::eq(&**subscription, meant);
         match meant.pattern.as_str().split('.').nth(depth) {
             None => self.ends.retain(others),

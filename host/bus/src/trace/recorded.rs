@@ -1,4 +1,4 @@
-//! The spans of messages whose way has ended: the last ones, numbered.
+//! The spans of the messages that ended last, each with a number that counts up from 1.
 
 use std::{
     collections::VecDeque,
@@ -12,7 +12,7 @@ use weir_reports::{Span, SpanKind};
 
 use crate::id::{OperationId, PeerId};
 
-/// Spans kept unless configured otherwise.
+/// How many spans are kept unless the operator configures another number.
 const DEFAULT: usize = 4096;
 
 /// The last spans of one Main.
@@ -25,10 +25,11 @@ pub(crate) struct Recorded {
 #[derive(Debug)]
 struct Ring {
     max: usize,
-    /// The last ones, in order.
+    /// The spans that are kept, oldest first.
     records: VecDeque<Record>,
-    /// Spans that were recorded so far: the number of the last one.
+    /// How many spans were recorded so far. This is also the number of the last span.
     count: u64,
+    /// How many of them were dropped to make room for later ones.
     lost: u64,
 }
 
@@ -63,7 +64,7 @@ pub struct RecordedSpans {
     pub spans: Vec<Span>,
     /// Chosen by chance when Main starts: the numbers of spans begin anew with it.
     pub instance: u64,
-    /// How many were recorded so far: the number of the last one.
+    /// How many spans were recorded so far. This is also the number of the last span.
     pub recorded: u64,
     /// How many of these were dropped to make room for later ones.
     pub lost: u64,
@@ -77,7 +78,7 @@ impl Default for Recorded {
 }
 
 impl Recorded {
-    /// From now on keeps so many.
+    /// Keeps at most `max` spans from now on, and drops the oldest beyond that.
     pub(super) fn keep(&self, max: usize) {
         let mut ring = self.ring.lock();
         ring.max = max;
@@ -92,7 +93,7 @@ impl Recorded {
         ring.count += 1;
     }
 
-    /// Up to `max` spans after the one with number `after`, of one trace or all. `name` tells the names of peers.
+    /// Returns up to `max` spans with numbers above `after`, of one trace or all. `name` returns the name of a peer.
     pub(crate) fn spans(
         &self,
         after: u64,
@@ -111,12 +112,12 @@ impl Recorded {
             let records: Vec<_> = chosen.take(max).map(|(number, record)| (number, record.clone())).collect();
             (records, ring.count, ring.lost)
         };
-        // Outside the lock, which the worker thread takes.
+        // Done outside the lock, because the worker thread takes that lock for each span that ends.
         let spans = records.into_iter().map(|(number, record)| record.shown(number, &name)).collect();
         RecordedSpans { spans, instance: self.instance, recorded, lost }
     }
 
-    /// How many were recorded, and how many of these are lost.
+    /// Returns how many spans were recorded so far, and how many of these were dropped to make room.
     pub(crate) fn counts(&self) -> (u64, u64) {
         let ring = self.ring.lock();
         (ring.count, ring.lost)
@@ -124,7 +125,7 @@ impl Recorded {
 }
 
 impl Ring {
-    /// Drops the oldest until there is room for so many more.
+    /// Drops the oldest spans until there is room for `more` new ones.
     fn make_room(&mut self, more: usize) {
         let many = (self.records.len() + more).saturating_sub(self.max).min(self.records.len());
         self.records.drain(..many);

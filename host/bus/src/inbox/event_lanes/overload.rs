@@ -1,4 +1,4 @@
-//! What happens to an event that finds no room: it waits, is refused, is lost, or others are lost for it.
+//! What happens to an event that finds no room: it waits, is refused, is lost, or other events are lost for it.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ impl EventLanes {
             && self.lanes.get(place).is_some_and(gives_way)
             && !self.can_make_room(bytes, limits)
         {
-            // It fits nowhere, so no other event may be lost for it.
+            // The event does not fit even if all others give way, so none of them may be lost for it.
             self.lose(number);
             return PushOutcome { delivered: false, shed: 1, refused: false };
         }
@@ -81,7 +81,7 @@ impl EventLanes {
         }
     }
 
-    /// Drops the oldest event, first of those that may give way; whether there was one.
+    /// Drops the oldest event that may give way, or else the oldest of all. Returns whether there was an event.
     pub(crate) fn drop_oldest(&mut self) -> bool {
         let oldest = self.heads.values().next().and_then(|number| self.place(*number).ok());
         match self.oldest_that_may_go().or(oldest) {
@@ -93,7 +93,7 @@ impl EventLanes {
         }
     }
 
-    /// Lets in events that wait for room, as far as they fit; whether any got in.
+    /// Lets in events that wait for room, as far as they fit. Returns whether any got in.
     pub(crate) fn admit(&mut self, limits: InboxLimits) -> bool {
         let (mut place, mut has_admitted) = (0, false);
         while self.blocked > 0 {
@@ -123,7 +123,7 @@ impl EventLanes {
         u32::try_from(lost).unwrap_or(u32::MAX)
     }
 
-    /// Whether there is room once all that may give way does.
+    /// Whether there is room once all events that may give way are dropped.
     fn can_make_room(&self, bytes: u64, limits: InboxLimits) -> bool {
         let stays = self.lanes.iter().filter(|lane| !may_go(lane.delivery.policy));
         let (messages, kept) =
@@ -134,7 +134,7 @@ impl EventLanes {
     }
 
     fn has_room(&self, bytes: u64, limits: InboxLimits) -> bool {
-        // An empty inbox takes any event: a larger one was refused as too large.
+        // An empty inbox takes any event, because an event that is too large was refused before.
         self.messages == 0
             || (u32::try_from(self.messages).is_ok_and(|count| count < limits.messages)
                 && self.bytes + bytes <= limits.bytes)
@@ -155,7 +155,7 @@ impl EventLanes {
         }
     }
 
-    /// Under [`Policy::Latest`], drops the waiting event of this topic; returns how many.
+    /// Under [`Policy::Latest`], drops the waiting event of this topic. Returns how many were dropped, 0 or 1.
     fn drop_topic(&mut self, place: usize, topic: &Topic) -> u32 {
         let Some(lane) = self.lanes.get_mut(place) else { return 0 };
         let Some(arrival) = lane.latest.get(topic) else { return 0 };
