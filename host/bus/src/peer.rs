@@ -1,7 +1,7 @@
 //! A peer: it sends and receives, and has an inbox, grants and limits.
 //!
-//! An extension keeps its inbox, phase and counts for as long as the bus lives. When grants or limits change, a peer made
-//! by [`Peer::renewed`] with the same number and inbox takes its place.
+//! An extension keeps its inbox, phase and counts for as long as the bus lives. When grants or limits change, a peer
+//! made by [`Peer::renewed`] with the same number and inbox takes its place.
 //!
 //! Knows nothing of other peers, or of routes to them.
 

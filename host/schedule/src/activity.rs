@@ -1,4 +1,4 @@
-//! The activations of one extension: numbered, each with its beginning.
+//! The activations of one extension: each has a number, and the time at which it began.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -11,40 +11,40 @@ use weir_metrics::moment;
 #[derive(Debug)]
 pub struct Activity {
     number: AtomicU64,
-    /// As a [`moment`].
+    /// When the current activation began, as a [`moment`].
     started: AtomicU64,
 }
 
 impl Activity {
-    /// For an extension that has not run yet.
+    /// Makes the activity of an extension that has not run yet.
     #[expect(clippy::new_without_default, reason = "it counts from now on")]
     pub fn new() -> Self {
         Self { number: AtomicU64::new(0), started: AtomicU64::new(moment(Instant::now())) }
     }
 
-    /// The number of the current activation.
+    /// Returns the number of the current activation.
     #[inline]
     pub fn number(&self) -> u64 {
         self.number.load(Ordering::Relaxed)
     }
 
-    /// When the current activation began, as a [`moment`].
+    /// Returns when the current activation began, as a [`moment`].
     #[inline]
     pub fn began_at(&self) -> u64 {
         self.started.load(Ordering::Relaxed)
     }
 
-    /// Time since the current activation began.
+    /// Returns the time since the current activation began.
     #[inline]
     pub fn elapsed(&self) -> Duration {
         Duration::from_nanos(moment(Instant::now()).saturating_sub(self.began_at()))
     }
 
-    /// The next activation begins at this [`moment`].
+    /// Begins the next activation at this [`moment`].
     #[inline]
     pub fn begin(&self, now: u64) {
         self.started.store(now, Ordering::Relaxed);
-        // Only this function writes it.
+        // A plain store is enough, because only this function writes the number.
         self.number.store(self.number().wrapping_add(1), Ordering::Relaxed);
     }
 }

@@ -14,7 +14,7 @@ use crate::drive::{Alarm, drive};
 /// Why a blocking call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BlockingError<E> {
-    /// It was made inside an async task, or in a handler on Main's worker thread.
+    /// The call was made inside an async task, or in a handler on Main's worker thread.
     #[error(
         "blocking call from inside an async task; use the async form, or move the call to a thread of its own"
     )]
@@ -28,15 +28,16 @@ pub enum BlockingError<E> {
 ///
 /// # Errors
 ///
-/// [`BlockingError::InAsync`] inside an async task: `call` is then dropped unpolled. Otherwise as `call`.
+/// [`BlockingError::InAsync`] inside an async task: `call` is then dropped unpolled. [`BlockingError::Call`] if `call`
+/// fails.
 pub fn wait<T, E>(call: impl Future<Output = Result<T, E>>) -> Result<T, BlockingError<E>> {
     refuse_in_async()?;
     let alarm = Alarm::default();
     Ok(drive(call, &alarm)?)
 }
 
-/// Waits on this thread for `work`, for at most `timeout`. After that it drops `work` and returns none.
-/// [`Duration::MAX`] waits without end.
+/// Waits on this thread for `work`, for at most `timeout`. After that, drops `work` and returns none. Waits without end
+/// with [`Duration::MAX`].
 ///
 /// # Errors
 ///
@@ -50,7 +51,7 @@ pub fn wait_for<T>(
     Ok(drive(alarm.within(Instant::now().checked_add(timeout), work), &alarm))
 }
 
-/// Fails where a wait would stop an async task.
+/// Fails on a thread where a wait would block an async task.
 ///
 /// # Errors
 ///
@@ -61,8 +62,8 @@ pub fn refuse_in_async<E>() -> Result<(), BlockingError<E>> {
 
 /// Whether this thread is polling a tokio task now.
 ///
-/// A runtime's handle proves nothing: `spawn_blocking` has one too, and may block. But only a task that is being polled
-/// has a cooperation budget that can run out.
+/// The handle of a runtime proves nothing, because a thread of `spawn_blocking` has one too, and may block. But only a
+/// task that is being polled has a cooperation budget that can run out.
 fn in_async_task() -> bool {
     /// More than tokio grants a task for one poll.
     const MORE_THAN_A_BUDGET: usize = 256;
@@ -71,7 +72,7 @@ fn in_async_task() -> bool {
         return false;
     }
     let mut context = Context::from_waker(Waker::noop());
-    // Dropping it restores the budget.
+    // Dropping `_first` restores the budget that the loop below uses up.
     let Poll::Ready(_first) = poll_proceed(&mut context) else { return true };
     (0..MORE_THAN_A_BUDGET).any(|_| match poll_proceed(&mut context) {
         Poll::Ready(unit) => {
@@ -86,7 +87,7 @@ thread_local! {
     static IS_WORKER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Marks this thread: waiting on it would wait for itself.
+/// Marks this thread as a worker, where a blocking call would wait for itself.
 pub fn mark_worker_thread() {
     IS_WORKER.set(true);
 }

@@ -1,7 +1,7 @@
 //! A *chain*: tasks that run one after the other on a thread, each woken by another, past the runtime's queue.
 //!
-//! L4 switches from a caller to the process that answers it, and tokio's threads have such a slot too. A task that
-//! calls an extension has it run [at once](switch), so it nearly always finds the answer there.
+//! The L4 kernels switch from a caller to the process that answers in this way, and tokio's threads have a slot for the
+//! next task too. The callee runs [at once](switch), so that its caller nearly always finds the answer there.
 
 use std::{cell::Cell, ptr, sync::Arc, time::Instant};
 
@@ -11,15 +11,15 @@ use weir_metrics::moment;
 use crate::blocking::is_worker_thread;
 
 pub(crate) trait HandedTask: Send + Sync {
-    /// Polls it, on this thread.
+    /// Polls the task on this thread.
     fn run(self: Arc<Self>);
 
-    /// Leaves the poll to the runtime.
+    /// Wakes the runtime's task, so that the runtime polls it later.
     fn schedule(&self);
 }
 
-/// Tasks of a chain before the worker does anything else. Extensions end it sooner, when timers are due to be looked
-/// at.
+/// How many tasks of a chain run before the worker does anything else. Extensions end a chain sooner when a look at
+/// timers is due.
 pub(crate) const AT_MOST: usize = 64;
 
 thread_local! {
@@ -28,7 +28,8 @@ thread_local! {
     static IS_HANDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Points in time are [`moment`]s, and durations nanoseconds: `Instant`s would cost a turn much more.
+/// The chain of one thread. Times are [`moment`]s and durations nanoseconds, because `Instant`s would make each turn
+/// much slower.
 pub(crate) struct Chain {
     within: Cell<Within>,
     next: Cell<Option<Arc<dyn HandedTask>>>,
@@ -38,7 +39,7 @@ pub(crate) struct Chain {
     began: Cell<Option<u64>>,
     /// When the running guest began, or went on after a call in which others ran.
     since: Cell<Option<u64>>,
-    /// How long it ran before such calls.
+    /// How long the running guest ran before calls in which others ran.
     before: Cell<u64>,
     /// When the calling guest of this chain began, until a task of the chain has counted that.
     caller_since: Cell<Option<u64>>,
@@ -48,7 +49,7 @@ pub(crate) struct Chain {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Within {
     Nothing,
-    /// In the runtime's task of its first.
+    /// In the runtime's task of the chain's first task.
     Own,
     /// In a task of Main's that waits for an answer.
     Task,
@@ -69,7 +70,7 @@ impl Chain {
         }
     }
 
-    /// Does `work` as a chain of its own; then the former chain goes on.
+    /// Does `work` as a chain of its own. Then the former chain goes on.
     pub(crate) fn during<T>(&self, within: Within, work: impl FnOnce() -> T) -> T {
         struct Former<'c> {
             chain: &'c Chain,
@@ -100,7 +101,7 @@ impl Chain {
                 }
             }
         }
-        // Outside a call no run goes on: a guest that got no permission has left its beginning here.
+        // Outside a guest's call, no guest runs now. A guest that got no permission may have left its beginning here.
         let since = self.since.take().filter(|_| within == Within::Guest);
         let _former = Former {
             chain: self,
@@ -125,20 +126,20 @@ impl Chain {
         }
     }
 
-    /// From when to when guests ran, if they did.
+    /// Returns from when to when guests ran in this chain, if any did.
     fn ran(&self) -> Option<(u64, u64)> {
-        // What follows a guest's end counts as its own time.
+        // If the last guest ended instead of waiting, the clean-up until now counts as its time.
         self.began.get().map(|began| (began, self.waits_since.get().unwrap_or_else(now)))
     }
 
-    /// The calling guest goes on, after others ran from `began` to `ended`.
+    /// Resumes the time of the calling guest, after others ran from `began` to `ended`.
     fn go_on(&self, (began, ended): (u64, u64)) {
         let since = self.since.replace(Some(ended)).unwrap_or(began);
         self.before.set(self.before.get().saturating_add(began.saturating_sub(since)));
     }
 }
 
-/// Notes when a guest, or a task of Main's, began to wait, as a [`moment`]: the next task of the chain runs from then on.
+/// Notes the [`moment`] at which a guest, or a task of Main, began to wait. The next task's time counts from then on.
 #[inline]
 pub fn note_wait(time: u64) {
     CHAIN.with(|chain| {
@@ -148,7 +149,7 @@ pub fn note_wait(time: u64) {
     });
 }
 
-/// When a guest begins to run, and how long its caller ran before, if nobody has counted that yet.
+/// Begins a guest's run. Returns when it began, and how long its caller ran before, if that was not counted yet.
 #[inline]
 pub(crate) fn begin() -> (u64, u64) {
     CHAIN.with(|chain| {
@@ -163,7 +164,7 @@ pub(crate) fn begin() -> (u64, u64) {
     })
 }
 
-/// How long the guest that stops now ran: before the calls in which others ran, and since then.
+/// Ends a guest's run. Returns how long it ran before its last call in which others ran, and how long since then.
 #[inline]
 pub(crate) fn end(now: u64) -> (u64, u64) {
     CHAIN.with(|chain| {
@@ -172,14 +173,14 @@ pub(crate) fn end(now: u64) -> (u64, u64) {
     })
 }
 
-/// From here on, time belongs to no other guest.
+/// Forgets when a guest began to wait, so that the time since then does not count as the next guest's.
 #[inline]
 pub(crate) fn forget_wait() {
     // The chain may be gone when a thread ends.
     let _ending = CHAIN.try_with(|chain| chain.waits_since.set(None));
 }
 
-/// Whether a task runs next on this thread: one that was handed it, or one that waits for an answer.
+/// Whether a task runs next on this thread: one that the thread was handed to, or one that waits for an answer.
 #[inline]
 pub(crate) fn has_next() -> bool {
     CHAIN.with(|chain| {
@@ -190,7 +191,7 @@ pub(crate) fn has_next() -> bool {
     })
 }
 
-/// Polls a task of the runtime's as the first of a chain, and then the rest of the chain.
+/// Polls a task of the runtime as the first of a chain, and then the rest of the chain.
 pub(crate) fn first<T>(poll: impl FnOnce() -> T) -> T {
     CHAIN.with(|chain| {
         chain.during(Within::Own, || {
@@ -201,16 +202,16 @@ pub(crate) fn first<T>(poll: impl FnOnce() -> T) -> T {
     })
 }
 
-/// The address of this thread's chain tells threads apart.
+/// Returns the address of this thread's chain, which tells threads apart.
 pub(crate) fn home() -> usize {
     CHAIN.with(address)
 }
 
-/// Has `task` run next, if [`hand`] wakes it, `home` is this thread, and a chain is polled here. Else does nothing with
-/// it.
+/// Makes `task` run next and returns true, if [`hand`] wakes it, `home` is this thread, and a chain is polled here.
+/// Otherwise returns false and does not call `task`.
 pub(crate) fn run_next(home: usize, task: impl FnOnce() -> Arc<dyn HandedTask>) -> bool {
     let run_next = |chain: &Chain| {
-        // Not on the thread of another Main.
+        // A task of another Main has another thread.
         let is_next = home == address(chain) && chain.within.get() != Within::Nothing;
         if is_next && let Some(former) = chain.next.replace(Some(task())) {
             former.schedule();
@@ -221,8 +222,8 @@ pub(crate) fn run_next(home: usize, task: impl FnOnce() -> Arc<dyn HandedTask>) 
     IS_HANDED.get() && CHAIN.try_with(run_next).unwrap_or(false)
 }
 
-/// Has the task that `wake` wakes run next, if a chain is polled on this thread. The task that was to run next goes
-/// into the runtime's queue.
+/// Calls `wake`, and makes the task that it wakes run next, if a chain is polled on this thread. The task that was to
+/// run next goes into the runtime's queue.
 #[inline]
 pub(crate) fn hand(wake: impl FnOnce()) {
     struct Handing;
@@ -236,11 +237,11 @@ pub(crate) fn hand(wake: impl FnOnce()) {
     wake();
 }
 
-/// Sends by `send`, and runs what that wakes, and their chain, before it returns: for a task of Main's or a guest that
-/// waits for the answer. Also returns when guests stopped that ran in the call of a guest, as a [`moment`].
+/// Calls `send`, and runs the chain of tasks that it wakes before it returns. It is for a task of Main or a guest that
+/// waits for the answer. If other guests ran in a guest's call, also returns the [`moment`] at which they stopped.
 ///
-/// On other threads than the worker it only sends. So it does for a guest that runs within another guest's call,
-/// because stacks must not pile up.
+/// On threads other than the worker, it only calls `send`. The same holds for a guest that runs within another guest's
+/// call, because stacks must not pile up.
 pub fn switch<T>(send: impl FnOnce() -> T) -> (T, Option<u64>) {
     CHAIN.with(|chain| {
         let within = match chain.within.get() {

@@ -1,4 +1,4 @@
-//! Work that a thread of the embedding program drives itself; it parks meanwhile.
+//! Work that a thread of the embedding program drives itself. While the work waits, the thread is parked.
 
 use std::{
     future::poll_fn,
@@ -14,7 +14,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-/// Polls `work` until it is done. In between it parks the thread, at most until `alarm`.
+/// Polls `work` until it is done. In between it parks the thread, at most until the time in `alarm`.
 pub fn drive<T>(work: impl Future<Output = T>, alarm: &Alarm) -> T {
     let mut work = pin!(work);
     let wakeup = Arc::new(ThreadWaker { thread: thread::current(), state: AtomicU8::new(AWAITED) });
@@ -26,7 +26,7 @@ pub fn drive<T>(work: impl Future<Output = T>, alarm: &Alarm) -> T {
         if let Poll::Ready(done) = work.as_mut().poll(&mut context) {
             return done;
         }
-        // Only a parked thread is unparked: else the caller's next `park` would return at once.
+        // A wake-up unparks only a thread that is parked. Otherwise the caller's next `park` would return at once.
         if !wakeup.is_still_awaited() {
             continue;
         }
@@ -37,12 +37,12 @@ pub fn drive<T>(work: impl Future<Output = T>, alarm: &Alarm) -> T {
     }
 }
 
-/// When at the latest a thread must look at its work again.
+/// The time at which a thread that drives work must poll it again at the latest.
 #[derive(Debug, Default)]
 pub struct Alarm(Mutex<Option<Instant>>);
 
 impl Alarm {
-    /// Waits for `work` until `deadline`, in work driven with this alarm.
+    /// Waits for `work` until `deadline`, and returns none after that. It must run in work driven with this alarm.
     pub async fn within<T>(&self, deadline: Option<Instant>, work: impl Future<Output = T>) -> Option<T> {
         let mut work = pin!(work);
         poll_fn(|context| match (work.as_mut().poll(context), deadline) {
@@ -75,15 +75,15 @@ struct ThreadWaker {
     state: AtomicU8,
 }
 
-/// The thread polls.
+/// The thread polls, and no wake-up has come.
 const AWAITED: u8 = 0;
-/// It must poll again.
+/// A wake-up has come, so the thread must poll again.
 const HAS_COME: u8 = 1;
-/// It is parked, or about to be.
+/// The thread is parked, or about to park.
 const PARKED: u8 = 2;
 
 impl ThreadWaker {
-    /// From now on a wake-up unparks the thread, unless one has come already.
+    /// Makes wake-ups unpark the thread from now on. Returns false, and does not, if a wake-up has come already.
     fn is_still_awaited(&self) -> bool {
         self.state.compare_exchange(AWAITED, PARKED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }

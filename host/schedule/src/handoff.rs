@@ -1,4 +1,4 @@
-//! The task of an extension, which another extension can run from within its own poll: see [`chain`].
+//! The task of an extension, which another extension's task can run from within its own poll: see [`chain`].
 //!
 //! Knows nothing of what a task does.
 
@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 
 use crate::chain::{self, HandedTask, run_next};
 
-/// A task that can be handed the thread. Dropping it drops its work.
+/// A task that another task can hand the thread to. Dropping it drops its work.
 pub struct Handoff<F: Future>(Arc<Node<F>>);
 
 impl<F: Future> fmt::Debug for Handoff<F> {
@@ -67,14 +67,14 @@ impl<F: Future<Output: Send> + Send + 'static> Future for Handoff<F> {
 
 impl<F: Future> Drop for Handoff<F> {
     fn drop(&mut self) {
-        // A waker may keep the node for longer.
+        // The work is dropped now, though a waker may keep the node for longer.
         let work = mem::replace(&mut *self.0.work.lock(), Work::Over);
         drop(work);
     }
 }
 
 impl<F: Future<Output: Send> + Send + 'static> Node<F> {
-    /// Polls on this thread; true if the work has ended, now or before.
+    /// Polls the work on this thread. Returns true if the work has ended, now or before.
     fn poll(self: &Arc<Self>, work: &mut Work<F>) -> bool {
         let Work::Going(going) = work else { return true };
         let waker = waker_ref(self);
@@ -82,7 +82,7 @@ impl<F: Future<Output: Send> + Send + 'static> Node<F> {
         let ended = match catch_unwind(AssertUnwindSafe(poll)) {
             Ok(Poll::Pending) => return false,
             Ok(Poll::Ready(output)) => Ok(output),
-            // The panic belongs to this task, not to the one that polls it.
+            // A panic ends this task, not the task that polls it.
             Err(panic) => Err(panic),
         };
         *work = Work::Ended(ended);
@@ -92,7 +92,8 @@ impl<F: Future<Output: Send> + Send + 'static> Node<F> {
 
 impl<F: Future<Output: Send> + Send + 'static> HandedTask for Node<F> {
     fn run(self: Arc<Self>) {
-        // A task that waits in its own call for the one that woke it is being polled: poll it again later.
+        // Locked work is being polled: it waits in its own call for the task that woke it, and is polled again later.
+        // If the work has ended, the runtime polls its task, which returns the outcome.
         if self.work.try_lock().is_none_or(|mut work| self.poll(&mut work)) {
             self.schedule();
         }

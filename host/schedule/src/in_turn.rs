@@ -1,4 +1,4 @@
-//! When a guest is polled: in its turn, within its share, and not when a look at timers and sockets is due.
+//! Decides when a guest is polled: in its turn, within its share, and not when a look at timers and sockets is due.
 //!
 //! A guest that a message wakes runs when the worker thread comes to it. A guest that used up its slice and could go on
 //! is *busy*: it waits for its turn.
@@ -31,11 +31,11 @@ use crate::{
     turns::{Ticket, Turns},
 };
 
-/// A slice this long, ten times the usual, is examined: Main was stopped, or the guest had a long piece of work done,
-/// such as `memory.fill`. Reading the processor time of every slice would cost a system call each.
+/// For a slice longer than this, ten times the usual, the processor time is read. Either Main was stopped, or the guest
+/// did one long piece of work, such as `memory.fill`. Reading it for every slice would cost a system call each.
 const LONG: Duration = Duration::from_micros(2500);
 
-/// Lets others run, as a guest does that has used up its slice.
+/// Lets others run once, like a guest that has used up its slice.
 pub async fn end_slice() {
     let mut has_ended = false;
     poll_fn(|context| {
@@ -48,19 +48,19 @@ pub async fn end_slice() {
     .await;
 }
 
-/// A guest that runs in turn and within its share. Dropped, it gives up its place.
+/// A guest that runs in turn and within its share. Dropping it gives up its place in the queues.
 pub struct InTurn<F> {
     guest: Pin<Box<F>>,
     /// The guest's waker in the task that polled it last.
     guest_waker: Option<(Arc<GuestWaker>, Waker)>,
     turns: Arc<Turns>,
     ticket: Option<Arc<Ticket>>,
-    /// Its wait for the worker's look at timers and sockets, after it was woken.
+    /// The guest's wait for the worker's look at timers and sockets, after the guest was woken.
     look: Option<Arc<Ticket>>,
     share: Share,
     /// Keeps the share between instances.
     kept: Arc<SharedShare>,
-    /// Others spend from `kept` at the same time.
+    /// Whether other guests spend from `kept` at the same time.
     is_shared: bool,
     delay: Option<Delay>,
     activity: Arc<Activity>,
@@ -69,12 +69,12 @@ pub struct InTurn<F> {
 
 struct Delay {
     over: Pin<Box<Sleep>>,
-    /// As a [`moment`].
+    /// When the delay began, as a [`moment`].
     began: u64,
 }
 
 impl<F: Future> InTurn<F> {
-    /// Runs in these turns and within this share; counts its processor time in `usage`.
+    /// Wraps a guest that runs in these turns and within this share. Its processor time is counted in `usage`.
     pub fn new(
         guest: F,
         turns: Arc<Turns>,
@@ -98,7 +98,7 @@ impl<F: Future> InTurn<F> {
         }
     }
 
-    /// Others spend from the same share at the same time.
+    /// Makes the guest read and write its share on each poll, because others spend from it at the same time.
     pub fn among_others(mut self) -> Self {
         self.is_shared = true;
         self
@@ -110,7 +110,7 @@ impl<F: Future> InTurn<F> {
                 ready!(delay.over.as_mut().poll(context));
                 self.usage.add_delay(moment(Instant::now()).saturating_sub(delay.began));
                 self.delay = None;
-                // Delays end together: without turns, all of them would run at once.
+                // Delays of many guests can end together. Without turns, these guests would all run at once.
                 self.join(context);
             }
             let (now, uncounted) = chain::begin();
@@ -126,7 +126,7 @@ impl<F: Future> InTurn<F> {
                     None => Poll::Ready(now),
                 };
             };
-            // Another guest can use this turn.
+            // Gives up the turn, which another guest can use.
             self.leave();
             self.delay = Some(Delay { over: Box::pin(sleep(wait)), began: now });
         }
@@ -161,7 +161,7 @@ impl<F: Future> Future for InTurn<F> {
         }
         let start = ready!(this.poll_permission(context));
         this.activity.begin(start);
-        // Nearly always the same task polls. The guest learns of another task's waker now, as it is polled.
+        // Nearly always the same task polls, and its waker is kept. Another task's waker replaces it.
         this.guest_waker.take_if(|(of, _)| !of.task.will_wake(context.waker()));
         let (guest_waker, waker) = this.guest_waker.get_or_insert_with(|| GuestWaker::of(context.waker()));
         guest_waker.begin();
@@ -189,7 +189,7 @@ impl<F: Future> Future for InTurn<F> {
             this.turns.look.answered(ticket);
         }
         if result.is_pending() {
-            // What follows its end takes long, and is no other guest's time.
+            // Not noted when the guest ends: the clean-up takes long, and must not count as the next guest's time.
             chain::note_wait(end);
             if !chain::has_next() {
                 chain::hand(|| this.turns.look.call_next());
@@ -221,7 +221,7 @@ impl<F> Drop for InTurn<F> {
     }
 }
 
-/// Tells a guest that was woken while it ran, and so could go on, from one that waits.
+/// The guest's waker. It tells a guest that was woken while it ran, and so can go on, from a guest that waits.
 #[derive(Debug)]
 struct GuestWaker {
     task: Waker,
@@ -241,9 +241,9 @@ impl GuestWaker {
         self.state.store(RUNNING, Ordering::Release);
     }
 
-    /// Whether it was woken meanwhile.
+    /// Ends the poll. Returns whether the guest was woken during it.
     fn end(&self) -> bool {
-        // One step, so a wake-up either goes to the task or is seen here.
+        // One atomic step, so that a wake-up either goes to the task or is seen here.
         self.state.swap(0, Ordering::AcqRel) & WOKEN != 0
     }
 }

@@ -1,4 +1,4 @@
-//! The worker's looks at timers and sockets, and for how long extensions run between them.
+//! The worker's looks at timers and sockets, and the time for which extensions run between two looks.
 
 use std::{
     collections::VecDeque,
@@ -17,16 +17,15 @@ use weir_metrics::nanoseconds;
 
 use crate::turns::Ticket;
 
-/// Time for which extensions may run before the worker looks at its timers and sockets.
+/// The time for which extensions may run before the worker looks at its timers and sockets.
 ///
-/// In tests of this crate only what a test counts itself makes a look due: the machine may pause them at any time.
+/// In tests of this crate, no look becomes due by itself, because the machine may pause a test at any time.
 const EVERY: Duration = if cfg!(test) { Duration::MAX } else { Duration::from_micros(100) };
 
 /// The tickets that wait for the next look, in order.
 ///
-/// The look calls the first. Each other one is called by a guest that ran, now waits, and handed the thread to nobody,
-/// while there is time. One is called at a time: the next when that one has run, or will not run. Either also asks for
-/// the next look.
+/// The look calls the first ticket. A guest that stops without handing over the thread calls the next one, while there
+/// is time. One ticket is called at a time, until its holder has run or gives up. Both also ask for the next look.
 #[derive(Debug, Default)]
 pub(crate) struct Look {
     /// Nanoseconds that extensions ran since the last look.
@@ -34,14 +33,14 @@ pub(crate) struct Look {
     /// Processor time of the worker thread at the last look, in nanoseconds.
     processor_time: AtomicU64,
     waiting: Mutex<Waiting>,
-    /// The runtime wakes it after its next look; a ticket may wait for that.
+    /// Whether the runtime wakes this after its next look.
     is_asked_for: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
     tickets: VecDeque<Arc<Ticket>>,
-    /// The one that was called, until it runs.
+    /// The ticket that was called, until its holder has run or gives up.
     called: Option<Arc<Ticket>>,
 }
 
@@ -58,7 +57,8 @@ impl Look {
         self.ran.store(before.saturating_add(time), Ordering::Relaxed);
     }
 
-    /// How much of `time` can be the running guest's processor time: no more than since the last look.
+    /// Returns how much of `time` the running guest can have worked: no more than the thread's processor time since the
+    /// last look.
     pub(crate) fn worked(&self, time: u64) -> u64 {
         let since_look = processor_time().saturating_sub(self.processor_time.load(Ordering::Relaxed));
         time.min(since_look)
@@ -69,28 +69,28 @@ impl Look {
         self.ask();
     }
 
-    /// The ticket's holder waits no longer, or does not run though it was called.
+    /// Removes the ticket, because its holder waits no longer or will not run although it was called.
     pub(crate) fn leave(self: &Arc<Self>, ticket: &Arc<Ticket>) {
         self.waiting.lock().tickets.retain(|other| !Arc::ptr_eq(other, ticket));
         self.answered(ticket);
     }
 
-    /// The ticket's holder has run, perhaps without waiting for a look.
+    /// Notes that the ticket's holder has run, so that another ticket can be called.
     pub(crate) fn answered(self: &Arc<Self>, ticket: &Arc<Ticket>) {
         self.waiting.lock().called.take_if(|called| Arc::ptr_eq(called, ticket));
         self.ask();
     }
 
-    /// Has the next look call a ticket, if any waits.
+    /// Makes the next look call a ticket, if any waits.
     fn ask(self: &Arc<Self>) {
         if !self.waiting.lock().tickets.is_empty() && !self.is_asked_for.swap(true, Ordering::AcqRel) {
-            // As for a task that yields: pending, with its waker left for after the look.
+            // Polls like a task that yields: the runtime keeps this waker, and wakes it after its next look.
             let _pending =
                 pin!(tokio::task::yield_now()).poll(&mut Context::from_waker(&Waker::from(self.clone())));
         }
     }
 
-    /// Calls the next one, if there is time left before the next look is due.
+    /// Calls the next ticket, if there is time left before the next look is due.
     #[inline]
     pub(crate) fn call_next(&self) {
         if self.is_asked_for.load(Ordering::Relaxed) && !self.is_due() {
@@ -115,15 +115,15 @@ impl Wake for Look {
     fn wake(self: Arc<Self>) {
         self.ran.store(0, Ordering::Relaxed);
         self.processor_time.store(processor_time(), Ordering::Relaxed);
-        // A guest that finds it asked for is in the queue by then. Asking again here would panic: the runtime has its
-        // list of yielded tasks in hand.
+        // Cleared before the call, so that later tickets ask again. Asking here would panic, because the runtime is
+        // going through its list of yielded tasks.
         self.is_asked_for.swap(false, Ordering::AcqRel);
         self.call();
     }
 }
 
-/// Nanoseconds that the processor has worked for this thread, which stand still while the process does. Takes a system
-/// call.
+/// Returns the nanoseconds for which the processor has worked for this thread. They do not grow while the process is
+/// stopped. Takes a system call.
 pub(crate) fn processor_time() -> u64 {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).map(nanoseconds).unwrap_or_default()
 }

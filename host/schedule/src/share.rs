@@ -1,4 +1,4 @@
-//! A share of the worker thread's time: credit comes with time and goes with work.
+//! A share of the worker thread's time. Credit grows as time passes, and is spent by work.
 
 use std::{
     sync::{
@@ -12,14 +12,14 @@ use parking_lot::{Mutex, MutexGuard};
 use weir_metrics::moment;
 use weir_names::CpuShare;
 
-/// The share of this time may be used at once, so short bursts are not delayed.
+/// An extension may use its share of this time at once, so that short bursts are not delayed.
 const BURST: Duration = Duration::from_millis(500);
 
-/// A delay waits for the share of this time: less would be a timer for each slice, more a long silence.
+/// A delay lasts until the extension has its share of this time as credit. Less would take a timer for each slice, and
+/// more would make long pauses.
 const RESUME: Duration = Duration::from_millis(10);
 
-/// The most nanoseconds of work owed, more than any one piece takes: a suspended machine may count the pause as
-/// processor time.
+/// The most nanoseconds of work that an extension owes. A suspended machine may count its pause as processor time.
 const MAX_DEBT: i64 = 1_000_000_000;
 
 /// Hundredths of a percent in the whole.
@@ -29,18 +29,19 @@ const WHOLE: i64 = 10_000;
 #[derive(Debug)]
 pub struct SharedShare {
     share: Mutex<Share>,
-    /// Nanoseconds of work done elsewhere, and not yet spent.
+    /// Nanoseconds of work that other threads did for the extension, not yet taken off the credit.
     elsewhere: Arc<AtomicU64>,
 }
 
 impl SharedShare {
-    /// Starts with the credit of a burst.
+    /// Makes a share that starts with the credit of a burst.
     pub fn new(share: CpuShare) -> Self {
         let share = Mutex::new(Share::new(share, moment(Instant::now())));
         Self { share, elsewhere: Arc::default() }
     }
 
-    /// Where other threads add the nanoseconds that they work for the extension. It spends them when it next runs.
+    /// Returns the counter where other threads add the nanoseconds that they work for the extension. They are taken off
+    /// the credit when the extension next runs.
     pub fn elsewhere(&self) -> Arc<AtomicU64> {
         self.elsewhere.clone()
     }
@@ -66,9 +67,9 @@ impl SharedShare {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share {
     points: i64,
-    /// Nanoseconds of work; negative when over the share.
+    /// Nanoseconds of work that the extension may do now. Negative when it has used more than its share.
     credit: i64,
-    /// As a [`moment`].
+    /// When credit was last added, as a [`moment`].
     looked: u64,
 }
 
@@ -84,7 +85,7 @@ impl Share {
             return None;
         }
         let earned = part(self.points, Duration::from_nanos(now.saturating_sub(self.looked)));
-        // Less than a nanosecond's worth waits for the next look instead of being lost.
+        // If less than a nanosecond was earned, `looked` stays, so that the fraction is not lost.
         if earned > 0 {
             self.looked = now;
             self.credit = self.credit.saturating_add(earned).min(part(self.points, BURST));
@@ -104,7 +105,7 @@ impl Share {
     }
 }
 
-/// `points` hundredths of a percent of `time`, in nanoseconds.
+/// Returns `points` hundredths of a percent of `time`, in nanoseconds.
 fn part(points: i64, time: Duration) -> i64 {
     let nanoseconds = i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
     nanoseconds.checked_mul(points).map_or(i64::MAX, |product| product / WHOLE)

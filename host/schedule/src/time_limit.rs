@@ -1,10 +1,10 @@
-//! Time limits that a pause of Main's does not use up.
+//! Time limits that a pause of Main does not use up.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// Parts of a limit. A pause uses up one at most.
+/// How many parts a limit has. A pause uses up at most one.
 const PARTS: u32 = 16;
 
 /// How late a timer may be on a busy machine. A later one shows that Main did not run.
@@ -12,8 +12,8 @@ const LATE: Duration = Duration::from_millis(10);
 
 /// A time limit that counts only while Main runs.
 ///
-/// A process stopped by a debugger, or with its machine, can neither do the awaited work nor see that it is done. So
-/// the limit is slept through in parts: a part that ends late counts once, however late.
+/// A process that is stopped by a debugger, or with its machine, can neither do the awaited work nor see that it is
+/// done. So the limit is slept through in parts, and a part counts once, however late it ends.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeLimit {
     part: Duration,
@@ -22,13 +22,13 @@ pub struct TimeLimit {
 }
 
 impl TimeLimit {
-    /// Starts now.
+    /// Makes a limit of this time that starts now.
     pub fn new(time: Duration) -> Self {
         let part = time / PARTS;
         Self { part, left: PARTS, next: Instant::now() + part }
     }
 
-    /// Waits until it is over. Dropped and called again, it goes on.
+    /// Waits until the limit is over. If the future is dropped, a later call goes on where it stopped.
     pub async fn over(&mut self) {
         while self.left > 0 {
             sleep_until(self.next).await;
@@ -41,7 +41,7 @@ impl TimeLimit {
         }
     }
 
-    /// The outcome of `work`, if that is done in time.
+    /// Waits for `work` and returns its outcome, or none if the limit is over first.
     pub async fn within<T>(mut self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;

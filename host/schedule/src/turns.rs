@@ -1,6 +1,6 @@
-//! The turns of busy extensions: one runs at a time.
+//! The turns of busy extensions. One of them runs at a time.
 //!
-//! So a message waits for one slice, however many are busy.
+//! So a message waits for one slice at most, however many extensions are busy.
 
 use std::{
     collections::VecDeque,
@@ -42,7 +42,7 @@ impl Turns {
         ticket
     }
 
-    /// Gives up a place, or the turn.
+    /// Gives up a place in the queue, or the turn. In the latter case the next holder is called.
     pub(crate) fn leave(&self, ticket: &Arc<Ticket>) {
         let mut queue = self.queue.lock();
         if ticket.has_turn.load(Ordering::Relaxed) {
@@ -70,10 +70,10 @@ impl WaitingTurns {
 
 /// A place in the queue of turns, or only a wait for the worker's next look at timers and sockets.
 ///
-/// Anything may wake its holder at any time; it runs only when called.
+/// The holder may be woken at any time, but it runs only when it is called.
 #[derive(Debug, Default)]
 pub(crate) struct Ticket {
-    /// Set with the turn, before its holder is called.
+    /// Whether the holder has its turn. Set before the holder is called.
     pub(crate) has_turn: AtomicBool,
     is_called: AtomicBool,
     task: AtomicWaker,
