@@ -10,7 +10,7 @@ use tokio::sync::broadcast::{
 use weir_names::ExtensionId;
 use weir_reports::{ExtensionState, FailureRecord};
 
-/// Events that a slow listener may lag behind.
+/// How many events a slow listener may lag behind before it misses some.
 pub const KEPT_EVENTS: usize = 1024;
 
 /// An event of an extension or of Main.
@@ -32,8 +32,8 @@ pub enum MainEvent {
     },
     /// An extension failed.
     Failed(Box<FailureRecord>),
-    /// An inbox or queue had no room for messages. Sent at the 1st, 2nd, 4th, 8th and so on, so that a flood of
-    /// messages is no flood of events.
+    /// An inbox or queue had no room for messages. Sent at the 1st, 2nd, 4th, 8th lost message and so on, so that a
+    /// flood of messages is no flood of events.
     Shed {
         /// The extension, `main`, or a queue, as in `queue uploads`.
         receiver: String,
@@ -48,18 +48,18 @@ pub enum MainEvent {
     Reloaded,
     /// This listener was too slow and missed events.
     Lagged {
-        /// How many.
+        /// How many events this listener missed.
         missed: u64,
     },
 }
 
-/// A stream of [`MainEvent`]s, from the call that made it.
+/// A stream of the [`MainEvent`]s since the call that made it.
 #[derive(Debug)]
 pub struct MainEvents(pub UntilEnded<Arc<MainEvent>>);
 
 impl MainEvents {
-    /// Waits for the next event. None once Main has ended and all earlier events are read. Dropping the future loses
-    /// no event.
+    /// Waits for the next event. Returns none once Main has ended and all earlier events are read. Dropping the future
+    /// loses no event.
     pub async fn next(&mut self) -> Option<MainEvent> {
         Some(match self.0.next().await? {
             Ok(event) => Arc::unwrap_or_clone(event),
@@ -76,12 +76,12 @@ pub struct UntilEnded<T> {
 }
 
 impl<T: Clone> UntilEnded<T> {
-    /// `ended` closes when Main has ended.
+    /// Makes a stream of what `said` receives, until `ended` closes because Main has ended.
     pub fn new(said: broadcast::Receiver<T>, ended: async_channel::Receiver<()>) -> Self {
         Self { said, ended }
     }
 
-    /// The next item, or how many this receiver missed.
+    /// Waits for the next item, or for the number of items that this receiver missed. Returns none at the end.
     pub async fn next(&mut self) -> Option<Result<T, u64>> {
         tokio::select! {
             biased;
@@ -90,7 +90,7 @@ impl<T: Clone> UntilEnded<T> {
                 Err(RecvError::Lagged(missed)) => Some(Err(missed)),
                 Err(RecvError::Closed) => None,
             },
-            // The last items may have come after the look above and before the end.
+            // The last items may have come after `recv` was polled above and before the end.
             _ended = self.ended.recv() => match self.said.try_recv() {
                 Ok(said) => Some(Ok(said)),
                 Err(TryRecvError::Lagged(missed)) => Some(Err(missed)),

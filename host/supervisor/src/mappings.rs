@@ -1,7 +1,7 @@
 //! How many extensions fit into the memory mappings that the kernel allows one process.
 //!
-//! Beyond that bound not even Main's heap can grow. The figures are of idle extensions with one linear memory each;
-//! the reserve is for Main and larger ones.
+//! Beyond that bound not even Main's heap can grow. The figures hold for idle extensions with one linear memory each.
+//! The reserve is for Main, and for extensions that take more.
 
 use std::{collections::BTreeSet, fs};
 
@@ -24,10 +24,10 @@ pub struct TooFewMappings {
     pub needed: u64,
 }
 
-/// Mappings of one running extension: its stack, memory and tables, with guards.
+/// Mappings of one running extension: its stack, memory and tables, with their guard pages.
 const OF_AN_EXTENSION: u64 = 7;
 
-/// Mappings of one component's code, for one stack size and kind of traces; extensions share it.
+/// Mappings of one component's code, for one stack size and kind of traces. Extensions of that component share them.
 const OF_A_PROGRAM: u64 = 3;
 
 /// Mappings for libraries, threads and the heap.
@@ -37,12 +37,12 @@ const RESERVE: u64 = 2_000;
 ///
 /// # Errors
 ///
-/// Fails if it does not.
+/// Fails if the extensions need more memory mappings.
 pub fn check_mappings(config: &Config) -> Result<(), TooFewMappings> {
     check(&config.extensions, allowed())
 }
 
-/// `vm.max_map_count`, or none if it cannot be read.
+/// Reads `vm.max_map_count`. Returns none if it cannot be read.
 fn allowed() -> Option<u64> {
     fs::read_to_string("/proc/sys/vm/max_map_count").ok()?.trim().parse().ok()
 }
@@ -69,7 +69,7 @@ fn fits(extensions: u64, programs: u64, allowed: u64) -> Result<(), TooFewMappin
     if taken <= free {
         return Ok(());
     }
-    // For the same mix of programs.
+    // How many fit, if as many of them share a program as now.
     let fit = u128::from(extensions) * u128::from(free) / u128::from(taken);
     let fit = u64::try_from(fit).unwrap_or(u64::MAX);
     Err(TooFewMappings { extensions, fit, allowed, needed: taken.saturating_add(RESERVE) })

@@ -1,6 +1,6 @@
 //! The present state, use and failures of every extension.
 //!
-//! The supervisor writes here; others only read, from any thread.
+//! The supervisor writes here. All other code only reads, from any thread.
 
 mod history;
 mod unit;
@@ -23,7 +23,7 @@ pub struct Roster(RwLock<Table>);
 #[derive(Debug)]
 struct Table {
     main: Arc<MainConfig>,
-    /// By peer number; includes those no longer configured.
+    /// Every extension, by peer number, with those that are no longer configured.
     units: Vec<Arc<Unit>>,
     listed: Vec<Arc<Unit>>,
     rest: Arc<Config>,
@@ -32,14 +32,14 @@ struct Table {
 }
 
 impl Roster {
-    /// A roster of these extensions; `rest` is the configuration beside them.
+    /// Makes a roster of these extensions. `rest` is the configuration beside Main and them.
     pub fn new(
         main: Arc<MainConfig>,
         mut units: Vec<Arc<Unit>>,
         rest: Config,
         file: Option<ConfigFile>,
     ) -> Self {
-        // Collecting reused an allocation of the configurations' size.
+        // The vector reuses the larger allocation of the configurations that it was collected from.
         units.shrink_to_fit();
         Self(RwLock::new(Table {
             main,
@@ -61,38 +61,38 @@ impl Roster {
         self.0.write().is_reloading = is_reloading;
     }
 
-    /// The configuration of Main.
+    /// Returns the configuration of Main.
     pub fn main(&self) -> Arc<MainConfig> {
         self.0.read().main.clone()
     }
 
-    /// Bytes of the queues and sections that count against the memory budget.
+    /// Returns the bytes of queues and other sections that count against the memory budget.
     pub fn memory_beside_extensions(&self) -> u64 {
         self.rest().memory_beside_extensions()
     }
 
-    /// The file that Main was started with.
+    /// Returns the configuration file that Main was started with, if any.
     pub fn file(&self) -> Option<ConfigFile> {
         self.0.read().file.clone()
     }
 
-    /// The configuration beside Main and its extensions.
+    /// Returns the configuration beside Main and its extensions.
     pub fn rest(&self) -> Arc<Config> {
         self.0.read().rest.clone()
     }
 
-    /// The configured extensions, in the order of the configuration.
+    /// Returns the configured extensions, in the order of the configuration.
     pub fn listed(&self) -> Vec<Arc<Unit>> {
         self.0.read().listed.clone()
     }
 
-    /// A configured extension.
+    /// Finds a configured extension by its id.
     pub fn find(&self, id: &str) -> Option<Arc<Unit>> {
         let table = self.0.read();
         table.listed.iter().find(|unit| unit.id().as_str() == id).cloned()
     }
 
-    /// An extension and its copies. Each copy also has an id of its own.
+    /// Returns a configured extension and its copies. The id of a copy gives just that copy.
     pub fn instances(&self, id: &str) -> Vec<Arc<Unit>> {
         let table = self.0.read();
         let is_one = |unit: &&Arc<Unit>| {
@@ -102,12 +102,12 @@ impl Roster {
         table.listed.iter().filter(is_one).cloned().collect()
     }
 
-    /// Every extension since Main started, by peer number, from 1.
+    /// Returns every extension since Main started, by peer number, from 1.
     pub fn all(&self) -> Vec<Arc<Unit>> {
         self.0.read().units.clone()
     }
 
-    /// Replaces the configuration; `new` are the extensions that never were.
+    /// Replaces the configuration. `new` are the extensions that were not configured before since Main started.
     pub fn configure(
         &self,
         main: Arc<MainConfig>,

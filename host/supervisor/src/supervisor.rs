@@ -54,18 +54,18 @@ pub enum ControlError {
     NotStarted {
         /// The extension.
         id: ExtensionId,
-        /// Why.
+        /// Why it did not.
         reason: String,
     },
-    /// The new version did not come up; the one before runs on, or was started again.
+    /// The new version did not come up. The version before runs on, or was started again.
     #[error("`{id}` was not reloaded: {reason}")]
     NotReloaded {
         /// The extension.
         id: ExtensionId,
-        /// Why.
+        /// Why it was not.
         reason: String,
     },
-    /// Another reload of the same is under way.
+    /// Another reload of this extension, or of the configuration, is under way.
     #[error("{0} is being reloaded already: try again when that is done")]
     Reloading(String),
     /// The new configuration has a mistake. Nothing of it was applied.
@@ -79,12 +79,12 @@ pub enum ControlError {
     ShuttingDown,
 }
 
-/// An order to the supervisor. One whose reply nobody waits for any more when its turn comes is not obeyed.
+/// An order to the supervisor. An order is dropped if nobody waits for its answer any more when its turn comes.
 #[derive(Debug)]
 pub enum Order {
     /// Change one extension.
     Change(Change, ExtensionId, OrderReply),
-    /// Apply this configuration, or else the file as it is now, for this asker; answered when done.
+    /// Apply this configuration, or without one the file as it is now, for this asker. Answered when done.
     Configure(Option<Box<Config>>, Arc<str>, OrderReplyTo<ReloadReport>),
     /// Answer, as a sign of life.
     Ping(oneshot::Sender<()>),
@@ -95,13 +95,13 @@ pub enum Order {
 /// A change of one extension.
 #[derive(Clone, Copy, Debug)]
 pub enum Change {
-    /// Start it and what it requires; answered when it is ready or has failed.
+    /// Start the extension and what it requires. Answered when it is ready or has failed.
     Start,
-    /// Stop it; answered when it has ended.
+    /// Stop the extension. Answered when it has ended.
     Stop,
-    /// Restart it and forget its failures; answered as `Start` is.
+    /// Restart the extension and forget its failures. Answered when it is ready or has failed.
     Restart,
-    /// Load its component anew and replace its instance; answered when done.
+    /// Load the extension's component anew and replace its instance. Answered when done.
     Reload,
 }
 
@@ -140,13 +140,13 @@ pub struct SupervisorParts {
     pub shared: SharedResources,
     /// Opens granted directories.
     pub openings: Arc<Openings>,
-    /// Apply the sections of other crates after a reload.
+    /// Hand a new configuration to the crates that own sections of it.
     pub sections: Vec<Reconfigure>,
     /// The log lines.
     pub logs: Arc<Logs>,
-    /// Where listeners hear events.
+    /// The channel that listeners get events from.
     pub events: broadcast::Sender<Arc<MainEvent>>,
-    /// Orders; the supervisor shuts down once this is closed.
+    /// The orders. The supervisor shuts down once this channel is closed.
     pub commands: async_channel::Receiver<Order>,
 }
 
@@ -168,18 +168,18 @@ pub struct Supervisor {
     tasks: JoinSet<Done>,
     applying: Option<Applying>,
     shutting_down: bool,
-    /// Main was dropped, so no more orders come.
+    /// Whether Main was dropped, so that no more orders come.
     abandoned: bool,
-    /// Runs begun so far, of all extensions.
+    /// How many runs and reloads of all extensions have begun so far. Gives each its number.
     runs: u64,
     began: Instant,
 }
 
-/// Notices that may wait; further extensions wait for room.
+/// How many notices of extensions may wait. An extension that sends another one waits for room.
 const NOTICES: usize = 64;
 
 impl Supervisor {
-    /// A supervisor that has started nothing.
+    /// Makes a supervisor that has started nothing.
     pub fn new(parts: SupervisorParts) -> Self {
         let roster = &parts.roster;
         let serves = [roster.main().serves.clone(), roster.rest().contracts_of_sections()].concat();
@@ -227,7 +227,7 @@ impl Supervisor {
         loop {
             tokio::select! {
                 biased;
-                // Before the end of the extension that sent it.
+                // Notices come first, so that a notice is read before the end of the extension that sent it.
                 Ok(noted) = self.notices.1.recv() => return SupervisorEvent::Noted(noted),
                 Some(done) = self.tasks.join_next() => match done {
                     Ok(done) => return SupervisorEvent::Done(done),
@@ -254,7 +254,7 @@ impl Supervisor {
             SupervisorEvent::Done(Done::Loaded(loaded)) => self.loaded(*loaded),
             SupervisorEvent::Done(Done::Read(read)) => self.read(*read),
             SupervisorEvent::Due => self.end_delays(),
-            // What waits for it is settled after each event.
+            // Nothing to do here: extensions that wait for a provider are settled after each event.
             SupervisorEvent::Providers => {}
         }
     }
@@ -273,7 +273,7 @@ impl Supervisor {
 
     fn act_on(&mut self, id: &ExtensionId, change: Change, reply: OrderReply) {
         if reply.is_closed() {
-            // Its asker has gone before it began.
+            // The asker has gone before the order's turn came.
             return;
         }
         let Some(index) = self.slots.find(id) else {
@@ -298,7 +298,7 @@ impl Supervisor {
         match part {
             InstanceRole::Predecessor => {}
             InstanceRole::Successor if happening == LifecycleEvent::Ready => self.take_over(index),
-            // The current instance serves on.
+            // A successor that is not ready changes nothing: the current instance serves on.
             InstanceRole::Successor => {}
             InstanceRole::Current => {
                 let Some(slot) = self.slots.get_mut(index) else { return };
@@ -307,7 +307,7 @@ impl Supervisor {
                     run.version.note_served();
                 }
                 if slot.predecessor.is_some() {
-                    // It may have changed its phase before it took over.
+                    // A successor may have changed its phase before it took over.
                     slot.unit.version().peer.set_phase_if_up(phase);
                 }
                 if slot.life.is_there() {
@@ -324,12 +324,12 @@ impl Supervisor {
     fn launch(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.apply(LifecycleEvent::Launched);
-        // The end of the instance before is over.
+        // The instance before has ended, so orders to stop it are done.
         answer(std::mem::take(&mut slot.stoppers), || Ok(()));
         let version = slot.unit.version();
         slot.unit.count_start();
         version.peer.begin_instance();
-        // Listeners that see it start can send to it.
+        // The state is told after the peer has begun, so that listeners can send to it.
         self.set_state(index, ExtensionState::Starting, None);
         let is_on_trial = self.slots.get(index).is_some_and(|slot| slot.life.is_on_trial());
         let run = self.spawn(index, version, is_on_trial);
@@ -371,7 +371,7 @@ impl Supervisor {
         self.set_state(index, ExtensionState::Draining, None);
     }
 
-    /// Answers those waiting for it to be ready.
+    /// Tells the askers that wait for the extension to be ready that it did not start, and why.
     fn settle_starters(&mut self, index: usize, reason: &str) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         let id = slot.unit.id().clone();
@@ -380,7 +380,7 @@ impl Supervisor {
         });
     }
 
-    /// Answers those waiting for its end, once none of its instances runs.
+    /// Answers the askers that wait for the extension's end, once none of its instances runs.
     fn settle_stoppers(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         if slot.runs().next().is_none() {

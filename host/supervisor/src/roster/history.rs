@@ -11,10 +11,10 @@ const KEPT: usize = 100;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct HistoryEntry {
-    /// When.
+    /// When the event happened.
     #[serde(with = "rfc3339")]
     pub time: SystemTime,
-    /// What.
+    /// The event.
     #[serde(flatten)]
     pub event: HistoryEvent,
 }
@@ -39,19 +39,19 @@ pub enum HistoryEvent {
         /// SHA-256 of the serving component, in hexadecimal.
         #[serde(skip_serializing_if = "Option::is_none")]
         hash: Option<String>,
-        /// Why, unless the failure before it says so.
+        /// Why the state changed, unless the failure before this entry says so.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// It failed.
+    /// The extension failed.
     Failed {
-        /// Why.
+        /// Why it failed.
         cause: String,
         /// SHA-256 of the component, in hexadecimal, if it was read.
         #[serde(skip_serializing_if = "Option::is_none")]
         hash: Option<String>,
     },
-    /// An event of another version of Main, in its answer.
+    /// An event that this version does not know, in the answer of another version of Main.
     #[serde(other)]
     Other,
 }

@@ -27,7 +27,7 @@ const KEPT_FAILURES: usize = 16;
 #[derive(Debug)]
 pub struct Unit {
     id: ExtensionId,
-    /// Its use of limits, over all its instances.
+    /// What the extension has used of its limits, over all its instances.
     pub usage: Arc<Usage>,
     logs: Arc<Logs>,
     version: Mutex<Arc<Version>>,
@@ -37,31 +37,31 @@ pub struct Unit {
 /// What an extension's instances are made from. A changed configuration or component makes another version.
 #[derive(Debug)]
 pub struct Version {
-    /// Its configuration.
+    /// The extension's configuration.
     pub config: Arc<ExtensionConfig>,
-    /// Its place on the bus, with this version's limits and grants.
+    /// The extension's peer on the bus, with this version's limits and grants.
     pub peer: Arc<Peer>,
-    /// Its share of the worker thread.
+    /// The extension's share of the worker thread.
     pub share: Arc<SharedShare>,
-    /// Where its log lines go, over all its instances.
+    /// Where the extension's log lines go, over all its instances.
     pub output: Output,
-    /// What its instances read through `wasi:config/store`.
+    /// The values that the instances read through `wasi:config/store`.
     pub settings: Arc<Settings>,
-    /// Shared with versions of the same instances.
+    /// Shared with versions that the same instances run under.
     program: Arc<Mutex<Program>>,
 }
 
 #[derive(Debug, Default)]
 struct Program {
     loaded: Option<Loaded>,
-    /// An instance of it became ready.
+    /// Whether an instance of the program became ready.
     has_served: bool,
-    /// The last instance ended as it should before it was ready.
+    /// Whether the last instance ended as it should, but before it was ready.
     is_brief: bool,
 }
 
 impl Version {
-    /// The program of its instances, once loaded.
+    /// Returns the program of this version's instances, once loaded.
     pub fn program(&self) -> Option<Loaded> {
         self.program.lock().loaded.clone()
     }
@@ -76,24 +76,25 @@ impl Version {
         self.program.lock().has_served = true;
     }
 
-    /// Whether it can restart as it was when it served.
+    /// Whether an instance of this version has served, and its program is still loaded.
     pub fn is_proven(&self) -> bool {
         let program = self.program.lock();
         program.has_served && program.loaded.is_some()
     }
 
-    /// Notes how its last instance ended; the next most likely ends the same way.
+    /// Notes whether the last instance was brief: it ended as it should before it was ready. The next one most likely
+    /// is brief too.
     pub fn note_end(&self, was_brief: bool) {
         let mut program = self.program.lock();
         program.is_brief = was_brief && program.loaded.as_ref().is_some_and(|it| it.program.can_be_kept());
     }
 
-    /// Whether its next instance will most likely end, as it should, before it is ready.
+    /// Whether the next instance will most likely end, as it should, before it is ready.
     pub fn is_brief(&self) -> bool {
         self.program.lock().is_brief
     }
 
-    /// Makes the next instance load anew.
+    /// Drops the program, so that the next instance loads the component anew.
     pub fn forget_program(&self) {
         let mut program = self.program.lock();
         *program = Program { is_brief: program.is_brief, ..Program::default() };
@@ -114,7 +115,8 @@ struct Record {
 }
 
 impl Unit {
-    /// An extension in its first version, not started, as a new peer on the bus. A copy shares the inbox of `original`.
+    /// Makes an extension in its first version, not started, as a new peer on the bus. A copy shares the inbox of
+    /// `original`.
     pub fn on_the_bus(
         config: Arc<ExtensionConfig>,
         main: &MainConfig,
@@ -127,7 +129,7 @@ impl Unit {
         Self::new(config, peer, logs)
     }
 
-    /// An extension in its first version, not started.
+    /// Makes an extension in its first version, not started, with this peer.
     pub fn new(config: Arc<ExtensionConfig>, peer: Arc<Peer>, logs: Arc<Logs>) -> Self {
         let usage = Arc::<Usage>::default();
         let version = Version {
@@ -156,22 +158,23 @@ impl Unit {
         }
     }
 
-    /// Its id.
+    /// Returns the extension's id.
     pub fn id(&self) -> &ExtensionId {
         &self.id
     }
 
-    /// What its next instance is made from.
+    /// Returns the version that the next instance is made from.
     pub fn version(&self) -> Arc<Version> {
         self.version.lock().clone()
     }
 
-    /// Sets what its next instance is made from.
+    /// Sets the version that the next instance is made from.
     pub fn set_version(&self, version: Arc<Version>) {
         *self.version.lock() = version;
     }
 
-    /// Another version, not in use yet. Its CPU share and log rate are not refilled by a reload.
+    /// Makes another version, without putting it into use. An unchanged CPU share or log rate goes on from its present
+    /// credit, so that a reload does not refill it.
     pub fn next_version(
         &self,
         config: Arc<ExtensionConfig>,
@@ -192,7 +195,7 @@ impl Unit {
         Arc::new(Version { config, peer, share, output, settings: Arc::default(), program })
     }
 
-    /// The present version with another configuration of the same instances.
+    /// Makes a version with another configuration for the same instances: all else is that of the present version.
     pub fn same_version(&self, config: Arc<ExtensionConfig>) -> Arc<Version> {
         let now = self.version();
         let Version { peer, share, output, settings, program, .. } = &*now;
@@ -200,13 +203,13 @@ impl Unit {
         Arc::new(Version { config, peer: peer.clone(), share, output, settings, program: program.clone() })
     }
 
-    /// The present version, to be loaded anew. Running instances keep their program.
+    /// Makes a version like the present one, whose program is to be loaded anew. Running instances keep their program.
     pub fn version_anew(&self) -> Arc<Version> {
         let now = self.version();
         self.next_version(now.config.clone(), now.peer.clone(), None)
     }
 
-    /// Sets the state; returns the one before.
+    /// Sets the state, and returns the state before.
     pub fn set_state(&self, state: ExtensionState, reason: Option<String>) -> ExtensionState {
         let serves = matches!(state, ExtensionState::Ready | ExtensionState::Interrupted);
         let hash = self.version().program().filter(|_| serves).map(|loaded| loaded.program.hash.to_string());
@@ -220,12 +223,12 @@ impl Unit {
         std::mem::replace(&mut record.state, state)
     }
 
-    /// Notes a requested change.
+    /// Notes a requested change and its asker in the history.
     pub fn asked(&self, order: &'static str, by: &Arc<str>) {
         self.record.lock().history.add(HistoryEvent::Asked { order: order.into(), by: by.clone() });
     }
 
-    /// The last 100 events, oldest first.
+    /// Returns the last 100 events, oldest first.
     pub fn history(&self) -> Vec<HistoryEntry> {
         self.record.lock().history.entries()
     }
@@ -235,7 +238,7 @@ impl Unit {
         self.record.lock().starts += 1;
     }
 
-    /// Keeps a failure; of more than 16 the oldest goes.
+    /// Keeps a failure. Of more than 16, the oldest is dropped.
     pub fn add_failure(&self, failure: FailureRecord) {
         let mut record = self.record.lock();
         let (cause, hash) = (failure.cause.clone(), failure.hash.clone());
@@ -248,7 +251,7 @@ impl Unit {
         record.failures.push_back(failure);
     }
 
-    /// Its present status.
+    /// Returns the extension's present status.
     pub fn status(&self) -> ExtensionStatus {
         let version = self.version();
         let Version { config, peer, .. } = &*version;
@@ -283,7 +286,7 @@ impl Unit {
     }
 }
 
-/// The limits and grants of an extension, as the bus takes them.
+/// Returns the limits and grants of an extension, as the bus takes them.
 pub(crate) fn on_the_bus(extension: &ExtensionConfig, main: &MainConfig) -> (PeerLimits, Access) {
     let limits = &extension.limits;
     let inbox = InboxLimits { messages: limits.inbox_messages, bytes: limits.inbox_bytes };
@@ -294,7 +297,7 @@ pub(crate) fn on_the_bus(extension: &ExtensionConfig, main: &MainConfig) -> (Pee
         request_timeout: limits.request_timeout.unwrap_or(main.request_timeout),
         subscriptions: limits.fixed().subscriptions,
     };
-    // Hooks to run and stores imply the contracts to ask for them.
+    // Hooks and stores in the configuration imply a grant to call the contracts that give access to them.
     let hooks = (!extension.runs.is_empty()).then(|| HOOKS_CONTRACT.parse().ok()).flatten();
     let stores = (!extension.grants.stores.is_empty()).then(|| STORE_CONTRACT.parse().ok()).flatten();
     let access = Access {
@@ -320,7 +323,7 @@ pub(crate) fn on_the_bus(extension: &ExtensionConfig, main: &MainConfig) -> (Pee
 pub fn configure_traffic(bus: &Bus, config: &Config) {
     let queue = |(name, queue): (QueueName, QueueConfig)| {
         let takers = config.extensions.iter().filter(|extension| extension.takes.contains(&name));
-        // If no peer takes jobs, the embedding program does.
+        // If neither an extension nor a program takes the jobs, the embedding program does, without a limit.
         let takers = takers.map(|taker| taker.limits.message_size);
         let outside = config.peers.iter().filter(|peer| peer.takes.contains(&name));
         let takers = takers.chain(outside.map(|peer| peer.limits.message_size));
@@ -338,7 +341,7 @@ pub fn configure_traces(bus: &Bus, main: &MainConfig) {
     bus.configure_traces(sampled, usize::try_from(main.trace_spans).unwrap_or(usize::MAX));
 }
 
-/// A granted subscription, as the bus takes it. Without bounds of its own, it has those of the inbox.
+/// Returns a granted subscription, as the bus takes it. Without bounds of its own, only those of the inbox hold.
 pub fn lane_of(grant: &SubscribeGrant) -> (TopicPattern, LaneSettings) {
     let delivery = LaneSettings {
         policy: grant.policy,

@@ -22,7 +22,7 @@ use crate::{
     roster::{Unit, configure_traces, configure_traffic, on_the_bus},
 };
 
-/// The outcome of a configuration reload. All other extensions are as they were.
+/// The outcome of a configuration reload. Extensions that it does not name are as they were.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -31,21 +31,21 @@ pub struct ReloadReport {
     pub added: Vec<ExtensionId>,
     /// Extensions no longer configured, which have ended.
     pub removed: Vec<ExtensionId>,
-    /// Changed extensions. Those that run do so with the change; the others start with it.
+    /// Changed extensions. Those that run have the change already, and the others start with it.
     pub changed: Vec<ExtensionId>,
     /// New and changed extensions that did not come up.
     pub failed: Vec<NotReloaded>,
-    /// Changed tables beside Main and the extensions, as in `queue.uploads`. They hold from now on.
+    /// Changed tables beside Main and the extensions that hold from now on, as in `queue.uploads`.
     #[serde(default)]
     pub tables: Vec<String>,
-    /// Possible mistakes: [`Config::warnings`].
+    /// Possible mistakes in the configuration, from [`Config::warnings`].
     pub warnings: Vec<String>,
     /// Changed keys of `[main]` that take effect when Main is restarted.
     pub needs_restart: Vec<String>,
     /// Changed tables beside Main and the extensions that take effect when Main is restarted, as in `gateway`.
     #[serde(default)]
     pub tables_for_restart: Vec<String>,
-    /// What changed of `[main]`, of extensions and of other tables, key by key. Extensions in `failed` are as they were.
+    /// What changed in `[main]`, extensions and other tables, key by key. Extensions in `failed` are as they were.
     #[serde(default)]
     pub differences: Vec<TableDifference>,
 }
@@ -66,13 +66,13 @@ pub(super) struct Applying {
     reply: OrderReplyTo<ReloadReport>,
     stage: Stage,
     removed: Vec<usize>,
-    /// Removed ones that were not told to stop yet.
+    /// Removed extensions that were not told to stop yet.
     unstopped: Vec<usize>,
-    /// Those that each removed one stops before.
+    /// For each removed extension, the extensions that it stops before.
     after: Vec<(usize, Vec<usize>)>,
     added: Vec<usize>,
     kept: Vec<(usize, Arc<ExtensionConfig>)>,
-    /// Extensions being replaced.
+    /// Extensions whose reload is under way.
     pending: BTreeSet<usize>,
     report: ReloadReport,
 }
@@ -80,12 +80,12 @@ pub(super) struct Applying {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Reading,
-    /// Before anything starts: a new extension may use the files of a removed one.
+    /// Removed extensions stop first, because a new extension may use their files.
     Removing,
-    /// Before anything changes: a changed extension may require a new one.
+    /// New extensions start before others change, because a changed extension may require a new one.
     Adding,
     Changing,
-    /// A new extension may require a changed one.
+    /// New extensions that require a changed one start last.
     Settling,
 }
 
@@ -121,14 +121,14 @@ impl Supervisor {
             pending: BTreeSet::new(),
             report: ReloadReport::default(),
         });
-        // Before the event, so that a listener that missed the event can ask.
+        // Set before the event is sent, so that a listener that missed the event can ask.
         self.parts.roster.set_reloading(true);
         let _nobody = self.parts.events.send(MainEvent::Reloading.into());
         // Files may be slow, and checks take time.
         self.tasks.spawn_blocking(move || {
             let read = match (config, file) {
                 (Some(mut config), _) => {
-                    // The program serves these whatever the configuration says, as at the start.
+                    // The embedding program serves its contracts whatever the configuration says, as at the start.
                     config.main.serves.retain(|contract| !serves.contains(contract));
                     config.main.serves.extend(serves);
                     config.check().map(|()| *config)
@@ -154,7 +154,7 @@ impl Supervisor {
         self.plan(config);
     }
 
-    /// From here on the new configuration holds.
+    /// Puts the new configuration into effect, and notes what has to stop, start and change for it.
     fn plan(&mut self, config: Config) {
         let Some(mut applying) = self.applying.take() else { return };
         let before = self.parts.roster.main();
@@ -225,7 +225,7 @@ impl Supervisor {
                 slot.is_listed = false;
                 slot.unit.asked("reload", &applying.by);
             }
-            // By the configuration before.
+            // The order of stops is that of the configuration before.
             applying.after.push((*index, self.slots.after(*index).to_vec()));
         }
         applying.unstopped = applying.removed.clone();
@@ -234,7 +234,7 @@ impl Supervisor {
             let Some(slot) = self.slots.get(*index) else { continue };
             slot.unit.asked("reload", &applying.by);
             if slot.config.autostart && slot.life.state() != ExtensionState::Quarantined {
-                // Requests to them wait.
+                // Requests to the new extension wait until it is ready.
                 slot.unit.version().peer.set_phase(Phase::Starting);
             }
         }
@@ -256,7 +256,7 @@ impl Supervisor {
         self.install(index, &next, Tenure::ForGood);
     }
 
-    /// Goes on to the next stage once this one is done.
+    /// Goes on to the next stage of the configuration reload once the present one is done.
     pub(super) fn go_on_applying(&mut self) {
         loop {
             self.stop_removed();
@@ -293,7 +293,7 @@ impl Supervisor {
         }
     }
 
-    /// Stops the removed extensions, each that runs after those that require or want it.
+    /// Stops the removed extensions. A running one stops after the extensions that require or want it.
     fn stop_removed(&mut self) {
         let Some(Applying { removed, unstopped, after, .. }) = &mut self.applying else { return };
         if unstopped.is_empty() {
@@ -302,12 +302,12 @@ impl Supervisor {
         let runs = |index: &usize| self.slots.get(*index).is_some_and(|slot| slot.runs().next().is_some());
         let needed: BTreeSet<usize> =
             after.iter().filter(|(index, _)| runs(index)).flat_map(|(_, after)| after).copied().collect();
-        // If all require each other, as two versions of a configuration can, all of them.
+        // If the running ones require each other in a circle, as after a change of the configuration, all stop at once.
         let is_circle = removed
             .iter()
             .filter(|index| runs(index))
             .all(|index| unstopped.contains(index) && needed.contains(index));
-        // One that does not run would start meanwhile, if it waits for that.
+        // An extension that does not run is stopped at once: it may wait for its start, and would start meanwhile.
         let (later, now): (Vec<usize>, Vec<usize>) = std::mem::take(unstopped)
             .into_iter()
             .partition(|index| runs(index) && needed.contains(index) && !is_circle);
@@ -376,7 +376,7 @@ impl Supervisor {
         let is_same = config.runs_as(&slot.unit.version().config);
         let id = slot.unit.id().clone();
         if slot.reload.is_some() && is_same && slot.config.differences(&config).is_empty() {
-            // That reload loads the same file.
+            // The reload under way loads the same file, so nothing is to do.
         } else if slot.reload.is_some() {
             let reason = "it is being reloaded already".to_owned();
             let failed = NotReloaded { extension: id, reason };
@@ -414,7 +414,7 @@ impl Supervisor {
 
     fn end_applying(&mut self, refused: Option<String>) {
         let Some(Applying { reply, mut report, .. }) = self.applying.take() else { return };
-        // They came in the order in which their files were loaded.
+        // Sorted, because they come in the order in which their files were loaded.
         for extensions in [&mut report.added, &mut report.removed, &mut report.changed] {
             extensions.sort_unstable();
         }
@@ -428,7 +428,7 @@ impl Supervisor {
     }
 }
 
-/// Why a running Main cannot take this configuration, though it contradicts nothing in itself.
+/// Returns why a running Main cannot take this configuration, although the configuration is valid in itself.
 #[must_use]
 pub fn refusal(running: &MainConfig, config: &Config) -> Option<String> {
     let is_served = |contract: &&ContractName| running.serves.contains(contract);
@@ -440,7 +440,7 @@ pub fn refusal(running: &MainConfig, config: &Config) -> Option<String> {
     }
 }
 
-/// Changed keys that a running Main cannot change.
+/// Returns the changed keys of `[main]` that take effect only when Main is restarted.
 #[must_use]
 pub fn needs_restart(before: &MainConfig, after: &MainConfig) -> Vec<String> {
     let later = before.table_differences(after).into_iter().filter(|it| it.takes_effect == Effect::Restart);

@@ -22,7 +22,7 @@ impl Supervisor {
             return self.settle_starters(index, &reason);
         }
         if slot.life.state() == ExtensionState::BackingOff {
-            // A start means the file as it is now.
+            // A start means the component file as it is now, so the loaded program is dropped.
             slot.unit.version().forget_program();
         }
         self.want(index);
@@ -35,7 +35,7 @@ impl Supervisor {
         let was = slot.life.state();
         let step = slot.apply(LifecycleEvent::Stop);
         if slot.life.is_running() {
-            // A replacement becomes an end for good.
+            // If it was draining to be replaced, it now ends for good and refuses requests.
             slot.unit.version().peer.set_phase(Phase::Draining);
         }
         match step {
@@ -50,7 +50,7 @@ impl Supervisor {
             _ => {}
         }
         if self.slots.get(index).is_some_and(|slot| slot.life.is_running()) {
-            // It takes nothing more, however long its end takes.
+            // Waiting requests are answered now, because it takes no more of them, however long its end takes.
             self.turn_away(index);
         }
         self.settle_starters(index, "it was stopped");
@@ -62,24 +62,24 @@ impl Supervisor {
         if self.shutting_down {
             return answer([reply], || Err(ControlError::ShuttingDown));
         }
-        // The file may have changed since the earlier request.
+        // Takes over the askers of a restart that still loads. The file may have changed, so loading begins anew.
         let mut replies = self.take_restart(index).unwrap_or_default();
         replies.push(reply);
         let Some(slot) = self.slots.get(index) else { return };
         if slot.life.state() == ExtensionState::Ready && slot.reload.is_none() {
-            // It serves while the new program loads, which may have to be compiled.
+            // The extension serves on while the new program loads, which may have to be compiled.
             let config = slot.unit.version().config.clone();
             return self.load(index, config, Asker::Restart(replies), true);
         }
         self.begin_restart(index, replies, None);
     }
 
-    /// Restarts with the loaded program, else with the file as it is then.
+    /// Restarts with the loaded program if there is one. Otherwise the next instance loads the file as it is then.
     pub(super) fn begin_restart(&mut self, index: usize, replies: Vec<OrderReply>, loaded: Option<Loaded>) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.starters.extend(replies);
         slot.due = None;
-        // A reload meanwhile can fall back to the running version.
+        // Another version, so that a reload meanwhile can fall back to the running one.
         let version = slot.unit.version_anew();
         match loaded {
             Some(loaded) => version.keep(loaded),
@@ -92,7 +92,7 @@ impl Supervisor {
         self.want(index);
     }
 
-    /// Drains a running extension; otherwise it waits for a start.
+    /// Carries out `step` for an extension that is to start again. A running one drains, and another waits for its start.
     pub(super) fn come_again(&mut self, index: usize, step: Step) {
         if step == Step::Drain {
             return self.drain(index);
@@ -113,7 +113,7 @@ impl Supervisor {
             }
             slot.due = None;
             let was = slot.life.state();
-            // Those that wait for it learn of a quarantine.
+            // A quarantine refuses the start. Extensions that wait for it learn of that when they are settled.
             let _quarantined = slot.apply(LifecycleEvent::Start);
             let state = slot.life.state();
             if state == ExtensionState::Draining {

@@ -1,4 +1,4 @@
-//! What follows the end of an instance, for its extension and for waiting requests.
+//! Decides what follows the end of an instance, for its extension and for the requests that wait for it.
 
 use std::time::SystemTime;
 
@@ -40,7 +40,7 @@ impl Supervisor {
         let state = slot.life.state();
         let as_it_should = match (was, &ended.end.exit) {
             (ExtensionState::Draining, Exit::Failed(_)) => true,
-            // An end that counts as failure, or causes a fallback, is on record.
+            // Even a clean end goes on record if it counts as a failure or causes a fallback.
             (_, Exit::Finished) => {
                 matches!(state, ExtensionState::Stopped | ExtensionState::Loaded) && step != Step::FallBack
             }
@@ -51,7 +51,7 @@ impl Supervisor {
         let version = unit.version();
         ended.run.version.note_end(clean && was == ExtensionState::Starting);
         let mut next_restart = None;
-        // Decided once, so that requests in between are neither refused nor left waiting.
+        // The phase is set once, so that requests are neither refused in between nor left waiting.
         let is_succeeded =
             slot.is_succeeded() && matches!(state, ExtensionState::BackingOff | ExtensionState::Failed);
         let comes_again = is_succeeded || state == ExtensionState::Loaded;
@@ -69,7 +69,7 @@ impl Supervisor {
             _ => self.turn_away(index),
         }
         if !matches!(state, ExtensionState::Loaded | ExtensionState::BackingOff) && !is_succeeded {
-            // The next start means the file as it is then.
+            // The next start comes from an order, and loads the file as it is then.
             version.forget_program();
         }
         if !as_it_should {
@@ -95,8 +95,8 @@ impl Supervisor {
         self.settle_stoppers(index);
     }
 
-    /// Ends the subscriptions of a stopped or removed extension with its last instance. A failed one keeps them,
-    /// because it comes again.
+    /// Ends the subscriptions of a stopped or removed extension with its last instance. A failed extension keeps them,
+    /// because it can come again.
     pub(super) fn forget(&self, index: usize) {
         let Some(slot) = self.slots.get(index) else { return };
         let comes = |slot: &Slot| {
@@ -114,7 +114,7 @@ impl Supervisor {
         }
     }
 
-    /// Answers waiting requests now if their deadlines pass before an instance can start.
+    /// Answers the waiting requests whose deadlines pass before an instance can start.
     pub(super) fn turn_away(&self, index: usize) {
         let Some(slot) = self.slots.get(index) else { return };
         let due = self.slots.sharing(index).iter().filter_map(|slot| slot.due).min();
@@ -132,8 +132,8 @@ impl Supervisor {
         )
     }
 
-    /// Ends a delay under way that the restart policy, perhaps another one by now, does not provide for, and shortens
-    /// one that is longer than it allows.
+    /// Makes a restart delay under way keep to the restart policy, which may have changed. A delay that the policy does
+    /// not provide for ends without a restart, and one that is too long is shortened.
     pub(super) fn keep_to_policy(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         let Some(due) = slot.due else { return };

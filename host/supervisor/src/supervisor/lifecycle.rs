@@ -1,7 +1,7 @@
-//! The life of one extension as a state machine from events to steps.
+//! The life of one extension, as a state machine that turns events into steps.
 //!
-//! Has neither clock nor randomness: events carry the time and the draw for a delay. Knows no other extension: its
-//! caller says when requirements are there.
+//! Has neither clock nor randomness: events carry the time and the random number for a delay. Knows no other extension:
+//! its caller says when requirements are there.
 
 #[cfg(test)]
 mod tests;
@@ -13,35 +13,35 @@ use weir_reports::ExtensionState;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum LifecycleEvent {
-    /// It should run. Does not lift a quarantine.
+    /// The extension should run. Does not lift a quarantine.
     Start,
     Launched,
-    /// What it requires does not come.
+    /// What the extension requires does not come.
     Blocked,
     Ready,
     Interrupted,
     Stop,
-    /// It should end and start again, its failures forgotten.
+    /// The extension should end and start again, and its failures are forgotten.
     Restart,
-    /// It should end and start again as another version.
+    /// The extension should end and start again as another version.
     Replace {
-        /// Whether the present version is kept until that is ready.
+        /// Whether the present version is kept until the other one is ready.
         is_kept: bool,
     },
     /// An instance of another version, started beside it, takes its place.
     TakenOver {
-        /// Whether that one serves already.
+        /// Whether the other instance serves already.
         is_ready: bool,
     },
     Ended {
-        /// By itself, as it should.
+        /// Whether the instance ended by itself, as it should.
         clean: bool,
-        /// It could not start, and another start would fail the same way.
+        /// Whether it could not start, and another start would fail the same way.
         hopeless: bool,
-        /// It could not start through no fault of its own, which may last.
+        /// Whether it could not start through no fault of its own. The cause may last, so it counts as no failure.
         hindered: bool,
         at: Duration,
-        /// For the delay, from 0 to 1.
+        /// A random number from 0 to 1 for the length of a delay.
         draw: f64,
     },
     Due,
@@ -62,12 +62,12 @@ pub(super) enum Step {
 #[derive(Clone, Debug)]
 pub(super) struct Lifecycle {
     state: ExtensionState,
-    /// Run it as soon as what it requires is ready.
+    /// Whether the extension starts as soon as what it requires is ready.
     is_wanted: bool,
     is_replaced: bool,
-    /// The version before is kept until this one is ready.
+    /// Whether the version before is kept until this one is ready.
     is_on_trial: bool,
-    /// Whether its last end was as it should be.
+    /// Whether the last end was as it should be.
     has_ended_clean: bool,
     failures: Failures,
 }
@@ -98,12 +98,12 @@ impl Lifecycle {
         )
     }
 
-    /// Whether it starts as soon as what it requires is ready.
+    /// Whether the extension starts as soon as what it requires is ready.
     pub(super) fn is_waiting(&self) -> bool {
         self.is_wanted && !self.is_running() && self.state != ExtensionState::BackingOff
     }
 
-    /// Whether extensions that require it can start.
+    /// Whether extensions that require this one can start.
     pub(super) fn is_there(&self) -> bool {
         matches!(self.state, ExtensionState::Ready | ExtensionState::Interrupted)
     }
@@ -122,8 +122,8 @@ impl Lifecycle {
         self.failures.len()
     }
 
-    /// The step after an event, under the operator's restart policy. An event without meaning in the present state
-    /// changes nothing.
+    /// Applies an event under the operator's restart policy, and returns the step to take. An event without meaning in
+    /// the present state changes nothing.
     pub(super) fn apply(&mut self, event: LifecycleEvent, restart: &RestartConfig) -> Step {
         match event {
             LifecycleEvent::Start => self.start(),
@@ -134,7 +134,7 @@ impl Lifecycle {
                 self.is_on_trial = false;
                 self.enter(ExtensionState::Ready)
             }
-            // Not known to serve: its trial goes on.
+            // An interrupted instance is not known to serve, so its trial goes on.
             LifecycleEvent::Interrupted if self.is_up() => self.enter(ExtensionState::Interrupted),
             LifecycleEvent::Stop => self.stop(),
             LifecycleEvent::Restart => {
@@ -196,7 +196,7 @@ impl Lifecycle {
         if self.is_running() {
             return self.drain();
         }
-        // Failures stay: a stop does not lift a quarantine.
+        // The failures stay, because a stop does not lift a quarantine.
         if matches!(self.state, ExtensionState::BackingOff | ExtensionState::Failed) {
             self.state = ExtensionState::Stopped;
         }
@@ -224,7 +224,8 @@ impl Lifecycle {
         Step::FallBack
     }
 
-    /// The step of an instance that was told to end, was on trial, or comes no more. None if it comes after a delay.
+    /// Ends an instance that was told to end, was on trial, or is not to start again, and returns the step. Returns
+    /// none if the extension starts again after a delay.
     fn end(&mut self, clean: bool, hopeless: bool, restart: &RestartConfig) -> Option<Step> {
         if self.state == ExtensionState::Draining {
             let again = std::mem::take(&mut self.is_replaced);
@@ -240,7 +241,7 @@ impl Lifecycle {
         None
     }
 
-    /// Whether the policy restarts it after its last end.
+    /// Whether the policy starts the extension again after its last end.
     fn comes_again(&self, policy: RestartPolicy) -> bool {
         match policy {
             RestartPolicy::Never => false,
@@ -279,10 +280,10 @@ impl Failures {
         self.0.len()
     }
 
-    /// Counts a failure; returns its number in the window, from 1. None: one too many.
+    /// Counts a failure, and returns its number in the window, from 1. Returns none if that is one too many.
     fn add(&mut self, at: Duration, restart: &RestartConfig) -> Option<u32> {
         self.0.push_back(at);
-        // The window or the number may have been made smaller since.
+        // A loop, because the window may have been made smaller since.
         while self.0.front().is_some_and(|first| at.saturating_sub(*first) >= restart.window) {
             self.0.pop_front();
         }

@@ -1,7 +1,7 @@
-//! Which extension starts after which others, and stops before them.
+//! The order of starts and stops: an extension starts after certain others, and stops before them.
 
-/// For each extension, those that it starts after: all that it requires, and those that it wants. A want does not
-/// count if the wanted one, directly or through others, requires or wants the extension in turn.
+/// Returns, for each extension, the extensions that it starts after: all that it requires, and those that it wants. A
+/// want does not count if the wanted extension, directly or through others, requires or wants it in turn.
 pub(super) fn after(requires: &[Vec<usize>], wants: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let all: Vec<Vec<usize>> =
         requires.iter().zip(wants).map(|(required, wanted)| [&required[..], wanted].concat()).collect();
@@ -14,7 +14,7 @@ pub(super) fn after(requires: &[Vec<usize>], wants: &[Vec<usize>]) -> Vec<Vec<us
     requires.iter().zip(wants).enumerate().map(of_one).collect()
 }
 
-/// The circle of each item: two have the same if each leads to the other.
+/// Returns the circle of each item. Two items have the same circle if each leads to the other.
 fn circles(edges: &[Vec<usize>]) -> Vec<usize> {
     let mut finished = Vec::with_capacity(edges.len());
     depth_first(edges, 0..edges.len(), |_, index| finished.push(index));
@@ -24,7 +24,7 @@ fn circles(edges: &[Vec<usize>]) -> Vec<usize> {
             back.get_mut(*to).into_iter().for_each(|back| back.push(from));
         }
     }
-    // Kosaraju: against the edges, the one that finished last reaches its own circle alone.
+    // Kosaraju's algorithm: against the edges, the item that finished last reaches only items of its own circle.
     let mut circles: Vec<usize> = (0..edges.len()).collect();
     depth_first(&back, finished.into_iter().rev(), |start, index| {
         circles.get_mut(index).into_iter().for_each(|circle| *circle = start);
@@ -32,7 +32,7 @@ fn circles(edges: &[Vec<usize>]) -> Vec<usize> {
     circles
 }
 
-/// Visits each item once. `finish` gets it after all that it leads to, with the start of the walk.
+/// Visits each item once. Calls `finish` with the start of the walk and the item, after the items that it leads to.
 fn depth_first(
     edges: &[Vec<usize>],
     starts: impl Iterator<Item = usize>,

@@ -1,4 +1,4 @@
-//! What is logged and kept of a failure.
+//! Records a failure: as a log line, in the extension's status and history, and as an event.
 
 use std::time::SystemTime;
 
@@ -10,7 +10,7 @@ use super::{Supervisor, run::End};
 use crate::{events::MainEvent, roster::Unit};
 
 impl Supervisor {
-    /// `then` is the state that follows.
+    /// Logs and keeps a failure, and sends its event. `then` is the state that follows.
     pub(super) fn record_failure(
         &self,
         unit: &Unit,
@@ -45,7 +45,7 @@ impl Supervisor {
             then,
             next_restart,
         };
-        // A guest's own words may begin so, too.
+        // The text of a guest may begin with `failed: ` too, which is said once.
         let cause = failure.cause.strip_prefix("failed: ").unwrap_or(&failure.cause);
         let text = format!("failed: {cause}");
         let name = unit.id().as_str().into();

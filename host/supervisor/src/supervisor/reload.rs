@@ -1,5 +1,5 @@
-//! The reload of one extension: the new version loads while the old one serves, takes its place, and gives it back if
-//! it does not come up.
+//! The reload of one extension. The new version loads while the old one serves, and then takes its place. If the new
+//! version does not come up, the old one serves again.
 
 use std::sync::Arc;
 
@@ -24,21 +24,21 @@ pub(super) struct Reload {
     number: u64,
     stage: Stage,
     asker: Asker,
-    /// Dropping it ends the loading.
+    /// Dropping this ends the loading.
     _wanted: oneshot::Receiver<()>,
 }
 
 #[derive(Debug)]
 enum Stage {
     Loading,
-    /// The old one drains; this one comes next.
+    /// The old version drains, and this version comes next.
     Next(Arc<Version>),
     Beside,
-    /// The new one started beside the old one, and ends for this reason.
+    /// The new version was started beside the old one, and is told to end for this reason.
     GivenUp(&'static str),
-    /// The new one starts; this old one, if any, can come back.
+    /// The new version starts. This old version, if any, can come back.
     Trial(Option<Arc<Version>>),
-    /// The old one starts again, for this reason.
+    /// The new version did not come up for this reason, and the old one starts again.
     Back(String),
     Retiring,
 }
@@ -47,7 +47,7 @@ enum Stage {
 pub(super) enum Asker {
     One(OrderReply),
     Configuration,
-    /// A restart: the extension stops once loading has succeeded or failed.
+    /// A restart, whose program loads first. The extension stops once loading has succeeded or failed.
     Restart(Vec<OrderReply>),
 }
 
@@ -55,9 +55,9 @@ pub(super) enum Asker {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Tenure {
     ForGood,
-    /// The one before may come back until this one is ready.
+    /// The version before may come back until this one is ready.
     OnTrial,
-    /// It was current before. What it lost to other extensions since then stays lost.
+    /// The version was current before. Contracts that other extensions have taken since then stay theirs.
     Back,
 }
 
@@ -66,9 +66,9 @@ pub(super) struct LoadedAnew {
     number: u64,
     index: usize,
     config: Arc<ExtensionConfig>,
-    /// Replace even what has not changed.
+    /// Whether the instance is replaced even if nothing has changed.
     always: bool,
-    /// What its instances run, and the values that they read.
+    /// The program of the instances, and the values that they read.
     loaded: Result<(Loaded, Arc<Values>), End>,
 }
 
@@ -124,7 +124,7 @@ impl Supervisor {
     pub(super) fn loaded(&mut self, LoadedAnew { number, index, config, always, loaded }: LoadedAnew) {
         let Some(slot) = self.slots.get(index) else { return };
         if slot.reload.as_ref().is_none_or(|reload| reload.number != number) {
-            // Given up meanwhile.
+            // This reload was given up meanwhile.
             return;
         }
         if self.shutting_down {
@@ -148,7 +148,7 @@ impl Supervisor {
                 return self.finish(index, Err(format!("{}{serves}", end.exit)));
             }
         };
-        // A version that is still loading loads the same file.
+        // A version that is not loaded yet loads the same file.
         let is_same = |kept: Loaded| kept.program.hash == loaded.program.hash;
         let is_same =
             !always && now.program().is_none_or(is_same) && config.runs_as_but_for_config(&now.config);
@@ -177,7 +177,7 @@ impl Supervisor {
                 let reason = missing.unwrap_or_default();
                 self.finish(index, Err(format!("{reason}; the version before serves on")));
             }
-            // A version that was never ready serves nobody meanwhile.
+            // Only a version that has been ready can serve while its successor starts.
             ExtensionState::Ready | ExtensionState::Interrupted if mode == ReloadMode::Overlap && is_kept => {
                 next.peer.begin_beside();
                 unit.count_start();
@@ -196,7 +196,7 @@ impl Supervisor {
                 self.replace(index, is_kept);
             }
             _ => {
-                // Its start reads the file again.
+                // The extension does not run, and its start loads the file again.
                 next.forget_program();
                 self.install(index, &next, Tenure::ForGood);
                 self.finish(index, Ok(true));
@@ -204,10 +204,11 @@ impl Supervisor {
         }
     }
 
-    /// Gives a running extension new values, and an event that names those that changed. False: it does not listen.
+    /// Gives a running extension new values, and an event that names the changed ones. Returns false, and changes
+    /// nothing, if the extension does not take the event.
     fn tell(&self, index: usize, values: &Arc<Values>, changes: &[String]) -> bool {
         let Some(slot) = self.slots.get(index) else { return false };
-        // Of those that share an inbox, one would get the event.
+        // Of several instances that share an inbox, only one would get the event.
         if !slot.life.is_there() || self.slots.sharing(index).len() > 1 {
             return false;
         }
@@ -220,11 +221,11 @@ impl Supervisor {
             payload.into(),
             term,
         );
-        // Before the instance runs again: it shares this thread.
+        // The instance finds the new values with the event, because it runs on this thread, later.
         told.map(|_| slot.unit.version().settings.set(values.clone())).is_ok()
     }
 
-    /// Ends the loading for a restart, if under way, and returns those that wait for it.
+    /// Ends the loading for a restart, if one is under way, and returns the askers that wait for the restart.
     pub(super) fn take_restart(&mut self, index: usize) -> Option<Vec<OrderReply>> {
         let slot = self.slots.get_mut(index)?;
         match slot.reload.take() {
@@ -236,7 +237,8 @@ impl Supervisor {
         }
     }
 
-    /// Why an extension with this configuration could not start, if what it requires does not come.
+    /// Returns why an extension with this configuration could not start, if what it requires is not there and does not
+    /// come.
     fn missing(&self, config: &ExtensionConfig) -> Option<String> {
         let coming = self.slots.coming();
         let is_coming = |owner: &Option<usize>| owner.is_some_and(|owner| coming.contains(&owner));
@@ -251,7 +253,8 @@ impl Supervisor {
         self.come_again(index, step);
     }
 
-    /// Gives it what only the supervisor uses of a configuration. Returns whether that has changed.
+    /// Gives a running or idle extension a configuration that its instances need not be replaced for. Returns whether
+    /// anything has changed.
     pub(super) fn retune(&mut self, index: usize, config: Arc<ExtensionConfig>) -> bool {
         let Some(slot) = self.slots.get(index) else { return false };
         let has_changed = !slot.config.differences(&config).is_empty();
@@ -265,7 +268,7 @@ impl Supervisor {
         has_changed
     }
 
-    /// Makes this the next instance's version and the extension on the bus.
+    /// Makes this the version of the next instance, and puts its peer on the bus.
     pub(super) fn install(&mut self, index: usize, version: &Arc<Version>, tenure: Tenure) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         let before = std::mem::replace(&mut slot.config, version.config.clone());
@@ -283,7 +286,7 @@ impl Supervisor {
         }
     }
 
-    /// The instance has drained: installs the next version, if there is one.
+    /// Installs the next version, if there is one, after the instance has drained.
     pub(super) fn put_next(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         if let Some(Reload { stage: stage @ Stage::Next(_), .. }) = &mut slot.reload {
@@ -295,7 +298,7 @@ impl Supervisor {
         }
     }
 
-    /// The new version did not come up: the one before starts again.
+    /// Installs the version before again, because the new one did not come up.
     pub(super) fn fall_back(&mut self, index: usize, reason: &str) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         if let Some(Reload { stage: stage @ Stage::Trial(Some(_)), .. }) = &mut slot.reload
@@ -331,7 +334,7 @@ impl Supervisor {
         }
     }
 
-    /// Another order ended the reload.
+    /// Gives up a reload because of another order.
     pub(super) fn give_up_reload(&mut self, index: usize, reason: &'static str) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         match slot.reload.as_mut().map(|reload| &mut reload.stage) {
@@ -344,7 +347,7 @@ impl Supervisor {
         }
     }
 
-    /// The successor is ready: it becomes current, and the one before finishes.
+    /// Makes the successor current once it is ready. The instance before is told to finish.
     pub(super) fn take_over(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         if !slot.is_succeeded() {
@@ -362,7 +365,8 @@ impl Supervisor {
         self.set_stage(index, Stage::Retiring);
     }
 
-    /// The instance has failed while its successor starts: that becomes current, ready or not.
+    /// Makes the successor current, ready or not, because the current instance has failed. If the extension is not to
+    /// start again, ends the reload instead.
     pub(super) fn adopt(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         if !slot.is_succeeded() {
@@ -417,13 +421,13 @@ impl Supervisor {
         }
     }
 
-    /// Answers the asker; `Ok` says whether the version changed.
+    /// Ends the reload and answers its asker. `Ok` says whether the version changed.
     fn finish(&mut self, index: usize, result: Result<bool, String>) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         let Some(Reload { asker, stage, .. }) = slot.reload.take() else { return };
         let id = slot.unit.id().clone();
         if matches!(stage, Stage::Trial(Some(_))) {
-            // The version before no longer comes back.
+            // The version before no longer comes back, so subscriptions without a grant can end.
             self.parts.bus.renew_subscriptions(&slot.unit.version().peer);
         }
         if result == Ok(true) {

@@ -1,4 +1,4 @@
-//! One run of one extension: the task of its instance, and the supervisor's view of it.
+//! One run of one extension: the task of its instance, and what the supervisor knows of the run.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::SystemTime};
 
@@ -32,14 +32,14 @@ pub(super) struct End {
     pub(super) exit: Exit,
     pub(super) handling: Option<Handling>,
     pub(super) hash: Option<String>,
-    /// Another start would fail the same way.
+    /// Whether another start would fail the same way.
     pub(super) is_hopeless: bool,
     pub(super) time: SystemTime,
 }
 
 /// Runs one instance from load to end. A panic ends the instance, not Main.
 pub(super) async fn run(run: Run, programs: Arc<Programs>, instance: Box<Instance>) -> Ended {
-    // Held until nothing is left of the instance.
+    // `_place` is held until nothing is left of the instance.
     let (loaded, _place) = match run.version.program().and_then(Loaded::for_one) {
         Some(loaded) => loaded,
         None => {

@@ -22,19 +22,19 @@ use crate::roster::{Unit, Version};
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) unit: Arc<Unit>,
-    /// Of the version that runs next.
+    /// The configuration of the version that runs next.
     pub(super) config: Arc<ExtensionConfig>,
     pub(super) life: Lifecycle,
     pub(super) current: Option<Run>,
-    /// An instance of another version, current once it is ready.
+    /// An instance of another version, which becomes current once it is ready.
     pub(super) successor: Option<Run>,
     /// The former current instance, which finishes.
     pub(super) predecessor: Option<Run>,
     pub(super) reload: Option<Reload>,
     pub(super) due: Option<Instant>,
-    /// Answered when it is ready.
+    /// Orders that are answered when the extension is ready or has failed.
     pub(super) starters: Vec<OrderReply>,
-    /// Answered when it has ended.
+    /// Orders that are answered when the extension has ended.
     pub(super) stoppers: Vec<OrderReply>,
     pub(super) is_listed: bool,
 }
@@ -67,19 +67,19 @@ impl Slot {
         self.life.apply(event, &self.config.restart)
     }
 
-    /// Whether another version starts beside it and replaces it if it ends.
+    /// Whether another version starts beside the current instance, and replaces it when ready or when it ends.
     pub(super) fn is_succeeded(&self) -> bool {
         self.successor.is_some() && self.reload.as_ref().is_some_and(Reload::is_beside)
     }
 
-    /// A version that has served, with its program still loaded: the next one, or the running one if the next is read
-    /// anew.
+    /// Returns a version that has served and whose program is still loaded. That is the next version, or else the
+    /// running one.
     pub(super) fn proven(&self) -> Option<Arc<Version>> {
         let runs = self.current.iter().map(|run| run.version.clone());
         std::iter::once(self.unit.version()).chain(runs).find(|version| version.is_proven())
     }
 
-    /// The owner of the inbox it serves.
+    /// Returns the id of the extension that owns the inbox: the original of a copy, or else the extension itself.
     fn original(&self) -> &ExtensionId {
         self.config.copy_of.as_ref().unwrap_or(self.unit.id())
     }
@@ -100,7 +100,7 @@ impl Slot {
     }
 }
 
-/// Every extension since Main started, at its peer number less one.
+/// Every extension since Main started. Its index is its peer number minus 1.
 #[derive(Debug)]
 pub(super) struct Slots {
     all: Vec<Slot>,
@@ -108,9 +108,9 @@ pub(super) struct Slots {
     serves: Vec<ContractName>,
     /// Knows which contracts programs outside Main serve.
     bus: Arc<Bus>,
-    /// By the version that runs next.
+    /// The owner of each contract, by the configurations of the versions that run next.
     owners: HashMap<ContractName, usize>,
-    /// For each extension, those that it starts after, and stops before.
+    /// For each extension, the extensions that it starts after and stops before.
     after: Vec<Vec<usize>>,
 }
 
@@ -132,7 +132,7 @@ impl Slots {
         index
     }
 
-    /// Call this when an extension changes what it fulfills, requires or wants.
+    /// Works out owners and order anew, after an extension has changed what it fulfills, requires or wants.
     pub(super) fn connect(&mut self) {
         let owns = |slot: &Slot| slot.is_listed && slot.config.copy_of.is_none();
         let listed = self.all.iter().enumerate().filter(|(_, slot)| owns(slot));
@@ -149,7 +149,7 @@ impl Slots {
         self.after = order::after(&requires, &wants);
     }
 
-    /// Those that an extension starts after, and stops before.
+    /// Returns the extensions that this one starts after and stops before.
     pub(super) fn after(&self, index: usize) -> &[usize] {
         self.after.get(index).map_or(&[], Vec::as_slice)
     }
@@ -178,14 +178,14 @@ impl Slots {
         self.by_id.get(id).copied()
     }
 
-    /// The extension of a run, unless the run is over.
+    /// Returns the extension of a run and the role of its instance, unless the run is over.
     pub(super) fn of_run(&self, peer: PeerId, run: u64) -> Option<(usize, InstanceRole)> {
         // Main is peer 0; extensions follow in order.
         let index = usize::try_from(peer.0.checked_sub(1)?).ok()?;
         Some((index, self.get(index)?.part(run)?))
     }
 
-    /// An extension and all that serve the same inbox.
+    /// Returns an extension and all configured extensions that serve the same inbox.
     pub(super) fn sharing(&self, index: usize) -> Vec<&Slot> {
         let Some(own) = self.get(index) else { return Vec::new() };
         if own.config.instances == 1 && own.config.copy_of.is_none() {
@@ -195,18 +195,19 @@ impl Slots {
         self.all.iter().filter(|slot| std::ptr::eq(*slot, own) || shares(slot)).collect()
     }
 
-    /// Those that start as soon as what they require is ready.
+    /// Returns the extensions that start as soon as what they require is ready.
     pub(super) fn waiting(&self) -> Vec<usize> {
         self.those(|slot| slot.life.is_waiting())
     }
 
-    /// Owners of what an extension requires. Contracts served by Main or by programs outside have none.
+    /// Returns the extensions that own what this one requires. Contracts served by Main or by programs outside have no
+    /// such owner.
     pub(super) fn required_by(&self, index: usize) -> impl Iterator<Item = usize> {
         let requires = self.get(index).map(|slot| &slot.config.requires).into_iter().flatten();
         requires.filter_map(|contract| self.owners.get(contract).copied())
     }
 
-    /// Requirements that are not there, each with its owner, if any.
+    /// Returns the required contracts that nobody serves now, each with the extension that owns it, if any.
     pub(super) fn unmet<'a>(
         &'a self,
         config: &'a ExtensionConfig,
@@ -219,7 +220,8 @@ impl Slots {
         })
     }
 
-    /// Extensions that start, and those that wait for these alone. Not those that wait for each other.
+    /// Returns the extensions that start, and those that wait for no others than these. Extensions that wait for each
+    /// other are left out.
     pub(super) fn coming(&self) -> BTreeSet<usize> {
         let moving = self.those(|slot| slot.life.is_coming() && !slot.life.is_waiting());
         let mut coming: BTreeSet<usize> = moving.into_iter().collect();
@@ -251,8 +253,8 @@ impl Slots {
         all
     }
 
-    /// Running extensions that stop before all other running ones. If all require each other, as two versions of a
-    /// configuration can, all of them.
+    /// Returns the running extensions that no other running extension stops before. Returns all if they require each
+    /// other in a circle, as after a change of the configuration.
     pub(super) fn stoppable(&self) -> Vec<usize> {
         let running = self.those(|slot| slot.runs().next().is_some());
         let needed: BTreeSet<usize> = running.iter().flat_map(|index| self.after(*index)).copied().collect();

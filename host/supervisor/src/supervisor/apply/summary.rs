@@ -1,4 +1,4 @@
-//! A reload in one line, for logs.
+//! The outcome of a configuration reload in one line, for logs.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,15 @@ use weir_names::{ExtensionId, harmless};
 
 use super::ReloadReport;
 
-/// Names of each kind.
+/// How many names of each kind are listed.
 const NAMED_MAX: usize = 16;
 
-/// Bytes of the line.
+/// How many bytes the line has at most.
 const LENGTH_MAX: usize = 2048;
 
 impl ReloadReport {
-    /// How much was added, removed and changed, and its names, in one line of at most 2 KiB. Shows no values.
+    /// Says how many tables were added, removed, changed or failed, and which, in one line of at most 2 KiB. Shows no
+    /// values.
     #[must_use]
     pub fn summary(&self) -> String {
         let Self { added, removed, changed, failed, differences, .. } = self;
