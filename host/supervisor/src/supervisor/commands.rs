@@ -92,7 +92,7 @@ impl Supervisor {
         self.want(index);
     }
 
-    /// Carries out `step` for an extension that is to start again. A running one drains, and another waits for its start.
+    /// Carries out `step` for an extension that is to start again. If it runs, it drains. Else it waits for its start.
     pub(super) fn come_again(&mut self, index: usize, step: Step) {
         if step == Step::Drain {
             return self.drain(index);
