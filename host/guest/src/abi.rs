@@ -130,7 +130,7 @@ pub(super) enum Level {
     Error,
 }
 
-/// A field of a log line, a bit longer than it is shown, so that a cut shows.
+/// A field of a log line. It takes a few more bytes than are shown, so that the log can tell that it was cut.
 #[derive(ComponentType, Lift, Debug)]
 #[component(record)]
 pub(super) struct Field {
@@ -138,7 +138,7 @@ pub(super) struct Field {
     pub(super) value: Cut<{ weir_logs::MAX_FIELD_VALUE + 4 }>,
 }
 
-/// An error that a guest answers with, as much of it as is passed on.
+/// An error that a guest answers with. Longer texts are cut to what is passed on.
 #[derive(ComponentType, Lift, Debug)]
 #[component(record)]
 pub(super) struct GivenError {
@@ -229,7 +229,7 @@ impl From<weir_bus::Error> for Error {
     }
 }
 
-/// In whole milliseconds, at least 1 while any time is left.
+/// Returns whole milliseconds, rounded up, so that they are at least 1 while any time is left.
 pub(super) fn milliseconds(nanoseconds: u64) -> u32 {
     u32::try_from(nanoseconds.div_ceil(1_000_000)).unwrap_or(u32::MAX)
 }

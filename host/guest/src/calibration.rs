@@ -1,6 +1,6 @@
-//! The time that fuel takes on this machine, measured once, on demand.
+//! Measures the time that fuel takes on this machine, once, on demand.
 //!
-//! Knows nothing of extensions: it runs its own loop in an engine like theirs.
+//! Knows nothing of extensions: it runs a loop of its own in an engine like theirs.
 
 use std::{thread, time::Duration};
 
@@ -8,10 +8,10 @@ use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::{OnceCell, oneshot};
 use wasmtime::{Instance, Store, TypedFunc};
 
-/// Units of fuel that this machine burns in a millisecond of plain arithmetic. None if that fails. A build without
-/// the compiler has the measuring code from the first artifact that it loads.
+/// Returns the units of fuel that this machine burns in a millisecond of plain arithmetic, or none if that cannot be
+/// measured. A build without the compiler takes the measuring code from the first artifact that it loads.
 ///
-/// The first call takes some ten milliseconds; the result is kept.
+/// The first call takes some ten milliseconds. Its result is kept.
 pub async fn fuel_per_ms() -> Option<u64> {
     static MEASURED: OnceCell<u64> = OnceCell::const_new();
     MEASURED.get_or_try_init(measure_apart).await.ok().copied()
@@ -21,7 +21,7 @@ pub async fn fuel_per_ms() -> Option<u64> {
 /// with files that hang.
 async fn measure_apart() -> Result<u64, NotMeasured> {
     let (sender, measured) = oneshot::channel();
-    // The caller may be gone.
+    // Fails only if the caller is gone.
     let work = move || drop(sender.send(measure()));
     thread::Builder::new().name("weir-calibrate".to_owned()).spawn(work).map_err(|_| NotMeasured)?;
     measured.await.map_err(|_| NotMeasured)?
@@ -30,14 +30,14 @@ async fn measure_apart() -> Result<u64, NotMeasured> {
 #[derive(Debug)]
 struct NotMeasured;
 
-/// What makes the measuring code: the compiler.
+/// Makes the measuring code with the compiler.
 #[cfg(feature = "compiler")]
 mod source {
     use wasmtime::{Engine, Module};
 
     use crate::engine::{AddressClass, engine};
 
-    /// `spin.wat` beside it, assembled.
+    /// The assembled form of `spin.wat`, which stands beside it.
     pub(crate) const MODULE: &[u8] = include_bytes!("calibration/spin.wasm");
 
     pub(super) fn module() -> wasmtime::Result<(Engine, Module)> {
@@ -47,7 +47,7 @@ mod source {
     }
 }
 
-/// What makes the measuring code: an artifact brought it.
+/// Takes the measuring code from an artifact.
 #[cfg(not(feature = "compiler"))]
 mod source {
     use std::sync::OnceLock;
@@ -63,7 +63,7 @@ mod source {
         if KERNEL.get().is_none()
             && let Some(kernel) = kernel()
         {
-            // Another load may have been faster.
+            // Fails only if another load has set it in the meantime.
             let _kept = KERNEL.set(kernel);
         }
     }
@@ -81,12 +81,12 @@ pub(super) use self::source::MODULE;
 #[cfg(not(feature = "compiler"))]
 pub(super) use self::source::keep;
 
-/// Processor time of one measurement; the result is their median.
+/// The processor time of one measurement. The result is the median of all measurements.
 const SPELL: Duration = Duration::from_millis(1);
 
 const SPELLS: usize = 5;
 
-/// Rounds of the loop between two looks at the clock: some ten microseconds.
+/// How many rounds the loop makes between two looks at the clock. They take some ten microseconds.
 const ROUNDS: i64 = 10_000;
 
 fn measure() -> Result<u64, NotMeasured> {
@@ -135,7 +135,7 @@ impl Spin {
     }
 }
 
-/// Of this thread only: other work of a busy machine must not count, because the result is kept.
+/// Returns the processor time of this thread. Other work of a busy machine must not count, because the result is kept.
 fn processor_time() -> wasmtime::Result<Duration> {
     Ok(Duration::try_from(clock_gettime(ClockId::ThreadCPUTime))?)
 }

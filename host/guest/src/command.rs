@@ -1,4 +1,4 @@
-//! One run of a WASI command to its end. It imports WASI only.
+//! Runs a WASI command to its end. A command imports only WASI.
 
 mod capture;
 mod runs_on;
@@ -38,21 +38,21 @@ use super::{
     wasi::{self, Dirs, Machine},
 };
 
-/// Commands that may run at once in one engine: its pools have room for so many.
+/// How many commands may run at once in one engine. Its pools have room for as many.
 pub const AT_ONCE: u32 = 64;
 
 /// The input of one command.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
-    /// Its arguments, its name first.
+    /// The command's arguments, its name first.
     pub args: Vec<String>,
-    /// A later variable replaces an earlier one of the same name.
+    /// The environment variables. A later one replaces an earlier one of the same name.
     pub env: Vec<(String, String)>,
-    /// Its standard input.
+    /// The command's standard input.
     pub stdin: Bytes,
-    /// Bytes that it and the commands before it may write, to each of standard output and standard error.
+    /// How many bytes the command and the commands before it may write, to each of standard output and standard error.
     pub output: u64,
-    /// Bytes that the commands before it have written to each.
+    /// How many bytes the commands before it have written to standard output, and to standard error.
     pub written: (usize, usize),
 }
 
@@ -65,11 +65,11 @@ impl fmt::Debug for WasiCommand {
 /// How a command ended.
 #[derive(Debug)]
 pub enum End {
-    /// With this exit code.
+    /// It ended with this exit code.
     Code(u8),
-    /// By a limit.
+    /// It was ended by a limit.
     Limit(LimitHit),
-    /// By a trap, or because it could not be started.
+    /// It was ended by a trap, or could not be started.
     System {
         /// What went wrong.
         reason: String,
@@ -83,15 +83,15 @@ pub enum End {
 /// The outcome of a command.
 #[derive(Debug)]
 pub struct Ended {
-    /// How it ended.
+    /// How the command ended.
     pub end: End,
-    /// Its standard output.
+    /// What the command wrote to standard output.
     pub stdout: Bytes,
-    /// Its standard error.
+    /// What the command wrote to standard error.
     pub stderr: Bytes,
-    /// Units of fuel that it used.
+    /// Units of fuel that the command used.
     pub fuel: u64,
-    /// The most bytes of memory that it had.
+    /// The most bytes of memory that the command had at once.
     pub memory: u64,
 }
 
@@ -106,7 +106,7 @@ pub struct WasiCommand {
 }
 
 impl WasiCommand {
-    /// A command with these opened directories and these addresses, which sends what `outlet` allows.
+    /// Makes a command that may use these opened directories and these addresses, and send what `outlet` allows.
     pub fn new(
         limits: &Limits,
         dirs: Dirs,
@@ -145,12 +145,12 @@ impl WasiCommand {
         Dirs::open(&grants.dirs, may_block, quotas, &Usage::default()).map_err(|error| said(&error))
     }
 
-    /// Counts the contents of directories with a bounded size.
+    /// Counts what is in the directories with a bounded size.
     pub async fn count(dirs: &Dirs) -> Result<(), String> {
         dirs.count().await.map_err(|error| said(&error))
     }
 
-    /// Runs it to its end, or until it is cut off.
+    /// Runs the command to its end, or until it is cut off.
     pub async fn run(
         self,
         program: &Program<Sandbox>,

@@ -1,8 +1,8 @@
 //! The delivery of messages to one guest: everything between its inbox and its `receive`.
 //!
-//! Owns how messages are received (single, in batches, jobs and events in turns), what the guest has in hand, which of its
-//! requests may still get a reply, and whether it is ready. Knows nothing of the Store and sets no fuel: the imports
-//! charge, and call this. It asks the meter only for the time.
+//! Owns how messages are received (single, in batches, jobs and events in turns), what the guest has in hand, which of
+//! its requests may still get a reply, and whether it is ready. Knows nothing of the Store and sets no fuel: the
+//! imports charge the guest and then call this. It asks the meter only for the time.
 
 mod checks;
 mod clock;
@@ -42,23 +42,23 @@ pub(super) struct Delivery {
     peer: Arc<Peer>,
     in_hand: InHand,
     pub(super) jobs: Jobs,
-    /// Its jobs, and the event of the last receive.
+    /// The guest's jobs in hand, and the first event of the last receive.
     held: Arc<Held>,
     /// Whether the last receive brought an event.
     has_event: bool,
     /// Whether a job comes before an event next time.
     is_turn_of_jobs: bool,
-    /// Its requests that are answered through the inbox.
+    /// The guest's own requests that are answered through the inbox.
     under_way: BTreeMap<MessageId, Arc<Waiter>>,
     in_flight: u64,
-    /// Peers that sent it messages: it may know their names.
+    /// The peers that sent the guest messages, whose names it may ask for.
     met: BTreeSet<PeerId>,
     pub(super) readiness: Readiness,
-    /// None if its requests are not checked.
+    /// Checks the requests to the guest, if it is configured so.
     checks: Option<Box<Checks>>,
     /// Whether the last look ended with a request that was not delivered.
     has_refused: bool,
-    /// Of requests just taken.
+    /// The spans of requests that were just taken.
     new_spans: Vec<Arc<OpenSpan>>,
     /// Whether a sampled request may be in hand.
     has_spans: bool,
@@ -68,7 +68,8 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    /// `in_flight` bounds its requests in hand, its jobs in hand, and its requests under way, each.
+    /// Makes the delivery to one guest. `in_flight` bounds each of its requests in hand, its jobs in hand, and its own
+    /// requests under way.
     pub(super) fn new(peer: Arc<Peer>, signals: Arc<Signals>, usage: Arc<Usage>, in_flight: u64) -> Self {
         let held = Arc::<Held>::default();
         Self {
@@ -91,12 +92,13 @@ impl Delivery {
         }
     }
 
-    /// From now on, requests that do not fit are not delivered.
+    /// Makes requests that do not fit be answered with an error from now on, and not be delivered.
     pub(super) fn check_by(&mut self, checks: Box<Checks>) {
         self.checks = Some(checks);
     }
 
-    /// Puts the next message into `next`, without waiting; returns how many messages it was: 0 is stop.
+    /// Puts the next message into `next`, without waiting. Returns how many messages that are: 1, or 0 for a stop.
+    /// Returns none if there is no message.
     pub(super) fn receive(
         &mut self,
         task: Option<&Waker>,
@@ -113,20 +115,20 @@ impl Delivery {
         }
     }
 
-    /// Whether the last look ended with a request that was not delivered, so that more may wait.
+    /// Whether the last look ended with a request that was not delivered, so that more may wait. Clears that.
     pub(super) fn reset_refused(&mut self) -> bool {
         std::mem::take(&mut self.has_refused)
     }
 
-    /// Waits after a look for a message found none; the guest then looks again. With `at_once` it waits only until
-    /// others have run.
+    /// Waits after a look that found no message. The guest then looks again. With `at_once`, waits only until others
+    /// have run.
     pub(super) fn readable(&self, at_once: bool) -> impl Future<Output = ()> + use<> {
         let queues = (self.jobs.takes && !at_once).then(|| self.jobs.taken_queues().clone());
         let mut has_waited = false;
         async move {
             match queues {
                 Some(queues) => queues.readable().await,
-                // The inbox has the task's waker, so it is polled again in time.
+                // The inbox has the task's waker, so the task is polled again when a message comes.
                 None => {
                     poll_fn(|context| match std::mem::replace(&mut has_waited, true) {
                         true => Poll::Ready(()),
@@ -143,7 +145,7 @@ impl Delivery {
         }
     }
 
-    /// Up to `max` messages without waiting; empty is stop.
+    /// Takes up to `max` messages, without waiting. Returns an empty batch for a stop, or none if there is no message.
     pub(super) fn receive_batch(
         &mut self,
         task: Option<&Waker>,
@@ -154,7 +156,7 @@ impl Delivery {
         self.begin_receive(order == abi::BatchOrder::InOrder);
         let mut batch = Vec::new();
         let (clock, mut next, mut is_stop) = (Clock::new(meter), None, false);
-        // A stop ends a batch; the next receive says it.
+        // A stop ends a batch that has messages. The next receive then returns the stop.
         while batch.len() < max && (batch.is_empty() || !self.peer.is_stopping()) {
             match self.next_message(task.filter(|_| batch.is_empty()), &clock, &mut next) {
                 Offer::Message => batch.extend(next.take().map(abi::OnePiece)),
@@ -191,32 +193,34 @@ impl Delivery {
         self.jobs.set_taking(queue, how, self.in_flight)
     }
 
-    /// What a message is part of that is sent for the request or job with this id.
+    /// Returns the parent of a message that the guest sends for the request or job with this id.
     pub(super) fn parent(&self, id: u64) -> Result<Parent, Error> {
         let id = MessageId(id);
         self.in_hand.parent(id).or_else(|| self.jobs.parent(id)).ok_or_else(|| not_in_hand(id.0))
     }
 
-    /// When the last of its requests in hand ends. None without any, or with a job, which has no end.
+    /// Returns when the last of the guest's requests in hand ends. Returns none without requests, or with a job in
+    /// hand, which has no deadline.
     pub(super) fn deadline_in_hand(&self) -> Option<std::time::Instant> {
         if self.jobs.are_in_hand() { None } else { self.in_hand.deadline() }
     }
 
-    /// What a message is part of that is sent for nothing: the event that the guest is at may have caused it.
+    /// Returns the parent of a message that the guest sends without naming a request or job. The event that it handles
+    /// may have caused it.
     pub(super) fn cause(&self) -> Parent {
         let event = self.has_traced_event.then(|| self.in_hand.event()).flatten();
         let trace = event.and_then(|event| event.published.trace.as_deref());
         Parent { trace: trace.map(SpanOrigin::after), ..Parent::default() }
     }
 
-    /// The fuel that the guest used before it got the messages just taken.
+    /// Notes in the spans of the messages just taken how much fuel the guest had used before.
     pub(super) fn note_fuel_before(&mut self, used: u64) {
         for span in self.new_spans.drain(..) {
             span.note_fuel_before(used);
         }
     }
 
-    /// The span of a request in hand, if it is sampled.
+    /// Returns the span of a request in hand, if it is sampled.
     pub(super) fn span(&self, id: u64) -> Option<&Arc<OpenSpan>> {
         if self.has_spans { self.in_hand.responder(MessageId(id))?.span() } else { None }
     }
@@ -230,30 +234,30 @@ impl Delivery {
         self.met.contains(&peer)
     }
 
-    /// The message that the guest is at, as far as can be told.
+    /// Returns the message that the guest handles, as far as that can be told.
     pub(super) fn handling(&self) -> Option<Handling> {
         self.in_hand.handling(&self.jobs)
     }
 
-    /// The message that has been in hand for too long.
+    /// Returns the event or job that has been in hand the longest.
     pub(super) fn overdue(&self) -> Option<Handling> {
         self.held.oldest(None)
     }
 
-    /// The events and jobs in hand.
+    /// Returns the events and jobs in hand.
     pub(super) fn held(&self) -> &Arc<Held> {
         &self.held
     }
 
-    /// The instance has ended: requests in hand get this answer, and unreached messages go back to the front of the
-    /// inbox, or to their queue.
+    /// Ends the delivery because the instance has ended. Requests in hand get this answer, and unreached messages go
+    /// back to the front of the inbox, or to their queue.
     pub(super) fn end(&mut self, answer: &Error) {
         let (unreached, lost) = self.in_hand.end(answer);
         self.peer.give_back(unreached, &lost);
         self.jobs.end();
     }
 
-    /// Fails if no more requests may be under way.
+    /// Fails if as many requests of the guest are under way as may be.
     pub(super) fn check_under_way(&self) -> Result<(), Error> {
         let (used, allowed) = (self.under_way.len() as u64 + 1, self.in_flight);
         if used > allowed {
@@ -271,7 +275,7 @@ impl Delivery {
     }
 
     pub(super) fn cancel(&mut self, id: u64) {
-        // A reply on its way counts until it is received.
+        // If the wait had ended before, its reply is on its way, and counts until the guest receives it.
         if self.under_way.get(&MessageId(id)).is_some_and(|waiter| waiter.cancel()) {
             self.under_way.remove(&MessageId(id));
             self.show_under_way();
@@ -286,7 +290,7 @@ impl Delivery {
         self.usage.under_way.set(self.under_way.len() as u64);
     }
 
-    /// The guest asks for more: it has finished messages given one by one, or in order.
+    /// Notes that the guest asks for more messages, and so has finished those that came one by one or in order.
     fn begin_receive(&mut self, in_order: bool) {
         self.in_hand.begin_batch(in_order);
         if std::mem::take(&mut self.has_event) {
@@ -306,7 +310,7 @@ impl Delivery {
             self.in_hand.forget_abandoned();
             self.show_in_hand();
         }
-        // Said each time: the inbox forgets it when a caller gives up.
+        // Set each time, because the inbox forgets it when a caller gives up.
         let look = TakeOptions { events: true, hold: Some(self.in_hand.is_full()), task };
         match self.jobs.takes {
             true => self.next_from_inbox_or_queue(look, clock, to),
@@ -314,7 +318,7 @@ impl Delivery {
         }
     }
 
-    // Out of line: an extension that finds nothing uses mostly the stack reserved for these.
+    // Kept out of line, so that a look that finds nothing does not reserve the stack for both ways.
     #[inline(never)]
     fn next_from_inbox(
         &mut self,
@@ -368,11 +372,12 @@ impl Delivery {
         }
     }
 
-    /// Answers a request that does not fit. The look ends then, so that others run before the next one is checked.
+    /// Answers a request that does not fit with an error, and returns true. The look then ends, so that others run
+    /// before the next request is checked.
     fn refuses(&mut self, request: &Request, clock: &Clock<'_>) -> bool {
         let Some(checks) = &self.checks else { return false };
         let misfit = checks.misfit(request);
-        // A check may take long.
+        // The time is read again, because a check may take long.
         clock.read_anew();
         let Some(misfit) = misfit else { return false };
         self.has_refused = true;
@@ -381,7 +386,7 @@ impl Delivery {
         true
     }
 
-    /// The message as it goes into the guest. Remembers what later calls need of it.
+    /// Returns the message as it goes into the guest, and keeps what later calls need of it.
     fn delivered(&mut self, message: Incoming, clock: &Clock<'_>) -> abi::Message {
         match message {
             Incoming::Request(request) => self.deliver_request(request, clock),

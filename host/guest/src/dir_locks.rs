@@ -1,4 +1,4 @@
-//! Locks on directories that extensions of this Main write to: no other Main may.
+//! Locks on the directories that extensions of this Main may write to, so that no other Main's extensions do.
 
 use std::{collections::HashMap, fs::File, io, path::Path, sync::Arc};
 
@@ -31,7 +31,7 @@ impl DirLocks {
         Ok(locks)
     }
 
-    /// Locks a directory for this Main. None if it cannot be opened, which opening it will report.
+    /// Locks a directory for this Main. Returns none if it cannot be opened: the later attempt to open it reports that.
     pub(super) fn take(self: &Arc<Self>, path: &Path) -> io::Result<Option<DirLock>> {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         let Ok(dir) = rustix::fs::open(path, flags, Mode::empty()).map(File::from) else { return Ok(None) };

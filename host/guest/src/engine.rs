@@ -1,4 +1,4 @@
-//! The engines.
+//! The wasmtime engines that compile and run guests.
 
 mod config;
 mod target;
@@ -13,13 +13,13 @@ pub(crate) use self::target::TARGET_SIZE;
 pub use self::target::{AddressClass, CompileTarget, CompileTargetError};
 use super::memory::size;
 
-/// What one guest may take from a pool. A larger guest runs without pools.
+/// How much one guest may take from the pools. A larger guest runs without pools.
 const MEMORIES: u32 = 4;
 const TABLES: u32 = 16;
 const INSTANCES: u32 = 128;
 
-/// Bytes of a memory, and of a table, that stay mapped and are reset: returning pages and getting new ones takes
-/// longer.
+/// Bytes of a memory, and of a table, that stay mapped in a pool and are reset. That is faster than returning pages to
+/// the kernel and getting new ones.
 const KEPT: usize = 256 << 10;
 
 /// The engines that compile and run guests.
@@ -27,7 +27,7 @@ const KEPT: usize = 256 << 10;
 pub struct Runtime {
     by_kind: Arc<Mutex<HashMap<EngineKind, Engines>>>,
     class: AddressClass,
-    /// How many guests at once have instances from pools. None: all have them on demand.
+    /// How many guests at once have instances from pools. Without it, all instances are allocated on demand.
     pooled: Option<u32>,
 }
 
@@ -48,7 +48,7 @@ impl EngineKind {
         Self { guest_stack: size(limits.stack), host_stack: size(limits.fixed().host_stack), traces }
     }
 
-    /// The configuration of engines of this Main.
+    /// Returns the configuration of engines that run guests in this Main.
     pub(super) fn config(self, class: AddressClass) -> wasmtime::Result<Config> {
         let target = CompileTarget::of_main(class);
         let mut config = self.config_in(&target);
@@ -58,7 +58,7 @@ impl EngineKind {
         Ok(config)
     }
 
-    /// The configuration of engines that compile for a target.
+    /// Returns the configuration of engines that compile for a target.
     #[cfg(feature = "compiler")]
     pub(super) fn config_for(self, target: &CompileTarget) -> wasmtime::Result<Config> {
         let mut config = self.config_in(target);
@@ -87,18 +87,18 @@ impl std::fmt::Debug for Runtime {
 }
 
 impl Runtime {
-    /// Fails if this machine cannot run WebAssembly.
+    /// Makes the engines of a Main with this class of address space. Fails if this machine cannot run WebAssembly.
     pub fn new(class: AddressClass) -> wasmtime::Result<Self> {
-        // A guest may read the text of an error. With `RUST_BACKTRACE` it would have Main's own functions and paths, and
-        // each error would take the worker thread the time to look them up.
+        // A guest may read the text of an error. With `RUST_BACKTRACE` the text would show Main's own functions and
+        // paths, and the worker thread would spend time to look them up for each error.
         wasmtime::error::disable_backtrace();
         let runtime = Self { by_kind: Arc::default(), class, pooled: None };
         runtime.engines(EngineKind::default())?;
         Ok(runtime)
     }
 
-    /// With pools for so many guests at once, where there is address space for them. Its engines are made when something
-    /// is loaded for them.
+    /// Returns a runtime with pools for this many guests at once, if there is address space for them. Its engines are
+    /// made when a program is first loaded for them.
     pub(super) fn in_pools(&self, at_once: u32) -> Self {
         let pooled = (self.class == AddressClass::Large).then_some(at_once);
         Self { by_kind: Arc::default(), class: self.class, pooled }
@@ -108,8 +108,8 @@ impl Runtime {
         self.class
     }
 
-    /// The engines of a kind. One with pools instantiates in half the time. One without is for guests too large for the
-    /// pools, and for processes that may not reserve the address space.
+    /// Returns the engines of a kind. An engine with pools instantiates in half the time. The engine without pools is
+    /// for guests too large for the pools, and for processes that may not reserve the address space.
     pub(super) fn engines(&self, kind: EngineKind) -> wasmtime::Result<Engines> {
         let mut by_kind = self.by_kind.lock();
         if let Some(engines) = by_kind.get(&kind) {
@@ -124,12 +124,12 @@ impl Runtime {
     }
 }
 
-/// An engine like that of extensions, for measuring.
+/// Makes an engine like that of extensions, for measuring.
 pub(super) fn engine(class: AddressClass) -> wasmtime::Result<Engine> {
     Engine::new(&EngineKind::default().config(class)?)
 }
 
-/// Adds pools for so many guests at once: memories, tables and stacks that stay mapped.
+/// Adds pools for this many guests at once: memories, tables and stacks that stay mapped.
 fn with_pools(mut config: Config, at_once: u32) -> Config {
     let mut pools = PoolingAllocationConfig::new();
     pools
@@ -144,8 +144,8 @@ fn with_pools(mut config: Config, at_once: u32) -> Config {
         .max_tables_per_module(TABLES)
         .max_core_instances_per_component(INSTANCES)
         .table_elements(size(Limits::max().fixed().table_elements));
-    // Since Linux 6.7 the kernel tells which pages were written. Without that, all kept pages would be reset each time,
-    // which takes longer than new pages.
+    // Since Linux 6.7 the kernel can tell which pages were written. Without that, all kept pages would have to be reset
+    // each time, which takes longer than to map new pages.
     if PoolingAllocationConfig::is_pagemap_scan_available() {
         pools.pagemap_scan(Enabled::Yes).linear_memory_keep_resident(KEPT).table_keep_resident(KEPT);
     }

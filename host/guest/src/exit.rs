@@ -1,4 +1,4 @@
-//! How a guest ended, from wasmtime's error and its sandbox, and by which limit.
+//! How a guest ended and by which limit, judged by wasmtime's error and the guest's sandbox.
 
 use std::{any::Any, io, time::Duration};
 
@@ -30,7 +30,8 @@ pub enum Exit {
         /// The limit that it hit.
         limit: Option<LimitHit>,
     },
-    /// It cannot be started while a file system hangs or is missing, or a store cannot be opened, which is not its fault.
+    /// It cannot be started now through no fault of its own: a file system hangs or is missing, or a store cannot be
+    /// opened.
     #[error("cannot start: {reason}")]
     Hindered {
         /// Why.
@@ -78,8 +79,8 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// How a guest ended, by wasmtime's account. Its sandbox adds the memory that it was refused, and the fuel that it
-    /// had.
+    /// Returns how a guest ended, judged by wasmtime's result. [`in_sandbox`](Self::in_sandbox) adds the memory that
+    /// the guest was refused, and the fuel that it had.
     pub(super) fn of(result: wasmtime::Result<Result<(), ()>>, limits: &Limits) -> Self {
         let error = match result {
             Ok(Ok(())) => return Self::Finished,
@@ -121,7 +122,7 @@ impl Exit {
         Self::Start { reason: said(error), limit }
     }
 
-    /// It cannot be started: something granted could not be opened.
+    /// The end of an instance that cannot be started, because something granted could not be opened.
     pub(super) fn not_opened(error: &wasmtime::Error) -> Self {
         match error.downcast_ref::<io::Error>() {
             Some(cause) if may_come(cause) => Self::Hindered { reason: said(error), limit: None },
@@ -129,7 +130,7 @@ impl Exit {
         }
     }
 
-    /// The host panicked while it ran.
+    /// The end of an instance during which the host panicked.
     pub fn panicked(panic: &(dyn Any + Send)) -> Self {
         let text = panic
             .downcast_ref::<&str>()
@@ -138,14 +139,14 @@ impl Exit {
         Self::Panicked(harmless(text.unwrap_or("panic"), 1024))
     }
 
-    /// Adds what the sandbox knows: the fuel, and the memory refused.
+    /// Adds what the sandbox knows: the fuel that the guest had, and the memory that it was refused.
     pub(super) fn in_sandbox(self, sandbox: &Sandbox) -> Self {
         match self {
             Self::OutOfFuel { trace, .. } => {
                 let (limit, allowed) = sandbox.meter.budget();
                 Self::OutOfFuel { limit: limit.into(), allowed, trace }
             }
-            // Most programs give up like this when they get no memory.
+            // Most programs trap on purpose when they get no memory.
             Self::Trapped { cause, limit: None, trace } if cause.contains(GAVE_UP) => {
                 Self::Trapped { cause, limit: sandbox.memory.refused(), trace }
             }
@@ -154,7 +155,7 @@ impl Exit {
         }
     }
 
-    /// The limit that ended it, if one did.
+    /// Returns the limit that ended the instance, if one did.
     pub fn limit(&self) -> Option<LimitHit> {
         let hit = |limit: LimitName, used, allowed| Some(LimitHit::new(limit, used, allowed));
         match self {
@@ -176,7 +177,7 @@ impl Exit {
     }
 }
 
-/// wasmtime's error, in one harmless line.
+/// Returns the text of wasmtime's error and its causes in one harmless line.
 pub(super) fn said(error: &wasmtime::Error) -> String {
     harmless(format_args!("{error:#}"), 1024)
 }
@@ -186,7 +187,7 @@ pub(super) fn said(error: &wasmtime::Error) -> String {
 pub(super) enum NotInstantiated {
     #[error("cannot be instantiated")]
     Any,
-    /// The process has no addresses, or mappings, left for a memory.
+    /// The process has no address space or memory mappings left for a memory.
     #[error(
         "cannot be instantiated for want of addresses (raise `ulimit -v` or `vm.max_map_count`, or see `main.address-space`)"
     )]
@@ -194,7 +195,8 @@ pub(super) enum NotInstantiated {
 }
 
 impl NotInstantiated {
-    /// Marks the error, unless the guest ran already. wasmtime tells only in words what it could not reserve.
+    /// Marks the error, unless it is a trap of the guest. Looks into wasmtime's text, because only that tells what
+    /// could not be reserved.
     pub(super) fn mark(error: wasmtime::Error) -> wasmtime::Error {
         if error.is::<Trap>() {
             return error;
@@ -205,7 +207,7 @@ impl NotInstantiated {
     }
 }
 
-/// The running functions, innermost first: their names, and offsets if the code has them.
+/// Returns the running functions, innermost first, with their names, and offsets if the code has them.
 fn trace(error: &wasmtime::Error) -> Vec<String> {
     let frames = error.downcast_ref::<wasmtime::WasmBacktrace>().map(wasmtime::WasmBacktrace::frames);
     let function = |frame: &wasmtime::FrameInfo| {
@@ -235,7 +237,7 @@ pub(super) fn is_too_much(error: &wasmtime::Error) -> bool {
     error.root_cause().to_string().contains(TOO_MUCH_HANDED_OVER)
 }
 
-/// The limit that caused a guest's error.
+/// Returns the limit that caused a guest's error, if one did.
 fn hit_limit(error: &wasmtime::Error, limits: &Limits) -> Option<LimitHit> {
     let used_up = |limit: LimitName, allowed| LimitHit::new(limit, allowed, allowed);
     let is_full = |cause: &(dyn std::error::Error + 'static)| {
@@ -252,7 +254,7 @@ fn hit_limit(error: &wasmtime::Error, limits: &Limits) -> Option<LimitHit> {
     }
 }
 
-/// The limit on a count that kept a component from being instantiated. wasmtime tells it only in words.
+/// Returns the limit on a count that kept a component from being instantiated. Only wasmtime's text tells which.
 fn counted(error: &wasmtime::Error, limits: &Limits) -> Option<LimitHit> {
     let text = error.root_cause().to_string();
     let (what, number) = text.strip_prefix("resource limit exceeded: ")?.split_once(" count too high at ")?;

@@ -16,7 +16,7 @@ use weir_schedule::SharedShare;
 #[cfg(feature = "http")]
 pub(crate) use self::offered::{HttpAccess, add_to_linker};
 
-/// Sends the requests of guests, if this build can. Clones share it.
+/// Sends the requests of guests, if this build has the feature `http`. Clones share the sender.
 #[derive(Clone, Debug, Default)]
 pub struct Http {
     #[cfg(feature = "http")]
@@ -30,7 +30,7 @@ impl From<weir_http::HttpSender> for Http {
     }
 }
 
-/// What the commands of one configuration send by HTTP. Clones share it.
+/// Sends what the commands of one configuration send by HTTP, within their grants.
 #[derive(Clone, Debug)]
 pub struct HttpOutlet {
     http: Http,
@@ -39,13 +39,13 @@ pub struct HttpOutlet {
 }
 
 impl HttpOutlet {
-    /// With these grants; the sender's work for them is charged to `share`.
+    /// Makes an outlet with these grants. The sender's work for it is charged to `share`.
     #[must_use]
     pub fn new(http: Http, grants: &[HttpGrant], share: &SharedShare) -> Self {
         Self { http, grants: grants.into(), worked: share.elsewhere() }
     }
 
-    /// For one command of this name.
+    /// Returns the access for one command of this name.
     pub(crate) fn access(&self, limits: &Limits, usage: &Arc<Usage>, name: String) -> HttpAccess {
         let say = move |text: &str| tracing::warn!(command = name, "{text}");
         self.http.access(&self.grants, limits, usage, self.worked.clone(), say)
@@ -57,7 +57,7 @@ pub(crate) fn is_known(interface: &str) -> bool {
     matches!(interface, "wasi:http/types" | "wasi:http/outgoing-handler")
 }
 
-/// Why an import is not offered, after its name.
+/// Returns why an import is not offered, as text to follow its name.
 pub(crate) fn why_not_offered(import: &str) -> &'static str {
     let interface = import.split('@').next().unwrap_or_default();
     match interface {

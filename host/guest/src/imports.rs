@@ -2,7 +2,7 @@
 //!
 //! `weir:iec` is linked by hand, because only such functions reach the Store to charge and renew fuel.
 
-/// Replaces functions of `wasi:filesystem/types`, each by its name there and what is done instead.
+/// Replaces functions of `wasi:filesystem/types`, each given by its name there and the function that is called instead.
 macro_rules! replace {
     ($linker:ident, $($name:literal => $act:path),+ $(,)?) => {
         let mut files = $linker.instance(&format!("wasi:filesystem/types@{VERSION}"))?;
@@ -51,7 +51,7 @@ type Fallible<T> = Result<T, abi::Error>;
 /// A payload, still in the guest's memory.
 type Payload = Handed<WasmList<u8>>;
 
-/// A name of anything.
+/// A name of a contract, topic, path and the like.
 type Name = Text;
 
 /// The version of wasmtime's WASI interfaces.
@@ -103,7 +103,7 @@ pub(super) fn add_command<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<
 
 fn add_wasi<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
-    // Of these, some are defined anew.
+    // The functions below replace some that are linked by now.
     linker.allow_shadowing(true);
     pollables::add_to_linker(linker)?;
     counted::add_to_linker(linker)?;
@@ -114,8 +114,8 @@ fn add_wasi<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     keyvalue::add_to_linker(linker)
 }
 
-/// Whether an import can be met: Weir's own, and WASI 0.2 as far as offered. Every 0.2 release runs components built
-/// for another.
+/// Whether Weir offers an import: an interface of its own, or one of WASI 0.2 as far as it is offered. A component
+/// built for any release of WASI 0.2 fits.
 pub(super) fn is_offered(import: &str) -> bool {
     const WASI: [&str; 6] = ["cli", "clocks", "filesystem", "io", "random", "sockets"];
     let Some((interface, version)) = import.split_once('@') else { return false };
@@ -160,7 +160,7 @@ fn add_config(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Resul
     })
 }
 
-/// A bit more than is kept, so that a cut shows.
+/// A guest's reason. It takes a few more bytes than are kept, so that a cut can be told.
 type Reason = Cut<{ MAX_REASON + 4 }>;
 
 /// `weir:iec/lifecycle`: what a guest says of itself.
@@ -186,10 +186,10 @@ fn add_lifecycle(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Re
     })
 }
 
-/// A bit more than is shown, so that a cut shows.
+/// The message of a log line. It takes a few more bytes than are shown, so that a cut can be told.
 type LogMessage = Cut<{ weir_logs::MAX_LINE + 4 }>;
 
-/// As many as are shown.
+/// The fields of a log line: as many as are shown.
 type Fields = First<abi::Field, { weir_logs::MAX_FIELDS }>;
 
 /// `weir:iec/log`: log lines with fields.
@@ -223,8 +223,8 @@ fn interface(name: &str) -> String {
     format!("{package}/{name}@{version}")
 }
 
-/// Charges for a call with a payload and `more` bytes, and copies the payload in one piece. wasmtime would not, for a
-/// `Vec` or `Bytes`. One over `message-size` is not copied.
+/// Charges for a call with a payload and `more` bytes, and copies the payload in one piece, which wasmtime does not do
+/// for a `Vec` or `Bytes`. A payload over `message-size` is not copied.
 fn take(store: &mut Store<'_>, payload: &Payload, more: usize) -> wasmtime::Result<Result<Bytes, Error>> {
     let allowed = store.data().peer.limits().message_size;
     let bytes = match payload {
@@ -243,12 +243,12 @@ fn outcome<T>(result: Result<T, Error>) -> wasmtime::Result<(Fallible<T>,)> {
     Ok((result.map_err(Into::into),))
 }
 
-/// A result that is written into the guest's memory in one piece.
+/// Returns a result that is written into the guest's memory in one piece.
 fn in_one_piece<T>(result: Result<T, Error>) -> wasmtime::Result<(abi::OnePiece<Fallible<T>>,)> {
     Ok((abi::OnePiece(result.map_err(Into::into)),))
 }
 
-/// The name in a call of WASI's, which costs fuel even if it is refused for a name that is too long.
+/// Returns the name in a call of a WASI function. The call costs fuel even if the name is too long and refused.
 fn named<G: Guest>(store: &mut StoreContextMut<'_, G>, name: Name) -> FsResult<String> {
     store.data_mut().sandbox_mut().meter.enter_wasi();
     short(name)
@@ -258,7 +258,7 @@ fn short(name: Name) -> FsResult<String> {
     name.0.map_err(|_| ErrorCode::NameTooLong.into())
 }
 
-/// The outcome of a function of WASI's, unless it is a trap.
+/// Turns the outcome of a WASI function into what wasmtime takes: a value or error for the guest, or a trap.
 fn done<T, E>(outcome: Result<T, TrappableError<E>>) -> wasmtime::Result<(Result<T, E>,)>
 where
     E: std::error::Error + Send + Sync + 'static,

@@ -25,16 +25,16 @@ use super::{
 
 const MANIFEST_SECTION: &str = "weir:manifest";
 
-/// Bytes of a manifest: hundreds of names.
+/// The most bytes of a manifest, enough for hundreds of names.
 const MAX_MANIFEST: usize = 64 * 1024;
 
-/// Nested modules and components; a component made from a module by today's tools has 2.
+/// How deep modules and components may be nested. A component that today's tools make from a module has a depth of 2.
 const MAX_DEPTH: usize = 16;
 
-/// Imports and exports listed: ten times as many as all of WASI 0.2 has.
+/// The most imports, and the most exports. That is ten times as many as all of WASI 0.2 has.
 const MAX_NAMES: usize = 1000;
 
-/// Bytes of the name of an import or export.
+/// How many bytes of the name of an import or export are shown.
 pub(super) const MAX_NAME: usize = 256;
 
 /// Why a file cannot be inspected.
@@ -87,18 +87,18 @@ pub enum InspectError {
 pub struct Inspection {
     /// The file.
     pub path: PathBuf,
-    /// Its size.
+    /// The size of the file in bytes.
     pub bytes: u64,
-    /// Its SHA-256, in JSON as hexadecimal digits.
+    /// The SHA-256 of the file, in JSON as hexadecimal digits.
     #[serde(serialize_with = "shown")]
     pub sha256: ArtifactHash,
-    /// Names of its imports.
+    /// The names of the component's imports.
     pub imports: Vec<String>,
-    /// Names of its exports.
+    /// The names of the component's exports.
     pub exports: Vec<String>,
-    /// Its author's manifest.
+    /// The manifest of the component's author.
     pub manifest: Option<Manifest>,
-    /// The contracts that it describes: those that it serves, and what it expects of those that it calls.
+    /// The contracts that the component describes: those that it serves, and what it expects of those that it calls.
     pub contracts: Vec<Document>,
 }
 
@@ -123,7 +123,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, InspectError> {
 }
 
 impl Inspection {
-    /// Why it is no useful extension, as far as imports and exports show.
+    /// Returns why the component is no useful extension, as far as its imports and exports show.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
@@ -142,7 +142,8 @@ impl Inspection {
         notes
     }
 
-    /// Its imports that this build of Weir does not offer, as in ``it imports `a:b/c@1.0.0`, which Weir does not offer``.
+    /// Returns a sentence for each import that this build of Weir does not offer, as in ``it imports `a:b/c@1.0.0`, which
+    /// Weir does not offer``.
     #[must_use]
     pub fn unoffered(&self) -> Vec<String> {
         let unknown = self.imports.iter().filter(|name| !is_offered(name));
@@ -168,7 +169,7 @@ impl Inspection {
                 Payload::ComponentImportSection(section) if depth == 0 => {
                     for import in section {
                         let import = import.map_err(|error| self.damaged(&error))?;
-                        // The name of a type is only a name.
+                        // An imported type is left out, because it needs nothing from the host.
                         if !matches!(import.ty, ComponentTypeRef::Type(_)) {
                             self.imports.push(harmless(import.name.name, MAX_NAME));
                         }
@@ -228,13 +229,13 @@ fn shown<S: Serializer>(hash: &ArtifactHash, serializer: S) -> Result<S::Ok, S::
     serializer.collect_str(hash)
 }
 
-/// The sections `weir:contracts` of one component and of all modules in it. They are hostile: their size is judged before
-/// anything is parsed.
+/// The sections `weir:contracts` of one component and of all modules in it. They are hostile, so their size is checked
+/// before anything is parsed.
 #[derive(Debug, Default)]
 pub(crate) struct ContractSections {
     /// Documents, one a line.
     lines: Vec<u8>,
-    /// Bytes of all sections, also of those that were left out for their size.
+    /// Bytes of all sections, including those that were left out for their size.
     bytes: usize,
 }
 
@@ -253,7 +254,7 @@ impl ContractSections {
         }
     }
 
-    /// What they describe, or what is wrong with them.
+    /// Returns the contracts that the sections describe, or what is wrong with the sections.
     pub(crate) fn documents(&self) -> Result<Vec<Document>, String> {
         if self.bytes > MAX_SECTION {
             return Err(format!("they take {} bytes, of at most {MAX_SECTION}", self.bytes));
@@ -261,11 +262,11 @@ impl ContractSections {
         Document::parse_section(&self.lines).map_err(|error| harmless(&error, 512))
     }
 
-    /// The documents, one a line, as Main keeps them.
+    /// Returns the documents, one a line, as Main keeps them.
     #[cfg(feature = "compiler")]
     pub(crate) fn text(&self) -> Result<String, String> {
         let text: String = self.documents()?.iter().map(|document| document.line() + "\n").collect();
-        // Escapes can make it longer than Main would parse.
+        // Checked again, because escapes can make the text longer than Main would parse.
         let mut kept = Self::default();
         kept.add(SECTION, text.as_bytes());
         kept.documents().map(|_| text)

@@ -36,42 +36,42 @@ use super::{
 /// All that one instance needs.
 #[derive(Debug)]
 pub struct Instance {
-    /// Carries its messages.
+    /// Carries the instance's messages.
     pub bus: Arc<Bus>,
-    /// Its peer on the bus.
+    /// The instance's peer on the bus.
     pub peer: Arc<Peer>,
-    /// What it may use and reach.
+    /// What the instance may use and reach.
     pub config: Arc<ExtensionConfig>,
-    /// What it reads through `wasi:config/store`. Read anew when it starts.
+    /// The values that the instance reads through `wasi:config/store`. Set anew when it starts.
     pub settings: Arc<Settings>,
-    /// Where its log lines go.
+    /// Where the instance's log lines go.
     pub output: Output,
-    /// What it shares with all guests.
+    /// What the instance shares with all guests.
     pub shared: SharedResources,
-    /// Opens its directories.
+    /// Opens the granted directories.
     pub openings: Arc<Openings>,
-    /// Its share of the worker thread. A restart does not renew it.
+    /// The extension's share of the worker thread. A restart does not renew it.
     pub share: Arc<SharedShare>,
-    /// Passes between it and its supervisor.
+    /// Signals between the instance and its supervisor.
     pub signals: Arc<Signals>,
-    /// Counts its use.
+    /// Counts what the instance uses.
     pub usage: Arc<Usage>,
 }
 
-/// What all guests of one Main share. Clones share it, too.
+/// What all guests of one Main share.
 #[derive(Clone, Debug, Default)]
 pub struct SharedResources {
-    /// The turns that they take while busy.
+    /// The turns that guests take while busy.
     pub turns: Arc<Turns>,
-    /// Sends their requests by HTTP.
+    /// Sends the guests' requests by HTTP.
     pub http: Http,
-    /// The stores that they may be granted.
+    /// The stores that guests may be granted.
     pub key_value: KeyValue,
 }
 
 impl Instance {
-    /// Runs the program to its end, with its deadlines. Also returns the message it was at, and when it ended, which is
-    /// before its messages are given back.
+    /// Runs the program to its end, within its deadlines. Also returns the message that it handled last, and when it
+    /// ended, which is before its messages are given back.
     pub async fn run(self: Box<Self>, program: Arc<Program>) -> (Exit, Option<Handling>, SystemTime) {
         let (activity, started) = (Arc::new(Activity::new()), Instant::now());
         let mut limit = TimeLimit::new(self.config.limits.ready_timeout);
@@ -89,7 +89,7 @@ impl Instance {
             Ok(store) => store,
             Err(exit) => return (exit, None, SystemTime::now()),
         };
-        // Messages are given back after a panic of the host's, too.
+        // A panic of the host is caught, so that messages are given back then, too.
         let watch = self.watch(&program, &mut store, activity, started, limit);
         let exit = AssertUnwindSafe(watch).catch_unwind().await;
         let exit = exit.unwrap_or_else(|panic| Exit::panicked(&*panic));
@@ -107,7 +107,7 @@ impl Instance {
         };
         let ended_itself = matches!(exit, Exit::Finished | Exit::Failed(_));
         state.delivery.end(if ended_itself { &Error::PeerGone } else { &Error::Trapped });
-        // Writes its last output, which may panic, too.
+        // Dropping the Store writes the guest's last output, which may panic, too.
         let dropped = panic::catch_unwind(AssertUnwindSafe(|| drop(store)));
         let exit = dropped.map_or_else(|panic| Exit::panicked(&*panic), |()| exit);
         (exit, handling, ended)
@@ -181,8 +181,8 @@ impl Instance {
         }
     }
 
-    /// The guest's view of the machine. Files are opened off the worker thread, because a dead network file system
-    /// would block it.
+    /// Makes the guest's view of the machine. Files are opened off the worker thread, because a dead network file
+    /// system would block it.
     async fn surroundings(&self) -> Result<(Machine, Arc<[NetGrant]>, Vec<DirLock>), Exit> {
         self.settings.set(self.openings.values(&self.config).await?);
         self.shared.key_value.open(&self.config.grants.stores).await?;
@@ -210,7 +210,7 @@ impl Instance {
         Ok((wasi::context(&self.config, &net, &self.output, dirs), net, locks))
     }
 
-    /// It cannot be ready in time: its directories, stores and secrets are not open yet.
+    /// The end of an instance that cannot be ready in time: its directories, stores or secrets are not open yet.
     fn opens_late(&self) -> Exit {
         let late = Exit::NotReady(self.config.limits.ready_timeout);
         let reason = format!("its granted directories or stores, or its secrets could not be opened: {late}");
@@ -235,7 +235,7 @@ impl Instance {
             let access = self.shared.http.access(grants, limits, &self.usage, self.share.elsewhere(), say);
             machine.http = Some(Box::new(access));
         }
-        // Copies have the entries of their original.
+        // A copy has the store entries of its original.
         let owner = self.config.copy_of.as_ref().unwrap_or(&self.config.id);
         machine.stores = self.shared.key_value.access(owner.as_str(), &self.config.grants.stores, limits);
         let sandbox = Sandbox::new(limits, net, machine, &self.usage, activity);

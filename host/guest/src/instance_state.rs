@@ -1,6 +1,6 @@
 //! The data of an instance's Store: everything that ends with the instance.
 //!
-//! Here is what the guest asks of others; [`delivery`](super::delivery) has what it is given.
+//! Has what the guest asks of others. [`delivery`](super::delivery) has the messages that the guest is given.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -19,14 +19,14 @@ pub struct InstanceState {
     pub(super) peer: Arc<Peer>,
     pub(super) delivery: Delivery,
     pub(super) output: Output,
-    /// What it reads through `wasi:config/store`.
+    /// The values that the guest reads through `wasi:config/store`.
     pub(super) settings: Arc<Settings>,
     /// The failure that the guest itself has announced.
     pub(super) fault: Option<String>,
     pub(super) sandbox: Sandbox,
-    /// Where its inbox is among its resources, once it has a pollable of it.
+    /// The inbox's place among the guest's resources, once the guest has asked for a pollable of it.
     pub(super) inbox: Option<u32>,
-    /// The operations it has opened, by number.
+    /// The operations that the guest has opened, by number.
     targets: Vec<Target>,
 }
 
@@ -47,14 +47,14 @@ impl InstanceState {
         }
     }
 
-    /// The name of a peer, if the guest has met it.
+    /// Returns the name of a peer, if the guest has met it.
     pub(super) fn name_of(&self, peer: PeerId) -> Option<String> {
         let knows = peer == PeerId::MAIN || peer == self.peer.id() || self.delivery.has_met(peer);
         let peer = knows.then(|| self.bus.peer(peer))?;
         peer.map(|peer| peer.name().to_owned())
     }
 
-    /// The guest's number for an operation; the same names give the same number.
+    /// Opens an operation, and returns the guest's number for it. The same names give the same number.
     pub(super) fn open(
         &mut self,
         contract: &str,
@@ -73,7 +73,7 @@ impl InstanceState {
         Ok(u32::try_from(self.targets.len() - 1).unwrap_or(u32::MAX))
     }
 
-    /// Sends a request and waits for its answer in the same call.
+    /// Sends a request whose answer the guest waits for in the same call.
     pub(super) fn call(
         &mut self,
         target: u32,
@@ -99,7 +99,7 @@ impl InstanceState {
         Ok((self.delivery.sent(waiter), sending))
     }
 
-    /// The guest's number for a queue; the same name gives the same number.
+    /// Opens a queue, and returns the guest's number for it. The same name gives the same number.
     pub(super) fn open_queue(&mut self, name: &str) -> Result<u32, Error> {
         let queue = self.bus.open_queue(&self.peer, name)?;
         self.delivery.jobs.open(queue, self.sandbox.fixed.open_operations)
@@ -110,7 +110,7 @@ impl InstanceState {
         self.bus.put(&self.peer, self.delivery.jobs.queue(queue)?, payload, times)
     }
 
-    /// Sends to an opened operation by `send`, within the time of the options.
+    /// Calls `send` with an opened operation and the term that the options give.
     fn send_to<T>(
         &mut self,
         number: u32,
@@ -126,7 +126,7 @@ impl InstanceState {
         send(&self.bus, &self.peer, target, term)
     }
 
-    /// The timeout, and what this is part of.
+    /// Returns the timeout and the parent that the options name. Without a parent, the event in hand may be the cause.
     pub(super) fn times(&self, options: &abi::Options) -> Result<(Option<Duration>, Parent), Error> {
         let timeout = match options.timeout_ms {
             Some(0) => return Err(Error::Invalid("a timeout of 0 ms".into())),

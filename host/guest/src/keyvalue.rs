@@ -18,7 +18,7 @@ use weir_names::harmless;
 pub(crate) use self::offered::add_to_linker;
 use crate::exit::Exit;
 
-/// The stores of Main, if this build can have them. Clones share them.
+/// The stores of Main, if this build has the feature `store`. Clones share the stores.
 #[derive(Clone, Debug, Default)]
 pub struct KeyValue {
     #[cfg(feature = "store")]
@@ -32,14 +32,14 @@ impl From<Arc<weir_store::Stores>> for KeyValue {
     }
 }
 
-/// What one guest may have of the stores.
+/// The stores that one guest may open, and its limit for answers.
 #[cfg(feature = "store")]
 #[derive(Debug)]
 pub(crate) struct StoreAccess {
     stores: Arc<weir_store::Stores>,
     owner: String,
     grants: Vec<StoreGrant>,
-    /// Bytes of one answer.
+    /// The most bytes of one answer.
     transfer: u64,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct StoreAccess {
 pub(crate) struct StoreAccess;
 
 impl KeyValue {
-    /// What a guest with these grants may have. `None` without any.
+    /// Returns the access of a guest with these grants, or `None` if it has no grants.
     #[cfg(feature = "store")]
     pub(crate) fn access(
         &self,
@@ -61,11 +61,11 @@ impl KeyValue {
         Some(Box::new(StoreAccess { stores, owner, grants, transfer }))
     }
 
-    /// Opens the stores of these grants: a guest does not start without them.
+    /// Opens the stores of these grants. A guest does not start if one of them cannot be opened.
     ///
     /// # Errors
     ///
-    /// How an instance ends whose stores cannot be opened. It may start later: they may be repaired, or given back.
+    /// Returns how an instance ends if a store cannot be opened. It may start later, once the store can be opened.
     #[cfg(feature = "store")]
     pub(crate) async fn open(&self, grants: &[StoreGrant]) -> Result<(), Exit> {
         let Some(stores) = &self.stores else { return Ok(()) };
@@ -97,7 +97,7 @@ impl KeyValue {
     }
 }
 
-/// The versions that are offered: that of wasmtime 48 and of the hosts before it, and the last draft.
+/// The versions that are offered: the version of wasmtime 48 and of hosts before it, and the last draft.
 #[cfg(feature = "store")]
 pub(crate) const VERSIONS: [&str; 2] = ["0.2.0-draft", "0.2.0-draft2"];
 

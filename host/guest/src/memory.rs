@@ -1,4 +1,4 @@
-//! The cap on a guest's memory: the sum of its linear memories.
+//! The cap on a guest's memory, which is the sum of its linear memories.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use weir_metrics::Usage;
 #[derive(Debug)]
 pub(super) struct MemoryLimiter {
     max_bytes: u64,
-    /// In all memories.
+    /// The bytes of all memories together.
     bytes: u64,
     fixed: &'static FixedLimits,
     usage: Arc<Usage>,
-    /// Bytes of the growth under way: `memory_grow_failed` names no size.
+    /// The bytes of the growth under way, kept because `memory_grow_failed` names no size.
     growing: u64,
     table_elements: u64,
     refused: Option<LimitHit>,
 }
 
 impl MemoryLimiter {
-    /// Caps the sum and adds it to `usage`, where another instance may count, too.
+    /// Makes a limiter that caps the memory of one instance. Adds it to `usage`, where another instance may count too.
     pub(super) fn new(limits: &Limits, usage: Arc<Usage>) -> Self {
         Self {
             max_bytes: limits.memory,
@@ -34,7 +34,7 @@ impl MemoryLimiter {
         }
     }
 
-    /// The guest has moved on to another message: it did without.
+    /// Forgets the last refused growth, because the guest has moved on to another message without it.
     pub(super) fn forget_refused(&mut self) {
         self.refused = None;
     }

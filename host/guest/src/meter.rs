@@ -33,7 +33,7 @@ const TEXT: u64 = 50;
 /// Bytes copied for one unit of fuel.
 const BYTES_PER_FUEL: u64 = 16;
 
-/// The host's work is only counted up to this much fuel: taking it out costs time itself.
+/// Up to this much fuel, the host's work is only counted, because taking fuel out of the Store costs time itself.
 const MAX_OWED: u64 = 8 * CROSSING;
 
 pub(super) trait Metered: 'static {
@@ -48,11 +48,11 @@ pub(super) struct Meter {
     to_start: u64,
     usage: Arc<Usage>,
     activity: Arc<Activity>,
-    /// Messages of the last delivery; 0 while the guest starts.
+    /// The number of messages in the last delivery. 0 while the guest starts.
     messages: u64,
-    /// Fuel that they brought.
+    /// The fuel that these messages brought.
     budget: u64,
-    /// Fuel that the guest used of earlier budgets.
+    /// The fuel that the guest used of earlier budgets.
     used_before: u64,
     slice: Slice,
     /// Fuel for the host's work, not yet taken out of the Store.
@@ -64,17 +64,17 @@ pub(super) struct Meter {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct HostCall {
-    /// The activation in which it began.
+    /// The activation in which the call began.
     entered: u64,
     kind: CallKind,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum CallKind {
-    /// An instruction, or an import not known yet.
+    /// An instruction that the host carries out, or an import that is not known yet.
     #[default]
     Unknown,
-    /// Of `weir:iec`.
+    /// A function of `weir:iec`.
     Own,
     Wasi,
 }
@@ -96,7 +96,7 @@ impl Meter {
         }
     }
 
-    /// The limit that applies to the fuel now, and its value.
+    /// Returns the limit that applies to the fuel now, and its value.
     pub(super) fn budget(&self) -> (LimitKey, u64) {
         match self.messages {
             0 => (LimitKey::FUEL_TO_START, self.to_start),
@@ -104,7 +104,7 @@ impl Meter {
         }
     }
 
-    /// Counts a call of WASI's, which may ask for its part of the Store more than once.
+    /// Charges for the call of a WASI function. Charges once, although the call may come here more than once.
     pub(super) fn enter_wasi(&mut self) {
         if self.call.kind == CallKind::Unknown {
             self.call.kind = CallKind::Wasi;
@@ -112,7 +112,7 @@ impl Meter {
         }
     }
 
-    /// Fuel that the guest used of this budget.
+    /// Returns the fuel that the guest used of this budget.
     fn used(&self, left: u64) -> u64 {
         self.budget.saturating_sub(left).saturating_add(self.owed).min(self.budget)
     }
@@ -125,17 +125,17 @@ impl Meter {
         }
     }
 
-    /// The [`moment`](weir_metrics::moment) when the guest was woken, if others ran since its call.
+    /// Returns the [`moment`](weir_metrics::moment) when the guest was woken, if others ran since its call.
     pub(super) fn woken(&self) -> Option<u64> {
         self.has_waited().then(|| self.activity.began_at())
     }
 
-    /// The guest goes on at this [`moment`](weir_metrics::moment), after others ran within its call.
+    /// Notes that the guest goes on at this [`moment`](weir_metrics::moment), after others ran within its call.
     pub(super) fn go_on(&self, now: u64) {
         self.activity.begin(now);
     }
 
-    /// Whether others ran since the guest's call: it then gets a whole slice.
+    /// Whether others ran since the guest's call. If so, the guest gets a whole slice.
     fn has_waited(&self) -> bool {
         self.call.entered != self.activity.number()
     }
@@ -153,7 +153,7 @@ pub(super) fn install<G: Metered>(store: &mut Store<G>) -> wasmtime::Result<()> 
                 meter.call = HostCall { entered: meter.activity.number(), kind: CallKind::Unknown };
             }
             CallHook::ReturningFromHost => return leave(&mut store),
-            // Calls that the guest makes while it makes room for a result are not the import's.
+            // While it allocates room for an import's result, the guest may call the host. Then the import goes on.
             CallHook::CallingWasm => meter.outer = meter.call,
             CallHook::ReturningFromWasm => meter.call = meter.outer,
         }
@@ -184,7 +184,7 @@ pub(super) fn charge_texts<'t, G: Metered>(
     charge_fuel(store, CROSSING + work)
 }
 
-/// Charges for a call that handles so many things, each about as costly as a call.
+/// Charges for a call that handles this many things, each about as costly as a call.
 pub(super) fn charge_each<G: Metered>(
     store: &mut StoreContextMut<'_, G>,
     things: usize,
@@ -227,7 +227,7 @@ pub(super) fn show<G: Metered>(store: &StoreContextMut<'_, G>) {
     store.data().meter().show(store.get_fuel().unwrap_or_default());
 }
 
-/// Fuel that the guest has used since it began.
+/// Returns the fuel that the guest has used since it began.
 pub(super) fn used<G: Metered>(store: &StoreContextMut<'_, G>) -> u64 {
     let meter = store.data().meter();
     meter.used_before.saturating_add(meter.used(store.get_fuel().unwrap_or_default()))
@@ -258,7 +258,8 @@ fn collect<G: Metered>(store: &mut StoreContextMut<'_, G>) -> wasmtime::Result<(
     set(store, left, left.saturating_sub(work), work)
 }
 
-/// The guest goes on. If others ran in the host, which only imports and yields allow, it gets a whole slice.
+/// Lets the guest go on after a call into the host. If others ran meanwhile, which only imports and yields allow, the
+/// guest gets a whole slice. Otherwise a late guest is charged or its slice is cut.
 fn leave<G: Metered>(store: &mut StoreContextMut<'_, G>) -> wasmtime::Result<()> {
     let meter = store.data().meter();
     let is_late = || meter.activity.elapsed() >= slice::TIME;
@@ -289,7 +290,7 @@ fn set<G: Metered>(
 ) -> wasmtime::Result<()> {
     let meter = store.data_mut().meter_mut();
     let elapsed = if meter.has_waited() {
-        // Fuel burnt before is no part of this new slice.
+        // A new slice, to which fuel burnt before does not count.
         meter.slice.begin(left);
         meter.call.entered = meter.activity.number();
         Duration::ZERO

@@ -1,7 +1,7 @@
-//! Opens files and directories for extensions, which a dead network file system can block for any time. So it uses few
-//! threads of the blocking pool, and leaves the rest to others.
+//! Opens files and directories for extensions. A dead network file system can block that for any time, so it uses only
+//! few threads of the blocking pool.
 //!
-//! Sets no deadline: a caller gives up by its own, and the thread stays with the file.
+//! Sets no deadline: a caller gives up by its own deadline, and the thread stays with the file.
 
 use std::{
     collections::HashMap,
@@ -16,8 +16,8 @@ use tokio::{sync::Semaphore, task::JoinError};
 
 use crate::{dir_locks::DirLocks, quota::Quotas};
 
-/// Whether it may work later without a change of configuration: a late mount, or a server that does not answer. The
-/// other errors are mistakes that waiting does not mend.
+/// Whether a later try may succeed without a change of configuration, as with a late mount or a server that does not
+/// answer. Other errors are mistakes that waiting does not mend.
 pub(super) fn may_come(error: &io::Error) -> bool {
     !matches!(
         Errno::from_io_error(error),
@@ -25,10 +25,10 @@ pub(super) fn may_come(error: &io::Error) -> bool {
     )
 }
 
-/// Opens directories.
+/// Opens files and directories on few threads, and holds the locks and quotas of directories.
 #[derive(Debug)]
 pub struct Openings {
-    /// One thread at a time for the same paths.
+    /// One permit for each list of paths, so that one thread at a time opens the same paths.
     turns: Mutex<HashMap<Vec<PathBuf>, Weak<Semaphore>>>,
     threads: Arc<Semaphore>,
     /// Locks on directories granted for writing.
@@ -38,7 +38,7 @@ pub struct Openings {
 }
 
 impl Openings {
-    /// Takes at most so many threads at once.
+    /// Makes openings that take at most this many threads at once.
     pub fn new(threads: usize) -> Self {
         Self {
             turns: Mutex::default(),
@@ -48,7 +48,8 @@ impl Openings {
         }
     }
 
-    /// Opens the files at these paths when no other thread does: while one hangs there, no other follows it.
+    /// Calls `open` on a thread of the pool, once no other thread opens the same paths. While one hangs there, no other
+    /// follows it.
     pub(super) async fn open<T: Send + 'static>(
         &self,
         paths: Vec<PathBuf>,
@@ -57,7 +58,7 @@ impl Openings {
         let turn = self.turn(paths).acquire_owned().await;
         let thread = self.threads.clone().acquire_owned().await;
         let work = move || {
-            // Held as long as the thread is taken, even if nobody waits any more.
+            // The permits are held as long as the thread is taken, even if nobody waits any more.
             let _held = (turn, thread);
             open()
         };

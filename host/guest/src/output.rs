@@ -1,4 +1,4 @@
-//! A guest's output: standard output and error become log lines, as does `weir:iec/log`.
+//! A guest's output: what it writes to standard output, standard error and `weir:iec/log` becomes log lines.
 
 mod rate;
 
@@ -21,10 +21,10 @@ use weir_schedule::end_slice;
 use self::rate::Rate;
 use super::abi;
 
-/// Bytes that a guest may write before others run: each line costs the host work.
+/// How many bytes a guest may write before others run, because each line costs the host work.
 const PERMIT: usize = 1024;
 
-/// Bytes kept of a line: one more than shown, so that a cut shows.
+/// How many bytes of a line are kept: one more than is shown, so that the log can tell that a line was cut.
 const MAX_LINE: usize = weir_logs::MAX_LINE + 1;
 
 /// Writes log lines under one extension's id, within its rate. Clones share the rate.
@@ -40,7 +40,7 @@ struct Shared {
 }
 
 impl Output {
-    /// At most `rate` lines a second.
+    /// Makes an output of at most `rate` lines a second.
     pub fn new(extension: Arc<str>, logs: Arc<Logs>, rate: u32, usage: Arc<Usage>) -> Self {
         let rate = Mutex::new(Rate::new(rate, Instant::now()));
         Self(Arc::new(Shared { extension, logs, rate, usage }))
@@ -57,7 +57,7 @@ impl Output {
         self.say_dropped(dropped);
     }
 
-    /// Whether another line is within the rate. Counts it, and reports dropped ones.
+    /// Whether another line is within the rate. Counts the line, and reports lines that were dropped before.
     fn may_write(&self) -> bool {
         let now = Instant::now();
         let mut rate = self.0.rate.lock();
@@ -83,7 +83,7 @@ impl Output {
         }
     }
 
-    /// A line of Main about the extension.
+    /// Writes a line of Main about the extension.
     pub(super) fn say(&self, level: Level, text: &str) {
         self.say_with(level, text, std::iter::empty());
     }
@@ -123,7 +123,7 @@ impl From<abi::Level> for Level {
     }
 }
 
-/// One of a guest's two streams; clones share the line.
+/// A guest's standard output or standard error. Clones share the unfinished line.
 #[derive(Clone, Debug)]
 pub(super) struct LineStream(Arc<Line>);
 
@@ -137,14 +137,15 @@ struct Line {
 #[derive(Debug)]
 struct Written {
     text: Vec<u8>,
-    /// It has been logged; its rest is left out.
+    /// Whether the line has been logged already, so that its rest is left out.
     is_cut: bool,
-    /// Bytes that may still be written before others run.
+    /// How many bytes may still be written before others run.
     permit: usize,
 }
 
 impl Line {
-    /// Appends if the permit allows. Skips empty lines and cuts long ones.
+    /// Appends bytes and logs finished lines. Skips empty lines and cuts long ones. Returns false, and does nothing, if
+    /// the permit is too small.
     fn append(&self, bytes: &[u8]) -> bool {
         let mut written = self.written.lock();
         let Some(permit) = written.permit.checked_sub(bytes.len()) else { return false };
@@ -214,7 +215,7 @@ impl<S: OutputStream + Clone + Sync> StdoutStream for GuestOutput<S> {
         Box::new(self.0.clone())
     }
 
-    /// WASI 0.2 alone is linked, and asks only for `p2_stream`.
+    /// Never used, because only WASI 0.2 is linked, which asks for `p2_stream`.
     fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
         Box::new(tokio::io::sink())
     }

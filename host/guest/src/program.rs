@@ -1,4 +1,4 @@
-//! From a file to a program that can be instantiated: read, checked, compiled or verified, and linked.
+//! Turns a file into a program that can be instantiated: the file is read, checked, compiled or verified, and linked.
 //!
 //! Extensions that run the same bytes share the compiled code. Each part treats the file as hostile: `input` opens and
 //! hashes it, `child` and `helper` compile it outside Main, `cache` and `artifact` vouch for earlier code, and only
@@ -76,7 +76,7 @@ use super::{
     sandbox::Guest,
 };
 
-/// Time for a killed process to end on a busy machine.
+/// How long a killed process may take to end on a busy machine.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A compiled and linked component.
@@ -84,19 +84,19 @@ pub struct Program<G: 'static = InstanceState> {
     pub(super) pre: CommandPre<G>,
     /// The hash of the file.
     pub hash: ArtifactHash,
-    /// Bytes of Main's memory that its code takes.
+    /// Bytes of Main's memory that the code takes.
     footprint: u64,
-    /// The contracts that it describes, those that it serves and those that it calls.
+    /// The contracts that the component describes: those that it serves and those that it calls.
     pub descriptions: Arc<Descriptions>,
-    /// Places in the pools that its instances come from, if any.
+    /// The free places in the pools, if instances of the program come from pools.
     places: Option<Arc<Semaphore>>,
-    /// Whether it imports what sends requests by HTTP.
+    /// Whether the component imports the interface that sends requests by HTTP.
     pub(super) sends_http: bool,
 }
 
 impl<G: Guest> Program<G> {
     pub(super) async fn run(&self, store: &mut Store<G>) -> wasmtime::Result<Result<(), ()>> {
-        // Boxed, or its memory would stay while the guest runs.
+        // Boxed, because the future would otherwise keep the space for instantiation while the guest runs.
         let command =
             Box::pin(self.pre.instantiate_async(&mut *store)).await.map_err(NotInstantiated::mark)?;
         command.wasi_cli_run().call_run(store).await
@@ -116,20 +116,20 @@ pub struct LoadRequest<'w> {
     pub name: &'w str,
     /// Where the component is.
     pub component: &'w ComponentSource,
-    /// Where a file must be.
+    /// The directory that a file must be in, if there is one.
     pub plugin_dir: Option<&'w Path>,
-    /// The hash that it must have.
+    /// The hash that the component must have, if one is pinned.
     pub sha256: Option<ArtifactHash>,
-    /// Limits on its size, code, compilation and stack.
+    /// The limits on the component's size, code, compilation and stack.
     pub limits: &'w Limits,
-    /// How much traces tell.
+    /// How much the traces of its instances tell.
     pub traces: Traces,
     /// Whether blocking work may block the waiting thread.
     pub may_block: bool,
 }
 
 impl LoadRequest<'_> {
-    /// Its name in errors.
+    /// Returns the component's name in errors.
     pub fn origin(&self) -> ComponentOrigin {
         match self.component {
             ComponentSource::Path(path) => ComponentOrigin::File(path.clone()),
@@ -161,11 +161,11 @@ impl<'w> From<&'w ExtensionConfig> for LoadRequest<'w> {
 pub struct Programs<G: 'static = InstanceState> {
     runtime: Runtime,
     sources: Arc<Sources>,
-    /// Bound the files read at once, each on a thread of the blocking pool, and the files compiled at once, each in a
-    /// process with its own memory limit.
+    /// Bound how many files are read at once, each on a thread of the blocking pool. Also bound how many are compiled
+    /// at once, each in a process with its own memory limit.
     permits: Arc<LoadPermits>,
     held: HeldPrograms<G>,
-    /// One for each instance at once. None: bounded only by memory.
+    /// The free places in pools. Without it, only memory bounds the number of instances.
     places: Option<Arc<Semaphore>>,
     brief: Option<Box<Brief>>,
 }
@@ -174,18 +174,18 @@ pub struct Programs<G: 'static = InstanceState> {
 #[derive(Debug)]
 pub struct Sources {
     trusted_keys: Vec<TrustedKey>,
-    /// None if only artifacts run.
+    /// Compiles components. Without it, only artifacts run.
     compiler: Option<Compiler>,
     compilations: Arc<Compilations>,
 }
 
 impl Programs {
-    /// The compilations under way.
+    /// Returns the compilations under way.
     pub fn compilations(&self) -> Arc<Compilations> {
         self.sources.compilations.clone()
     }
 
-    /// Loads at most `at_once` files at a time, and compiles as many.
+    /// Makes programs that load at most `at_once` files at a time, and compile as many.
     pub fn new(runtime: Runtime, sources: Sources, at_once: u16) -> Self {
         let (sources, permits) = (Arc::new(sources), Arc::new(LoadPermits::new(at_once)));
         let lasting =
@@ -196,7 +196,7 @@ impl Programs {
 }
 
 impl<G: Guest> Programs<G> {
-    /// Other programs from the same sources and under the same permits, with `at_once` instances from pools.
+    /// Makes other programs from the same sources and under the same permits, with `at_once` instances from pools.
     pub fn in_pools<O: Guest>(&self, at_once: u32) -> Programs<O> {
         Programs {
             runtime: self.runtime.in_pools(at_once),
@@ -208,8 +208,8 @@ impl<G: Guest> Programs<G> {
         }
     }
 
-    /// Loads a file, off the worker thread. The same bytes are compiled once for each kind of engine, as long as the
-    /// result is held. A file that shows no change is not read again.
+    /// Loads a component, off the worker thread. As long as its program is held, equal bytes are not compiled again for
+    /// the same kind of engine. A file that shows no change is not read again.
     pub async fn load(&self, wanted: LoadRequest<'_>) -> Result<Loaded<G>, LoadError> {
         if let Some(loaded) = self.held.unchanged(wanted) {
             return Ok(loaded);
@@ -228,7 +228,7 @@ impl<G: Guest> Programs<G> {
         Ok(loaded)
     }
 
-    /// The next load reads this file, even if it shows no change.
+    /// Makes the next load read this file, even if it shows no change.
     pub fn read_again(&self, component: &ComponentSource) {
         if let Some(path) = component.path() {
             self.held.forget(path);
@@ -240,7 +240,7 @@ impl<G: Guest> Programs<G> {
 
     /// Waits a moment for abandoned loads to end.
     pub async fn settle(&self) {
-        // A longer one is a file system that hangs, or a compiler within Main.
+        // A load that takes longer is on a file system that hangs, or is compiled within Main.
         let _too_long = timeout(GRACE, self.permits.all()).await;
     }
 
@@ -266,7 +266,7 @@ impl<G: Guest> Programs<G> {
             return Err(LoadFault::Engine("there is none".to_owned()));
         };
         let (code_size, class, places) = (wanted.limits.code_size, self.runtime.class(), self.places.clone());
-        // Boxed, or its caller's future would hold the size of a compilation.
+        // Boxed, because the caller's future would otherwise keep the space of a compilation.
         let (code, permit) = Box::pin(self.sources.code(input, wanted, &engine, class, permit)).await?;
         let load = move || {
             let footprint = code.footprint();
@@ -282,14 +282,14 @@ impl<G: Guest> Programs<G> {
 }
 
 impl Sources {
-    /// The sources of a Main with this configuration.
+    /// Makes the sources of a Main with this configuration.
     pub fn new(config: &MainConfig, compilation: Compilation, logs: Arc<Logs>) -> Self {
         let compilations = Arc::<Compilations>::default();
         let compiler = Compiler::new(config, compilation, logs, compilations.clone());
         Self { trusted_keys: config.trusted_keys.clone(), compiler, compilations }
     }
 
-    /// The compiled code of a file, and the permit to load it.
+    /// Returns the compiled code of a component or artifact, and the permit to load it.
     async fn code(
         &self,
         mut input: ComponentInput,
@@ -319,7 +319,7 @@ fn linked<G: Guest>(
     class: AddressClass,
     code_size: u64,
 ) -> Result<(Component, CommandPre<G>), LoadFault> {
-    // An engine with pools that are too small refuses the code.
+    // An engine whose pools are too small refuses the code. Then the next engine is tried.
     let mut loaded = Err(LoadFault::CutOff);
     for engine in engines {
         loaded = code.load(engine, class, code_size);
@@ -329,12 +329,12 @@ fn linked<G: Guest>(
     }
     let component = loaded?;
     let misfit = |reason| LoadFault::World { world: G::WORLD, reason };
-    // The linker ignores interfaces without imported functions.
+    // Checked here, because the linker ignores interfaces without imported functions.
     if let Some(import) = unoffered(&component) {
         let why = why_not_offered(&import);
         return Err(misfit(format!("it imports `{import}`, {why}")));
     }
-    // Not kept: it takes the memory of three idle extensions.
+    // The linker is made anew for each load, because it takes the memory of three idle extensions.
     let mut linker = Linker::new(component.engine());
     G::add_to_linker(&mut linker).map_err(|error| LoadFault::Engine(said(&error)))?;
     let pre =
@@ -356,12 +356,11 @@ fn imports_http(component: &Component) -> bool {
     ty.imports(component.engine()).any(|(name, _)| name.starts_with("wasi:http/outgoing-handler@"))
 }
 
-/// The SHA-256 of an extension's component now, within the limits of loading and below the plugin directory. Reads the
-/// file.
+/// Reads an extension's component, within the limits of loading and below the plugin directory. Returns its SHA-256.
 ///
 /// # Errors
 ///
-/// As the extension would fail to start, as far as that shows before compiling.
+/// Fails with the error of the extension's start, as far as it shows before compiling.
 pub fn component_hash(extension: &ExtensionConfig) -> Result<ArtifactHash, LoadError> {
     let (limits, plugin_dir) = (InputLimits::from(&extension.limits), extension.plugin_dir.as_deref());
     ComponentInput::open(&extension.component, plugin_dir, limits)
@@ -369,11 +368,11 @@ pub fn component_hash(extension: &ExtensionConfig) -> Result<ArtifactHash, LoadE
         .map_err(|fault| fault.of(LoadRequest::from(extension).origin(), None))
 }
 
-/// Whether an extension's component is whole. Reads it, and looks at the lengths of its sections alone.
+/// Checks that an extension's component is whole. Reads it, and looks only at the lengths of its sections.
 ///
 /// # Errors
 ///
-/// As the extension would fail to start, as far as that shows so.
+/// Fails with the error of the extension's start, as far as it shows in this way.
 pub fn component_is_whole(extension: &ExtensionConfig) -> Result<(), LoadError> {
     let (limits, plugin_dir) = (InputLimits::from(&extension.limits), extension.plugin_dir.as_deref());
     let look = || {
@@ -388,12 +387,12 @@ pub fn component_is_whole(extension: &ExtensionConfig) -> Result<(), LoadError> 
     look().map_err(|fault| fault.of(LoadRequest::from(extension).origin(), None))
 }
 
-/// Loads an extension's file as a Main with this configuration would, to see whether it could run; runs nothing of it.
-/// Compiled code is cached for the next start, if [`cache_is_ours`].
+/// Loads an extension's file as a Main with this configuration would, to see whether it could run. None of it is run.
+/// The compiled code is cached for the next start, if [`cache_is_ours`].
 ///
 /// # Errors
 ///
-/// As the extension would fail to start.
+/// Fails with the error of the extension's start.
 pub fn check(
     main: &MainConfig,
     extension: &ExtensionConfig,
@@ -413,13 +412,13 @@ pub fn check(
         .map(drop)
 }
 
-/// Whether the cache belongs to this user. None: there is no cache, or nothing is compiled here.
+/// Whether the cache belongs to this user. Returns none if there is no cache, or if nothing is compiled here.
 #[must_use]
 pub fn cache_is_ours(main: &MainConfig) -> Option<bool> {
     compiler::cache_is_ours(main.cache_dir.as_deref()?)
 }
 
-/// Runs a future on its own thread and runtime: the caller may be on another runtime, or none.
+/// Runs a future on a thread and runtime of its own, because the caller may be on another runtime, or on none.
 fn apart<T: Send>(work: impl Future<Output = T> + Send) -> std::io::Result<T> {
     let run =
         || tokio::runtime::Builder::new_current_thread().enable_all().build().map(|it| it.block_on(work));
@@ -429,11 +428,11 @@ fn apart<T: Send>(work: impl Future<Output = T> + Send) -> std::io::Result<T> {
     })
 }
 
-/// What an artifact says of itself. None: the file is a component.
+/// Returns what an artifact says of itself, or none if the file is a component.
 ///
 /// # Errors
 ///
-/// Fails if it is neither, is damaged, or cannot be read.
+/// Fails if the file is neither, is damaged, or cannot be read.
 pub fn artifact_facts(path: &Path) -> Result<Option<ArtifactFacts>, LoadError> {
     let look = || {
         let Limits { file_size, code_size, .. } = Limits::max();
@@ -443,7 +442,7 @@ pub fn artifact_facts(path: &Path) -> Result<Option<ArtifactFacts>, LoadError> {
     look().map_err(|fault| fault.of(path.into(), None))
 }
 
-/// The bytes of a component and their SHA-256, for inspection.
+/// Reads a component, and returns its bytes and their SHA-256, for inspection.
 pub(super) fn read(path: &Path) -> Result<(Vec<u8>, ArtifactHash), LoadError> {
     let look = || {
         let limits = InputLimits { file_size: Limits::max().file_size, code_size: 0 };
@@ -466,7 +465,7 @@ fn random<const N: usize>() -> std::io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// An error and its causes in one line.
+/// Returns the texts of an error and its causes in one line.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,8 +1,8 @@
-//! Bounds what is in a directory that guests write to: the contents are counted, and an operation beyond the operator's
+//! Bounds what is in a directory that guests write to. The contents are counted, and an operation beyond the operator's
 //! limit is refused.
 //!
-//! A directory is counted when its first guest starts, then by the guests' operations, one after the other. Others may
-//! write there, too, so it is counted again before a refusal, but not often.
+//! A directory is counted as a whole when its first guest starts. After that, each operation of a guest changes the
+//! count. Others may write there, too, so the directory is counted again before a refusal, but not often.
 
 mod count;
 mod stream;
@@ -40,7 +40,7 @@ pub struct Quotas(Mutex<HashMap<Inode, Weak<Counted>>>);
 #[derive(Debug)]
 struct Counted {
     usage: Arc<DirUsage>,
-    /// Guests take turns: one operation is counted before the next begins.
+    /// The count. Guests take turns with it: one operation is counted before the next begins.
     count: Arc<Turns<Count>>,
 }
 
@@ -54,13 +54,13 @@ pub(super) struct Quota {
     may_block: bool,
 }
 
-/// A turn with a directory: no other guest changes its count.
+/// A turn with a directory, during which no other guest changes its count.
 pub(super) struct Turn {
     quota: Quota,
     count: OwnedMutexGuard<Count>,
 }
 
-/// Entries, and their bytes, under one or two names.
+/// A number of directory entries, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Amount {
     pub(super) files: u64,
@@ -68,7 +68,8 @@ pub(super) struct Amount {
 }
 
 impl Quotas {
-    /// The quota of a grant, if it has one. Opens the directory, which may block; [`Quota::prepare`] counts it.
+    /// Returns the quota of a grant, if its size is bounded. Opens the directory, which may block. [`Quota::prepare`]
+    /// counts it later.
     pub(super) fn open(&self, grant: &DirGrant, usage: &Usage, may_block: bool) -> io::Result<Option<Quota>> {
         if !grant.is_bounded() {
             return Ok(None);
@@ -79,7 +80,7 @@ impl Quotas {
         let mut known = self.0.lock();
         known.retain(|_, counted| counted.strong_count() > 0);
         let counted = known.get(&inode).and_then(Weak::upgrade).unwrap_or_else(|| {
-            // The count from before a restart goes on.
+            // Goes on with the count from before a restart.
             let usage = usage.dir(&grant.host).unwrap_or_default();
             let count = Arc::new(Turns::new(Count::new(root, usage.clone())));
             let counted = Arc::new(Counted { usage, count });
@@ -100,7 +101,7 @@ impl Quota {
         blocking(self.may_block, move || count.first()).await
     }
 
-    /// Whether both count in one directory, or neither in any.
+    /// Whether both quotas are of one counted directory, or neither place has a quota.
     pub(super) fn are_together(one: Option<&Self>, other: Option<&Self>) -> bool {
         match (one, other) {
             (Some(one), Some(other)) => Arc::ptr_eq(&one.counted, &other.counted),
@@ -160,7 +161,7 @@ impl Turn {
         .await
     }
 
-    /// Counts a change of the contents under some names.
+    /// Counts a change of the entries with some names.
     pub(super) async fn changed(mut self, before: Amount, after: Amount) {
         self.count.change(before, after);
         if after.files < before.files && self.count.has_open_files() {
@@ -200,7 +201,7 @@ impl Turn {
     }
 }
 
-/// Does blocking work, here or on a thread of the pool.
+/// Does blocking work: on this thread if it `may_block`, and otherwise on a thread of the pool.
 pub(crate) async fn blocking<T: Send + 'static>(
     may_block: bool,
     work: impl FnOnce() -> T + Send + 'static,
@@ -212,7 +213,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime is about to drop the caller.
+            // The work was cancelled: the runtime ends, and is about to drop the caller.
             Err(_) => std::future::pending().await,
         },
     }

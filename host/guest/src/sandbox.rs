@@ -22,17 +22,17 @@ use super::{
 
 /// A kind of guest: its Store's data, and its imports.
 pub trait Guest: WasiView + Send + Sized + 'static {
-    /// The WIT world it must fit, for people to read.
+    /// The WIT world that a component must fit, for people to read.
     const WORLD: &'static str;
 
-    /// Defines all its imports.
+    /// Defines all imports of this kind of guest.
     fn add_to_linker(linker: &mut Linker<Self>) -> wasmtime::Result<()>;
 
     fn sandbox(&self) -> &Sandbox;
 
     fn sandbox_mut(&mut self) -> &mut Sandbox;
 
-    /// When the last of the requests ends that it has in hand, if it has any and nothing else.
+    /// Returns when the last of the guest's requests in hand ends, if it has requests and no jobs in hand.
     fn deadline_in_hand(&self) -> Option<Instant> {
         None
     }
@@ -54,19 +54,19 @@ impl<G: Guest> Metered for G {
 pub struct Sandbox {
     pub(super) meter: Meter,
     pub(super) memory: MemoryLimiter,
-    /// What it may send by HTTP. `None` for one that does not import it.
-    /// Before `table`, so dropped first: a body that ends with the table must not look complete to its server.
+    /// What the guest may send by HTTP, if it imports that. Declared before `table` so that it is dropped first: a body
+    /// that ends with the table must not look complete to its server.
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "empty without the feature"))]
     pub(super) http: Option<Box<HttpAccess>>,
     pub(super) table: ResourceTable,
     pub(super) fixed: &'static FixedLimits,
-    /// Addresses that it may reach.
+    /// The addresses that the guest may reach.
     pub(super) net: Arc<[NetGrant]>,
-    /// Whether its calls may block the thread that polls it.
+    /// Whether the guest's calls may block the thread that polls it.
     pub(super) may_block: bool,
     pub(super) counted: CountedFiles,
     pub(super) timers: Timers,
-    /// The stores that it may open. `None` without any.
+    /// The stores that the guest may open, if it is granted any.
     #[cfg_attr(not(feature = "store"), expect(dead_code, reason = "empty without the feature"))]
     pub(super) stores: Option<Box<StoreAccess>>,
     wasi: WasiCtx,
@@ -97,7 +97,7 @@ impl Sandbox {
         }
     }
 
-    /// WASI's part of the Store; called when the guest calls WASI.
+    /// Returns WASI's part of the Store, and charges for the call: it is asked for when the guest calls WASI.
     pub(super) fn wasi(&mut self) -> WasiCtxView<'_> {
         self.meter.enter_wasi();
         WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
@@ -110,7 +110,7 @@ impl fmt::Debug for Sandbox {
     }
 }
 
-/// The Store of one guest, with its limits in force.
+/// Makes the Store of one guest, with its limits in force.
 pub(super) fn store<G: Guest>(engine: &Engine, guest: G, limits: &Limits) -> wasmtime::Result<Store<G>> {
     let mut store = Store::new(engine, guest);
     store.limiter(|guest| &mut guest.sandbox_mut().memory);

@@ -19,7 +19,7 @@ pub type Values = BTreeMap<String, String>;
 pub struct Settings(Mutex<Option<Arc<Values>>>);
 
 impl Settings {
-    /// The values as they are now.
+    /// Returns the values as they are now.
     pub(super) fn values(&self) -> Arc<Values> {
         self.0.lock().clone().unwrap_or_default()
     }
@@ -29,7 +29,7 @@ impl Settings {
         *self.0.lock() = Some(values);
     }
 
-    /// The names of the values that these would add, change or remove. `None`: no instance has read any.
+    /// Returns the names of the values that these would add, change or remove. Returns `None` if no values are set yet.
     pub fn changes(&self, values: &Values) -> Option<Vec<String>> {
         let now = self.0.lock().clone()?;
         let names: BTreeSet<_> = now.keys().chain(values.keys()).collect();
@@ -37,7 +37,7 @@ impl Settings {
     }
 }
 
-/// Without the values: they may be secret.
+/// Shows only the names, because the values may be secret.
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.values().keys()).finish()
@@ -49,7 +49,7 @@ impl Openings {
     ///
     /// # Errors
     ///
-    /// How an instance ends whose secrets cannot be read. It may start later, since the files may come.
+    /// Returns how an instance ends if its secrets cannot be read. It may start later, because the files may come.
     pub async fn values(&self, config: &Arc<ExtensionConfig>) -> Result<Arc<Values>, Exit> {
         if config.secrets.is_empty() {
             return Ok(Arc::new(config.config.clone()));

@@ -13,13 +13,13 @@ use weir_bus::PeerId;
 /// What an instance tells its supervisor while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// It serves.
+    /// The instance serves.
     Ready,
-    /// It cannot serve for now, with the reason.
+    /// The instance cannot serve for now, for this reason.
     Interrupted(String),
 }
 
-/// A notice and its origin: it counts only while that run goes on.
+/// A notice and its origin. The notice counts only while that run goes on.
 #[derive(Debug)]
 pub struct Noted {
     /// The peer of the extension.
@@ -36,7 +36,7 @@ pub struct Signals {
     peer: PeerId,
     run: u64,
     notices: async_channel::Sender<Noted>,
-    /// Another version is kept until this one is ready.
+    /// Whether another version is kept until this one is ready.
     is_on_trial: bool,
     ready: Notify,
     stop: Stop,
@@ -50,25 +50,25 @@ struct Stop {
 }
 
 impl Signals {
-    /// For the `run`th run of a peer.
+    /// Makes the signals for the run of a peer with this number.
     pub fn new(peer: PeerId, run: u64, notices: async_channel::Sender<Noted>, is_on_trial: bool) -> Self {
         Self { peer, run, notices, is_on_trial, ready: Notify::new(), stop: Stop::default() }
     }
 
-    /// The number of this run of its peer.
+    /// Returns the number of this run.
     pub fn run(&self) -> u64 {
         self.run
     }
 
-    /// The instance must finish within its stop deadline; its inbox tells the guest.
+    /// Tells the task of the instance that it must finish within its stop deadline. The inbox tells the guest.
     pub fn stop(&self) {
         self.stop.is_asked.store(true, Ordering::Release);
         self.stop.task.wake();
     }
 
-    /// Waits until it must finish.
+    /// Waits until the instance must finish.
     pub fn stopped(&self) -> impl Future<Output = ()> {
-        // Polled whenever the instance does anything, nearly always for nothing.
+        // This is polled whenever the instance does anything, so the waker is registered again only if it has changed.
         let mut known: Option<Waker> = None;
         poll_fn(move |context| {
             if !known.as_ref().is_some_and(|known| known.will_wake(context.waker())) {
@@ -79,13 +79,13 @@ impl Signals {
         })
     }
 
-    /// Waits until it is ready, or interrupted and not on trial. Each is signalled once.
+    /// Waits until the instance is ready, or is interrupted and not on trial.
     pub(super) async fn became_ready(&self) {
         self.ready.notified().await;
     }
 
     pub(super) async fn notify(&self, notice: Notice) {
-        // Either way it has started, but only a ready version ends a trial.
+        // An interrupted instance has started, too, but only a ready one ends a trial.
         if notice == Notice::Ready || !self.is_on_trial {
             self.ready.notify_one();
         }

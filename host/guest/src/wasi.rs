@@ -1,4 +1,4 @@
-//! A guest's view of the machine: only what the operator granted.
+//! A guest's view of the machine, which has only what the operator granted.
 
 use std::{
     convert::Infallible,
@@ -46,7 +46,8 @@ impl fmt::Debug for Dirs {
 }
 
 impl Dirs {
-    /// Opens them, which may block. With `may_block`, file operations there block the polling thread.
+    /// Opens the granted directories, which may block. With `may_block`, file operations in them block the thread that
+    /// polls the guest.
     pub(super) fn open(
         grants: &[DirGrant],
         may_block: bool,
@@ -55,7 +56,7 @@ impl Dirs {
     ) -> wasmtime::Result<Self> {
         let mut counted = Vec::new();
         let mut builder = WasiCtxBuilder::new();
-        // Each directory takes this setting when it is granted.
+        // Set first, because each directory takes over this setting when it is added.
         builder.allow_blocking_current_thread(may_block);
         for dir in grants {
             let perms = match dir.mode {
@@ -87,7 +88,7 @@ impl Dirs {
     }
 }
 
-/// The view of an extension's instance.
+/// Makes the view of an extension's instance.
 pub(super) fn context(
     config: &ExtensionConfig,
     net: &Arc<[NetGrant]>,
@@ -124,8 +125,8 @@ pub(super) fn granted(limits: &Limits, net: &Arc<[NetGrant]>) -> WasiCtxBuilder 
     builder
 }
 
-/// The thread's random generator, which is secure. One for all guests: two for each would take memory that most never
-/// use.
+/// The thread's random generator, which is secure. All guests share it, because two for each guest would take memory
+/// that most never use.
 struct OfThread;
 
 impl TryRng for OfThread {
@@ -150,7 +151,7 @@ impl TryRng for OfThread {
 async fn is_granted(grants: &[NetGrant], address: SocketAddr, purpose: SocketAddrUse) -> bool {
     match purpose {
         SocketAddrUse::TcpConnect => {}
-        // Every connect implies this.
+        // Every connect binds its socket to an unspecified address and port first.
         SocketAddrUse::TcpBind => return address.ip().is_unspecified() && address.port() == 0,
         _ => return false,
     }

@@ -1,8 +1,8 @@
 //! Lists and texts that a guest hands over, however long they are.
 //!
 //! wasmtime ends a guest that hands over more in one call than
-//! [`Store::set_hostcall_fuel`](wasmtime::Store::set_hostcall_fuel) allows. With these types that is a value, which an
-//! import answers with an error. Of a text, or a list of numbers, the length is looked at before anything is copied.
+//! [`Store::set_hostcall_fuel`](wasmtime::Store::set_hostcall_fuel) allows. With these types, an import gets a value
+//! for that instead, and answers with an error. The length of a text or a list of numbers is checked before it is copied.
 //!
 //! A list of lists or texts is copied piece by piece, and counted as the host would hold it. At the first piece that
 //! does not fit, what was copied is dropped, and no more is read.
@@ -24,13 +24,13 @@ use wasmtime::{
 
 use crate::exit::is_too_much;
 
-/// Bytes of a name: of a contract, topic, path, key and the like. Each interface allows less.
+/// The most bytes of a name of a contract, topic, path, key and the like. Each interface allows less.
 pub(crate) const NAME: usize = 16 << 10;
 
-/// In the length of a text: it is UTF-16, where the guest has both.
+/// The bit in the length of a text that marks UTF-16, in guests that use both Latin-1 and UTF-16.
 const IS_WIDE: u32 = 1 << 31;
 
-/// A list or a text, which lies in the guest's memory as its address and its length.
+/// A list or a text, which a guest hands over as an address and a length.
 pub(crate) trait Listed: Lift + ComponentType<Lower = [ValRaw; 2]> {}
 
 impl<T: Lift + ComponentType<Lower = [ValRaw; 2]>> Listed for T {}
@@ -63,7 +63,7 @@ impl<T> Handed<T> {
         }
     }
 
-    /// What it is, or else its length.
+    /// Returns the value, or the length of what was too large.
     #[cfg(any(feature = "http", feature = "store"))]
     pub(crate) fn whole(self) -> Result<T, u64> {
         match self {
@@ -79,14 +79,14 @@ impl<const MAX: usize> Text<MAX> {
         self.0.map_err(|bytes| weir_bus::Error::TooLarge { bytes, allowed: MAX as u64 })
     }
 
-    /// Bytes that were copied.
+    /// Returns how many bytes were copied.
     pub(crate) fn copied(&self) -> usize {
         self.0.as_ref().map_or(0, String::len)
     }
 
     fn lift(cx: &mut LiftContext<'_>, ty: InterfaceType, place: GuestRange) -> Result<Self> {
         let TextBytes { bytes, unit, .. } = place.text(cx)?;
-        // No unit becomes less than a byte of the host's text.
+        // Each unit becomes at least one byte of the host's text, so this is too long in any case.
         if bytes.len() / unit > MAX {
             return Ok(Self(Err(bytes.len() as u64)));
         }
@@ -98,7 +98,7 @@ impl<const MAX: usize> Text<MAX> {
 impl<const MAX: usize> Cut<MAX> {
     fn lift(cx: &mut LiftContext<'_>, ty: InterfaceType, place: GuestRange) -> Result<Self> {
         let TextBytes { bytes, unit, mark } = place.text(cx)?;
-        // No unit becomes less than a byte of the host's text: so one that is cut is about as long as it may be.
+        // Each unit becomes at least one byte of the host's text, so `MAX` units are always enough.
         let max = MAX.saturating_mul(unit);
         let kept = if bytes.len() <= max { bytes.len() } else { boundary(bytes, max, unit) };
         let kept = GuestRange { length: u32::try_from(kept / unit)? | mark, ..place };
@@ -127,9 +127,9 @@ struct GuestRange {
 
 struct TextBytes<'m> {
     bytes: &'m [u8],
-    /// Bytes that each unit of the length stands for.
+    /// How many bytes each unit of the length stands for.
     unit: usize,
-    /// What the length has beside the number.
+    /// The mark bit that the length has besides the number.
     mark: u32,
 }
 
@@ -149,7 +149,7 @@ impl GuestRange {
         [ValRaw::u32(self.pointer), ValRaw::u32(self.length)]
     }
 
-    /// The bytes of so many elements of this size. None where they are not in the guest's memory.
+    /// Returns the bytes of a list of elements of this size, or none if they are not all in the guest's memory.
     fn bytes<'m>(self, cx: &LiftContext<'m>, size: usize) -> Option<&'m [u8]> {
         let (pointer, length) = (usize::try_from(self.pointer).ok()?, usize::try_from(self.length).ok()?);
         cx.memory().get(pointer..pointer.checked_add(length.checked_mul(size)?)?)
@@ -168,7 +168,7 @@ impl GuestRange {
     }
 }
 
-/// The last place of at most `max` bytes between two characters, if the text is one.
+/// Returns the last place within `max` bytes that is between two characters, provided that the text is valid.
 fn boundary(bytes: &[u8], max: usize, unit: usize) -> usize {
     let is_inside = |at: usize| match unit {
         1 => bytes.get(at).is_some_and(|byte| byte & 0xc0 == 0x80),

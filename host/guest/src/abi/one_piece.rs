@@ -1,7 +1,7 @@
 //! Messages and answers, written into a guest's memory in one piece.
 //!
 //! wasmtime looks up the guest's memory again for each field of a record, and a request has nine with the variants
-//! around it. Here the payload is copied first, then all fields at once. Rare values take wasmtime's own way.
+//! around it. Here the payload is copied first, then all fields at once. Rare values are left to wasmtime's own code.
 //!
 //! Every type here is aligned to 8 bytes, so a value is a row of 64-bit words: the canonical ABI's `alignment`,
 //! `elem_size` and `store` say which field is where.
@@ -23,7 +23,7 @@ use wasmtime::{
 
 use super::{Error, Event, Job, Message, Request, Response};
 
-/// Words of the largest row: an event in an `option` in a `result`.
+/// The number of words in the largest row: an event in an `option` in a `result`.
 const MOST: usize = 10;
 
 const WORD: usize = size_of::<u64>();
@@ -34,7 +34,7 @@ pub(crate) struct OnePiece<T>(pub(crate) T);
 
 /// A type of which the usual values are written as a row of words.
 pub(crate) trait Words: Lower {
-    /// Appends this value and copies its payload into the guest; false if it is to be written field by field.
+    /// Appends this value and copies its payload into the guest. Returns false if it is to be written field by field.
     fn append<S>(&self, row: &mut Row, cx: &mut LowerContext<'_, S>) -> Result<bool>;
 }
 
@@ -64,7 +64,7 @@ impl Row {
 
 impl<T: Words> Words for Option<T> {
     fn append<S>(&self, row: &mut Row, cx: &mut LowerContext<'_, S>) -> Result<bool> {
-        // The content comes a word after the tag.
+        // Asserts that the content comes one word after the tag.
         const { assert!(Self::SIZE32 == T::SIZE32 + WORD) };
         let Some(value) = self else { return row.extend([0]).map(|()| true) };
         row.extend([1])?;
@@ -112,7 +112,7 @@ impl Words for Message {
     }
 }
 
-/// Copies bytes into memory that the guest makes room for: its pointer and length.
+/// Copies bytes into memory that the guest allocates. Returns their pointer and length in one word.
 fn copy<S>(cx: &mut LowerContext<'_, S>, bytes: &[u8]) -> Result<u64> {
     let pointer = cx.realloc(0, 0, 1, bytes.len())?;
     slice(cx.as_slice_mut(), pointer, bytes.len())?.copy_from_slice(bytes);
@@ -124,7 +124,7 @@ fn slice(memory: &mut [u8], offset: usize, length: usize) -> Result<&mut [u8]> {
     place.ok_or_else(|| format_err!("{length} bytes at {offset} are not in the guest's memory"))
 }
 
-/// Two fields of four bytes, the first one first in memory.
+/// Puts two fields of four bytes into a word, the first one first in memory.
 fn pair(first: u32, second: u32) -> u64 {
     u64::from(first) | u64::from(second) << u32::BITS
 }

@@ -9,21 +9,21 @@ use weir_config::{LimitHit, LimitName};
 
 use crate::exit::OverLimit;
 
-/// Bytes that a guest may write at once: `write-zeroes` allocates as many.
+/// How many bytes a guest may write at once. `write-zeroes` allocates as many.
 const PERMIT: usize = 4096;
 
-/// One output of a command; clones share it.
+/// Standard output or standard error of a command. Clones share what was written.
 #[derive(Clone, Debug)]
 pub(super) struct Capture {
-    /// Bytes that earlier commands wrote.
+    /// How many bytes earlier commands wrote.
     before: usize,
-    /// Bytes that all of them may write.
+    /// How many bytes all commands together may write.
     allowed: usize,
     written: Arc<Mutex<BytesMut>>,
 }
 
 impl Capture {
-    /// Takes up to `allowed` bytes less those `before`. A command that writes more is ended.
+    /// Makes an output that takes `allowed` bytes minus the bytes `before`. A command that writes more is ended.
     pub(super) fn new(before: usize, allowed: usize) -> Self {
         Self { before, allowed, written: Arc::default() }
     }

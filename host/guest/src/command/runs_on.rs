@@ -9,25 +9,26 @@ use weir_schedule::{Activity, Alarm, InTurn, SharedShare, Turns};
 /// Where a command runs.
 #[derive(Clone, Debug)]
 pub enum RunsOn {
-    /// On the worker thread, in turn with extensions and within a share. Blocking work goes to the pool.
+    /// The command runs on the worker thread, in turn with extensions and within a share. Blocking work goes to the
+    /// thread pool.
     Worker {
-        /// Shared with extensions.
+        /// The turns, shared with extensions.
         turns: Arc<Turns>,
-        /// Shared by all commands.
+        /// The share of the worker thread, common to all commands.
         share: Arc<SharedShare>,
-        /// Threads of the pool that may be taken.
+        /// A permit for each thread of the pool that commands may take.
         threads: Arc<Semaphore>,
     },
-    /// On the caller's thread, which [`drive`](weir_schedule::drive) blocks with this alarm.
+    /// The command runs on the caller's thread, which [`drive`](weir_schedule::drive) blocks with this alarm.
     Thread(Arc<Alarm>),
 }
 
 /// Why work was cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// Its deadline passed.
+    /// The deadline passed.
     TimedOut,
-    /// Its owner is closing.
+    /// The owner of the work is closing.
     Interrupted,
 }
 
@@ -37,14 +38,14 @@ impl RunsOn {
         matches!(self, Self::Thread(_))
     }
 
-    /// Does blocking work in the right place.
+    /// Does blocking work on the thread pool, or on the caller's thread.
     pub async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, tokio::task::JoinError> {
         match self {
             Self::Worker { threads, .. } => {
-                // Held as long as the thread is taken, even if nobody waits any more.
+                // The permit is held as long as the thread is taken, even if nobody waits any more.
                 let permit = threads.clone().acquire_owned().await;
                 let work = move || {
                     let _permit = permit;
@@ -56,7 +57,7 @@ impl RunsOn {
         }
     }
 
-    /// Waits at most until the deadline, and only until `closing`.
+    /// Waits for `work` until the deadline, or until `closing` is closed.
     pub async fn until<T>(
         &self,
         deadline: Instant,
@@ -76,7 +77,7 @@ impl RunsOn {
         }
     }
 
-    /// Polls a guest in the way of this place.
+    /// Runs a guest in this place.
     pub(super) async fn run<T>(
         &self,
         guest: impl Future<Output = T>,

@@ -1,4 +1,4 @@
-//! Requests held against the extension's own description of its contracts.
+//! Checks requests against the extension's own description of its contracts.
 
 use std::sync::Arc;
 
@@ -9,28 +9,29 @@ use weir_openrpc::{Arguments, Descriptions, Unknown};
 
 use crate::program::Program;
 
-/// Bytes of a request that can be checked. No extension runs meanwhile: small values of so many take 10 ms.
+/// The most bytes of a request that is checked. No extension runs meanwhile, and many small values of this size take
+/// 10 ms.
 const MAX_CHECKED: usize = 64 * 1024;
 
-/// What is checked of the messages for one instance.
+/// What the requests to one instance are checked against.
 #[derive(Debug)]
 pub(crate) struct Checks {
     descriptions: Arc<Descriptions>,
 }
 
 impl Checks {
-    /// What is configured. None: nothing is checked.
+    /// Returns the checks that are configured, or none if nothing is to be checked.
     pub(crate) fn of(config: &ExtensionConfig, program: &Program) -> Option<Box<Self>> {
         (config.validate != Validate::Nothing)
             .then(|| Box::new(Self { descriptions: program.descriptions.clone() }))
     }
 
-    /// Whether it describes none of these contracts.
+    /// Whether the component describes none of these contracts.
     pub(crate) fn has_none_of(&self, contracts: &[ContractName]) -> bool {
         contracts.iter().all(|contract| self.descriptions.of_provider(contract.as_str()).is_none())
     }
 
-    /// The answer to a request that does not fit.
+    /// Returns the error to answer a request with that does not fit, or none if it fits.
     pub(super) fn misfit(&self, request: &Request) -> Option<Error> {
         let operation = request.responder.operation();
         let document = self.descriptions.of_provider(operation.contract.as_str())?;

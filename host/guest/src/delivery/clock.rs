@@ -1,4 +1,4 @@
-//! The time of a receive.
+//! The time that all messages of one receive get.
 
 use std::cell::Cell;
 
@@ -7,7 +7,7 @@ use weir_metrics::moment;
 
 use crate::meter::Meter;
 
-/// One time for all messages of a receive. Reading the clock is a good part of a message's cost.
+/// One time for all messages of a receive, because reading the clock is a good part of a message's cost.
 #[derive(Debug)]
 pub(super) struct Clock<'m> {
     meter: &'m Meter,
@@ -19,7 +19,7 @@ impl<'m> Clock<'m> {
         Self { meter, read: Cell::new(None) }
     }
 
-    /// The [`moment`]; for a guest just woken, when it was woken.
+    /// Returns the time as a [`moment`]. For a guest that was just woken, it is when it was woken.
     pub(super) fn now(&self) -> u64 {
         let now = self.read.get().or_else(|| self.meter.woken());
         let now = now.unwrap_or_else(|| moment(Instant::now().into_std()));
@@ -27,7 +27,7 @@ impl<'m> Clock<'m> {
         now
     }
 
-    /// Time has passed since the last reading.
+    /// Makes the next call read the clock again, because time has passed.
     pub(super) fn read_anew(&self) {
         self.read.set(None);
     }

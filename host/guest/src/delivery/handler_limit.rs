@@ -1,4 +1,4 @@
-//! `handler-timeout`: the time for an event or a job in hand.
+//! `handler-timeout`: the limit on the time for which an event or a job may be in hand.
 
 #[cfg(test)]
 mod tests;
@@ -15,26 +15,26 @@ use weir_metrics::{moment, nanoseconds};
 
 use super::{Handling, held::Held};
 
-/// Parts of the limit. A pause of Main's uses up one at most.
+/// How many parts the limit has. A pause of Main uses up at most one.
 const PARTS: u64 = 16;
 
-/// How often it may look at what is in hand, in parts of the limit: looking at many jobs takes time.
+/// The shortest time between two looks is this part of the limit, because looking at many jobs takes time.
 const LOOKS: u64 = 64;
 
-/// How late a timer may be on a busy machine. What it is later than that, Main did not run.
+/// How late a timer may be on a busy machine. For the time beyond that, Main did not run.
 const LATE: Duration = Duration::from_millis(10);
 
-/// Looks at the age of what an instance has in hand while the instance waits. Without anything in hand, it sets no
-/// timer. One that was set fires at most once more.
+/// Looks at the age of what an instance has in hand while the instance waits. While nothing is in hand, no timer is
+/// set, and one that was set fires at most once more.
 pub(crate) struct HandlerLimit {
     held: Arc<Held>,
-    /// Nanoseconds.
+    /// The limit in nanoseconds.
     allowed: u64,
-    /// All that is in hand since then, or longer, has been warned of.
+    /// What came into hand at this time or before has been warned of.
     warned: Option<u64>,
-    /// Kept from one message to the next, since a new one costs more.
+    /// The timer, kept from one message to the next because a new one costs more.
     timer: Option<Pin<Box<Sleep>>>,
-    /// Whether it is set for what is in hand now.
+    /// Whether the timer is set for what is in hand now.
     is_set: bool,
 }
 
@@ -43,8 +43,8 @@ impl HandlerLimit {
         Self { held, allowed: nanoseconds(allowed), warned: None, timer: None, is_set: false }
     }
 
-    /// Ready once something has been in hand for too long, with its age. Warns of what has been for half of that. Call
-    /// it whenever the instance waits.
+    /// Is ready with the age of what has been in hand for too long. Calls `warn` for what has been in hand for half of
+    /// that time. To be polled whenever the instance waits.
     #[inline]
     pub(crate) fn poll(&mut self, context: &mut Context<'_>, warn: impl Fn(&Handling)) -> Poll<Duration> {
         if self.held.is_any() {
@@ -54,7 +54,7 @@ impl HandlerLimit {
         Poll::Pending
     }
 
-    // Out of line: nearly always an instance waits with nothing in hand.
+    // Kept out of line, because an instance nearly always waits with nothing in hand.
     #[inline(never)]
     fn poll_timer(&mut self, context: &mut Context<'_>, warn: &dyn Fn(&Handling)) -> Poll<Duration> {
         loop {
@@ -88,7 +88,8 @@ impl HandlerLimit {
         self.is_set = true;
     }
 
-    /// What is in hand came just now, or else Main stood still in between.
+    /// Forgives the age of what is in hand when the timer is first set. It came just now, or else Main stood still in
+    /// between.
     fn forgive(&self, now: Instant) {
         let now = moment(now.into_std());
         let age = self.held.since(None).map_or(0, |since| self.held.time(now).saturating_sub(since.oldest));

@@ -1,7 +1,7 @@
 //! The events and jobs that an instance has in hand, and since when: what `handler-timeout` bounds.
 //!
-//! Shared by the delivery and the task that runs the instance, which cannot reach the Store meanwhile. Times are
-//! [`moment`](weir_metrics::moment)s of a clock that stands still while Main does.
+//! Shared by the delivery and the task that runs the instance, which cannot reach the Store while the guest runs. Times
+//! are [`moment`](weir_metrics::moment)s minus the time for which Main stood still.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,7 @@ use weir_bus::{MessageId, PeerId, Published, QueuedJob, TakenJob};
 
 #[derive(Debug, Default)]
 pub(crate) struct Held {
-    /// Whether there is anything. Read whenever the instance waits.
+    /// Whether anything is in hand. Read whenever the instance waits.
     is_any: AtomicBool,
     /// Nanoseconds for which Main stood still.
     paused: AtomicU64,
@@ -34,7 +34,7 @@ struct List {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Since {
     pub(super) oldest: u64,
-    /// The oldest that came later than asked.
+    /// The oldest of those that came later than the time asked for.
     pub(super) oldest_after: Option<u64>,
 }
 
@@ -44,7 +44,7 @@ impl Held {
         self.is_any.load(Ordering::Relaxed)
     }
 
-    /// The time of a moment.
+    /// Returns a moment minus the time for which Main stood still.
     pub(super) fn time(&self, moment: u64) -> u64 {
         moment.saturating_sub(self.paused.load(Ordering::Relaxed))
     }
@@ -53,7 +53,7 @@ impl Held {
         self.change(|list| list.event = Some((self.time(moment), published.clone())));
     }
 
-    /// The guest looks for messages: it is done with its event, as far as can be told.
+    /// Takes the event out of hand: a guest that looks for messages is taken to be done with it.
     pub(crate) fn end_event(&self) {
         if self.is_any() {
             drop(self.change(|list| list.event.take()));
@@ -61,7 +61,7 @@ impl Held {
     }
 
     pub(super) fn hold_job(&self, moment: u64, id: MessageId, job: TakenJob) {
-        // Each job has a number of its own, so none is replaced.
+        // Each job has a number of its own, so the insert replaces none.
         self.change(|list| _ = list.jobs.insert(id, (self.time(moment), job)));
     }
 
@@ -77,7 +77,7 @@ impl Held {
         !self.list.lock().jobs.is_empty()
     }
 
-    /// What `look` sees of the job in hand with this id, or else of the first one.
+    /// Returns what `look` returns for the job in hand with this id; without an id, for the first one.
     pub(super) fn job<T>(&self, id: Option<MessageId>, look: impl FnOnce(&TakenJob) -> T) -> Option<T> {
         let list = self.list.lock();
         let (_, job) = match id {
@@ -87,7 +87,7 @@ impl Held {
         Some(look(job))
     }
 
-    /// What has been in hand the longest; with `after`, of what came later.
+    /// Returns the event or job that has been in hand the longest. With `after`, only what came later counts.
     pub(super) fn oldest(&self, after: Option<u64>) -> Option<Handling> {
         let list = self.list.lock();
         let is_asked = |since: u64| after.is_none_or(|after| since > after);
@@ -106,7 +106,7 @@ impl Held {
         list.times().min().map(|oldest| Since { oldest, oldest_after })
     }
 
-    /// Main stood still for so long, until this moment. Nothing is in hand since a time to come.
+    /// Notes that Main stood still for so long, until this moment. What came into hand meanwhile counts from now.
     pub(super) fn pause(&self, nanoseconds: u64, moment: u64) {
         let mut list = self.list.lock();
         self.paused.fetch_add(nanoseconds, Ordering::Relaxed);
@@ -116,7 +116,8 @@ impl Held {
         event.chain(jobs.values_mut().map(|(since, _)| since)).for_each(|since| *since = now.min(*since));
     }
 
-    /// What is taken out must be dropped later: jobs go back to their queues then.
+    /// Changes the list under its lock. A job that `change` takes out is returned and not dropped here, because a
+    /// dropped job goes back to its queue.
     fn change<T>(&self, change: impl FnOnce(&mut List) -> T) -> T {
         let mut list = self.list.lock();
         let changed = change(&mut list);
@@ -135,9 +136,9 @@ impl List {
 /// The message that an instance was at when it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handling {
-    /// Its id; none for an event.
+    /// The id of the request, reply or job. An event has none.
     pub message: Option<MessageId>,
-    /// Its place in the topic, for an event.
+    /// The event's place in its topic.
     pub sequence: Option<u64>,
     /// The peer that sent it.
     pub sender: PeerId,

@@ -12,9 +12,9 @@ use super::{held::Handling, jobs::Jobs};
 /// The requests in hand of one instance, and how far it has come in its last receive.
 #[derive(Debug)]
 pub(super) struct InHand {
-    /// The most requests in hand; further ones stay in the inbox.
+    /// The most requests in hand. Further ones stay in the inbox.
     max: usize,
-    /// By id.
+    /// The requests, in the order of their ids.
     requests: VecDeque<HeldRequest>,
     batch: VecDeque<Reached>,
     /// Whether the guest has promised to work through the batch in order.
@@ -22,12 +22,12 @@ pub(super) struct InHand {
     given: Given,
 }
 
-/// The first message of the last receive besides events; a request before any other.
+/// The first message of the last receive that is no event. A request goes before replies and jobs.
 #[derive(Clone, Copy, Debug)]
 enum Given {
     Nothing,
     Request(MessageId),
-    /// The request that it answers, and the sender.
+    /// A reply: the request that it answers, and the peer that sent it.
     Response(MessageId, PeerId),
     Job(MessageId),
 }
@@ -55,7 +55,7 @@ impl InHand {
         self.requests.len()
     }
 
-    /// A new receive: the guest has finished the messages of the last one.
+    /// Notes that a new receive begins, so the guest has finished the messages of the last one.
     pub(super) fn begin_batch(&mut self, in_order: bool) {
         self.in_order = in_order;
         self.given = Given::Nothing;
@@ -67,13 +67,13 @@ impl InHand {
                 && let Ok(place) = place(&self.requests, id)
                 && let Some(held) = self.requests.get_mut(place)
             {
-                // It cannot go back any more.
+                // The payload is dropped, because the request cannot go back to the inbox any more.
                 held.payload = None;
             }
         }
     }
 
-    /// Takes over a request that is delivered now; returns its payload for the guest.
+    /// Takes a request that is delivered now into hand, and returns its payload for the guest.
     pub(super) fn hold(&mut self, request: Request) -> Bytes {
         let Request { payload, responder, .. } = request;
         if !matches!(self.given, Given::Request(_)) {
@@ -84,7 +84,6 @@ impl InHand {
         }
         let kept = self.in_order.then(|| payload.clone());
         match place(&self.requests, responder.id()) {
-            // Nearly always.
             Err(place) if place == self.requests.len() => {
                 self.requests.push_back(HeldRequest { responder, payload: kept });
             }
@@ -110,7 +109,7 @@ impl InHand {
         }
     }
 
-    /// Takes a request out to answer it; also whether there was no room for another until now.
+    /// Takes a request out of hand to answer it. Also returns whether there was no room for another until now.
     pub(super) fn remove(&mut self, id: MessageId) -> Option<(Responder, bool)> {
         let was_full = self.requests.len() >= self.max;
         let held = match place(&self.requests, id).ok()? {
@@ -126,7 +125,7 @@ impl InHand {
         Some(Parent { deadline: Some(responder.term().deadline), trace, counted: 0 })
     }
 
-    /// When the last of them ends.
+    /// Returns when the last of the requests in hand ends.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.requests.iter().map(|held| held.responder.term().deadline.into()).max()
     }
@@ -136,7 +135,7 @@ impl InHand {
         Some(&self.requests.get(place)?.responder)
     }
 
-    /// The first event of the last receive, unless that brought something else first.
+    /// Returns the first event of the last receive, unless that receive brought a request, reply or job.
     pub(super) fn event(&self) -> Option<&Event> {
         match (self.given, self.batch.front()) {
             (Given::Nothing, Some(Reached::Event(event))) => Some(event),
@@ -153,8 +152,8 @@ impl InHand {
         self.requests.retain(|held| !held.responder.is_done());
     }
 
-    /// The message that the guest is at, as far as can be told: the first unanswered one of the last receive, else the
-    /// oldest request in hand with a waiting caller, else the oldest job.
+    /// Returns the message that the guest handles, as far as that can be told. It is the first unanswered one of the
+    /// last receive, or else the oldest request in hand with a waiting caller, or else the oldest job.
     pub(super) fn handling(&self, jobs: &Jobs) -> Option<Handling> {
         let oldest =
             || self.requests.iter().find(|held| !held.responder.is_done()).map(HeldRequest::handling);
@@ -162,7 +161,7 @@ impl InHand {
     }
 
     fn given(&self, jobs: &Jobs) -> Option<Handling> {
-        // In order, everything before an answered request is done.
+        // A guest that works in order has finished everything before an answered request.
         let is_left = |reached: &Reached| match reached {
             Reached::Request(id) => place(&self.requests, *id).is_ok(),
             Reached::Event(_) => true,
@@ -192,8 +191,8 @@ impl InHand {
         self.requests.get(place).map(HeldRequest::handling)
     }
 
-    /// The instance has ended: answers what it had in hand with this error. Returns what it had not reached, for the
-    /// next instance, and the lost events of each subscription.
+    /// Answers the requests in hand with this error, because the instance has ended. Returns the messages that it had
+    /// not reached, for the next instance, and the lost events of each subscription.
     pub(super) fn end(&mut self, answer: &Error) -> (Vec<Incoming>, Vec<(u32, u64)>) {
         let requests = &self.requests;
         let is_answered = |id: &MessageId| place(requests, *id).is_err();
@@ -203,7 +202,7 @@ impl InHand {
             Some(position) => self.batch.split_off(position + 1),
             None => VecDeque::new(),
         };
-        // In order, everything before an answered request is done.
+        // A guest that works in order has finished everything before an answered request.
         let last_answered =
             self.batch.iter().rposition(|reached| matches!(reached, Reached::Request(id) if is_answered(id)));
         let in_hand = self.batch.iter().skip(last_answered.map_or(0, |position| position + 1));
@@ -217,7 +216,7 @@ impl InHand {
             Reached::Request(id) => {
                 let place = place(&self.requests, id).ok()?;
                 let HeldRequest { responder, payload } = self.requests.remove(place)?;
-                // The next instance's number is looked up.
+                // The number is invalid, so that the next instance looks up its own.
                 let (number, reader) = (0, ReaderId::NOBODY);
                 let payload = payload?;
                 Some(Incoming::Request(Request { number, reader, payload, responder }))
@@ -246,7 +245,7 @@ impl HeldRequest {
 
 fn place(requests: &VecDeque<HeldRequest>, id: MessageId) -> Result<usize, usize> {
     let id_of = |held: &HeldRequest| held.responder.id();
-    // Nearly always there is none yet, or it comes after the last, or is the first.
+    // Nearly always, no request is in hand, or the id comes after the last or is the first.
     match (requests.front(), requests.back()) {
         (None, _) => Err(0),
         (_, Some(last)) if id_of(last) < id => Err(requests.len()),

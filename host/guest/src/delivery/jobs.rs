@@ -16,7 +16,7 @@ use crate::abi;
 
 #[derive(Debug)]
 pub(crate) struct Jobs {
-    /// By the guest's number of the queue.
+    /// The opened queues. The index is the guest's number of the queue.
     opened: Vec<Arc<SharedQueue>>,
     queues: Arc<TakenQueues>,
     pub(crate) takes: bool,
@@ -49,7 +49,7 @@ struct TakenQueue {
 }
 
 impl Jobs {
-    /// At most `max` jobs can be in hand, besides those that come one by one.
+    /// Makes the jobs of an instance. At most `max` can be in hand, besides those that come one by one.
     pub(crate) fn new(peer: Arc<Peer>, max: usize, held: Arc<Held>) -> Self {
         let (list, turn, left) = (Mutex::default(), AtomicUsize::new(0), Arc::new(AtomicUsize::new(max)));
         let has_handed = AtomicBool::new(false);
@@ -66,7 +66,7 @@ impl Jobs {
         &self.queues
     }
 
-    /// The number of a queue; the same queue gives the same number.
+    /// Returns the guest's number of a queue. A queue that was opened before keeps its number.
     pub(crate) fn open(&mut self, queue: Arc<SharedQueue>, max: u64) -> Result<u32, Error> {
         let known = self.opened.iter().position(|known| Arc::ptr_eq(known, &queue));
         let place = match known {
@@ -125,9 +125,8 @@ impl Jobs {
         Ok(())
     }
 
-    /// A new receive finishes jobs that came one by one.
+    /// Finishes the jobs that came one by one, because a new receive begins.
     pub(crate) fn begin_receive(&mut self) {
-        // Nearly always.
         if self.one_by_one.is_empty() {
             return;
         }
@@ -141,7 +140,7 @@ impl Jobs {
         }
     }
 
-    /// A receive ends: a job handed over and not delivered goes to others.
+    /// Gives jobs that were handed over but not delivered to others, because a receive ends.
     pub(crate) fn end_receive(&self) {
         if self.queues.has_handed.load(Ordering::Relaxed) {
             self.queues.has_handed.store(false, Ordering::Relaxed);
@@ -151,7 +150,7 @@ impl Jobs {
         }
     }
 
-    /// A job for the guest, without waiting. Queues take turns.
+    /// Takes a job for the guest, without waiting. Queues take turns.
     pub(super) fn next(&mut self, clock: &Clock<'_>) -> Option<(abi::Job, PeerId)> {
         if !self.queues.is_open() {
             return None;
@@ -179,7 +178,7 @@ impl Jobs {
         self.held.has_jobs()
     }
 
-    /// What a message is part of that is sent for this job. A job has no deadline.
+    /// Returns the parent of a message that is sent for this job. A job has no deadline.
     pub(crate) fn parent(&self, id: MessageId) -> Option<Parent> {
         let context = |job: &TakenJob| job.span().map(|span| SpanOrigin::within(span.context()));
         let trace = self.held.job(Some(id), context)?;
@@ -190,7 +189,7 @@ impl Jobs {
         self.remove(id).map(TakenJob::done)
     }
 
-    /// Finishes those of these jobs that are in hand. Fails if others are not, or are named twice.
+    /// Finishes those of these jobs that are in hand. Fails afterwards if some are not, or are named twice.
     pub(crate) fn done_all(&mut self, ids: &[MessageId]) -> Result<(), Error> {
         let (mut done, mut first_other) = (Vec::with_capacity(ids.len()), None);
         for id in ids {
@@ -214,19 +213,19 @@ impl Jobs {
         self.remove(id).map(drop)
     }
 
-    /// The job in hand with this id, or else the oldest.
+    /// Returns the job in hand with this id; without an id, the oldest one.
     pub(crate) fn handling(&self, id: Option<MessageId>) -> Option<Handling> {
         self.held.job(id, Handling::of_job)
     }
 
-    /// The instance has ended: its jobs go to others.
+    /// Gives all jobs of the instance to others, because the instance has ended.
     pub(crate) fn end(&mut self) {
         for taking in self.queues.list.lock().drain(..) {
             taking.queue.leave(&taking.reader);
             taking.queue.part(self.queues.peer.id());
         }
         self.one_by_one.clear();
-        // Last first: each goes to the front.
+        // The last job goes back first, because each goes to the front of its queue.
         while let Some(job) = self.held.pop_last_job() {
             drop(job);
         }
@@ -253,13 +252,13 @@ impl TakenQueues {
         self.peer.readable_or(|| self.is_open() && self.enlist()).await;
     }
 
-    /// The instance that gets requests also gets jobs, until it must stop.
+    /// Whether the instance gets jobs: it does if it gets requests and need not stop.
     fn is_open(&self) -> bool {
         self.peer.is_serving()
     }
 
-    /// Waits in every queue that it wants a job from; whether it was handed one. The receive that brings the next job
-    /// finishes one that came one by one.
+    /// Joins the line of every queue that the instance wants a job from. Returns whether it was handed a job. A queue
+    /// of which it has a job one by one counts too, because the next receive finishes that job.
     fn enlist(&self) -> bool {
         let mut has_job = false;
         for taking in self.list.lock().iter().filter(|taking| taking.how != abi::Taking::Next(0)) {
@@ -269,7 +268,7 @@ impl TakenQueues {
         has_job
     }
 
-    /// A job, with the place and number of its queue, and whether it came one by one.
+    /// Takes a job. Returns it with the place and number of its queue, and whether it came one by one.
     fn next(&self) -> Option<(usize, u32, TakenJob, bool)> {
         let mut list = self.list.lock();
         let (turn, all) = (self.turn.load(Ordering::Relaxed), list.len());
@@ -302,7 +301,7 @@ impl TakenQueue {
     }
 }
 
-/// Waits in the queues until dropped.
+/// Keeps an instance in the lines of its queues until dropped.
 struct Listed<'t>(&'t TakenQueues);
 
 impl Drop for Listed<'_> {

@@ -7,7 +7,7 @@ use weir_names::harmless;
 
 use crate::signals::{Notice, Signals};
 
-/// Bytes of a guest's reason.
+/// The most bytes of the reason that a guest gives.
 pub(crate) const MAX_REASON: usize = 1024;
 
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl Readiness {
     /// Declares the extension interrupted, with the reason.
     pub(crate) async fn interrupted(&mut self, reason: String) {
         let reason = harmless(&reason, MAX_REASON);
-        // Declared, so the first receive does not imply ready.
+        // Counts as declared, so that the first receive does not declare the instance ready.
         self.declared = Declared::Interrupted;
         self.peer.set_phase_if_up(Phase::Interrupted(reason.clone()));
         self.signals.notify(Notice::Interrupted(reason)).await;

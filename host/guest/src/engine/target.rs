@@ -1,4 +1,4 @@
-//! What compiled code is for: a kind of processor and system, or the interpreter Pulley, and a class of address space.
+//! What code is compiled for: a kind of processor and system, or the interpreter Pulley, and a class of address space.
 
 use std::{fmt, str::FromStr};
 
@@ -6,18 +6,19 @@ use rustix::process::{Resource, getrlimit};
 use target_lexicon::{Architecture, Endianness, HOST, PointerWidth, Triple};
 use weir_config::{AddressSpace, INTERPRETED};
 
-/// Addresses of 39 bits: what some kernels for 64-bit ARM give. With large reservations they hold about 125 memories.
+/// The end of an address space of 39 bits, which some kernels for 64-bit ARM have. With large reservations it holds
+/// about 125 memories.
 const SMALL: u64 = 1 << 39;
 
-/// A limit of address space up to which large reservations are too few: a thousand memories, or the pools of hooks and
-/// three quarters of these.
+/// Up to this limit of address space, too few large reservations fit: a thousand memories, or 750 beside the pools of
+/// hooks.
 const LITTLE: u64 = 1 << 42;
 
 /// Bytes of a target in front of compiled code.
 pub(crate) const TARGET_SIZE: usize = 64;
 
-/// How much address space each memory of a guest reserves. It is part of compiled code: code for one class runs in no
-/// Main with the other.
+/// How much address space each memory of a guest reserves. Compiled code depends on it: code for one class does not run
+/// in a Main with the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AddressClass {
     /// More than 4 GiB.
@@ -27,7 +28,7 @@ pub enum AddressClass {
 }
 
 impl AddressClass {
-    /// The name, as in `main.address-space`.
+    /// Returns the name, as in `main.address-space`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -36,7 +37,7 @@ impl AddressClass {
         }
     }
 
-    /// The class of a Main with this setting on this machine, and the reason if it is small.
+    /// Returns the class of a Main with this setting on this machine, and the reason if the class is small.
     #[must_use]
     pub fn of(setting: AddressSpace) -> (Self, Option<&'static str>) {
         let reason = match setting {
@@ -64,7 +65,8 @@ impl FromStr for AddressClass {
     }
 }
 
-/// Where the stack of the main thread ends: near the end of the address space. None if the kernel does not tell.
+/// Returns where the stack of the main thread ends, which is near the end of the address space. Returns none if the
+/// kernel does not tell.
 fn end_of_stack() -> Option<u64> {
     end_of_stack_in(&std::fs::read_to_string("/proc/self/maps").ok()?)
 }
@@ -75,7 +77,7 @@ fn end_of_stack_in(maps: &str) -> Option<u64> {
     u64::from_str_radix(end, 16).ok()
 }
 
-/// What compiled code is for.
+/// What code is compiled for: a processor and system, and a class of address space.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CompileTarget {
     triple: Triple,
@@ -85,24 +87,24 @@ pub struct CompileTarget {
 /// Nothing compiles for this target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompileTargetError {
-    /// Its name is unknown.
+    /// The name of the target is unknown.
     #[error("there is no target `{triple}`: {reason}")]
     Unknown {
-        /// The name.
+        /// The name of the target.
         triple: String,
-        /// What is wrong with it.
+        /// What is wrong with the name.
         reason: String,
     },
-    /// Its addresses have 32 bits.
+    /// The target's addresses have 32 bits, which is too few for a large address space.
     #[error("a large address space does not fit the 32-bit addresses of `{0}`")]
     TooSmall(String),
 }
 
 impl CompileTarget {
-    /// The target of this name, such as `aarch64-unknown-linux-gnu`; none: any processor of this machine's kind. A
-    /// processor for which wasmtime makes no code has the interpreter's: `pulley32` or `pulley64`.
+    /// Returns the target of this name, such as `aarch64-unknown-linux-gnu`. Without a name, it is any processor of
+    /// this machine's kind. A processor that wasmtime makes no code for gets the interpreter: `pulley32` or `pulley64`.
     ///
-    /// Without a class, it is the small one for 32-bit targets and the large one for others.
+    /// Without a class, the class is small for 32-bit targets and large for others.
     ///
     /// # Errors
     ///
@@ -127,12 +129,12 @@ impl CompileTarget {
         Ok(Self { triple, class })
     }
 
-    /// The target of a Main of this class on this machine.
+    /// Returns the target of a Main of this class on this machine.
     pub(crate) fn of_main(class: AddressClass) -> Self {
         Self { triple: of_this_machine(), class }
     }
 
-    /// Reads what [`bytes`](Self::bytes) made.
+    /// Reads a target that [`bytes`](Self::bytes) wrote. Returns none for other bytes.
     pub(crate) fn from_bytes(bytes: &[u8; TARGET_SIZE]) -> Option<Self> {
         let (class, name) = bytes.split_first()?;
         let class = [AddressClass::Large, AddressClass::Small].into_iter().find(|it| *it as u8 == *class)?;
@@ -141,7 +143,7 @@ impl CompileTarget {
         Some(Self { triple, class })
     }
 
-    /// The class in one byte, and the triple with zeros after it. None for a name that is too long.
+    /// Writes the class in one byte, and then the triple, filled up with zeros. Returns none if the triple is too long.
     #[cfg(feature = "compiler")]
     pub(crate) fn bytes(&self) -> Option<[u8; TARGET_SIZE]> {
         let mut bytes = [0; TARGET_SIZE];
@@ -152,37 +154,37 @@ impl CompileTarget {
         Some(bytes)
     }
 
-    /// The name, as wasmtime has it: `aarch64-unknown-linux-gnu`, `pulley32`.
+    /// Returns the name, as wasmtime has it: `aarch64-unknown-linux-gnu`, `pulley32`.
     #[must_use]
     pub fn triple(&self) -> String {
-        // The rest of the interpreter's says nothing.
+        // The other parts of the interpreter's triple say nothing.
         if is_pulley(&self.triple) { self.triple.architecture.to_string() } else { self.triple.to_string() }
     }
 
-    /// The class of address space.
+    /// Returns the class of address space.
     #[must_use]
     pub fn address_class(&self) -> AddressClass {
         self.class
     }
 
-    /// Whether code for this target runs where code for the other does. C libraries make no difference.
+    /// Whether code for this target runs where code for the other target does. The C library makes no difference.
     pub(crate) fn fits(&self, other: &Self) -> bool {
         let of = |target: &Self| (target.triple.architecture, target.triple.operating_system, target.class);
         of(self) == of(other)
     }
 
-    /// Sets what this target needs, on top of what all engines have. wasmtime knows this machine's own processor best,
-    /// so an engine that runs names none.
+    /// Sets the reservations of memories for this target. It sets no processor, because wasmtime knows this machine's
+    /// own one best.
     pub(crate) fn reserve(&self, config: &mut wasmtime::Config) {
         /// The limit `memory` of the class `max`.
         const RESERVED: u64 = 64 << 20;
-        /// Beyond it, a memory moves each time that it has grown by so much.
+        /// Beyond the reservation, a memory moves each time that it has grown by this much.
         const FOR_GROWTH: u64 = 16 << 20;
         const GUARD: u64 = 64 << 10;
-        // wasmtime's own settings for 32 bits are smaller.
+        // Not for 32 bits, where wasmtime's own settings are smaller.
         if self.class == AddressClass::Small && !is_32_bit(&self.triple) {
             config.memory_reservation(RESERVED).memory_reservation_for_growth(FOR_GROWTH);
-            // The interpreter checks every access, and has no guards.
+            // The interpreter checks every access and needs no guard pages.
             if !is_pulley(&self.triple) {
                 config.memory_guard_size(GUARD);
             }
@@ -200,7 +202,7 @@ fn of_this_machine() -> Triple {
     if INTERPRETED { pulley(&HOST).unwrap_or(HOST) } else { HOST }
 }
 
-/// The interpreter's target, for a processor for which wasmtime makes no code.
+/// Returns the triple itself, or the interpreter's for a processor that wasmtime makes no code for.
 fn compiled_for(triple: Triple) -> Option<Triple> {
     use Architecture::{Aarch64, Riscv64, S390x, X86_64};
     match triple.architecture {

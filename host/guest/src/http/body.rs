@@ -1,8 +1,8 @@
-//! The body of an answer, as its guest reads it.
+//! The body of an answer to a guest's request, as the guest reads it.
 //!
-//! A failed body stays failed: its next read fails with the same error, and so do its trailers. wasmtime-wasi-http tells
-//! of a failure once, in an error without a code. Then it says that the body has ended and that its trailers are none,
-//! as of a complete one.
+//! A failed body stays failed: its next read fails with the same error, and so do its trailers. wasmtime-wasi-http
+//! reports a failure only once, in an error without a code. After that it says that the body has ended without
+//! trailers, like a complete one.
 
 use std::{
     mem,
@@ -24,7 +24,7 @@ use wasmtime_wasi_http::{
 /// Why a body failed, once it has.
 type Failure = Arc<OnceLock<ErrorCode>>;
 
-/// The stream of a body, which has one.
+/// Takes the stream of a body. A body has only one, so a second call returns `Err`.
 pub(super) fn stream(
     table: &mut ResourceTable,
     id: &Resource<HostIncomingBody>,
@@ -34,7 +34,7 @@ pub(super) fn stream(
     let failure = Failure::default();
     let rest = mem::replace(body, HostIncomingBody::new(nothing().boxed_unsync())).into_future_trailers();
     *body = HostIncomingBody::new(nothing().with_trailers(trailers(rest, failure.clone())).boxed_unsync());
-    // Until the stream is dropped, the trailers wait for it.
+    // The reader holds `after`, so that the trailers wait until the guest drops the stream.
     let after = body.take_stream();
     let reader: DynInputStream = Box::new(Reader { stream, came: Bytes::new(), failure, _after: after });
     Ok(Ok(table.push_child(reader, id)?))
@@ -44,7 +44,7 @@ fn nothing() -> impl BodyExt<Data = Bytes, Error = Error> + Send + 'static {
     Empty::new().map_err(|never| match never {})
 }
 
-/// The trailers of a body whose stream has been dropped.
+/// Waits for the trailers of a body whose stream has been dropped. Fails if the body has failed.
 async fn trailers(mut rest: HostFutureTrailers, failure: Failure) -> Option<Result<http::HeaderMap, Error>> {
     if let Some(code) = failure.get() {
         return Some(Err(code.clone().into()));
@@ -57,9 +57,9 @@ async fn trailers(mut rest: HostFutureTrailers, failure: Failure) -> Option<Resu
 }
 
 struct Reader {
-    /// Dropped before what waits for it.
+    /// Declared before `_after`, so that it is dropped before the trailers go on.
     stream: HostIncomingBodyStream,
-    /// Seen while waiting, and not read yet.
+    /// Bytes that arrived while the guest waited, and that it has not read yet.
     came: Bytes,
     failure: Failure,
     _after: Option<HostIncomingBodyStream>,
@@ -91,7 +91,7 @@ impl InputStream for Reader {
 
 #[wasmtime_wasi::async_trait]
 impl Pollable for Reader {
-    /// Reads on, because only a read shows a failure.
+    /// Waits until bytes are there or the body has failed. It reads ahead, because only a read shows a failure.
     async fn ready(&mut self) {
         while self.came.is_empty() {
             self.stream.ready().await;
@@ -107,7 +107,7 @@ fn failed(code: &ErrorCode) -> StreamError {
     StreamError::LastOperationFailed(code.clone().into())
 }
 
-/// Of what a body can fail with.
+/// Returns the error code for an error that a body can fail with.
 fn code(error: Error) -> ErrorCode {
     match error {
         Error::HttpResponseIncomplete => ErrorCode::HttpResponseIncomplete,

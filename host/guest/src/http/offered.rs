@@ -1,4 +1,5 @@
-//! The interfaces over [`weir_http`]: from a guest's request to an ordinary one, and back.
+//! The functions of `wasi:http`, carried out by [`weir_http`]. They turn a guest's request into an ordinary one, and
+//! the answer into one for the guest.
 
 use std::{
     future::Future,
@@ -44,27 +45,27 @@ use crate::{
     sandbox::Guest,
 };
 
-/// Bytes of a request's body that its guest writes at once; as many wait for the connection.
+/// How many bytes of a request's body its guest writes at once. As many can wait for the connection.
 const CHUNK: usize = 16 << 10;
 
-/// Bytes of a request's method, and of its scheme.
+/// The most bytes of a request's method, and of its scheme.
 const METHOD: usize = 32;
 
-/// Bytes of a request's path where no limit is set.
+/// The most bytes of a request's path where no limit is set.
 const DEFAULT_PATH: usize = 16 << 10;
 
-/// Bytes of a request's authority: the longest name there is, with a port, and then as much again.
+/// The most bytes of a request's authority: twice what the longest host name with a port takes.
 const AUTHORITY: usize = 512;
 
 /// What one guest may send, and its requests under way.
 pub(crate) struct HttpAccess {
     context: WasiHttpCtx,
     outgoing: Outgoing,
-    /// Bytes of a request's path with its query.
+    /// The most bytes of a request's path with its query.
     path: usize,
 }
 
-/// Access to nothing.
+/// A guest without grants, whose every request is refused.
 impl Default for HttpAccess {
     fn default() -> Self {
         Self { context: WasiHttpCtx::new(), outgoing: Outgoing::default(), path: DEFAULT_PATH }
@@ -74,15 +75,15 @@ impl Default for HttpAccess {
 #[derive(Default)]
 struct Outgoing {
     client: Option<HttpClient>,
-    /// Of what the guest has in hand as it sends.
+    /// The deadline of what the guest has in hand while it sends.
     deadline: Option<Instant>,
-    /// Why the request that it sends now is refused.
+    /// Why the request that the guest sends now is refused.
     refused: Option<ErrorCode>,
 }
 
 impl Http {
-    /// What a guest with these grants may send. Counts its use, and the time of the sender's thread in `worked`; `say`
-    /// hears of requests that are refused or ended.
+    /// Returns the access of a guest with these grants. Counts the guest's use in `usage`, and the time of the sender's
+    /// thread in `worked`. Calls `say` with a text for each request that is refused or cut off.
     pub(crate) fn access(
         &self,
         grants: &[HttpGrant],
@@ -96,15 +97,16 @@ impl Http {
             sender.client(guest, limits)
         });
         let mut context = WasiHttpCtx::new();
-        // Headers of which no request comes are in Main's memory, too.
-        // Beyond that the guest traps; before, a request with them fails.
+        // Headers take Main's memory even if they are never sent. A request with more than the limit fails, and with
+        // twice the limit the guest ends.
         context.set_field_size_limit(size(limits.http_header_size.saturating_mul(2)));
         let outgoing = Outgoing { client, ..Default::default() };
         HttpAccess { context, outgoing, path: size(limits.http_header_size) }
     }
 }
 
-/// Replaces what keeps a text of the guest in Main's memory, of whatever length: no grant is needed for it.
+/// Replaces functions that would keep a text of any length in Main's memory, with ones that bound it. A guest needs no
+/// grant to call them.
 fn add_bounded<G: Guest>(types: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
     types.func_wrap(
         "[method]outgoing-request.set-method",
@@ -148,10 +150,11 @@ fn add_bounded<G: Guest>(types: &mut LinkerInstance<'_, G>) -> wasmtime::Result<
     add_fields(types)
 }
 
-/// A name and its value, as a guest hands them over.
+/// The name and value of a header, as a guest hands them over.
 type Header = (String, Vec<u8>);
 
-/// Headers of any length. What a call may not carry is in no headers, and is refused where it is to be added.
+/// Replaces the functions for headers. A name or value that is too long for a call is found in no headers, and is
+/// refused where it is to be added.
 fn add_fields<G: Guest>(types: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
     types.func_wrap(
         "[static]fields.from-list",
@@ -222,8 +225,8 @@ fn done<T>(result: HeaderResult<T>) -> wasmtime::Result<(Result<T, HeaderError>,
     }
 }
 
-/// What became of headers to which so many bytes were to be added. Headers may be made beyond the limit, for an error, but
-/// not without end: then the guest ends, with what is there and what it adds.
+/// Returns what became of a call that adds `bytes` to headers. Headers may exceed the limit, and fail when they are
+/// sent. If they exceed wasmtime's own bound, the guest ends with the error that counts all these bytes.
 fn added<G: Guest, T>(
     guest: &mut G,
     fields: Option<u32>,
@@ -249,7 +252,8 @@ fn added<G: Guest, T>(
     Err(OverLimit(LimitHit::new(LimitKey::HTTP_HEADER_SIZE, there + bytes, allowed)).into())
 }
 
-/// Bytes of Main's memory for a header with a name and a value of so many, as wasmtime-wasi-http counts them.
+/// Returns the bytes of Main's memory that a header with a name and value of these lengths takes, as
+/// wasmtime-wasi-http counts them.
 fn held(name: usize, value: usize) -> u64 {
     (name + size_of::<HeaderName>() + value + size_of::<HeaderValue>()) as u64
 }
@@ -323,7 +327,7 @@ impl TryFrom<GivenScheme> for Scheme {
     }
 }
 
-/// Defines what `wasi:http` has for sending.
+/// Adds the interfaces of `wasi:http` for sending to the linker.
 pub(crate) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     types::add_to_linker::<G, WasiHttp>(linker, &(&LinkOptions::default()).into(), |guest| view(guest))?;
     let mut types = linker.instance(&format!("wasi:http/types@{VERSION}"))?;
@@ -334,7 +338,7 @@ pub(crate) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
             Ok((body::stream(view(store.data_mut()).table, &id)?,))
         },
     )?;
-    // By hand, because it asks the guest's state for the deadline.
+    // Written by hand, because it asks the guest's state for the deadline.
     linker.instance(&format!("wasi:http/outgoing-handler@{VERSION}"))?.func_wrap(
         "handle",
         |mut store: StoreContextMut<'_, G>,
@@ -346,7 +350,8 @@ pub(crate) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
                 Ok(future) => Ok(future),
                 Err(error) => Err(error.downcast()?),
             };
-            // At once, because a library that still writes the body would else see that fail, and not why.
+            // A refusal is returned at once. Otherwise a library that still writes the body would see only that fail,
+            // and not why.
             let sandbox = guest.sandbox_mut();
             let refused = sandbox.http.get_or_insert_default().outgoing.refused.take();
             Ok((match (future, refused) {
@@ -372,7 +377,7 @@ type AfterAnswer = Box<dyn Future<Output = Result<(), Error>> + Send>;
 type Answering = Box<dyn Future<Output = Result<(Answer, AfterAnswer), Error>> + Send>;
 
 impl WasiHttpHooks for Outgoing {
-    /// The sender sets it, in one notation.
+    /// False, because the sender sets the header `host` itself, in one notation.
     fn set_host_header(&mut self) -> bool {
         false
     }
@@ -420,7 +425,7 @@ impl WasiHttpHooks for Outgoing {
     }
 }
 
-/// The standard's error.
+/// Returns the error of `wasi:http` for this one.
 fn code(error: HttpError) -> Error {
     match error {
         HttpError::Denied(_) => Error::HttpRequestDenied,

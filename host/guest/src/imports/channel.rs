@@ -21,7 +21,7 @@ use crate::{
     instance_state::InstanceState,
 };
 
-/// Messages that one receive may take.
+/// How many messages one receive may take.
 const MAX_BATCH: u32 = 1024;
 
 type GuestAnswer = Result<Payload, abi::GivenError>;
@@ -43,7 +43,7 @@ pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, InstanceState>) -> w
     linker.func_wrap_async("subscribe-inbox", |mut store, ()| -> Async<'_, Resource<DynPollable>> {
         Box::new(async move {
             meter::charge(&mut store, 0)?;
-            // The guest may wait on it for its first message.
+            // Declared here, because the guest may wait on the pollable for its first message.
             declare_ready(&mut store).await;
             Ok((subscribe_inbox(store.data_mut())?,))
         })
@@ -72,9 +72,9 @@ fn serve(
     })
 }
 
-/// Waits until `take` finds something, keeps it and returns how many messages; false if the time passed first.
+/// Waits until `take` has found something and says how many messages it took. Returns false if the time passed first.
 ///
-/// Only the wait ends with the time, never a delivery: nothing is taken and not delivered.
+/// The time ends only the wait and never a delivery, so that nothing is taken and not delivered.
 async fn wait_for(
     store: &mut Store<'_>,
     timeout_ms: Option<u32>,
@@ -88,7 +88,7 @@ async fn wait_for(
             Poll::Ready(take(store.data_mut(), (!is_over).then(|| context.waker())))
         };
         if let Some(messages) = poll_fn(look).await {
-            // A stop brings no new budget.
+            // A stop brings no new budget of fuel.
             match messages {
                 0 => meter::charge(store, 0)?,
                 messages => {
@@ -104,7 +104,7 @@ async fn wait_for(
         }
         let has_refused = store.data_mut().delivery.reset_refused();
         if has_refused {
-            // Else requests that do not fit would use up the guest's fuel.
+            // A new budget, because requests that do not fit would otherwise use up the guest's fuel.
             meter::deliver(store, 1)?;
         }
         if is_over {
@@ -117,8 +117,8 @@ async fn wait_for(
             Some(ms) => {
                 let deadline =
                     *deadline.get_or_insert_with(|| Instant::now() + Duration::from_millis(ms.into()));
-                // Boxed: the timer is large, and most guests wait without one. Looks once more after it: a job may
-                // have come at the last moment.
+                // Boxed, because the timer is large, and most guests wait without one. The loop looks once more after it:
+                // a job may have come at the last moment.
                 let readable = store.data().delivery.readable(has_refused);
                 is_over = Box::pin(timeout_at(deadline, readable)).await.is_err();
             }
@@ -126,7 +126,7 @@ async fn wait_for(
     }
 }
 
-/// The next message, or none for stop, as what the import returns.
+/// Waits for the next message, or none for a stop. `returned` turns it into what the import returns.
 fn receive<'a, T: 'static>(
     mut store: Store<'a>,
     returned: fn(Received) -> wasmtime::Result<(T,)>,
@@ -198,7 +198,7 @@ fn respond_and_receive(
     id: u64,
     answer: GuestAnswer,
 ) -> Async<'_, OnePiece<Fallible<Received>>> {
-    // At once: the future is copied to the heap, so it has only the wait.
+    // Done before the future, which is copied to the heap and so is to hold only the wait.
     let failed = match respond(&mut store, id, answer) {
         Ok(Ok(())) => return receive(store, |next| in_one_piece(Ok(next))),
         Ok(Err(error)) => in_one_piece(Err(error)),
@@ -207,15 +207,15 @@ fn respond_and_receive(
     Box::new(ready(failed))
 }
 
-/// A guest that looks for messages is ready, unless it has said otherwise.
+/// Declares a guest ready that looks for messages, unless it has declared anything itself.
 async fn declare_ready(store: &mut Store<'_>) {
     if !store.data().delivery.readiness.is_declared() {
-        // Boxed: it waits once in an instance, and every wait for a message would have room for it.
+        // Boxed, because it waits once in an instance, and every wait for a message would otherwise reserve its space.
         Box::pin(store.data_mut().delivery.readiness.ready()).await;
     }
 }
 
-/// A guest waits on it until a receive would not wait.
+/// The pollable that a guest waits on until a receive would not wait.
 struct InboxPollable {
     queues: Arc<TakenQueues>,
     held: Arc<Held>,

@@ -35,9 +35,9 @@ use crate::{
 /// Open files and directories that a quota counts.
 #[derive(Default)]
 pub(crate) struct CountedFiles {
-    /// By the guest's names of the directories.
+    /// The quotas of granted directories, by their guest paths.
     grants: Vec<(String, Quota)>,
-    /// By address of the file, unique while it is listed.
+    /// The quotas of open files and directories, by the address of the file. A weak reference keeps the address unique.
     opened: HashMap<usize, (Weak<File>, Quota)>,
 }
 
@@ -72,7 +72,7 @@ fn file(descriptor: &Descriptor) -> &Arc<File> {
     }
 }
 
-/// Replaces WASI's definitions.
+/// Replaces WASI's functions that add to a directory.
 pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     linker
         .instance(&format!("wasi:filesystem/preopens@{VERSION}"))?
@@ -170,7 +170,7 @@ async fn link_at<G: Guest>(
 ) -> FsResult<()> {
     let (path, new) = (named(&mut store, path)?, short(new)?);
     if counted(&mut store, &dir)?.is_some() || counted(&mut store, &other)?.is_some() {
-        // A file with two names could be counted under either.
+        // Refused, because a file with two names could be counted under either.
         return Err(ErrorCode::NotPermitted.into());
     }
     let mut files = store.data_mut().filesystem();
@@ -215,7 +215,7 @@ async fn remove_directory_at<G: Guest>(
     .await
 }
 
-/// Opens an existing file, or makes one if there is room.
+/// Opens an existing file, or makes a new one if there is room.
 pub(super) async fn open_named<G: Guest>(
     store: &mut StoreContextMut<'_, G>,
     dir: Resource<Descriptor>,
@@ -246,7 +246,7 @@ pub(super) async fn open_named<G: Guest>(
     Ok(opened)
 }
 
-/// The granted directories. Registers those that are counted.
+/// Returns the granted directories, and registers those that are counted.
 fn directories<G: Guest>(
     store: &mut StoreContextMut<'_, G>,
 ) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
@@ -260,7 +260,8 @@ fn directories<G: Guest>(
     Ok(directories)
 }
 
-/// The quota of an open file or directory, if any, and the file itself. Counts the call: its quota may refuse it.
+/// Returns the quota of an open file or directory, if it has one, and the file itself. Charges for the call here,
+/// because the quota may refuse it before WASI's own function would.
 fn counted<G: Guest>(
     store: &mut StoreContextMut<'_, G>,
     descriptor: &Resource<Descriptor>,
@@ -274,7 +275,7 @@ fn counted<G: Guest>(
     Ok(sandbox.counted.quota(descriptor).map(|quota| (quota, file(descriptor).clone())))
 }
 
-/// Replaces a stream by one that counts.
+/// Replaces a stream by one that counts, if the file is in a counted directory.
 fn count_stream<G: Guest>(
     store: &mut StoreContextMut<'_, G>,
     counted: Option<(Quota, Arc<File>)>,
@@ -296,8 +297,8 @@ fn entry(dir: &Resource<Descriptor>, path: &str) -> EntryPath {
     (dir.rep(), PathFlags::empty(), path.to_owned())
 }
 
-/// Does something that changes these entries. In a counted directory it looks at them before and after. Refused if it
-/// would make an entry of `new` bytes without room, or if the entries are not counted together.
+/// Calls `act`, which changes these entries. In a counted directory, looks at them before and after to count that.
+/// Refuses to make an entry of `new` bytes without room, and a change of entries that are not counted together.
 async fn change<G: Guest, T>(
     store: &mut StoreContextMut<'_, G>,
     entries: Vec<EntryPath>,

@@ -1,5 +1,5 @@
-//! Functions of WASI that are narrowed: names to look up, datagrams and random bytes at once, and files that a command
-//! may open.
+//! Functions of WASI that are narrowed: which names may be looked up, how many datagrams and random bytes one call
+//! takes, and which files a command may open.
 
 use rustix::{
     fs::{AtFlags, FileType, statat},
@@ -34,10 +34,10 @@ use weir_config::{LimitHit, LimitName, NetGrant};
 use super::{Name, VERSION, counted, done, meter, named};
 use crate::{abi::Handed, exit::OverLimit, sandbox::Guest};
 
-/// Fuel for a random byte.
+/// Fuel for one random byte.
 const FUEL_PER_RANDOM_BYTE: u64 = 4;
 
-/// Replaces WASI's definitions.
+/// Replaces WASI's functions for look-ups, datagrams and random bytes.
 pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     linker.instance(&format!("wasi:sockets/ip-name-lookup@{VERSION}"))?.func_wrap(
         "resolve-addresses",
@@ -75,8 +75,8 @@ pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
         })
 }
 
-/// Commands open only files and directories. Opening a FIFO waits for its other end, and no deadline ends that. To set
-/// a file's times, the host opens it, too.
+/// Makes commands open only files and directories. Opening a FIFO waits for its other end, and no deadline ends that.
+/// To set a file's times, the host opens it, too.
 pub(super) fn refuse_special_files<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     replace!(linker,
         "[method]descriptor.open-at" => open_at,
@@ -101,7 +101,7 @@ async fn set_times_at<G: Guest>(
     store.data_mut().filesystem().set_times_at(dir, follow, path, access, change).await
 }
 
-/// The path, unless it names something other than a file, directory or symlink.
+/// Returns the path. Fails if it names something other than a file, directory or symlink.
 async fn not_special<G: Guest>(
     store: &mut StoreContextMut<'_, G>,
     dir: &Resource<Descriptor>,
@@ -136,7 +136,8 @@ async fn is_special(
     })
 }
 
-/// Whether a plain name in the directory is something else, by one system call. None where that cannot tell.
+/// Whether a plain name in the directory is neither file nor directory, by one system call. Returns none if that cannot
+/// tell.
 fn is_special_here(
     files: &WasiFilesystemCtxView<'_>,
     dir: &Resource<Descriptor>,
@@ -168,7 +169,7 @@ fn random_bytes<G: Guest>(
     Ok((make(store.data_mut().random(), length)?,))
 }
 
-/// Whether `name` is granted with any port. Case does not matter.
+/// Whether a host with this name is granted, with any port. Case does not matter.
 fn may_look_up(granted: &[NetGrant], name: &str) -> bool {
     granted.iter().any(|grant| grant.host.eq_ignore_ascii_case(name))
 }

@@ -1,5 +1,5 @@
-//! Functions of `wasi:filesystem` that only look, or set times. A name of more bytes than there may be is an error, and is
-//! not copied. In two points wasmtime-wasi departs from POSIX: paths with a slash or a dot at their end
+//! Functions of `wasi:filesystem` that only look, or set times. They refuse a name that is too long without copying it.
+//! They also mend two points in which wasmtime-wasi departs from POSIX: paths with a slash or a dot at their end
 //! (<https://github.com/bytecodealliance/wasmtime/issues/14380>), and directories with names that are not UTF-8.
 
 use std::{collections::VecDeque, io, sync::Arc};
@@ -23,20 +23,20 @@ use wasmtime_wasi::{
 use super::{Name, VERSION, done, named};
 use crate::{quota::blocking, sandbox::Guest};
 
-/// Entries of a directory that are read at once.
+/// How many entries of a directory are read at once.
 const ENTRIES: usize = 256;
 
-/// The hash of an entry to which no path leads.
+/// The hash of an entry that no path leads to.
 const OF_NOTHING: MetadataHashValue = MetadataHashValue { lower: 1, upper: 0 };
 
 /// A directory whose entries a guest reads.
 struct Listing {
-    /// None once all has been read.
+    /// The directory, until all its entries are read.
     dir: Option<Dir>,
     entries: VecDeque<Result<DirectoryEntry, ErrorCode>>,
 }
 
-/// Replaces WASI's definitions.
+/// Replaces WASI's functions that look, or set times.
 pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     replace!(linker,
         "[method]descriptor.stat-at" => stat_at,
@@ -91,13 +91,13 @@ async fn readlink_at<G: Guest>(
     store.data_mut().filesystem().readlink_at(dir, path).await
 }
 
-/// Whether a path may name an entry that is listed with another name than it has. Libraries ask for the hash of each entry
-/// as they list a directory, and would end with an error there.
+/// Whether a path may name an entry that is listed under another name than it has. Libraries ask for the hash of each
+/// entry when they list a directory, and would fail at such an entry.
 fn is_for_show(path: &str) -> bool {
     path.rsplit('/').next().is_some_and(|name| name.contains(char::REPLACEMENT_CHARACTER))
 }
 
-/// How a path is followed: one that ends in `/` or `/.` names what a symlink leads to.
+/// Returns how to follow a path. A path that ends in `/` or `/.` names what a symlink leads to.
 fn followed(flags: PathFlags, path: &str) -> PathFlags {
     match path.ends_with('/') || path.ends_with("/.") {
         true => flags | PathFlags::SYMLINK_FOLLOW,
@@ -105,8 +105,8 @@ fn followed(flags: PathFlags, path: &str) -> PathFlags {
     }
 }
 
-/// The path of a directory to remove. Slashes at its end mean nothing there; wasmtime-wasi would remove `.` in it. Fails
-/// for `..` at its end: that directory has at least the one on the way to it.
+/// Returns the path of a directory to remove, without slashes at its end, with which wasmtime-wasi would remove `.` in
+/// it. Fails for `..` at its end, because that directory contains at least the one on the way to it.
 pub(super) async fn of_directory(
     files: &mut WasiFilesystemCtxView<'_>,
     dir: &Resource<Descriptor>,
@@ -120,7 +120,7 @@ pub(super) async fn of_directory(
     Err(ErrorCode::NotEmpty.into())
 }
 
-/// The path before its last slashes, if there are some.
+/// Returns the path without the slashes at its end, if it has some.
 fn without_slash(path: &str) -> Option<&str> {
     path.ends_with('/').then(|| path.trim_end_matches('/')).filter(|name| !name.is_empty())
 }
@@ -149,7 +149,7 @@ pub(super) async fn check_new(
     Err(ErrorCode::Exist.into())
 }
 
-/// Fails for such a path as a new name of a file, and if that file is not there.
+/// Fails if the new name of a file ends in a slash. If the file is not there, fails with that error.
 pub(super) async fn check_linked(
     files: &mut WasiFilesystemCtxView<'_>,
     (dir, path): (&Resource<Descriptor>, &str),
@@ -161,7 +161,7 @@ pub(super) async fn check_linked(
     check_new(files, other, new).await
 }
 
-/// What is there, without following a symlink that the path names.
+/// Returns the kind of entry at a path, without following a symlink that the path names.
 async fn kind(
     files: &mut WasiFilesystemCtxView<'_>,
     dir: &Resource<Descriptor>,
@@ -172,7 +172,7 @@ async fn kind(
     Ok(stat.type_)
 }
 
-/// Otherwise WASI's own function says why not.
+/// Whether the guest may write in this directory. If not, WASI's own function returns the error.
 fn may_write(files: &WasiFilesystemCtxView<'_>, dir: &Resource<Descriptor>) -> bool {
     matches!(files.table.get(dir), Ok(Descriptor::Dir(dir)) if !dir.perms.write_not_permitted())
 }
@@ -207,7 +207,7 @@ async fn next_entry<G: Guest>(
     Ok(listing.entries.pop_front().transpose()?)
 }
 
-/// The next entries of a directory.
+/// Reads the next entries of a directory.
 fn read_some(mut dir: Dir) -> Listing {
     let mut entries = VecDeque::with_capacity(ENTRIES);
     while entries.len() < ENTRIES {
@@ -220,15 +220,15 @@ fn read_some(mut dir: Dir) -> Listing {
             Some(Ok(entry)) if matches!(entry.file_name().to_bytes(), b"." | b"..") => {}
             Some(Ok(entry)) => {
                 let type_ = match entry.file_type() {
-                    // Not every file system says it here.
+                    // Not every file system tells the kind in the listing.
                     FileType::Unknown => dir
                         .fd()
                         .and_then(|dir| statat(dir, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW))
                         .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
                     known => known,
                 };
-                // A name that is not UTF-8 is shown, with U+FFFD in place of what is wrong: programs count it, and see
-                // why a directory is not empty. No path leads to it.
+                // A name that is not UTF-8 is listed with U+FFFD for what is wrong, so that programs see why a
+                // directory is not empty. No path leads to such an entry.
                 let name = entry.file_name().to_string_lossy().into_owned();
                 entries.push_back(Ok(DirectoryEntry { type_: descriptor_type(type_), name }));
             }
@@ -237,7 +237,7 @@ fn read_some(mut dir: Dir) -> Listing {
     Listing { dir: Some(dir), entries }
 }
 
-/// As in wasmtime-wasi's answers to `stat`.
+/// Returns the kind as wasmtime-wasi's answers to `stat` have it.
 fn descriptor_type(kind: FileType) -> DescriptorType {
     match kind {
         FileType::RegularFile => DescriptorType::RegularFile,

@@ -1,4 +1,4 @@
-//! How many pollables a guest may hold and name at once, and timers, which count once each.
+//! Bounds how many pollables a guest may hold and list at once, and has the timers, which count once each.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -24,13 +24,13 @@ use crate::{
     sandbox::{Guest, Sandbox},
 };
 
-/// A guest's timers. Each has a place in the table for its time and one for its pollable. The limit counts the second.
-/// Of the first there are as many as there have been timers at once, and each is used again.
+/// A guest's timers. Each has a place in the table for its time and one for its pollable. The limit counts only the
+/// pollables. A place for a time is used again, so there are as many as there were timers at once.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
-    /// Places of times, by their pollables.
+    /// The places of times, by the places of their pollables.
     shown: BTreeMap<u32, u32>,
-    /// Places of times without a pollable.
+    /// The places of times that have no pollable now.
     spare: Vec<u32>,
 }
 
@@ -57,7 +57,8 @@ impl Pollable for Timer {
         match self {
             Self::Past { has_yielded: true } => {}
             Self::Past { has_yielded } => {
-                // Else a guest that looks at its sockets without waiting would never let the runtime look at them.
+                // Yields once. Otherwise a guest that looks at its sockets without waiting would never let the runtime
+                // look at them.
                 *has_yielded = true;
                 tokio::task::yield_now().await;
             }
@@ -67,7 +68,7 @@ impl Pollable for Timer {
     }
 }
 
-/// Replaces WASI's definitions.
+/// Replaces WASI's functions for pollables and timers.
 pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     let mut io = linker.instance(&format!("wasi:io/poll@{VERSION}"))?;
     io.resource("pollable", ResourceType::host::<DynPollable>(), |mut store, pollable| {
@@ -90,7 +91,7 @@ pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
                 let allowed = store.data().sandbox().fixed.resources;
                 let pollables = match pollables {
                     Handed::Whole(pollables) if used <= allowed => pollables,
-                    // The same pollable can be listed again and again.
+                    // The list is bounded too, because it can name one pollable again and again.
                     _ => return Err(OverLimit(LimitHit::new(LimitName::RESOURCES, used, allowed)).into()),
                 };
                 meter::charge_each(&mut store, pollables.len())?;
@@ -109,7 +110,7 @@ pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
     })
 }
 
-/// A pollable that is ready after this time.
+/// Makes a pollable that is ready after this time.
 fn set(sandbox: &mut Sandbox, nanoseconds: u64) -> wasmtime::Result<Resource<DynPollable>> {
     sandbox.meter.enter_wasi();
     let Sandbox { table, timers, .. } = sandbox;
@@ -129,7 +130,8 @@ fn set(sandbox: &mut Sandbox, nanoseconds: u64) -> wasmtime::Result<Resource<Dyn
     pollable
 }
 
-/// Adds what stays as long as the guest, beside the resources that the limit counts. Returns its place.
+/// Adds a value to the table that the limit on resources does not count, because it stays as long as the guest. Returns
+/// its place.
 pub(super) fn push_uncounted<T: Send + 'static>(
     table: &mut ResourceTable,
     value: T,

@@ -6,7 +6,7 @@ use weir_bus::{Error, MessageId};
 use super::{Async, Fallible, Name, Payload, Store, abi, meter, outcome, take};
 use crate::{abi::Handed, instance_state::InstanceState};
 
-/// Jobs that one call may finish: as many as one receive may bring.
+/// How many jobs one call may finish: as many as one receive may bring.
 const MAX_DONE: usize = 1024;
 
 pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Result<()> {

@@ -42,7 +42,7 @@ fn call(
     payload: Payload,
     options: abi::Options,
 ) -> Async<'_, OnePiece<Fallible<Bytes>>> {
-    // At once: the future is copied to the heap, so it has only the wait.
+    // Done before the future, which is copied to the heap and so is to hold only the wait.
     let sent = send_call(&mut store, target, &payload, &options);
     Box::new(async move {
         let answer = match sent? {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use weir_config::{DirMode, GuestPath, NetGrant};
 use weir_names::{ContractName, ExtensionId, QueueName, TopicPattern, harmless};
 
-/// Bytes of a version.
+/// How many bytes of a version are kept.
 const MAX_VERSION: usize = 64;
 
 /// The author's account of an extension and its needs. It grants nothing: the operator's file decides.
@@ -18,28 +18,28 @@ pub struct Manifest {
     /// The extension's own version.
     #[serde(deserialize_with = "version")]
     pub version: String,
-    /// Contracts that it serves.
+    /// Contracts that the extension serves.
     #[serde(default)]
     pub fulfills: Vec<ContractName>,
-    /// Contracts that it cannot do without.
+    /// Contracts that the extension cannot do without.
     #[serde(default)]
     pub requires: Vec<ContractName>,
-    /// Contracts that it calls if they are there.
+    /// Contracts that the extension calls if they are there.
     #[serde(default)]
     pub wants: Vec<ContractName>,
-    /// Topics that it publishes.
+    /// Topics that the extension publishes to.
     #[serde(default)]
     pub publishes: Vec<TopicPattern>,
-    /// Topics that it subscribes to.
+    /// Topics that the extension subscribes to.
     #[serde(default)]
     pub subscribes: Vec<TopicPattern>,
-    /// Queues that it puts jobs into.
+    /// Queues that the extension puts jobs into.
     #[serde(default)]
     pub puts: Vec<QueueName>,
-    /// Queues that it takes jobs of.
+    /// Queues that the extension takes jobs from.
     #[serde(default)]
     pub takes: Vec<QueueName>,
-    /// What it reaches besides channels.
+    /// What the extension reaches besides channels.
     #[serde(default)]
     pub grants: Needs,
 }
@@ -49,11 +49,11 @@ pub struct Manifest {
 #[serde(default)]
 #[non_exhaustive]
 pub struct Needs {
-    /// Directories that it opens.
+    /// Directories that the extension opens.
     pub dirs: Vec<DirNeed>,
-    /// Environment variables that it reads.
+    /// Environment variables that the extension reads.
     pub env: Vec<String>,
-    /// Network addresses that it connects to.
+    /// Network addresses that the extension connects to.
     #[serde(deserialize_with = "texts::<NetGrant, _>")]
     pub net: Vec<String>,
 }
@@ -62,7 +62,7 @@ pub struct Needs {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DirNeed {
-    /// Its path as the extension sees it.
+    /// The directory's path as the extension sees it.
     #[serde(deserialize_with = "text::<GuestPath, _>")]
     pub guest: String,
     /// `ro`, or `rw` if the extension writes there.

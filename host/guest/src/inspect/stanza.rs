@@ -1,4 +1,4 @@
-//! An extension's needs as the operator's TOML, to be pasted, filled in and narrowed.
+//! Writes an extension's needs as TOML for the operator's file, to be pasted, filled in and narrowed.
 
 use std::fmt::Write;
 
@@ -10,8 +10,8 @@ use super::{Inspection, Manifest, Needs};
 const FILL_IN: &str = "FILL-IN";
 
 impl Inspection {
-    /// An `[[extension]]` for the operator's file. Values that only the operator knows say `FILL-IN`. The hash is a
-    /// comment, because it would change with each version.
+    /// Returns an `[[extension]]` for the operator's file. Values that only the operator knows say `FILL-IN`. The hash
+    /// is in a comment, because it would change with each version.
     #[must_use]
     pub fn stanza(&self) -> String {
         let mut stanza = String::from("[[extension]]\n");
@@ -85,7 +85,7 @@ fn list(items: impl Iterator<Item = String>) -> String {
     format!("[{}]", items.collect::<Vec<_>>().join(", "))
 }
 
-/// A basic string of TOML. Escapes everything that could confuse a terminal or a reader.
+/// Returns a basic string of TOML. Escapes everything that could confuse a terminal or a reader.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from('"');
     for character in text.chars() {

@@ -1,4 +1,4 @@
-//! The interfaces over [`weir_store`].
+//! The functions of `wasi:keyvalue`, carried out by [`weir_store`].
 
 use bytes::Bytes;
 use wasmtime::{
@@ -25,7 +25,7 @@ type Key = Text;
 type Value = Handed<WasmList<u8>>;
 type Pair = Option<(String, Bytes)>;
 
-/// Why a call gives no value: by an error of the interface, or by a trap.
+/// Why a call returns no value: an error of the interface, or a trap.
 enum Failure {
     Error(Error),
     Trap(wasmtime::Error),
@@ -51,7 +51,7 @@ impl From<wasmtime::Error> for Failure {
     }
 }
 
-/// Adds functions, each by its name and what it does.
+/// Adds functions to the linker, each with its name in the interface and the function that carries it out.
 macro_rules! add {
     ($linker:ident, $($name:literal => $act:path),+ $(,)?) => {
         $($linker.func_wrap_async($name, |store, arguments| {
@@ -206,14 +206,14 @@ async fn increment<G: Guest>(
     i64::try_from(sum).map_err(|_| StoreError::OutOfRange.into())
 }
 
-/// A handle that has seen the value of now.
+/// Makes a handle that has seen the present value.
 async fn new_cas<G: Guest>(
     mut store: Store<'_, G>,
     (bucket, key): (Resource<OpenBucket>, Key),
 ) -> Outcome<Resource<OpenCas>> {
     let bucket = enter(&mut store, &bucket, key.copied())?;
     let key = within(key)?;
-    // Hashed by the store, on the pool: a value may have many MiB.
+    // The store hashes the value on the thread pool, because the value may have many MiB.
     let seen = bucket.hash(key.clone()).await?;
     Ok(push(&mut store, OpenCas { bucket, key, seen })?)
 }
@@ -267,7 +267,7 @@ fn open<G: Guest>(store: &mut Store<'_, G>, name: &str) -> Fallible<Resource<Ope
     push(store, OpenBucket::new(bucket))
 }
 
-/// What a handle stands for.
+/// Returns the value behind a handle.
 fn opened<'a, G: Guest, T: 'static>(
     store: &'a mut Store<'_, G>,
     handle: &Resource<T>,
@@ -275,7 +275,7 @@ fn opened<'a, G: Guest, T: 'static>(
     Ok(store.data_mut().sandbox_mut().table.get_mut(handle)?)
 }
 
-/// Charges for a call with so many bytes, and finds the store.
+/// Charges for a call with this many bytes, and returns the store.
 fn enter<G: Guest>(
     store: &mut Store<'_, G>,
     bucket: &Resource<OpenBucket>,
@@ -285,7 +285,7 @@ fn enter<G: Guest>(
     Ok(opened(store, bucket)?.bucket.clone())
 }
 
-/// Charges for a call with so many keys, each of which is as much work as a call, and finds the store.
+/// Charges for a call with this many keys, each of which is as much work as a call, and returns the store.
 fn enter_many<G: Guest>(
     store: &mut Store<'_, G>,
     bucket: &Resource<OpenBucket>,
@@ -297,7 +297,7 @@ fn enter_many<G: Guest>(
     Ok(opened(store, bucket)?.bucket.clone())
 }
 
-/// Charges for a call with a list of keys, and finds the store.
+/// Charges for a call with a list of keys, and returns the store and the keys.
 fn enter_keys<G: Guest>(
     store: &mut Store<'_, G>,
     bucket: &Resource<OpenBucket>,
@@ -309,7 +309,7 @@ fn enter_keys<G: Guest>(
     Ok((bucket, keys?))
 }
 
-/// Charges for a call with more keys and values than it may carry.
+/// Charges for a call that carries too many bytes of keys and values, and returns its error.
 fn refused<G: Guest, T>(store: &mut Store<'_, G>) -> Outcome<T> {
     meter::charge(store, 0)?;
     let allowed = allowed(store);
@@ -343,7 +343,8 @@ fn push<G: Guest, T: Send + 'static>(store: &mut Store<'_, G>, entry: T) -> Fall
     pushed.map_err(|_| Error::Other("too many handles are open: drop some".to_owned()))
 }
 
-/// A value, copied in one piece: wasmtime would not, for a `Vec` or `Bytes`. One that is too large is not copied.
+/// Copies a value in one piece, which wasmtime does not do for a `Vec` or `Bytes`. A value that is too large is not
+/// copied.
 fn copied<G: Guest>(store: &Store<'_, G>, value: &Value) -> Fallible<Bytes> {
     match value {
         Handed::Whole(value) => Ok(Bytes::copy_from_slice(value.as_le_slice(store))),
@@ -356,7 +357,7 @@ fn copied<G: Guest>(store: &Store<'_, G>, value: &Value) -> Fallible<Bytes> {
     }
 }
 
-/// Bytes of a value that will be copied.
+/// Returns the bytes of a value that will be copied.
 fn length(value: &Value) -> usize {
     match value {
         Handed::Whole(value) => value.len(),
@@ -368,12 +369,12 @@ fn within(key: Key) -> Fallible<String> {
     key.0.map_err(|bytes| StoreError::Key(size(bytes)).into())
 }
 
-/// Bytes of one answer.
+/// Returns the most bytes that one answer may have.
 fn allowed<G: Guest>(store: &Store<'_, G>) -> u64 {
     store.data().sandbox().stores.as_ref().map_or(0, |access| access.transfer)
 }
 
-/// The outcome of a call, unless it is a trap.
+/// Turns the outcome of a call into what wasmtime takes: a value or error for the guest, or a trap.
 fn done<T>(outcome: Outcome<T>) -> wasmtime::Result<(Fallible<T>,)> {
     match outcome {
         Ok(value) => Ok((Ok(value),)),

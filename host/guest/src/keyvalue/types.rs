@@ -1,4 +1,4 @@
-//! The types of `wasi:keyvalue`, and what a guest's handles stand for.
+//! The types of `wasi:keyvalue`, and the values behind a guest's handles.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use wasmtime::component::{ComponentType, Lower, Resource};
 use weir_store::{Bucket, StoreError, Unavailable};
 
-/// Places in lists that a bucket keeps for its guest, where the interface has numbers for them.
+/// How many places in lists of keys a bucket keeps for its guest. The first draft has numbers for such places.
 const CURSORS: usize = 8;
 
 #[derive(ComponentType, Lower, Debug)]
@@ -56,7 +56,7 @@ impl OpenBucket {
         Self { bucket, cursors: VecDeque::new(), last: 0 }
     }
 
-    /// A number for the key after which a list goes on.
+    /// Keeps the key after which a list goes on, and returns a number for it.
     pub(super) fn keep(&mut self, key: String) -> u64 {
         if self.cursors.len() >= CURSORS {
             self.cursors.pop_front();
@@ -71,8 +71,8 @@ impl OpenBucket {
     }
 }
 
-/// A guest's handle to a swap. It holds the hash of the value that the guest has seen: many handles to large values
-/// would fill Main's memory.
+/// A guest's handle to a swap. It holds only the hash of the value that the guest has seen, because many handles to
+/// large values would fill Main's memory.
 #[derive(Clone, Debug)]
 pub(super) struct OpenCas {
     pub(super) bucket: Bucket,

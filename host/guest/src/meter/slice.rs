@@ -7,8 +7,8 @@ use std::time::Duration;
 /// A slice also ends after this time, because calls into the host differ in cost.
 pub(super) const TIME: Duration = Duration::from_micros(250);
 
-/// How often a guest may be charged when it should have yielded. It would yield at the next loop or function: only code
-/// made without any gets here.
+/// How often a guest may be charged when it should have yielded. Only code made without loops and functions gets there,
+/// because a guest yields at the next of these.
 const MAX_OVERDUE: u32 = 400;
 
 /// [`MAX_OVERDUE`] for calls that take longer than [`LONG`].
@@ -18,7 +18,7 @@ const LONG: Duration = Duration::from_millis(10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fuel {
     pub(super) fuel: u64,
-    /// Fuel after which the guest yields; not zero.
+    /// The fuel after which the guest yields. Never zero.
     pub(super) interval: u64,
 }
 
@@ -26,9 +26,9 @@ pub(super) struct Fuel {
 pub(super) struct Slice {
     length: u64,
     set: Fuel,
-    /// Fuel burnt in this slice before that.
+    /// The fuel burnt in this slice before `set` was set.
     burnt: u64,
-    /// How often the guest was charged past its end.
+    /// How often the guest was charged past the end of its slice.
     overdue: u32,
     is_cut: bool,
 }
@@ -44,19 +44,19 @@ impl Slice {
         Self { length, set, burnt: 0, overdue: 0, is_cut: false }
     }
 
-    /// This fuel, with a whole slice ahead.
+    /// Returns this fuel, with a whole slice ahead.
     pub(super) fn whole(&self, fuel: u64) -> Fuel {
         Fuel { fuel, interval: self.length }
     }
 
-    /// A new slice, for a guest that let others run.
+    /// Begins a new slice, for a guest that let others run.
     pub(super) fn begin(&mut self, left: u64) -> Fuel {
         *self = Self::new(self.length, left);
         self.set
     }
 
     /// Continues the slice, `elapsed` after it began, with `new` fuel in place of `left`, and counts the host's `work`.
-    /// Ends it if it is used up or takes too long.
+    /// Ends the slice if it is used up or takes too long.
     pub(super) fn go_on(
         &mut self,
         left: u64,
@@ -71,13 +71,13 @@ impl Slice {
         if self.overdue > MAX_OVERDUE || (self.overdue > MAX_OVERDUE_FOR_LONG && elapsed > LONG) {
             return Err(NeverYields);
         }
-        // With one unit, it yields at the next loop or function.
+        // With an interval of one unit, the guest yields at the next loop or function.
         let interval = if is_over { 1 } else { self.length - self.burnt };
         self.set = Fuel { fuel: new, interval };
         Ok(self.set)
     }
 
-    /// Has the guest yield at the next loop or function, at the cost of its rest of the slice; once a slice.
+    /// Makes the guest yield at the next loop or function, at the cost of the rest of its slice. Works once in a slice.
     ///
     /// The guest's code holds that rest. If it reloads the fuel, it finds one unit. If it overwrites the Store with its
     /// own count, its total is unchanged. Only in its very last slice can it gain, and there half as much each time.

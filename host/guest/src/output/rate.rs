@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Seconds of lines that may come at once.
+/// How many seconds of lines may come at once.
 const BURST: u32 = 10;
 
 /// Time between two reports of dropped lines, which are lines themselves.
@@ -26,7 +26,7 @@ impl Rate {
         self.per_second
     }
 
-    /// Takes one line, or counts it as dropped.
+    /// Counts one line, and returns whether it is within the rate. If not, it counts as dropped.
     pub(super) fn take(&mut self, now: Instant) -> bool {
         let passed = now.saturating_duration_since(self.looked).as_secs_f64();
         self.looked = now;

@@ -19,13 +19,13 @@ pub(super) const FORMAT: u8 = 3;
 /// The first bytes of an artifact.
 pub(super) const MAGIC: &[u8; 8] = &[0, b'w', b'e', b'i', b'r', 0, 0, FORMAT];
 
-/// Names the purpose of a signature: else something signed for another purpose could be run.
+/// The text that the signed part begins with. It names the purpose, so that nothing signed for another purpose is run.
 const SIGNED: &[u8] = b"weir artifact 3\n";
 
-/// Where the signature begins.
+/// How many bytes come before the signature.
 const KEY_END: usize = MAGIC.len() + PUBLIC_KEY_LENGTH;
 
-/// Bytes of all but the code and the contracts that it describes.
+/// Bytes of an artifact without its code, kernel and described contracts.
 pub(super) const HEADER: usize = KEY_END + SIGNATURE_LENGTH + SIGNED.len() + code::HEADER;
 
 /// What an artifact says of itself.
@@ -35,15 +35,15 @@ pub struct ArtifactFacts {
     pub bytes: u64,
     /// The hash of the file.
     pub sha256: ArtifactHash,
-    /// What it was compiled for.
+    /// The target that the artifact was compiled for.
     pub target: CompileTarget,
-    /// The public half of the key that has signed it.
+    /// The public half of the key that signed the artifact.
     pub key: TrustedKey,
     /// Whether the signature is right. If not, the file was changed.
     pub is_signed: bool,
 }
 
-/// The code in an artifact, if one of these keys has signed it. With any other key, the rest is not read.
+/// Returns the code in an artifact, if one of these keys has signed it. If it names another key, the rest is not read.
 pub(super) fn verify(input: &mut ComponentInput, trusted: &[TrustedKey]) -> Result<Code, LoadFault> {
     let key = signer(input)?;
     if !trusted.contains(&key) {
@@ -62,7 +62,7 @@ pub(super) fn verify(input: &mut ComponentInput, trusted: &[TrustedKey]) -> Resu
     Ok(Code::signed(artifact))
 }
 
-/// What an artifact says of itself, trusted or not.
+/// Returns what an artifact says of itself, whether its key is trusted or not.
 pub(super) fn described(input: &mut ComponentInput) -> Result<ArtifactFacts, LoadFault> {
     let key = signer(input)?;
     let artifact = input.read()?;
@@ -73,7 +73,7 @@ pub(super) fn described(input: &mut ComponentInput) -> Result<ArtifactFacts, Loa
     Ok(ArtifactFacts { bytes: input.bytes, sha256: input.hash, target, key, is_signed })
 }
 
-/// The key with which an artifact says that it is signed.
+/// Reads the key that an artifact claims to be signed with.
 fn signer(input: &mut ComponentInput) -> Result<TrustedKey, LoadFault> {
     let start = input.start(KEY_END as u64)?;
     let (magic, key) = start.split_first_chunk().ok_or(LoadFault::DamagedArtifact)?;
@@ -85,7 +85,7 @@ fn signer(input: &mut ComponentInput) -> Result<TrustedKey, LoadFault> {
     Ok(TrustedKey::from_bytes(*key))
 }
 
-/// The signature, and what is signed.
+/// Returns the signature, and the signed part.
 fn parts(artifact: &[u8]) -> Option<(&[u8; SIGNATURE_LENGTH], &[u8])> {
     artifact.get(KEY_END..)?.split_first_chunk()
 }
@@ -121,7 +121,7 @@ pub(super) mod signing {
     pub struct NotAKey;
 
     impl SigningKey {
-        /// A new key, from the kernel's randomness.
+        /// Makes a new key from the kernel's randomness.
         ///
         /// # Errors
         ///
@@ -130,7 +130,7 @@ pub(super) mod signing {
             Ok(Self(ed25519_dalek::SigningKey::from_bytes(&random()?)))
         }
 
-        /// The key in a PEM text.
+        /// Reads the key in a PEM text.
         ///
         /// # Errors
         ///
@@ -139,19 +139,19 @@ pub(super) mod signing {
             ed25519_dalek::SigningKey::from_pkcs8_pem(pem).map(Self).map_err(|_| NotAKey)
         }
 
-        /// The PEM text of the key. Its holder can sign.
+        /// Returns the PEM text of the key. Its holder can sign.
         ///
         /// # Errors
         ///
         /// Fails if the key cannot be encoded, which does not happen.
         pub fn to_pem(&self) -> Result<String, NotAKey> {
             use ed25519_dalek::pkcs8::EncodePrivateKey;
-            // Version 1, without the public key: OpenSSL reads no other.
+            // Version 1 of the format, without the public key, because OpenSSL reads no other.
             let bytes = KeypairBytes { secret_key: self.0.to_bytes(), public_key: None };
             bytes.to_pkcs8_pem(LineEnding::LF).map(|pem| pem.to_string()).map_err(|_| NotAKey)
         }
 
-        /// The public half, with which devices verify this key's signatures.
+        /// Returns the public half, with which devices verify this key's signatures.
         #[must_use]
         pub fn trusted_key(&self) -> TrustedKey {
             TrustedKey::from_bytes(self.0.verifying_key().to_bytes())

@@ -1,7 +1,7 @@
 //! Programs of extensions that end by themselves as soon as their work is done.
 //!
-//! They are kept for the next start and have instances from pools. Both cost memory, which is bounded for all of them
-//! together. Other code decides which extensions these are.
+//! These programs are kept for the next start, and their instances come from pools. Both cost memory, which is bounded
+//! for all of them together. Other code decides which extensions these are.
 
 #[cfg(test)]
 mod tests;
@@ -15,21 +15,21 @@ use weir_config::ComponentSource;
 use super::{LoadError, LoadRequest, Loaded, Program, Programs};
 use crate::{instance_state::InstanceState, memory::size};
 
-/// Instances in the pools at once. Further ones are made on demand.
+/// How many instances the pools have room for. Further ones are allocated on demand.
 const PLACES: u32 = 8;
 
-/// Bytes of code kept.
+/// How many bytes of code are kept.
 const KEPT: u64 = 4 << 20;
 
 #[derive(Debug)]
 pub(super) struct Brief {
     programs: Programs<InstanceState>,
     places: Arc<Semaphore>,
-    /// The last used is at the end.
+    /// The programs that are kept. The last used one is at the end.
     kept: Mutex<VecDeque<Loaded>>,
 }
 
-/// An instance's place in the pools, held while it runs; nothing if it uses none.
+/// An instance's place in the pools, held while it runs. Empty for an instance that uses no pools.
 #[derive(Debug)]
 pub struct PoolPermit(#[expect(dead_code, reason = "held, not read")] Option<OwnedSemaphorePermit>);
 
@@ -44,7 +44,7 @@ impl Brief {
         self.programs.read_again(component);
     }
 
-    /// Keeps it, in place of the least recently used.
+    /// Keeps this program, and drops the least recently used ones beyond the bound.
     fn keep(&self, loaded: &Loaded) {
         if !loaded.program.can_be_kept() {
             return;
@@ -62,7 +62,7 @@ impl Brief {
 }
 
 impl Programs {
-    /// Loads a file for one instance: from pools if it `is_brief` and they have a place.
+    /// Loads a component for one instance. The instance comes from pools, if it `is_brief` and they have a free place.
     pub async fn load_for_one(
         &self,
         wanted: LoadRequest<'_>,
@@ -80,7 +80,7 @@ impl Programs {
 }
 
 impl Loaded {
-    /// Adds a place for one instance. None: it needs one, and none is left.
+    /// Adds a place in the pools for one instance, if the program needs that. Returns none if no place is free.
     pub fn for_one(self) -> Option<(Self, PoolPermit)> {
         let place = match &self.program.places {
             Some(places) => Some(places.clone().try_acquire_owned().ok()?),
@@ -91,7 +91,7 @@ impl Loaded {
 }
 
 impl Program {
-    /// Whether it is kept when brief.
+    /// Whether the program is small enough to be kept for brief extensions.
     pub fn can_be_kept(&self) -> bool {
         self.footprint <= KEPT
     }

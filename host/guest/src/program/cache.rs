@@ -32,18 +32,18 @@ use super::{
 /// The first bytes of an entry. The last one is the version of the format; the MAC and the code follow.
 const MAGIC: &[u8; 8] = b"\0weirca\x03";
 
-/// Names the purpose of a MAC, and the version of the format.
+/// The text that a MAC begins with, which names its purpose and the version of the format.
 const DOMAIN: &[u8] = b"weir cache 3\n";
 
-/// The file with the key, beside the entries.
+/// The name of the file with the key, beside the entries.
 const KEY_FILE: &str = "weir-cache.key";
 
-/// Prefixes of files being written, and of entries.
+/// The name prefixes of files being written, and of entries.
 const PREFIXES: [&str; 2] = [".weir-cache-", "weir-cache-"];
 
 const MAC_SIZE: usize = 32;
 
-/// A block of SHA-256, which HMAC (RFC 2104) uses as it is.
+/// The size of a block of SHA-256. HMAC (RFC 2104) uses a key of this size as it is.
 const KEY_SIZE: usize = 64;
 
 type HmacSha256 = Hmac<Sha256>;
@@ -76,7 +76,7 @@ pub(super) enum CacheError {
     OtherEngine,
 }
 
-/// Whether only this user can write to a directory of entries. None: it is not there.
+/// Whether only this user can write to a directory of entries. Returns none if the directory is not there.
 pub(super) fn is_ours(dir: &Path) -> Option<bool> {
     match (Cache { dir: dir.to_owned(), size: 0 }).opened() {
         Ok(is_there) => is_there.then_some(true),
@@ -86,13 +86,13 @@ pub(super) fn is_ours(dir: &Path) -> Option<bool> {
 
 impl EntryId {
     pub(super) fn new(component: ArtifactHash, engine: &Engine) -> Self {
-        // Entries in another format count as those of another engine.
+        // With the format in the hash, entries in another format count as entries of another engine.
         let mut hasher = EngineHasher(Sha256::new_with_prefix(DOMAIN));
         engine.precompile_compatibility_hash().hash(&mut hasher);
         Self { component, engine: ArtifactHash::from_bytes(hasher.0.finalize().into()) }
     }
 
-    /// The prefix of all entries of this component, for any engine.
+    /// Returns the name prefix of all entries of this component, for any engine.
     fn of_any_engine(&self) -> String {
         format!("{}{}-", PREFIXES[1], self.component)
     }
@@ -107,7 +107,8 @@ impl Cache {
         Self { dir, size }
     }
 
-    /// The entry, if it is there and valid. One with more than `allowed` bytes of code counts as none.
+    /// Returns the code of an entry, if the entry is there and valid. An entry with more than `allowed` bytes of code
+    /// counts as missing.
     pub(super) fn get(&self, id: EntryId, allowed: u64) -> Result<Option<Code>, CacheError> {
         let path = self.dir.join(id.file_name());
         let Some(file) = self.opened()?.then(|| open(&path)).transpose()?.flatten() else {
@@ -127,7 +128,7 @@ impl Cache {
             .and_then(|rest| rest.split_first_chunk::<MAC_SIZE>())
             .ok_or_else(foreign)?;
         key.mac(id, code).verify_slice(mac).map_err(|_| foreign())?;
-        // Marks it as used, so it is not removed first. Where that cannot be written, nothing is ever removed.
+        // Marks the entry as used, so that it is not removed first. Where that fails, no entry can be removed either.
         let _read_only = file.set_modified(SystemTime::now());
         entry.drain(..MAGIC.len() + MAC_SIZE);
         Ok(Some(Code::cached(entry)))
@@ -158,7 +159,7 @@ impl Cache {
         self.make_room(&name, self.size - bytes).map_err(failed)
     }
 
-    /// Whether the directory is there; it must be ours.
+    /// Whether the directory is there. Fails if it is there, and not only this user can write to it.
     fn opened(&self) -> Result<bool, CacheError> {
         let metadata = match fs::metadata(&self.dir) {
             Ok(metadata) => metadata,
@@ -169,7 +170,7 @@ impl Cache {
         if ours { Ok(true) } else { Err(CacheError::NotOurs(self.dir.clone())) }
     }
 
-    /// The key, unless there is none or others can read it.
+    /// Reads the key. Returns none if there is no key, or others can read it.
     fn key(&self) -> Result<Option<MacKey>, CacheError> {
         let path = self.dir.join(KEY_FILE);
         let Some(file) = open(&path)? else { return Ok(None) };
@@ -191,14 +192,14 @@ impl Cache {
         file.write_all(&bytes).map_err(failed)?;
         let Err(error) = file.persist_noclobber(&path) else { return Ok(MacKey(bytes)) };
         if let Some(key) = self.key()? {
-            // Another Main was faster.
+            // Another Main has made a key in the meantime.
             return Ok(key);
         }
         error.file.persist(&path).map_err(|error| failed(error.error))?;
         Ok(MacKey(bytes))
     }
 
-    /// A file of mode 600, removed unless it is persisted.
+    /// Makes a file of mode 600, which is removed unless it is persisted.
     fn temporary(&self) -> Result<tempfile::NamedTempFile, CacheError> {
         tempfile::Builder::new()
             .prefix(PREFIXES[0])
@@ -215,8 +216,8 @@ impl Cache {
             .any(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix)))
     }
 
-    /// Removes the least recently used entries until all but `kept` have at most `size` bytes. That covers leftovers of
-    /// a Main killed while writing. Other files stay.
+    /// Removes the least recently used entries until all but `kept` have at most `size` bytes together. Half-written
+    /// files of a Main that was killed count as entries. Other files stay.
     fn make_room(&self, kept: &str, size: u64) -> io::Result<()> {
         let mut entries = Vec::new();
         for entry in fs::read_dir(&self.dir)? {
@@ -224,7 +225,7 @@ impl Cache {
             let name = entry.file_name();
             let is_ours =
                 |name: &str| name != kept && name != KEY_FILE && PREFIXES.iter().any(|p| name.starts_with(p));
-            // Another Main may have removed it.
+            // Another Main may have removed the entry.
             let Ok(metadata) = entry.metadata() else { continue };
             if metadata.is_file() && name.to_str().is_some_and(is_ours) {
                 entries.push((metadata.modified()?, metadata.len(), entry.path()));
@@ -245,7 +246,7 @@ impl Cache {
     }
 }
 
-/// Opens a file, if there is one; follows no symlink and never blocks.
+/// Opens a file, if there is one. Follows no symlink and never blocks.
 fn open(path: &Path) -> Result<Option<fs::File>, CacheError> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     match rustix::fs::open(path, flags, Mode::empty()) {
@@ -260,7 +261,7 @@ fn is_this_users(metadata: &fs::Metadata, rights: u32) -> bool {
     metadata.uid() == geteuid().as_raw() && metadata.mode() & rights == 0
 }
 
-/// A secret of this device.
+/// The key of this device, which makes the MACs.
 struct MacKey([u8; KEY_SIZE]);
 
 impl MacKey {
@@ -273,7 +274,7 @@ impl MacKey {
     }
 }
 
-/// SHA-256 of the hashed data: the same in every process.
+/// Hashes with SHA-256, whose result is the same in every process.
 struct EngineHasher(Sha256);
 
 impl Hasher for EngineHasher {

@@ -32,24 +32,24 @@ use super::{
 };
 use crate::engine::AddressClass;
 
-/// Bytes read of its stderr.
+/// How many bytes of the process's standard error are read.
 const MAX_STDERR: u64 = 4096;
 
-/// Bytes of its message about a component.
+/// How many bytes the process's message about a component may have.
 const MAX_MESSAGE: u64 = 4096;
 
 /// The first line of the process's standard input; the component follows.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct CompileRequest {
-    /// Bytes of address space.
+    /// How many bytes of address space the process may use.
     pub(super) memory: u64,
-    /// Seconds of processor time.
+    /// How many seconds of processor time the process may use.
     pub(super) seconds: u64,
-    /// The target to compile for. None: this machine.
+    /// The target to compile for. Without it, the process compiles for this machine.
     pub(super) target: Option<String>,
     /// Whether the address space is the small one.
     pub(super) is_small: bool,
-    /// Whether traces tell lines.
+    /// Whether traces are to tell lines.
     pub(super) lines: bool,
 }
 
@@ -61,7 +61,7 @@ pub(super) enum CompileAnswer {
     Compiled = 0,
     /// The reason why it does not compile follows.
     Invalid = 1,
-    /// It takes more memory than allowed.
+    /// Compiling takes more memory than allowed.
     OutOfMemory = 2,
     /// What is wrong with the contracts that it describes follows.
     BadContracts = 3,
@@ -75,8 +75,8 @@ impl CompileAnswer {
     }
 }
 
-/// Compiles a component in its own process. Others may load once the process has the component. When nobody waits any
-/// more, the process is killed; its permit to compile ends with it.
+/// Compiles a component in a process of its own. The permit to load is free once the process has the component. When
+/// nobody waits any more, the process is killed, and the permit to compile ends with it.
 pub(super) async fn compile(
     program: &Path,
     arguments: &[OsString],
@@ -105,17 +105,17 @@ pub(super) async fn compile(
             outcome = limit.within(talk(&mut child, input, &task, permit, feeding)) => outcome,
             () = sender.closed() => Some(Err(LoadFault::CutOff)),
         };
-        // Killed if it still runs, and reaped, so that nothing of it is left.
+        // The process is killed if it still runs, and reaped, so that nothing of it is left.
         let _ended = child.start_kill();
         let _reaped = child.wait().await;
         let outcome = match outcome {
             Some(outcome) => outcome,
             None if timeout(GRACE, fed).await.is_ok() => Err(LoadFault::CompileTimeout(task.timeout)),
-            // The process was not slow: the file is still being read.
+            // The process is not to blame for the time, because the file is still being read.
             None => Err(LoadFault::late(task.timeout)),
         };
         drop(compiling);
-        // Fails only if nobody waits.
+        // Fails only if nobody waits for the code any more.
         let _gave_up = sender.send(outcome);
     });
     receiver.await.unwrap_or(Err(LoadFault::CutOff))
@@ -142,7 +142,7 @@ async fn talk(
         lines: task.traces == Traces::Lines,
     };
     let mut stdin = fs::File::from(stdin.into_owned_fd().map_err(lost)?);
-    // Ends with the process: then the pipe has no reader.
+    // This ends when the process does, because the pipe then has no reader.
     let feed = move || {
         let _feeding = feeding;
         let mut line =
@@ -151,11 +151,11 @@ async fn talk(
         io::Write::write_all(&mut stdin, &line).map_err(lost)?;
         input.copy_to(&mut stdin)
     };
-    // Holds the permit until it ends.
+    // The permit to load is held until the component is written.
     let feed = async move { permit.read(feed).await };
     let said = async {
         let mut said = Vec::new();
-        // The rest of its stderr is not read.
+        // Not more than this is read of its standard error.
         let _lost = stderr.take(MAX_STDERR).read_to_end(&mut said).await;
         String::from_utf8_lossy(&said).into_owned()
     };
@@ -167,7 +167,8 @@ async fn talk(
     }
 }
 
-/// The process's answer; none if it died first. Drops its output, so that the process ends.
+/// Reads the process's answer. Returns none if the process died first. Closes its output at the end, so that the
+/// process ends.
 async fn answer(
     mut stdout: impl AsyncRead + Unpin,
     task: &CompileTask,
@@ -202,7 +203,7 @@ async fn answer(
 }
 
 fn died(status: ExitStatus, said: &str, task: &CompileTask) -> LoadFault {
-    // Rust's own message for a failed allocation; the process then aborts.
+    // Rust writes this message when an allocation fails, and then aborts the process.
     if said.contains("memory allocation of ") {
         return LoadFault::CompileMemory(task.memory);
     }

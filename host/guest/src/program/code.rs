@@ -10,30 +10,32 @@ use crate::{
     exit::said,
 };
 
-/// Bytes of the memory that it takes of Main, of the length of its contracts, and of the length of its kernel.
+/// Bytes of a number in the header.
 const NUMBER: usize = size_of::<u64>();
+/// Bytes of the header: the memory that the code takes of Main, the lengths of contracts and kernel, and the target.
 pub(super) const HEADER: usize = 3 * NUMBER + TARGET_SIZE;
 
-/// wasmtime's output for a component, made or signed under the authority of this device or a trusted key. Before it
-/// stand the memory that it takes of Main, the length of the contracts that the component describes and of the kernel, all
-/// in little-endian order, the target, these contracts, one a line, and the kernel. Nothing else is ever deserialized:
-/// other bytes could do anything to the process.
+/// wasmtime's output for a component, made by this device, or signed by a trusted key. No other bytes are ever
+/// deserialized, because they could do anything to the process.
+///
+/// Before the output stand three numbers in little-endian order: the memory that it takes of Main, and the lengths of
+/// the contracts and of the kernel. Then come the target, the contracts, one a line, and the kernel.
 #[derive(Debug)]
 pub(super) struct Code(Vec<u8>);
 
 impl Code {
-    /// From an artifact with a verified signature.
+    /// Takes the bytes of an artifact with a verified signature.
     pub(super) fn signed(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
 
-    /// From a cache entry with a verified MAC.
+    /// Takes the bytes of a cache entry with a verified MAC.
     #[cfg(feature = "compiler")]
     pub(super) fn cached(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
 
-    /// From a compilation just now.
+    /// Takes the bytes that were compiled just now.
     #[cfg(feature = "compiler")]
     pub(super) fn compiled(bytes: Vec<u8>) -> Self {
         Self(bytes)
@@ -44,24 +46,24 @@ impl Code {
         &self.0
     }
 
-    /// Bytes of Main's memory that it takes.
+    /// Returns the bytes of Main's memory that the code takes.
     pub(super) fn footprint(&self) -> u64 {
         let code = self.0.len().saturating_sub(HEADER) as u64;
         self.0.first_chunk().map_or(code, |bytes| u64::from_le_bytes(*bytes).max(code))
     }
 
-    /// The contracts that the component describes, one a line.
+    /// Returns the contracts that the component describes, one a line.
     pub(super) fn contracts(&self) -> &str {
         let text = self.parts().map(|(contracts, ..)| str::from_utf8(contracts));
         text.and_then(Result::ok).unwrap_or_default()
     }
 
-    /// What code in this form was compiled for, authenticated or not.
+    /// Returns the target that code in this form was compiled for. The bytes need not be authenticated.
     pub(super) fn target_in(bytes: &[u8]) -> Option<CompileTarget> {
         CompileTarget::from_bytes(bytes.get(3 * NUMBER..)?.first_chunk()?)
     }
 
-    /// Its component, unless it takes more than `allowed` bytes or is for another engine.
+    /// Makes the component. Fails if the code takes more than `allowed` bytes or is for another engine.
     pub(super) fn load(
         &self,
         engine: &Engine,
@@ -82,7 +84,7 @@ impl Code {
         component.map_err(|error| LoadFault::Unusable(said(&error)))
     }
 
-    /// What measures the time that fuel takes, if it comes with one.
+    /// Returns the module that measures the time that fuel takes, if the code comes with one.
     #[cfg(not(feature = "compiler"))]
     pub(super) fn kernel(&self) -> Option<Kernel> {
         let class = Self::target_in(&self.0)?.address_class();
@@ -90,7 +92,7 @@ impl Code {
         Some(Kernel { class, code: packed::unpack(packed)? })
     }
 
-    /// The contracts, the kernel, and wasmtime's output.
+    /// Returns the contracts, the kernel, and wasmtime's output.
     fn parts(&self) -> Option<(&[u8], &[u8], &[u8])> {
         let length = |number: usize| {
             let bytes = self.0.get(number * NUMBER..)?.first_chunk()?;
@@ -118,14 +120,14 @@ impl Kernel {
 
     pub(crate) fn load(&self, engine: &Engine) -> wasmtime::Result<wasmtime::Module> {
         #[expect(unsafe_code, reason = "it is a part of a `Code`")]
-        // SAFETY: as for the component beside it.
+        // SAFETY: the bytes came out of wasmtime's own compiler and were authenticated since, as parts of a `Code`.
         unsafe {
             wasmtime::Module::deserialize(engine, &self.code)
         }
     }
 }
 
-/// Everything that stands before wasmtime's output.
+/// Returns everything that stands before wasmtime's output.
 #[cfg(feature = "compiler")]
 pub(super) fn head(footprint: u64, contracts: &str, kernel: &[u8], target: &[u8; TARGET_SIZE]) -> Vec<u8> {
     let numbers = [footprint, contracts.len() as u64, kernel.len() as u64].map(u64::to_le_bytes);

@@ -1,4 +1,5 @@
-//! Where components are compiled: in a process of their own, in Main, or not at all. And which are being compiled.
+//! Where components are compiled: in a process of their own, in Main, or not at all. Also lists the compilations under
+//! way.
 
 use std::collections::HashMap;
 #[cfg(feature = "compiler")]
@@ -54,7 +55,7 @@ pub enum Compilation {
 }
 
 impl Default for Compilation {
-    /// Needs no other program: [`InProcess`](Self::InProcess) with the feature `compiler`, else
+    /// The choice that needs no other program: [`InProcess`](Self::InProcess) with the feature `compiler`, or else
     /// [`PrecompiledOnly`](Self::PrecompiledOnly).
     fn default() -> Self {
         #[cfg(feature = "compiler")]
@@ -100,7 +101,7 @@ impl Compilation {
 #[cfg(feature = "compiler")]
 #[derive(Clone, Debug)]
 pub(super) struct CompileTask {
-    /// The machine that runs the code. None for this one.
+    /// The target to compile for. Without it, the code is for this machine.
     pub(super) target: Option<String>,
     pub(super) class: AddressClass,
     pub(super) traces: Traces,
@@ -117,11 +118,11 @@ impl CompileTask {
     }
 }
 
-/// The compilations under way, by the name of what asked for each.
+/// The compilations under way, by the name of the extension or hook that each is for.
 #[derive(Debug, Default)]
 pub struct Compilations(Mutex<HashMap<String, BeingCompiled>>);
 
-/// Ends with the compilation.
+/// Keeps a compilation in the list until it is dropped.
 #[cfg(feature = "compiler")]
 pub(super) struct UnderWay {
     compilations: Arc<Compilations>,
@@ -129,7 +130,7 @@ pub(super) struct UnderWay {
 }
 
 impl Compilations {
-    /// The compilation for an extension or a hook.
+    /// Returns the compilation for this extension or hook, if one is under way.
     pub fn of(&self, name: &str) -> Option<BeingCompiled> {
         self.0.lock().get(name).copied()
     }

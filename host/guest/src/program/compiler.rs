@@ -1,4 +1,4 @@
-//! From a component to its code: from the cache, or else from the compiler.
+//! Turns a component into its code: takes the code from the cache, or else compiles the component.
 
 #[cfg(feature = "compiler")]
 pub(super) use with::{Compiler, cache_is_ours};
@@ -38,7 +38,7 @@ mod with {
     }
 
     impl Compiler {
-        /// The compiler that `[main]` asks for. None if only artifacts run.
+        /// Makes the compiler that `[main]` asks for. Returns none if only artifacts run.
         pub(in super::super) fn new(
             config: &MainConfig,
             compilation: Compilation,
@@ -54,7 +54,7 @@ mod with {
             })
         }
 
-        /// The code of a component, and the permit to load it. Cache failures cost a warning.
+        /// Returns the code of a component, and the permit to load it. A failure of the cache only makes a warning.
         pub(in super::super) async fn code(
             &self,
             input: ComponentInput,
@@ -73,7 +73,7 @@ mod with {
                 return Ok((code, permit));
             }
             let permit = permit.for_compiling().await?;
-            // Another load may have compiled it meanwhile.
+            // Another load may have compiled the component meanwhile.
             match permit.read(get).await? {
                 Ok(Some(code)) => return Ok((code, permit)),
                 Ok(None) => {}
@@ -142,12 +142,12 @@ mod without {
     use weir_config::MainConfig;
     use weir_logs::Logs;
 
-    /// There is none.
+    /// Returns none, because nothing is compiled here.
     pub(in super::super) fn cache_is_ours(_: &Path) -> Option<bool> {
         None
     }
 
-    /// There is none.
+    /// The compiler of a build without one, which is never made.
     #[derive(Debug)]
     pub(in super::super) enum Compiler {}
 

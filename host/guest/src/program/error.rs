@@ -18,9 +18,9 @@ use crate::{engine::CompileTarget, openings::may_come};
 pub struct LoadError {
     /// Which component it is.
     pub origin: ComponentOrigin,
-    /// Its hash, if it was read that far.
+    /// The component's hash, if the component was read.
     pub hash: Option<ArtifactHash>,
-    /// What is wrong with it.
+    /// What is wrong with the component.
     pub fault: LoadFault,
 }
 
@@ -39,9 +39,9 @@ impl std::error::Error for LoadError {
 /// Which component was to be loaded, as the start of a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ComponentOrigin {
-    /// In this file.
+    /// The component in this file.
     File(PathBuf),
-    /// Given by the embedding program for the extension of this id.
+    /// The component that the embedding program gave in memory for the extension with this id.
     Memory(String),
 }
 
@@ -175,12 +175,12 @@ pub enum LoadFault {
 }
 
 impl LoadFault {
-    /// The error of this component.
+    /// Makes the error of the component that has this fault.
     pub fn of(self, origin: ComponentOrigin, hash: Option<ArtifactHash>) -> LoadError {
         LoadError { origin, hash, fault: self }
     }
 
-    /// It was not read in time.
+    /// The fault of a file that was not read in time.
     pub(super) fn late(time: Duration) -> Self {
         Self::hanging(format!("not within {}", humantime::format_duration(time)))
     }
@@ -189,23 +189,23 @@ impl LoadFault {
         Self::Read(io::Error::new(io::ErrorKind::TimedOut, reason))
     }
 
-    /// Whether its file system hangs or is not there yet: nothing is wrong with the file.
+    /// Whether the file system hangs or is not there yet, so that nothing is wrong with the file.
     pub fn hinders(&self) -> bool {
         matches!(self, Self::Read(error) if may_come(error))
     }
 
-    /// Whether any file system hangs.
+    /// Whether the file system hangs.
     #[cfg(test)]
     pub(super) fn hangs(&self) -> bool {
         matches!(self, Self::Read(error) if error.kind() == io::ErrorKind::TimedOut)
     }
 
-    /// Whether the same file could fare better at the next try.
+    /// Whether the next try with the same file could succeed.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::Read(_) | Self::Changed | Self::Compiler(_) | Self::Engine(_) | Self::CutOff)
     }
 
-    /// The limit that stopped it, if one did.
+    /// Returns the limit that the component exceeds, if that is its fault.
     pub fn limit(&self) -> Option<LimitHit> {
         let hit = |key: LimitKey, used, allowed| Some(LimitHit::new(key, used, allowed));
         match *self {

@@ -1,16 +1,16 @@
-//! Whether a component ends where its last section does.
+//! Checks that a component ends where its last section does.
 //!
-//! Looks at the lengths of sections alone: only the process that compiles looks into them.
+//! Looks only at the lengths of sections, because only the process that compiles may look into them.
 
 use std::io::{self, Write};
 
 /// Bytes before the first section.
 const HEADER: u64 = 8;
 
-/// Bits of a section's length.
+/// How many bits a section's length has.
 const LENGTH_BITS: u32 = 32;
 
-/// Follows a component's sections as it is written here.
+/// Follows the sections of a component that is written to it.
 #[derive(Debug)]
 pub(super) struct Framing(Position);
 
@@ -18,9 +18,9 @@ pub(super) struct Framing(Position);
 enum Position {
     /// Before a section.
     Between,
-    /// In its length, a LEB128 number: the bits so far, and how many.
+    /// In the length of a section, a LEB128 number: its value so far, and how many bits that has.
     Length(u64, u32),
-    /// In its content, with so many bytes left.
+    /// In the content of a section, or in the header, with so many bytes left.
     Within(u64),
     Broken,
 }

@@ -1,6 +1,6 @@
-//! Finds programs in use, by the bytes of their file, or by the file while it is unchanged.
+//! Finds programs in use by the bytes of their component, or by its file while that is unchanged.
 //!
-//! Holds no program itself.
+//! Holds only weak references, so that no program stays because of it.
 
 #[cfg(test)]
 mod tests;
@@ -18,10 +18,10 @@ use weir_config::ArtifactHash;
 use super::{LoadRequest, Program, stamp::FileStamp};
 use crate::{engine::EngineKind, instance_state::InstanceState};
 
-/// Files known at once.
+/// How many files are known at once.
 const FILES: usize = 4096;
 
-/// A program, and what keeps it for other loads of the same bytes.
+/// A program, and the slot that keeps it for other loads of the same bytes.
 #[derive(Debug)]
 pub struct Loaded<G: 'static = InstanceState> {
     /// The program, which others may share.
@@ -35,10 +35,10 @@ impl<G> Clone for Loaded<G> {
     }
 }
 
-/// Where the first load of some bytes leaves the program for others.
+/// The place where the first load of some bytes leaves the program for others.
 pub(super) type ProgramSlot<G> = OnceCell<Arc<Program<G>>>;
 
-/// The file's hash, and the engine.
+/// The hash of the component, and the kind of engine.
 type ProgramKey = (ArtifactHash, EngineKind);
 
 #[derive(Debug)]
@@ -50,7 +50,7 @@ struct Index<G: 'static> {
     by_path: HashMap<PathBuf, KnownFile<G>>,
 }
 
-/// A file with this stamp was loaded in this way.
+/// A file that was loaded: its stamp then, the way in which it was loaded, and its program.
 #[derive(Debug)]
 struct KnownFile<G: 'static> {
     stamp: FileStamp,
@@ -67,7 +67,7 @@ impl<G> Default for HeldPrograms<G> {
 }
 
 impl<G> HeldPrograms<G> {
-    /// The slot for these bytes: with the program, or for the load under way.
+    /// Returns the slot for these bytes. It has the program, or will have it once a load is done.
     pub(super) fn slot(&self, hash: ArtifactHash, engine: EngineKind) -> Arc<ProgramSlot<G>> {
         let by_bytes = &mut self.0.lock().by_bytes;
         by_bytes.retain(|_, slot| slot.strong_count() > 0);
@@ -79,8 +79,8 @@ impl<G> HeldPrograms<G> {
         slot
     }
 
-    /// The loaded program of the file, if it was loaded as wanted now and has not changed. Its faults would have shown
-    /// then, except for the hash and the code size.
+    /// Returns the loaded program of the file, if it was loaded in the way that is wanted now and has not changed. Only
+    /// the hash and the code size are checked again, because other faults showed in that load.
     pub(super) fn unchanged(&self, wanted: LoadRequest<'_>) -> Option<Loaded<G>> {
         let LoadRequest { component, plugin_dir, limits, sha256, .. } = wanted;
         let path = component.path()?;

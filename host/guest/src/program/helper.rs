@@ -1,4 +1,4 @@
-//! The process that compiles one component, from inside.
+//! The work of the process that compiles one component.
 
 use std::{
     fs,
@@ -26,7 +26,7 @@ use crate::{
     inspect::ContractSections,
 };
 
-/// Bytes of its first input line.
+/// The most bytes of the first line of standard input.
 const MAX_REQUEST: u64 = 4096;
 
 /// Compiles one component under limits, for a Main that started this program to do so: see
@@ -48,7 +48,7 @@ pub fn compile_helper() -> ExitCode {
 
 fn work() -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // Its input may be confidential.
+    // The component may be confidential, so other processes must not read this one's memory.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let mut stdin = io::stdin().lock();
     let mut line = Vec::new();
@@ -104,7 +104,8 @@ impl From<wasmtime::Error> for CompileError {
     }
 }
 
-/// The code for an engine of Weir, on this machine or a target, in the form of [`Code`](super::code::Code).
+/// Compiles a component for an engine of Weir, on this machine or a target. Returns the bytes of a
+/// [`Code`](super::code::Code).
 pub(super) fn compile(
     component: &[u8],
     target: Option<&str>,
@@ -126,7 +127,7 @@ pub(super) fn compile(
     let engine = wasmtime::Engine::new(&config)?;
     let mut code = engine.precompile_component(component)?;
     symbols::remove(&mut code);
-    // A device without the compiler measures with it.
+    // A device without the compiler uses the kernel to measure the time that fuel takes.
     let kernel = if is_for_others { packed::pack(&engine.precompile_module(MODULE)?) } else { Vec::new() };
     let declared = declared(component)?.saturating_mul(FOR_DECLARED);
     let footprint = ((code.len() + contracts.len()) as u64).saturating_add(declared);
@@ -134,7 +135,8 @@ pub(super) fn compile(
     Ok(code)
 }
 
-/// The contracts that a component describes, one a line. What no parser reads describes none: the compiler says why.
+/// Returns the contracts that a component describes, one a line. Returns none for a component that cannot be parsed,
+/// because the compiler then tells what is wrong.
 fn contracts(component: &[u8]) -> Result<String, String> {
     let mut sections = ContractSections::default();
     for payload in Parser::new(0).parse_all(component) {
@@ -151,7 +153,7 @@ fn contracts(component: &[u8]) -> Result<String, String> {
 /// file and 169 of Main.
 const FOR_DECLARED: u64 = 32;
 
-/// Bytes of a component other than functions, data and custom sections.
+/// Returns the bytes of a component other than functions, data and custom sections.
 fn declared(component: &[u8]) -> wasmtime::Result<u64> {
     let mut bytes = 0;
     for payload in Parser::new(0).parse_all(component) {

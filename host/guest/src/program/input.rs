@@ -1,6 +1,6 @@
-//! A possible extension, in a file or in memory: measured and hashed.
+//! The component or artifact of an extension, in a file or in memory, once it is measured and hashed.
 //!
-//! Keeps none of a file's content. Reading it again fails if it has changed.
+//! A file's content is not kept. Reading it again fails if it has changed.
 
 use std::{
     fs,
@@ -24,7 +24,7 @@ use super::{
     stamp::{self, FileStamp},
 };
 
-/// The kind that its first bytes claim.
+/// The kind of content, as its first bytes claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InputKind {
     /// A component.
@@ -39,7 +39,7 @@ pub(super) struct ComponentInput {
     pub(super) kind: InputKind,
     pub(super) bytes: u64,
     pub(super) hash: ArtifactHash,
-    /// The stamp of a file, from before it was read. None: a change might not show.
+    /// The stamp of a file, from before it was read. Without it, a change might not show.
     pub(super) stamp: Option<FileStamp>,
 }
 
@@ -103,7 +103,7 @@ impl ComponentInput {
         Ok(Self { content: Content::Memory(content), kind, bytes, hash, stamp: None })
     }
 
-    /// Its first bytes, at most so many.
+    /// Reads the first `bytes` bytes, or all if there are fewer.
     pub(super) fn start(&mut self, bytes: u64) -> Result<Vec<u8>, LoadFault> {
         let mut start = Vec::new();
         match &mut self.content {
@@ -117,20 +117,20 @@ impl ComponentInput {
         Ok(start)
     }
 
-    /// Writes its content. Fails at the end if that is not what was hashed.
+    /// Writes the content to `to`. Fails at the end if it is not what was hashed.
     pub(super) fn copy_to(&mut self, to: &mut impl Write) -> Result<(), LoadFault> {
         let copied = match &mut self.content {
             Content::File(file) => {
                 file.rewind().map_err(LoadFault::Read)?;
                 copy(file, self.bytes, to)?
             }
-            // An embedder's memory may be a mapped file.
+            // Content in memory is hashed again too, because an embedder's memory may be a mapped file.
             Content::Memory(content) => copy(&mut &**content, self.bytes, to)?,
         };
         if copied == self.hash { Ok(()) } else { Err(LoadFault::Changed) }
     }
 
-    /// Its content, which is what was hashed.
+    /// Reads the whole content. Fails if it is not what was hashed.
     pub(super) fn read(&mut self) -> Result<Vec<u8>, LoadFault> {
         let mut content = Vec::new();
         content
@@ -141,7 +141,7 @@ impl ComponentInput {
     }
 }
 
-/// The kind of content that begins like this, if its size is within the limits.
+/// Returns the kind of content that begins like this. Fails if its size is not within the limits.
 fn kind(start: impl Read, bytes: u64, limits: InputLimits) -> Result<InputKind, LoadFault> {
     let InputLimits { file_size, code_size } = limits;
     let too_large = || LoadFault::TooLarge { bytes, allowed: file_size };
@@ -164,7 +164,7 @@ fn claimed(start: impl Read) -> Result<InputKind, LoadFault> {
     match &*first {
         b"\0asm\x0d\0\x01\0" => Ok(InputKind::Component),
         b"\0asm\x01\0\0\0" => Err(LoadFault::CoreModule),
-        // Any version of the format.
+        // The version of the format, in the last byte, does not matter here.
         first if first.get(..7) == artifact::MAGIC.get(..7) => Ok(InputKind::Artifact),
         elf if elf.starts_with(b"\x7fELF") => Err(LoadFault::NotSigned),
         _ => Err(LoadFault::NotWasm),
@@ -201,7 +201,7 @@ impl<W: Write> Write for Hashing<'_, W> {
 
 /// Opens a file to read it. Below `plugin_dir`, if there is one, no symlink is followed.
 fn open(path: &Path, plugin_dir: Option<&Path>) -> Result<fs::File, LoadFault> {
-    // It must not lead elsewhere by a symlink, or hang as a FIFO without a writer.
+    // The file must not be a symlink that leads elsewhere, and a FIFO without a writer must not hang.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file_in = |dir: Option<&OwnedFd>, name: &Path| {
         let opened = match dir {
@@ -216,7 +216,7 @@ fn open(path: &Path, plugin_dir: Option<&Path>) -> Result<fs::File, LoadFault> {
     let Some(plugin_dir) = plugin_dir else { return file_in(None, path) };
     let inside = path.strip_prefix(plugin_dir).map_err(|_| LoadFault::Outside)?;
     let mut at = plugin_dir.to_owned();
-    // The operator's directory may be a symlink itself; others may write inside it.
+    // The operator's directory may be a symlink itself. Inside it, where others may write, no symlink is followed.
     let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut dir =
         openat(CWD, plugin_dir, directory, Mode::empty()).map_err(|error| LoadFault::Read(error.into()))?;

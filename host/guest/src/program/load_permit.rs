@@ -1,8 +1,8 @@
-//! Permits to load: they bound how many files are read, verified and looked up in the cache at once, and as many that
-//! are compiled. A load that waits to compile holds no permit to load, so it delays no load that needs no compiling.
+//! Permits to load bound how many files are read, verified and looked up in the cache at once. As many may be compiled
+//! at once. A load that waits to compile holds no permit to load, so it delays no load that needs no compiling.
 //!
-//! A file system that hangs holds the permits of its readers, even when nobody waits for them. A late read is given up.
-//! When hanging reads hold all permits, nobody waits for one.
+//! Reads on a file system that hangs keep their permits, even when nobody waits for them any more. A late read is given
+//! up. While hanging reads hold all permits, further loads fail at once.
 
 use std::{
     path::{Path, PathBuf},
@@ -19,10 +19,11 @@ use tokio::{
 
 use super::{LoadRequest, error::LoadFault};
 
-/// Time to open and read a file, besides the time for its size: more than any file system needs unless it hangs.
+/// The time to open and read a file, besides the time for its size. It is more than any file system needs unless it
+/// hangs.
 pub(super) const READ: Duration = Duration::from_secs(60);
 
-/// Bytes a second of the slowest storage.
+/// How many bytes a second the slowest storage reads.
 const SLOWEST: u64 = 4 << 20;
 
 /// How often a waiting load checks whether a permit can still come.
@@ -32,18 +33,18 @@ pub(super) const LOOK: Duration = Duration::from_secs(5);
 pub(super) struct LoadPermits {
     pub(super) free: Arc<Semaphore>,
     pub(super) at_once: u32,
-    /// As many, to compile.
+    /// The free permits to compile. There are as many as to load.
     pub(super) compiling: Arc<Semaphore>,
-    /// Reads under way, each in a permit.
+    /// The reads under way, each with a permit.
     reads: Mutex<Vec<Reading>>,
 }
 
 #[derive(Debug)]
 struct Reading {
-    /// None if the component is in memory, and only its cache entry is a file.
+    /// The path, unless the component is in memory and only its cache entry is a file.
     path: Option<PathBuf>,
     late: Instant,
-    /// Gone when the thread is back.
+    /// Upgradable as long as the thread is busy with the read.
     thread: Weak<()>,
 }
 
@@ -57,15 +58,15 @@ impl LoadPermits {
         }
     }
 
-    /// Waits until none is taken.
+    /// Waits until no permit is taken.
     pub(super) async fn all(&self) {
-        // They fail only if the semaphores are closed, which never happens.
+        // These fail only if the semaphores are closed, which never happens.
         let (_loading, _compiling) =
             tokio::join!(self.free.acquire_many(self.at_once), self.compiling.acquire_many(self.at_once));
     }
 
-    /// Fails while this file hangs, so no other thread follows; and when as many files hang as there are permits,
-    /// because none will come.
+    /// Fails while an earlier read of this file hangs, so that no other thread follows it. Also fails while as many
+    /// reads hang as there are permits, because no permit will come.
     fn check(&self, path: Option<&Path>) -> Result<(), LoadFault> {
         let (now, mut hanging) = (Instant::now(), 0);
         for reading in &*self.reads() {
@@ -82,7 +83,7 @@ impl LoadPermits {
         Err(LoadFault::hanging("all reads that may run at once hang".to_owned()))
     }
 
-    /// Reads with a busy thread.
+    /// Returns the reads whose threads are still busy.
     fn reads(&self) -> MutexGuard<'_, Vec<Reading>> {
         let mut reads = self.reads.lock();
         reads.retain(|reading| reading.thread.strong_count() > 0);
@@ -90,27 +91,27 @@ impl LoadPermits {
     }
 }
 
-/// The right to work on a file. The work itself holds it, so a thread or process that goes on unawaited does, too.
+/// The right to work on a file. The work itself holds it, also in a thread or process that nobody waits for any more.
 #[derive(Clone, Debug)]
 pub(super) struct LoadPermit {
-    /// The turn to load. None for a permit that shares with nobody, and while it waits to compile.
+    /// The turn to load. A permit has none while it waits to compile, or if it shares with no others.
     _turn: Option<Arc<OwnedSemaphorePermit>>,
-    /// The right to compile, too.
+    /// The right to compile, once the permit has it.
     _compiling: Option<Arc<OwnedSemaphorePermit>>,
     permits: Arc<LoadPermits>,
     threads: Threads,
-    /// The path, if it is a file.
+    /// The path, if the component is a file.
     path: Option<Arc<Path>>,
-    /// Time in which it must be read.
+    /// The time in which the file must be read.
     time: Duration,
 }
 
 /// Which threads do blocking work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Threads {
-    /// The pool's.
+    /// The threads of the blocking pool.
     Pool,
-    /// The waiting thread: waiting loads could use up the pool.
+    /// The waiting thread itself, because waiting loads could use up the pool.
     Waiting,
     /// A new one for each piece of work.
     #[cfg(feature = "compiler")]
@@ -118,8 +119,8 @@ enum Threads {
 }
 
 impl LoadPermit {
-    /// Waits for a permit, as long as one can come. If the caller may block, its thread does the blocking work, and it
-    /// sets its own deadline.
+    /// Waits for a permit, as long as one can come. If the caller may block, its own thread does the blocking work, and
+    /// the caller sets its own deadline.
     pub(super) async fn take(permits: &Arc<LoadPermits>, wanted: LoadRequest<'_>) -> Result<Self, LoadFault> {
         let permit = Self {
             _turn: None,
@@ -132,7 +133,7 @@ impl LoadPermit {
         permit.again().await
     }
 
-    /// Waits for a turn to load, as `take` does.
+    /// Waits for a turn to load, as long as one can come.
     pub(super) async fn again(mut self) -> Result<Self, LoadFault> {
         let mut turn = pin!(self.permits.free.clone().acquire_owned());
         let check = || self.permits.check(self.path.as_deref());
@@ -151,13 +152,13 @@ impl LoadPermit {
         Ok(self)
     }
 
-    /// This permit without its turn to load, which goes to others meanwhile.
+    /// Returns this permit without its turn to load, which goes to others meanwhile.
     #[cfg(feature = "compiler")]
     pub(super) fn meanwhile(&self) -> Self {
         Self { _turn: None, ..self.clone() }
     }
 
-    /// Lets others load until it may compile; then it gets its turn again.
+    /// Gives up the turn to load, waits for the right to compile, and then waits for a turn again.
     #[cfg(feature = "compiler")]
     pub(super) async fn for_compiling(mut self) -> Result<Self, LoadFault> {
         self._turn = None;
@@ -166,21 +167,21 @@ impl LoadPermit {
         self.again().await
     }
 
-    /// This permit for long work, which gets a thread of its own and none of the pool.
+    /// Returns this permit for long work, which gets a thread of its own and none of the pool.
     #[cfg(feature = "compiler")]
     pub(super) fn for_long(self) -> Self {
         let threads = if self.threads == Threads::Pool { Threads::Own } else { self.threads };
         Self { threads, ..self }
     }
 
-    /// This permit for a task of the runtime, which must not block.
+    /// Returns this permit for a task of the runtime, which must not block.
     #[cfg(feature = "compiler")]
     pub(super) fn for_task(self) -> Self {
         let threads = if self.threads == Threads::Waiting { Threads::Own } else { self.threads };
         Self { threads, ..self }
     }
 
-    /// A permit that shares with nobody.
+    /// Makes a permit that shares with no others.
     #[cfg(feature = "compiler")]
     pub(super) fn alone(path: &Path) -> Self {
         let permits = Arc::new(LoadPermits::new(1));
@@ -194,8 +195,8 @@ impl LoadPermit {
         }
     }
 
-    /// Does work that reads the file or its cache entry, or writes that. Gives up late work, which keeps its thread and
-    /// so the permit.
+    /// Does work that reads the file, or reads or writes its cache entry. Work that is late is given up, but keeps its
+    /// thread and the permit.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, LoadFault> + Send + 'static,
@@ -213,7 +214,7 @@ impl LoadPermit {
         timeout(self.time, read).await.unwrap_or_else(|_| Err(LoadFault::late(self.time)))
     }
 
-    /// Does blocking work.
+    /// Does blocking work on the threads that this permit uses.
     pub(super) async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, LoadFault> + Send + 'static,

@@ -1,8 +1,9 @@
-//! A module of a hundred instructions, without the zeros that align it to pages.
+//! Packs the small module that measures fuel: leaves out the zeros that align it to pages.
 //!
-//! Packed, it is pieces of two numbers of 4 bytes in little-endian order, of zeros and of other bytes, and these bytes.
+//! The packed form is a row of pieces. A piece is a number of zeros, a number of other bytes, and these other bytes.
+//! The numbers have 4 bytes in little-endian order.
 
-/// Zeros that are worth a piece of their own.
+/// As many zeros as are worth a piece of their own.
 #[cfg(any(feature = "compiler", test))]
 const RUN: [u8; 16] = [0; 16];
 
@@ -25,7 +26,7 @@ pub(super) fn pack(bytes: &[u8]) -> Vec<u8> {
     packed
 }
 
-/// The bytes before they were packed. None if these were not packed.
+/// Returns the bytes before they were packed, or none if these bytes are no packed form.
 #[cfg(any(not(feature = "compiler"), test))]
 pub(super) fn unpack(mut packed: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();

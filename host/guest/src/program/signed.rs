@@ -1,4 +1,4 @@
-//! Components compiled for other devices, and signed.
+//! Compiles components for other devices, and signs the result.
 
 use std::path::Path;
 
@@ -21,14 +21,15 @@ use crate::{
 /// Compiles a component for other devices and signs the result. The devices must know its
 /// [`TrustedKey`](weir_config::TrustedKey).
 ///
-/// The code uses what every processor of the target's kind has. Without a target, it is this machine's kind, with a
-/// large address space if addresses have 64 bits. With [`Traces::Lines`] the artifact is larger and traces tell lines,
-/// whatever the extension's configuration says.
+/// The code uses only what every processor of the target's kind has. Without a target, it is compiled for this
+/// machine's kind, with a large address space if addresses have 64 bits. With [`Traces::Lines`] the artifact is larger,
+/// and traces tell lines whatever the extension's configuration says.
 ///
 /// # Errors
 ///
-/// As an extension of this file with these limits would fail to start, also for imports that Weir does not offer: for
-/// that, what is compiled for another target is compiled for this machine, too. Also if nothing compiles for that target.
+/// Fails with the error that an extension of this file with these limits would have at its start, also for imports that
+/// Weir does not offer. To check these, the component is compiled for this machine, too. Also fails if nothing compiles
+/// for the target.
 pub fn compile(
     path: &Path,
     target: Option<&CompileTarget>,
@@ -55,7 +56,7 @@ pub fn compile(
     let hash = input.hash;
     let failed = failed(Some(hash));
     let code = compile(input, target, limits).map_err(&failed)?;
-    // The device's bound says nothing of code for this machine.
+    // The size of code for this machine is not limited, because the limit is for the device.
     let mut limits_here = limits.clone();
     limits_here.code_size = Limits::max().code_size;
     let code_here = if target.fits(&of_this_machine) {
@@ -72,7 +73,7 @@ pub fn compile(
     Ok(key.sign(code.bytes()))
 }
 
-/// Whether some Main can run the code, as an extension or a hook.
+/// Checks that a Main of this version can load the code: that its imports are offered, and its exports are there.
 fn check_links(code: &Code, class: AddressClass, limits: &Limits, traces: Traces) -> Result<(), LoadFault> {
     let engine = |error: wasmtime::Error| LoadFault::Engine(said(&error));
     let runtime = Runtime::new(class).map_err(engine)?;

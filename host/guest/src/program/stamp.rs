@@ -1,4 +1,4 @@
-//! Shows that a file has changed, without reading it.
+//! Stamps of files, which show that a file has changed without reading it.
 
 use std::{
     fs::{self, Metadata},
@@ -10,16 +10,15 @@ use std::{
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags, fstatfs, makedev, openat2, statx};
 
-/// A change this old shows in the file's times, whatever their unit (two seconds on FAT) and however coarse the clock.
+/// A change that is this old differs in the file's times from a later one. The coarsest unit is two seconds, on FAT.
 const SETTLED: Duration = Duration::from_secs(3);
 
-/// File systems that stamp each change by the kernel's clock and keep that in memory: ext2 to ext4, XFS, Btrfs, F2FS,
-/// UBIFS, tmpfs, and overlays, whatever lies below (`linux/magic.h`). A server's times may be old, FAT lets anybody set
-/// the time of a change, and an image has the times that its maker chose.
+/// File systems whose times can be trusted, because the kernel's clock stamps each change (`linux/magic.h`): ext2 to
+/// ext4, XFS, Btrfs, F2FS, UBIFS, tmpfs and overlays. Servers, FAT and images can show old or chosen times.
 const EXACT: [u32; 7] =
     [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x2405_1905, 0x0102_1994, 0x794C_7630];
 
-/// Changes with a file's content. A write through a mapping may not show.
+/// The stamp of a file, which changes with its content. A write through a memory mapping may not show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileStamp {
     file: (u64, u64),
@@ -29,7 +28,7 @@ pub struct FileStamp {
 }
 
 impl FileStamp {
-    /// The stamp of the file or symlink at this path.
+    /// Returns the stamp of the file or symlink at this path.
     ///
     /// # Errors
     ///
@@ -38,8 +37,8 @@ impl FileStamp {
         fs::symlink_metadata(path).map(|metadata| Self::from(&metadata))
     }
 
-    /// The stamp from the kernel's memory, without waiting for a disk or server. Follows no symlink below the plugin
-    /// directory, if given. None: no file, or unknown without waiting.
+    /// Returns the stamp from the kernel's memory, without waiting for a disk or server. Returns none if there is no
+    /// file, or the kernel would have to wait. Follows no symlink below the plugin directory, if given.
     pub(super) fn in_memory(path: &Path, plugin_dir: Option<&Path>) -> Option<Self> {
         let (flags, mode) = (OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
         let file = match plugin_dir {
@@ -61,7 +60,8 @@ impl FileStamp {
         })
     }
 
-    /// Whether a further change would show: the last one is well before `now`. Nobody can set that time.
+    /// Whether a further change would show, because the last one is well before `now`. It goes by the time of the last
+    /// change of metadata, which nobody can set.
     pub fn is_settled(&self, now: SystemTime) -> bool {
         let since = now.duration_since(UNIX_EPOCH).unwrap_or_default().checked_sub(SETTLED);
         since
@@ -81,7 +81,7 @@ impl From<&Metadata> for FileStamp {
     }
 }
 
-/// Whether the kernel's memory of this file's times is right.
+/// Whether the kernel has the right times of this file in its memory.
 pub(super) fn is_exact(file: impl AsFd) -> bool {
     fstatfs(file).is_ok_and(|system| u32::try_from(system.f_type).is_ok_and(|kind| EXACT.contains(&kind)))
 }

@@ -1,7 +1,7 @@
 //! Removes the ELF symbols from wasmtime's output.
 //!
-//! They are a ninth of it and nothing reads them: traces take names from a section of wasmtime's own. Knows of the
-//! format only what it needs to cut two sections out (System V ABI, 64 bits, little-endian).
+//! They are a ninth of the output and nothing reads them: traces take names from a section of wasmtime's own. This
+//! module knows of ELF only what it needs to cut two sections out (System V ABI, 64 bits, little-endian).
 
 use std::ops::Range;
 
@@ -15,18 +15,18 @@ const ALIGNMENT: usize = 8;
 /// The type of a section of symbols.
 const SYMBOLS: usize = 2;
 
-/// In the file header: the place of the table, and its number of entries.
+/// Fields of the file header: the place of the section table, and its number of entries.
 const TABLE: Range<usize> = 40..48;
 const ENTRIES: Range<usize> = 60..62;
 
-/// In the file header: the section with the names of sections.
+/// Field of the file header: the number of the section with the names of sections.
 const NAMES: Range<usize> = 62..64;
 
-/// Fields of an entry of the table.
+/// Fields of an entry in the section table.
 const TYPE: Range<usize> = 4..8;
 const OFFSET: Range<usize> = 24..32;
 const SIZE: Range<usize> = 32..40;
-/// Of symbols: the number of the section with their names.
+/// In the entry of a section of symbols: the number of the section with their names.
 const LINK: Range<usize> = 40..44;
 const ALIGN: Range<usize> = 48..56;
 
@@ -61,7 +61,7 @@ fn without(file: &[u8]) -> Option<Vec<u8>> {
     for (place, entry) in table.chunks_exact_mut(ENTRY).enumerate() {
         let bytes = bytes(entry)?;
         if place == symbols || place == names {
-            // No type and no name: an unused entry.
+            // An entry without type and name is unused.
             entry.fill(0);
         } else if bytes.end > cut {
             if number(entry, ALIGN)? > ALIGNMENT {
@@ -73,7 +73,7 @@ fn without(file: &[u8]) -> Option<Vec<u8>> {
     Some(smaller)
 }
 
-/// The section of an entry, as a range of the file.
+/// Returns the place of an entry's section, as a range of the file.
 fn bytes(entry: &[u8]) -> Option<Range<usize>> {
     let start = number(entry, OFFSET)?;
     Some(start..start.checked_add(number(entry, SIZE)?)?)

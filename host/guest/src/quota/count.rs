@@ -17,26 +17,26 @@ use weir_metrics::DirUsage;
 
 use super::{Amount, Inode, inode};
 
-/// Each entry counts as a multiple of this, which file systems commonly take for it.
+/// Each entry counts as a multiple of this many bytes, because file systems commonly use such blocks.
 pub(crate) const BLOCK: u64 = 4096;
 
-/// Depth of nested directories counted: each keeps a file open meanwhile.
+/// How deep nested directories are counted. Each level keeps a file open meanwhile.
 const DEPTH: u32 = 64;
 
 /// The shortest time from one count to the next.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The next count waits so many times the duration of the last.
+/// The next count waits at least this many times the duration of the last one.
 const REST: u32 = 10;
 
 #[derive(Debug)]
 pub(super) struct Count {
     pub(super) usage: Arc<DirUsage>,
     root: File,
-    /// When it may be counted again; none before the first time.
+    /// When the directory may be counted again. None before the first count.
     next: Option<Instant>,
     open: Vec<Weak<File>>,
-    /// Open files without a name: their bytes stay until they are closed.
+    /// Open files that have no name any more. Their bytes count until they are closed.
     unlinked: Vec<Unlinked>,
 }
 
@@ -47,7 +47,7 @@ struct Unlinked {
     open: Vec<Weak<File>>,
 }
 
-/// What an entry of so many bytes counts.
+/// Returns how many bytes an entry of this size counts.
 pub(crate) fn blocks(bytes: u64) -> u64 {
     bytes.max(1).div_ceil(BLOCK).saturating_mul(BLOCK)
 }
@@ -61,12 +61,12 @@ impl Count {
         Amount { files: self.usage.files.now(), bytes: self.usage.bytes.now() }
     }
 
-    /// Counts the contents, unless that is done.
+    /// Counts the contents, unless they were counted before.
     pub(super) fn first(&mut self) -> io::Result<()> {
         if self.next.is_none() { self.count() } else { Ok(()) }
     }
 
-    /// Counts the contents again; false if that was done just now.
+    /// Counts the contents again. Returns false, and does nothing, if that was done just now.
     pub(super) fn again(&mut self) -> io::Result<bool> {
         if self.next.is_some_and(|next| Instant::now() < next) {
             return Ok(false);
@@ -88,7 +88,7 @@ impl Count {
         Ok(())
     }
 
-    /// Counts a change of the contents under some names.
+    /// Counts a change of some entries from `before` to `after`.
     pub(super) fn change(&mut self, before: Amount, after: Amount) {
         let Amount { files, bytes } = self.total();
         self.set(Amount {
@@ -118,7 +118,7 @@ impl Count {
         !self.open.is_empty()
     }
 
-    /// Finds open files that have lost their names: their bytes are still there.
+    /// Finds open files that have lost their names, and counts their bytes, which are still there.
     pub(super) fn find_unlinked(&mut self) {
         let (mut open, mut bytes) = (std::mem::take(&mut self.open), 0);
         open.retain(|weak| {
@@ -141,7 +141,7 @@ impl Count {
         self.change(Amount::default(), Amount { files: 0, bytes });
     }
 
-    /// Gives back the bytes of files that are gone.
+    /// Takes the bytes of files off the count that had no name and are closed now.
     pub(super) fn release(&mut self) {
         self.open.retain(|file| file.strong_count() > 0);
         let mut bytes = 0;
@@ -160,7 +160,7 @@ impl Count {
     }
 }
 
-/// Adds the contents of a directory. Follows no symlink.
+/// Adds the contents of a directory to `found`. Follows no symlink.
 fn add(parent: &File, name: &CStr, depth: u32, found: &mut Amount) -> io::Result<()> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
     let dir = match openat(parent, name, flags, Mode::empty()) {

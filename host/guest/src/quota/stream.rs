@@ -8,21 +8,21 @@ use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
 use super::Quota;
 
-/// Bytes written at once, as in WASI's other file streams.
+/// How many bytes are written at once, as in WASI's other file streams.
 const PERMIT: usize = 64 * 1024;
 
 /// Writes to a file as long as there is room.
 pub(crate) struct CountedStream {
     quota: Quota,
     file: Arc<File>,
-    /// Where the next byte goes; none: to the end.
+    /// Where the next byte goes. None for the end of the file.
     at: Option<u64>,
     state: State,
 }
 
 enum State {
     Idle,
-    /// Until all is written.
+    /// A write is under way, until all its bytes are written.
     Writing(BoxFuture<'static, io::Result<()>>),
     Failed(io::Error),
     Closed,
@@ -33,7 +33,7 @@ impl CountedStream {
         Self { quota, file, at, state: State::Idle }
     }
 
-    /// Fails once with the error of a write; after that the stream is closed.
+    /// Fails once with the error of a write. After that, fails because the stream is closed.
     fn check(&mut self) -> StreamResult<()> {
         match self.state {
             State::Idle | State::Writing(_) => Ok(()),
