@@ -142,7 +142,7 @@ impl Inspection {
         notes
     }
 
-    /// Returns a sentence for each import that this build of Weir does not offer, as in ``it imports `a:b/c@1.0.0`, which
+    /// Returns a text for each import that this build of Weir does not offer, as in ``it imports `a:b/c@1.0.0`, which
     /// Weir does not offer``.
     #[must_use]
     pub fn unoffered(&self) -> Vec<String> {

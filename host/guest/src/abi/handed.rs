@@ -2,7 +2,7 @@
 //!
 //! wasmtime ends a guest that hands over more in one call than
 //! [`Store::set_hostcall_fuel`](wasmtime::Store::set_hostcall_fuel) allows. With these types, an import gets a value
-//! for that instead, and answers with an error. The length of a text or a list of numbers is checked before it is copied.
+//! for that instead, and answers with an error. The length of a text or a list of numbers is checked before a copy.
 //!
 //! A list of lists or texts is copied piece by piece, and counted as the host would hold it. At the first piece that
 //! does not fit, what was copied is dropped, and no more is read.

@@ -117,8 +117,8 @@ async fn wait_for(
             Some(ms) => {
                 let deadline =
                     *deadline.get_or_insert_with(|| Instant::now() + Duration::from_millis(ms.into()));
-                // Boxed, because the timer is large, and most guests wait without one. The loop looks once more after it:
-                // a job may have come at the last moment.
+                // Boxed, because the timer is large, and most guests wait without one. After it, a last look
+                // finds a job that came at the last moment.
                 let readable = store.data().delivery.readable(has_refused);
                 is_over = Box::pin(timeout_at(deadline, readable)).await.is_err();
             }
