@@ -54,17 +54,19 @@ pub(crate) struct Cut<const MAX: usize>(pub(crate) String);
 #[derive(Debug)]
 pub(crate) struct First<T, const MAX: usize>(pub(crate) Vec<T>);
 
-impl<T> Handed<T> {
-    fn of(lifted: Result<T>, place: GuestRange) -> Result<Self> {
-        match lifted {
+impl<T: Listed> Handed<T> {
+    fn lift(cx: &mut LiftContext<'_>, ty: InterfaceType, place: GuestRange) -> Result<Self> {
+        match T::linear_lift_from_flat(cx, ty, &place.flat()) {
             Ok(whole) => Ok(Self::Whole(whole)),
             Err(error) if is_too_much(&error) => Ok(Self::TooLarge(place.length.into())),
             Err(error) => Err(error),
         }
     }
+}
 
+#[cfg(any(feature = "http", feature = "store"))]
+impl<T> Handed<T> {
     /// Returns the value, or the length of what was too large.
-    #[cfg(any(feature = "http", feature = "store"))]
     pub(crate) fn whole(self) -> Result<T, u64> {
         match self {
             Self::Whole(whole) => Ok(whole),
@@ -178,34 +180,6 @@ fn boundary(bytes: &[u8], max: usize, unit: usize) -> usize {
     (max.saturating_sub(3)..=max).rev().step_by(unit).find(|at| !is_inside(*at)).unwrap_or(max)
 }
 
-#[expect(unsafe_code, reason = "it says of itself what `T` says")]
-// SAFETY: it is checked, laid out and flattened as `T`, whose implementation is wasmtime's.
-unsafe impl<T: Listed> ComponentType for Handed<T> {
-    type Lower = T::Lower;
-
-    const ABI: CanonicalAbiInfo = T::ABI;
-
-    fn typecheck(ty: &InterfaceType, types: &InstanceType<'_>) -> Result<()> {
-        T::typecheck(ty, types)
-    }
-}
-
-#[expect(unsafe_code, reason = "it is read as `T` is")]
-// SAFETY: `T`'s implementation, which is wasmtime's, reads it. The length beside it is only a number.
-unsafe impl<T: Listed> Lift for Handed<T> {
-    fn linear_lift_from_flat(
-        cx: &mut LiftContext<'_>,
-        ty: InterfaceType,
-        from: &[ValRaw; 2],
-    ) -> Result<Self> {
-        Self::of(T::linear_lift_from_flat(cx, ty, from), GuestRange::of_flat(from))
-    }
-
-    fn linear_lift_from_memory(cx: &mut LiftContext<'_>, ty: InterfaceType, from: &[u8]) -> Result<Self> {
-        Self::of(T::linear_lift_from_memory(cx, ty, from), GuestRange::of_memory(from)?)
-    }
-}
-
 /// Implements what wasmtime asks of a type that is laid out as another, and read by its `lift`.
 macro_rules! lifted_as {
     ($as:ty, [$($generics:tt)*], $type:ty) => {
@@ -243,6 +217,7 @@ macro_rules! lifted_as {
     };
 }
 
+lifted_as!(T, [T: Listed], Handed<T>);
 lifted_as!(str, [const MAX: usize], Text<MAX>);
 lifted_as!(str, [const MAX: usize], Cut<MAX>);
 lifted_as!([T], [T: Lift, const MAX: usize], First<T, MAX>);
