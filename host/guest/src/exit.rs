@@ -157,21 +157,17 @@ impl Exit {
 
     /// Returns the limit that ended the instance, if one did.
     pub fn limit(&self) -> Option<LimitHit> {
-        let hit = |limit: LimitName, used, allowed| Some(LimitHit::new(limit, used, allowed));
+        let late = |limit: LimitKey, used: Duration, allowed: Duration| {
+            Some(LimitHit::new(limit, nanoseconds(used), nanoseconds(allowed)))
+        };
         match self {
             Self::Trapped { limit, .. } | Self::Start { limit, .. } | Self::Hindered { limit, .. } => {
                 limit.clone()
             }
-            Self::OutOfFuel { limit, allowed, .. } => hit(limit.clone(), *allowed, *allowed),
-            Self::NotReady(allowed) => {
-                hit(LimitKey::READY_TIMEOUT.into(), nanoseconds(*allowed), nanoseconds(*allowed))
-            }
-            Self::StopOverdue(allowed) => {
-                hit(LimitKey::STOP_TIMEOUT.into(), nanoseconds(*allowed), nanoseconds(*allowed))
-            }
-            Self::HandlerOverdue { used, allowed } => {
-                hit(LimitKey::HANDLER_TIMEOUT.into(), nanoseconds(*used), nanoseconds(*allowed))
-            }
+            Self::OutOfFuel { limit, allowed, .. } => Some(LimitHit::new(limit.clone(), *allowed, *allowed)),
+            Self::NotReady(allowed) => late(LimitKey::READY_TIMEOUT, *allowed, *allowed),
+            Self::StopOverdue(allowed) => late(LimitKey::STOP_TIMEOUT, *allowed, *allowed),
+            Self::HandlerOverdue { used, allowed } => late(LimitKey::HANDLER_TIMEOUT, *used, *allowed),
             Self::Finished | Self::Failed(_) | Self::Panicked(_) => None,
         }
     }
