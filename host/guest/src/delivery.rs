@@ -52,10 +52,10 @@ pub(super) struct Delivery {
     under_way: BTreeMap<MessageId, Arc<Waiter>>,
     in_flight: u64,
     /// The peers that sent the guest messages, whose names it may ask for.
-    met: BTreeSet<PeerId>,
+    pub(super) met: BTreeSet<PeerId>,
     pub(super) readiness: Readiness,
-    /// Checks the requests to the guest, if it is configured so.
-    checks: Option<Box<Checks>>,
+    /// Checks the requests to the guest, if that is configured. Those that do not fit are answered with an error.
+    pub(super) checks: Option<Box<Checks>>,
     /// Whether the last look ended with a request that was not delivered.
     has_refused: bool,
     /// The spans of requests that were just taken.
@@ -90,11 +90,6 @@ impl Delivery {
             usage,
             peer,
         }
-    }
-
-    /// Makes requests that do not fit be answered with an error from now on, and not be delivered.
-    pub(super) fn check_by(&mut self, checks: Box<Checks>) {
-        self.checks = Some(checks);
     }
 
     /// Puts the next message into `next`, without waiting. Returns how many messages that are: 1, or 0 for a stop.
@@ -202,7 +197,7 @@ impl Delivery {
     /// Returns when the last of the guest's requests in hand ends. Returns none without requests, or with a job in
     /// hand, which has no deadline.
     pub(super) fn deadline_in_hand(&self) -> Option<std::time::Instant> {
-        if self.jobs.are_in_hand() { None } else { self.in_hand.deadline() }
+        if self.held.has_jobs() { None } else { self.in_hand.deadline() }
     }
 
     /// Returns the parent of a message that the guest sends without naming a request or job. The event that it handles
@@ -228,10 +223,6 @@ impl Delivery {
     /// Whether messages just taken are sampled.
     pub(super) fn has_new_spans(&self) -> bool {
         !self.new_spans.is_empty()
-    }
-
-    pub(super) fn has_met(&self, peer: PeerId) -> bool {
-        self.met.contains(&peer)
     }
 
     /// Returns the message that the guest handles, as far as that can be told.

@@ -244,7 +244,7 @@ impl Instance {
             if checks.has_none_of(&self.config.fulfills) {
                 self.output.say(Level::Warn, "`validate` checks nothing: it describes none of its contracts");
             }
-            state.delivery.check_by(checks);
+            state.delivery.checks = Some(checks);
         }
         sandbox::store(program.pre.engine(), state, limits)
     }

@@ -49,7 +49,7 @@ impl InstanceState {
 
     /// Returns the name of a peer, if the guest has met it.
     pub(super) fn name_of(&self, peer: PeerId) -> Option<String> {
-        let knows = peer == PeerId::MAIN || peer == self.peer.id() || self.delivery.has_met(peer);
+        let knows = peer == PeerId::MAIN || peer == self.peer.id() || self.delivery.met.contains(&peer);
         let peer = knows.then(|| self.bus.peer(peer))?;
         peer.map(|peer| peer.name().to_owned())
     }

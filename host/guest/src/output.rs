@@ -77,7 +77,7 @@ impl Output {
         if lines > 0 {
             let text = format!(
                 "over `log-rate` of {} lines a second: {lines} dropped",
-                self.0.rate.lock().allowed()
+                self.0.rate.lock().per_second
             );
             self.say(Level::Warn, &text);
         }

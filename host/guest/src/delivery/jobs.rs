@@ -174,10 +174,6 @@ impl Jobs {
         Some((delivered, sender))
     }
 
-    pub(crate) fn are_in_hand(&self) -> bool {
-        self.held.has_jobs()
-    }
-
     /// Returns the parent of a message that is sent for this job. A job has no deadline.
     pub(crate) fn parent(&self, id: MessageId) -> Option<Parent> {
         let context = |job: &TakenJob| job.span().map(|span| SpanOrigin::within(span.context()));

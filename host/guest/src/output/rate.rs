@@ -10,7 +10,7 @@ const REPORT_EVERY: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct Rate {
-    per_second: u32,
+    pub(super) per_second: u32,
     lines: f64,
     looked: Instant,
     dropped: u64,
@@ -20,10 +20,6 @@ pub(super) struct Rate {
 impl Rate {
     pub(super) fn new(per_second: u32, now: Instant) -> Self {
         Self { per_second, lines: most(per_second), looked: now, dropped: 0, reported: None }
-    }
-
-    pub(super) fn allowed(&self) -> u32 {
-        self.per_second
     }
 
     /// Counts one line, and returns whether it is within the rate. If not, it counts as dropped.
