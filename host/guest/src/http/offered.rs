@@ -105,36 +105,37 @@ impl Http {
     }
 }
 
+/// Replaces functions of `wasi:http/types`, each given by its name, its arguments and what is done with them. The names
+/// before the arguments stand for the Store and for wasmtime-wasi-http's view of it.
+macro_rules! replace {
+    ($types:ident, $($name:literal => |$store:ident, $view:ident, ($($given:ident: $type:ty),+)| $act:block)+) => {
+        $($types.func_wrap($name, |mut $store: StoreContextMut<'_, G>, ($($given,)+): ($($type,)+)| {
+            let mut $view = view($store.data_mut());
+            $act
+        })?;)+
+    };
+}
+
 /// Replaces functions that would keep a text of any length in Main's memory, with ones that bound it. A guest needs no
 /// grant to call them.
 fn add_bounded<G: Guest>(types: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
-    types.func_wrap(
-        "[method]outgoing-request.set-method",
-        |mut store: StoreContextMut<'_, G>,
-         (request, method): (Resource<HostOutgoingRequest>, GivenMethod)| {
-            let mut view = view(store.data_mut());
+    replace!(types,
+        "[method]outgoing-request.set-method" =>
+        |store, view, (request: Resource<HostOutgoingRequest>, method: GivenMethod)| {
             let Ok(method) = method.try_into() else { return Ok((Err(()),)) };
             Ok((view.set_method(request, method)?,))
-        },
-    )?;
-    types.func_wrap(
-        "[method]outgoing-request.set-scheme",
-        |mut store: StoreContextMut<'_, G>,
-         (request, scheme): (Resource<HostOutgoingRequest>, Option<GivenScheme>)| {
-            let mut view = view(store.data_mut());
+        }
+        "[method]outgoing-request.set-scheme" =>
+        |store, view, (request: Resource<HostOutgoingRequest>, scheme: Option<GivenScheme>)| {
             let Ok(scheme) = scheme.map(TryInto::try_into).transpose() else { return Ok((Err(()),)) };
             Ok((view.set_scheme(request, scheme)?,))
-        },
-    )?;
-    types.func_wrap(
-        "[method]outgoing-request.set-authority",
-        |mut store: StoreContextMut<'_, G>,
-         (request, text): (Resource<HostOutgoingRequest>, Option<Text<AUTHORITY>>)| {
-            let mut view = view(store.data_mut());
+        }
+        "[method]outgoing-request.set-authority" =>
+        |store, view, (request: Resource<HostOutgoingRequest>, text: Option<Text<AUTHORITY>>)| {
             let Ok(text) = text.map(|text| text.0).transpose() else { return Ok((Err(()),)) };
             Ok((view.set_authority(request, text)?,))
-        },
-    )?;
+        }
+    );
     types.func_wrap(
         "[method]outgoing-request.set-path-with-query",
         |mut store: StoreContextMut<'_, G>,
@@ -156,66 +157,45 @@ type Header = (String, Vec<u8>);
 /// Replaces the functions for headers. A name or value that is too long for a call is found in no headers, and is
 /// refused where it is to be added.
 fn add_fields<G: Guest>(types: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
-    types.func_wrap(
-        "[static]fields.from-list",
-        |mut store: StoreContextMut<'_, G>, (entries,): (Handed<Vec<Header>>,)| {
-            let mut view = view(store.data_mut());
+    replace!(types,
+        "[static]fields.from-list" => |store, view, (entries: Handed<Vec<Header>>)| {
             let Handed::Whole(entries) = entries else { return Ok((Err(HeaderError::InvalidSyntax),)) };
             let bytes = entries.iter().map(|(name, value)| held(name.len(), value.len())).sum();
             let made = view.from_list(entries);
             added(store.data_mut(), None, bytes, made)
-        },
-    )?;
-    types.func_wrap(
-        "[method]fields.get",
-        |mut store: StoreContextMut<'_, G>, (fields, name): (Resource<FieldMap>, Text)| {
-            let mut view = view(store.data_mut());
+        }
+        "[method]fields.get" => |store, view, (fields: Resource<FieldMap>, name: Text)| {
             let Ok(name) = name.0 else { return Ok((Vec::new(),)) };
             Ok((view.get(fields, name)?,))
-        },
-    )?;
-    types.func_wrap(
-        "[method]fields.has",
-        |mut store: StoreContextMut<'_, G>, (fields, name): (Resource<FieldMap>, Text)| {
-            let mut view = view(store.data_mut());
+        }
+        "[method]fields.has" => |store, view, (fields: Resource<FieldMap>, name: Text)| {
             let Ok(name) = name.0 else { return Ok((false,)) };
             Ok((view.has(fields, name)?,))
-        },
-    )?;
-    types.func_wrap(
-        "[method]fields.set",
-        |mut store: StoreContextMut<'_, G>,
-         (fields, name, values): (Resource<FieldMap>, Text, Handed<Vec<Vec<u8>>>)| {
-            let mut view = view(store.data_mut());
+        }
+        "[method]fields.set" =>
+        |store, view, (fields: Resource<FieldMap>, name: Text, values: Handed<Vec<Vec<u8>>>)| {
             let (Ok(name), Ok(values)) = (name.0, values.whole()) else {
                 return Ok((Err(HeaderError::InvalidSyntax),));
             };
             let (id, bytes) = (fields.rep(), values.iter().map(|value| held(name.len(), value.len())).sum());
             let set = view.set(fields, name, values);
             added(store.data_mut(), Some(id), bytes, set)
-        },
-    )?;
-    types.func_wrap(
-        "[method]fields.delete",
-        |mut store: StoreContextMut<'_, G>, (fields, name): (Resource<FieldMap>, Text)| {
-            let mut view = view(store.data_mut());
+        }
+        "[method]fields.delete" => |store, view, (fields: Resource<FieldMap>, name: Text)| {
             let Ok(name) = name.0 else { return Ok((Err(HeaderError::InvalidSyntax),)) };
             done(view.delete(fields, name))
-        },
-    )?;
-    types.func_wrap(
-        "[method]fields.append",
-        |mut store: StoreContextMut<'_, G>,
-         (fields, name, value): (Resource<FieldMap>, Text, Handed<Vec<u8>>)| {
-            let mut view = view(store.data_mut());
+        }
+        "[method]fields.append" =>
+        |store, view, (fields: Resource<FieldMap>, name: Text, value: Handed<Vec<u8>>)| {
             let (Ok(name), Ok(value)) = (name.0, value.whole()) else {
                 return Ok((Err(HeaderError::InvalidSyntax),));
             };
             let (id, bytes) = (fields.rep(), held(name.len(), value.len()));
             let appended = view.append(fields, name, value);
             added(store.data_mut(), Some(id), bytes, appended)
-        },
-    )
+        }
+    );
+    Ok(())
 }
 
 fn done<T>(result: HeaderResult<T>) -> wasmtime::Result<(Result<T, HeaderError>,)> {
