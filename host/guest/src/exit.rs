@@ -148,9 +148,11 @@ impl Exit {
             }
             // Most programs trap on purpose when they get no memory.
             Self::Trapped { cause, limit: None, trace } if cause.contains(GAVE_UP) => {
-                Self::Trapped { cause, limit: sandbox.memory.refused(), trace }
+                Self::Trapped { cause, limit: sandbox.memory.refused.clone(), trace }
             }
-            Self::Start { reason, limit: None } => Self::Start { reason, limit: sandbox.memory.refused() },
+            Self::Start { reason, limit: None } => {
+                Self::Start { reason, limit: sandbox.memory.refused.clone() }
+            }
             exit => exit,
         }
     }

@@ -17,7 +17,8 @@ pub(super) struct MemoryLimiter {
     /// The bytes of the growth under way, kept because `memory_grow_failed` names no size.
     growing: u64,
     table_elements: u64,
-    refused: Option<LimitHit>,
+    /// The last growth that was refused while the guest handled its present messages.
+    pub(super) refused: Option<LimitHit>,
 }
 
 impl MemoryLimiter {
@@ -32,15 +33,6 @@ impl MemoryLimiter {
             table_elements: 0,
             refused: None,
         }
-    }
-
-    /// Forgets the last refused growth, because the guest has moved on to another message without it.
-    pub(super) fn forget_refused(&mut self) {
-        self.refused = None;
-    }
-
-    pub(super) fn refused(&self) -> Option<LimitHit> {
-        self.refused.clone()
     }
 
     fn refuse(&mut self, limit: impl Into<LimitName>, used: u64, allowed: u64) {

@@ -92,7 +92,7 @@ async fn wait_for(
             match messages {
                 0 => meter::charge(store, 0)?,
                 messages => {
-                    store.data_mut().sandbox.memory.forget_refused();
+                    store.data_mut().sandbox.memory.refused = None;
                     meter::deliver(store, messages)?;
                     if store.data().delivery.has_new_spans() {
                         let used = meter::used(store);
