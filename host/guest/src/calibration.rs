@@ -70,7 +70,7 @@ mod source {
 
     pub(super) fn module() -> wasmtime::Result<(Engine, Module)> {
         let Some(kernel) = KERNEL.get() else { wasmtime::bail!("no artifact was loaded") };
-        let engine = engine(kernel.class())?;
+        let engine = engine(kernel.class)?;
         let module = kernel.load(&engine)?;
         Ok((engine, module))
     }

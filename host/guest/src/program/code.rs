@@ -108,16 +108,12 @@ impl Code {
 #[cfg(not(feature = "compiler"))]
 #[derive(Debug)]
 pub(crate) struct Kernel {
-    class: AddressClass,
+    pub(crate) class: AddressClass,
     code: Vec<u8>,
 }
 
 #[cfg(not(feature = "compiler"))]
 impl Kernel {
-    pub(crate) fn class(&self) -> AddressClass {
-        self.class
-    }
-
     pub(crate) fn load(&self, engine: &Engine) -> wasmtime::Result<wasmtime::Module> {
         #[expect(unsafe_code, reason = "it is a part of a `Code`")]
         // SAFETY: the bytes came out of wasmtime's own compiler and were authenticated since, as parts of a `Code`.
