@@ -226,7 +226,7 @@ pub struct QueuedJob {
     pub id: MessageId,
     /// The peer that put it.
     pub sender: PeerId,
-    /// When it was put, as a [`moment`](weir_metrics::moment).
+    /// When it was put, as a [`moment`].
     pub at: u64,
     /// The work, in the queue's own encoding.
     pub payload: Bytes,
