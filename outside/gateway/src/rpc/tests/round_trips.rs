@@ -51,7 +51,7 @@ proptest! {
     #[test]
     fn a_payload_comes_back_from_an_answer(payload in payload()) {
         let text = request(r#"{"jsonrpc":"2.0","method":"m","id":7}"#).id.map(|id| {
-            written(|out| write_result(out, &id, &*payload))
+            written(|out| write_result(out, &id, &payload))
         });
         let outcome = response(&text.unwrap()).outcome.unwrap();
         prop_assert_eq!(&*outcome, as_it_comes(&payload));
@@ -60,7 +60,7 @@ proptest! {
     #[test]
     fn a_payload_comes_back_from_a_request(payload in payload(), timeout: u64, number: u32) {
         let envelope = Envelope { sender: "a", timeout_ms: timeout, trace: None };
-        let text = written(|out| write_request(out, number, "c@1", "o", &*payload, &envelope));
+        let text = written(|out| write_request(out, number, "c@1", "o", &payload, &envelope));
         let members = json(&text);
         prop_assert_eq!(&members["id"], number);
         prop_assert_eq!(&members["weir"]["timeout-ms"], timeout);
@@ -74,7 +74,7 @@ proptest! {
 
     #[test]
     fn an_event_has_its_texts_as_they_are(text: String, sequence: u64, is_retained: bool, payload in payload()) {
-        let event = written(|out| write_event(out, &text, &text, sequence, is_retained, &text, &*payload));
+        let event = written(|out| write_event(out, &text, &text, sequence, is_retained, &text, &payload));
         let params = &json(&event)["params"];
         for name in ["pattern", "topic", "sender"] {
             prop_assert_eq!(&params[name], text.as_str());
