@@ -1,4 +1,4 @@
-//! How large a file may become. A transaction that needs more is known before its commit, and undone.
+//! The bound on the size of a store's file. A transaction that needs a larger file is undone before its commit.
 
 use std::{
     fs::File,
@@ -14,18 +14,18 @@ use parking_lot::Mutex;
 use redb::{BackendError, StorageBackend};
 use rustix::{fs::FallocateFlags, io::Errno};
 
-/// What one file may have, shared with the thread that writes it.
+/// The size of one file and its bound, shared by the file's storage and the thread that writes.
 #[derive(Debug)]
 pub(crate) struct Bound {
-    /// Bytes that the file may have: without a bound but within a [`Held`].
+    /// The most bytes that the file may have. [`u64::MAX`], no bound, while there is no [`Held`].
     most: AtomicU64,
-    /// Bytes that the file has: as many as there can be before it is opened.
+    /// Bytes that the file has. [`u64::MAX`] until it is opened.
     length: AtomicU64,
-    /// Bytes that the transaction under way wants instead, which are more than it may have. 0: it has enough.
+    /// The length over the bound that the transaction under way needs. 0 if the transaction fits.
     wanted: AtomicU64,
 }
 
-/// A bound while it holds: for the changes of a transaction, and not for its commit.
+/// Enforces a bound until it is dropped: for the changes of a transaction, but not for its commit.
 #[derive(Debug)]
 pub(crate) struct Held<'b>(&'b Bound);
 
@@ -49,7 +49,7 @@ impl Default for Bound {
 }
 
 impl Held<'_> {
-    /// Whether the transaction wants more than the file may have. It must then be undone.
+    /// Whether the transaction needs a larger file than the bound allows. It must then be undone.
     pub(crate) fn is_exceeded(&self) -> bool {
         self.0.wanted.load(Ordering::Relaxed) > 0
     }
@@ -62,14 +62,15 @@ impl Drop for Held<'_> {
     }
 }
 
-/// A file within its bound: beyond it, redb is told that the file has grown, and it has not.
+/// The storage of a file within its bound. When redb asks for more, it is told that the file has grown, although it
+/// has not.
 #[derive(Debug)]
 pub(crate) struct Bounded<B> {
     inner: B,
     bound: Arc<Bound>,
-    /// What it is on disk.
+    /// The file on disk, where room is reserved. `None` for storage that is not a file.
     file: Option<File>,
-    /// Held while the length changes: readers write pages, too, and none may cut off another's.
+    /// Locked while the length changes. Readers write pages too, and no thread may cut off the pages of another.
     resizing: Mutex<()>,
 }
 
@@ -79,20 +80,21 @@ impl<B: StorageBackend> Bounded<B> {
         Ok(Self { inner, bound, file, resizing: Mutex::default() })
     }
 
-    /// Makes the file at least so long.
+    /// Makes the file at least `end` bytes long.
     fn reach(&self, end: u64) -> io::Result<()> {
         let _alone = self.resizing.lock();
         if end > self.inner.len()? { self.resize(end) } else { Ok(()) }
     }
 
-    /// Gives the file this length, and room on disk for all of it, if there is any, so that what was answered can be written.
+    /// Sets the length of the file. Reserves room on disk for what is added, if there is any, so that changes that were
+    /// answered can be written.
     fn resize(&self, len: u64) -> io::Result<()> {
         if let Some(file) = &self.file {
             let before = self.inner.len()?;
             if len > before {
                 match rustix::fs::fallocate(file, FallocateFlags::empty(), before, len - before) {
-                    // Some file systems cannot. A file grows by doubling: without room for all of that, there may be
-                    // some for what is written now.
+                    // Some file systems cannot reserve room. And a file grows by doubling: a disk without room for all
+                    // of that may have room for what is written now.
                     Ok(()) | Err(Errno::NOTSUP | Errno::NOSYS | Errno::INVAL | Errno::NOSPC) => {}
                     Err(error) => return Err(error.into()),
                 }
@@ -132,7 +134,7 @@ impl<B: StorageBackend> StorageBackend for Bounded<B> {
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         if self.bound.wanted.load(Ordering::Relaxed) > 0 {
-            // Pages that the cache had no room for. They go with the transaction.
+            // redb writes pages that its cache has no room for. They are undone with the transaction.
             self.reach(offset.saturating_add(data.len() as u64))?;
         }
         self.inner.write(offset, data)

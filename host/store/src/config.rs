@@ -39,8 +39,8 @@ pub struct StoresConfig(pub BTreeMap<StoreName, StoreConfig>);
 #[non_exhaustive]
 pub struct StoreConfig {
     /// Bytes of all entries: 64 KiB to 1 TiB. Each counts its owner, its key, its value and
-    /// [`ENTRY_BYTES`](crate::ENTRY_BYTES); above 2 KiB, or with more than 512 bytes of owner and key, the next power of
-    /// two, and at least 4 KiB. The file has at most [`FILE_TIMES`] times as many. Default: 16 MiB.
+    /// [`ENTRY_BYTES`](crate::ENTRY_BYTES); above 2 KiB, or with more than 512 bytes of owner and key, the next power
+    /// of two, and at least 4 KiB. The file has at most [`FILE_TIMES`] times as many. Default: 16 MiB.
     pub bytes: u64,
     /// Keys: 1 to 100,000,000. Default: 100,000.
     pub keys: u32,
@@ -48,7 +48,7 @@ pub struct StoreConfig {
     pub value_size: u64,
     /// Memory for pages of the file, in bytes: 64 KiB to 1 GiB. Default: 1 MiB.
     pub cache: u64,
-    /// How long a write may be answered and not on disk: 1 ms to 1 hour. `None`: it is on disk first.
+    /// How long a write may be answered and not on disk: 1 ms to 1 hour. With `None`, it is on disk before its answer.
     pub durable_within: Option<Duration>,
     /// Whether all that use it have the same keys. Otherwise each has keys of its own.
     pub shared: bool,
@@ -71,7 +71,7 @@ impl Default for StoreConfig {
 }
 
 impl StoreConfig {
-    /// Bytes that the file may have.
+    /// The most bytes that the store's file may have.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.bytes.max(LEAST).saturating_mul(FILE_TIMES)
     }

@@ -1,4 +1,4 @@
-//! Entries in a transaction: changed within their quota, read, and counted.
+//! The entries of a store: changed within its quota, read, and counted.
 
 use std::{collections::BTreeMap, ops::Bound};
 
@@ -11,19 +11,20 @@ use crate::{
     work::{Change, Hash, Owner, Page, Row, Rows, StoreUsage, Write, WriteOutcome, Written},
 };
 
-/// Bytes of values in one page of entries, or one value more.
+/// Bytes at which a page of entries is full. Its last entry may exceed them.
 const PAGE_BYTES: u64 = 1 << 20;
 
 /// Bytes of a page of the file.
 pub(crate) const PAGE: u64 = 4096;
 
-/// Bytes of an entry that has half a page. Larger ones have pages of their own.
+/// The most bytes of an entry that shares a page with others. Larger ones have pages of their own.
 const SHARES_PAGE: u64 = PAGE / 2;
 
-/// Bytes of an owner and a key that stand also in the pages which lead to their entry, where few of more have room.
+/// The most bytes of an owner and a key together that count as they are. The file repeats them in the pages that lead
+/// to the entry, where few longer ones have room.
 const SHORT_KEY: u64 = 512;
 
-/// Entries that one page looks at, with and without the prefix.
+/// Entries that one call of `rows` looks through for a prefix before it returns what it has found.
 const SEEN: usize = 20_000;
 
 /// The table of entries while it is written.
@@ -32,7 +33,7 @@ pub(crate) type Entries<'t> = Table<'t, (&'static str, &'static str), &'static [
 /// The table of entries in a snapshot.
 pub(crate) type Read = ReadOnlyTable<(&'static str, &'static str), &'static [u8]>;
 
-/// A change that was made: whose, and of which key.
+/// A change of a key that a transaction made. The value is `None` if the key was deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Made {
     pub(crate) owner: Owner,
@@ -40,7 +41,8 @@ pub(crate) struct Made {
     pub(crate) value: Option<Bytes>,
 }
 
-/// Makes one write. The outer error is the file's: then nothing of the transaction holds.
+/// Carries out one write of a transaction. The inner error refuses this write alone. The outer one means that the file
+/// failed, and that nothing of the transaction holds.
 pub(crate) fn write(
     entries: &mut Entries<'_>,
     usage: &mut StoreUsage,
@@ -85,7 +87,7 @@ pub(crate) fn write(
     }
 }
 
-/// Makes again what an earlier transaction had made, whatever the quota is now.
+/// Repeats the changes that earlier transactions made, without regard to the quota.
 pub(crate) fn again(
     entries: &mut Entries<'_>,
     usage: &mut StoreUsage,
@@ -98,7 +100,7 @@ pub(crate) fn again(
     Ok(())
 }
 
-/// All of the changes, or none. The last of a key wins. Returns how many keys had a value.
+/// Makes all of the changes, or none. The last change of a key wins. Returns how many keys had a value.
 fn change(
     entries: &mut Entries<'_>,
     usage: &mut StoreUsage,
@@ -120,7 +122,7 @@ fn change(
         absent.push(before.is_none());
         count(&mut after, owner, key, before, value.as_ref());
     }
-    // A smaller quota than what is there still allows to make it less.
+    // The operator may have made the quota smaller than what is there. Changes that shrink it are still allowed.
     if after.bytes > config.bytes && after.bytes > usage.bytes {
         return Ok(Err(StoreError::Bytes { used: after.bytes, allowed: config.bytes }));
     }
@@ -146,7 +148,7 @@ fn put(entries: &mut Entries<'_>, owner: &str, key: &str, value: Option<&Bytes>)
     }
 }
 
-/// Counts a key whose value of so many bytes becomes `after`.
+/// Updates `usage` for a key whose value had `before` bytes and becomes `after`. `None` stands for no value.
 fn count(usage: &mut StoreUsage, owner: &str, key: &str, before: Option<u64>, after: Option<&Bytes>) {
     if let Some(bytes) = before {
         usage.keys = usage.keys.saturating_sub(1);
@@ -158,8 +160,8 @@ fn count(usage: &mut StoreUsage, owner: &str, key: &str, before: Option<u64>, af
     }
 }
 
-/// Bytes that an entry counts: about what the file takes for it. It has pages of 4 KiB that are half full, and one page
-/// of 2, 4, 8 … times the size for each larger entry. A long key counts a page, too.
+/// Bytes that an entry counts: about what it takes in the file. Small entries share pages of 4 KiB. Each larger entry,
+/// or one with a long key, has a page of its own, whose size is a power of two.
 pub(crate) fn size(owner: &str, key: &str, value: u64) -> u64 {
     let whole_key = (owner.len() as u64).saturating_add(key.len() as u64);
     let bytes = whole_key.saturating_add(ENTRY_BYTES).saturating_add(value);
@@ -169,7 +171,7 @@ pub(crate) fn size(owner: &str, key: &str, value: u64) -> u64 {
     }
 }
 
-/// What all entries take, counted anew.
+/// Goes through all entries, and returns how many there are and the bytes that they count.
 pub(crate) fn counted(
     entries: &impl ReadableTable<(&'static str, &'static str), &'static [u8]>,
 ) -> Result<StoreUsage, StorageError> {
@@ -208,7 +210,7 @@ fn number(value: &[u8]) -> Result<i128, StoreError> {
     text.and_then(|text| text.parse().ok()).ok_or(StoreError::NotANumber)
 }
 
-/// Refuses what no store takes, before it waits.
+/// Refuses a key of a length that no store takes. Called before the work waits for its thread.
 pub(crate) fn check_key(key: &str) -> Result<(), StoreError> {
     if (1..=MAX_KEY).contains(&key.len()) { Ok(()) } else { Err(StoreError::Key(key.len())) }
 }
@@ -222,7 +224,7 @@ pub(crate) fn check_number(keys: usize) -> Result<(), StoreError> {
     if keys <= MAX_KEYS_AT_ONCE { Ok(()) } else { Err(StoreError::KeysAtOnce(keys)) }
 }
 
-/// The values of keys, of up to `allowed` bytes together with their keys.
+/// The values of keys. Fails if those that exist have more than `allowed` bytes together with their keys.
 pub(crate) fn get_many(
     entries: &Read,
     owner: &str,
@@ -231,7 +233,7 @@ pub(crate) fn get_many(
 ) -> Result<Result<Vec<Option<Bytes>>, StoreError>, StorageError> {
     let (mut values, mut bytes) = (Vec::with_capacity(keys.len()), 0_u64);
     for key in keys {
-        // The length first: the values of many keys may have gigabytes.
+        // The length is checked before a value is copied: the values of many keys may have gigabytes.
         let Some(value) = entries.get((owner, &*key))? else {
             values.push(None);
             continue;
@@ -245,7 +247,7 @@ pub(crate) fn get_many(
     Ok(Ok(values))
 }
 
-/// Keys of one owner with a prefix after one, in order.
+/// Up to `limit` keys of one owner that have the prefix and come after the key `after`, in order.
 pub(crate) fn list(
     entries: &Read,
     owner: &str,
@@ -259,7 +261,8 @@ pub(crate) fn list(
     Ok(Page { keys, next: found.next.map(|(_, key)| key) })
 }
 
-/// Up to `limit` entries after one, in order: of one owner with a prefix, or of all.
+/// Up to `limit` entries whose keys have the prefix and that come after the entry `after`, in order. They are of one
+/// owner, or of all if `owner` is `None`, and have their values if `values` is set.
 pub(crate) fn rows(
     entries: &Read,
     owner: Option<&str>,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::FILE_TIMES;
 use crate::{MAX_KEY, MAX_KEYS_AT_ONCE};
 
-/// Why a call of a store failed. Nothing was changed by it, except as said at [`StoreError::Io`].
+/// Why a call of a store failed. The call has changed nothing, except as said at [`StoreError::Io`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -16,7 +16,7 @@ pub enum StoreError {
     /// A value larger than the store's `value-size`.
     #[error("the value has {bytes} bytes, and the store's `value-size` is {allowed}")]
     ValueTooLarge {
-        /// Its bytes.
+        /// The bytes of the value.
         bytes: u64,
         /// The bytes that a value may have.
         allowed: u64,
@@ -92,25 +92,25 @@ impl StoreError {
     }
 }
 
-/// Why a store's file could not be opened. It is as it was.
+/// Why a store's file could not be opened. The file is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Another process has it.
+    /// Another process has the file open.
     #[error("{} is in use by another process: only one can have it", path.display())]
     InUse {
         /// The file.
         path: PathBuf,
     },
-    /// It is of another version.
+    /// The file is of another version.
     #[error("{} is of another version of Weir ({found}): export it there with `weir store export`", path.display())]
     Version {
         /// The file.
         path: PathBuf,
-        /// What the file says.
+        /// The version of the file.
         found: String,
     },
-    /// It is damaged beyond the last good state.
+    /// The file is damaged, and its last good state cannot be restored.
     #[error(
         "{} is damaged ({reason}): move it away, and import an export with `weir store import`", path.display()
     )]
@@ -120,7 +120,7 @@ pub enum OpenError {
         /// What was found.
         reason: String,
     },
-    /// It could not be made, read or written.
+    /// The file could not be made, read or written.
     #[error("{} cannot be opened: {reason}", path.display())]
     Io {
         /// The file.

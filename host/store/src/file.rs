@@ -21,49 +21,50 @@ use crate::{
     entries,
 };
 
-/// Links are not followed: others may have put them there.
+/// Opens no symlink: another user may have put it in the place of the file.
 const NOFOLLOW: i32 = OFlags::NOFOLLOW.bits().cast_signed();
 
-/// Keys by owner, and their values.
+/// The table of entries: values by owner and key.
 pub(crate) const ENTRIES: TableDefinition<'_, (&str, &str), &[u8]> = TableDefinition::new("entries");
 
-/// What the file says of itself: `version` and what the entries take.
+/// The table of what the file says of itself, with the rows [`VERSION`], [`USAGE`] and [`NUMBER`].
 pub(crate) const META: TableDefinition<'_, &str, (u64, u64)> = TableDefinition::new("weir-store");
 
-/// The row of the version, the version that this code writes, and whether the file is in use: 1 from its opening to
-/// its closing.
+/// The row of the version: its key, and the value of a closed file of this version. The second number is 1 while the
+/// file is in use.
 const VERSION: (&str, (u64, u64)) = ("version", (2, 0));
 
-/// The version before, whose count has neither owners nor what an entry takes beside its content.
+/// The version before this one. It counted neither owners nor what an entry takes beside its content.
 const UNCOUNTED: u64 = 1;
 
-/// Pages that a transaction must leave free. No file has it.
+/// A table that a transaction fills and deletes, so that it leaves free pages for its commit. No committed file has it.
 const ROOM: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("room");
 
-/// Values of [`ROOM`] that take one page, and [`PAGES_AT_ONCE`].
+/// Bytes of a value of [`ROOM`] that takes one page.
 const SMALL: usize = 4_000;
+
+/// Bytes of a value of [`ROOM`] that takes [`PAGES_AT_ONCE`] pages.
 const LARGE: usize = 64_000;
 const PAGES_AT_ONCE: u64 = 16;
 
 /// The row of what the entries take: keys and bytes.
 pub(crate) const USAGE: &str = "usage";
 
-/// The row of the last transaction that changed entries: its number, and nothing.
+/// The row with the number of the last transaction that changed entries. The second number of its value is 0.
 const NUMBER: &str = "number";
 
-/// How a file was found.
+/// The state in which a file was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opened {
-    /// It did not exist.
+    /// The file did not exist, and was made.
     New,
-    /// As it was left.
+    /// The file was closed by its last user.
     Whole,
-    /// Its last user did not close it. All was checked, and what was not whole has gone: the state is that of the last
-    /// whole transaction.
+    /// The file was not closed by its last user. It was checked, and has the state of its last whole transaction.
     Repaired,
 }
 
-/// Opens the file at `path`, and makes it and its directory if need be. Reads all of it.
+/// Opens the file at `path`, and makes it and its directory if they do not exist. Reads the whole file to check it.
 pub(crate) fn open(path: &Path, cache: u64, bound: &Arc<Bound>) -> Result<(Database, Opened), OpenError> {
     let failed = |error: io::Error| OpenError::Io { path: path.into(), reason: error.to_string() };
     if let Some(dir) = path.parent() {
@@ -79,7 +80,7 @@ pub(crate) fn open(path: &Path, cache: u64, bound: &Arc<Bound>) -> Result<(Datab
     if !found.is_file() {
         return Err(failed(io::Error::other("it is not a file")));
     }
-    // No store is made so: what was in it has gone, and its operator may have a copy.
+    // Files of stores are never made empty: this one has lost its content, and its operator may have a copy.
     if found.len() == 0 {
         let reason = "it has no bytes".to_owned();
         return Err(OpenError::Damaged { path: path.into(), reason });
@@ -93,7 +94,7 @@ pub(crate) fn open(path: &Path, cache: u64, bound: &Arc<Bound>) -> Result<(Datab
     Ok((database, opened))
 }
 
-/// Says it, if others may put files there.
+/// Logs a warning if other users may put files into the directory.
 fn warn_of(dir: &Path) -> io::Result<()> {
     let found = dir.metadata()?;
     let is_ours = found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o022 == 0;
@@ -106,12 +107,12 @@ fn warn_of(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes an empty store under another name first: a crash leaves none that is half made.
+/// Makes an empty store under another name and links it to `path`. So a crash leaves no half-made file at `path`.
 fn make(path: &Path) -> Result<(), OpenError> {
     let failed = |error: io::Error| OpenError::Io { path: path.into(), reason: error.to_string() };
     let new = path.with_extension(format!("redb.new-{}", std::process::id()));
     let mut options = OpenOptions::new();
-    // What a crash has left there. A link is removed, and not followed.
+    // A crash may have left a file under this name. A symlink is removed, and not followed.
     match fs::remove_file(&new) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
         _ => {}
@@ -126,7 +127,7 @@ fn make(path: &Path) -> Result<(), OpenError> {
     synced
         .sync_all()
         .and_then(|()| match fs::hard_link(&new, path) {
-            // Another Main has made it: that one is used.
+            // Another process has made the store meanwhile: that one is used.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             linked => linked,
         })
@@ -135,7 +136,7 @@ fn make(path: &Path) -> Result<(), OpenError> {
         .map_err(failed)
 }
 
-/// Opens a database in a file, and whether its last user did not close it.
+/// Opens the database in a file. Also returns whether its last user did not close it.
 fn open_file(path: &Path, cache: u64, bound: &Arc<Bound>, file: File) -> Result<(Database, bool), OpenError> {
     let failed = |error: io::Error| OpenError::Io { path: path.into(), reason: error.to_string() };
     let other = file.try_clone().map_err(failed)?;
@@ -143,7 +144,8 @@ fn open_file(path: &Path, cache: u64, bound: &Arc<Bound>, file: File) -> Result<
     open_backend(path, cache, bound, backend, Some(other))
 }
 
-/// Opens a store on any storage. `file` is what it is on disk.
+/// Opens the database on any storage, whose file on disk is `file`, if it has one. Also returns whether its last user
+/// did not close it.
 pub(crate) fn open_backend(
     path: &Path,
     cache: u64,
@@ -155,15 +157,15 @@ pub(crate) fn open_backend(
     let backend = Bounded::new(backend, bound.clone(), file).map_err(failed)?;
     let mut builder = Database::builder();
     builder.set_cache_size(usize::try_from(cache).unwrap_or(usize::MAX));
-    // Otherwise a flipped bit would be found, or not, by the call that meets it.
+    // Without this check, only the call that reads a damaged page would find the damage, or not even that one.
     builder.set_check_integrity_on_open(true);
     let database = builder.create_with_backend(backend).map_err(|error| explained(path, &error))?;
     let was_used = begin(path, &database)?;
     Ok((database, was_used))
 }
 
-/// Checks the version that the file says, or writes it into a new one. Notes that it is in use; returns whether it was
-/// when it was left.
+/// Checks the version of the file, or writes it into a new one, and marks the file as in use. Returns whether it was
+/// marked already, because its last user did not close it.
 fn begin(path: &Path, database: &Database) -> Result<bool, OpenError> {
     let failed = |error: redb::Error| OpenError::Io { path: path.into(), reason: error.to_string() };
     let (version, was_used) = match found(database).map_err(failed)? {
@@ -180,14 +182,14 @@ fn begin(path: &Path, database: &Database) -> Result<bool, OpenError> {
         _ => return Err(OpenError::Version { path: path.into(), found: format!("version {version}") }),
     }
     let was_used = was_used == 1;
-    // On a full disk, a file that failed can be opened again: that writes nothing.
+    // A file that is marked is not written, so that after a failure it can be opened even on a full disk.
     if !was_used {
         note(database, true).map_err(failed)?;
     }
     Ok(was_used)
 }
 
-/// Makes a file of the version before one of this version.
+/// Brings a file of the version before up to this version, with its entries counted anew.
 fn count_anew(database: &Database, is_used: u64) -> Result<(), redb::Error> {
     let transaction = database.begin_write()?;
     {
@@ -200,7 +202,7 @@ fn count_anew(database: &Database, is_used: u64) -> Result<(), redb::Error> {
     Ok(())
 }
 
-/// Notes that the file is closed, so that the next use need not wonder.
+/// Marks the file as closed. Otherwise its next opening reports that it was not.
 pub(crate) fn end(database: &Database) -> Result<(), redb::Error> {
     note(database, false)
 }
@@ -213,7 +215,7 @@ fn note(database: &Database, is_used: bool) -> Result<(), redb::Error> {
     Ok(())
 }
 
-/// Bytes of the file that are taken.
+/// Bytes of the file's pages that are not free.
 pub(crate) fn taken(database: &Database) -> Result<u64, redb::Error> {
     let transaction = database.begin_write()?;
     let stats = transaction.stats()?;
@@ -221,10 +223,11 @@ pub(crate) fn taken(database: &Database) -> Result<u64, redb::Error> {
     Ok(stats.allocated_pages().saturating_add(1).saturating_mul(entries::PAGE))
 }
 
-/// Takes so many pages, which are free again at the commit. That needs some, after the changes of a transaction.
+/// Takes this many pages and frees them again, so that the file has them for the commit. Called after the changes of
+/// a transaction.
 pub(crate) fn keep_room(transaction: &WriteTransaction, pages: u64) -> Result<(), redb::Error> {
     let mut room = transaction.open_table(ROOM)?;
-    // Large pieces first: one of them is as quickly taken as a page.
+    // Large values first: one of them is taken as quickly as a single page.
     let large = pages / PAGES_AT_ONCE;
     for piece in 0..large {
         room.insert(piece, vec![0_u8; LARGE].as_slice())?;
@@ -244,7 +247,7 @@ pub(crate) fn number(database: &Database) -> Result<u64, redb::Error> {
     Ok(row.map_or(0, |row| row.value().0))
 }
 
-/// Gives the transaction a number, one more than the last. Returns it.
+/// Numbers a transaction that changes entries: one more than the last. Returns the number.
 pub(crate) fn count_up(meta: &mut Table<'_, &'static str, (u64, u64)>) -> Result<u64, StorageError> {
     let before = meta.get(NUMBER)?.map_or(0, |row| row.value().0);
     let number = before.wrapping_add(1);
@@ -280,7 +283,7 @@ fn explained(path: &Path, error: &DatabaseError) -> OpenError {
     }
 }
 
-/// Whether the content is at fault, rather than the disk.
+/// Whether the error means that the content is damaged, rather than that the disk failed.
 fn is_of_content(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
 }

@@ -1,4 +1,4 @@
-//! Work that waits for a thread, of bounded number and size.
+//! A line of work that waits for a thread, with a bound on its number and size.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -6,27 +6,27 @@ use parking_lot::Mutex;
 
 use crate::work::Owner;
 
-/// Work that may wait.
+/// The most pieces of work that may wait.
 const MAX_WAITING: usize = 4096;
 
-/// Bytes that may wait, or one piece of work more.
+/// Bytes of waiting work at which the line is full. The last piece may exceed them.
 const MAX_WAITING_BYTES: usize = 64 << 20;
 
-/// The part of both that one user may have: one that floods a store does not make it busy for all.
+/// Each user may have a fourth of both bounds, so that a user that floods a store does not make it busy for all.
 const PART: usize = 4;
 
-/// Work that one thread does: of each user in the order in which it came, and of the users in turns.
+/// Work for one thread. The users take turns, and the work of each user is done in the order in which it came.
 #[derive(Debug)]
 pub(crate) struct Line<W>(Mutex<Waiting<W>>);
 
 #[derive(Debug)]
 struct Waiting<W> {
     by_user: HashMap<Owner, OfUser<W>>,
-    /// The users that have work: whose turn is next.
+    /// The users that have work. The turn of the first one is next.
     turns: VecDeque<Owner>,
-    /// What must be done, whatever waits.
+    /// Work that is done next, whatever else waits.
     due: Vec<W>,
-    /// What is done once nothing else waits.
+    /// Work that is done once nothing else waits.
     last: Vec<W>,
     number: usize,
     bytes: usize,
@@ -40,14 +40,14 @@ struct OfUser<W> {
     bytes: usize,
 }
 
-/// What became of work that came.
+/// What became of work that was added to a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pushed {
-    /// It waits for a thread that is there.
+    /// It waits, and a thread will take it.
     Waits,
-    /// The caller must start the thread.
+    /// It waits, and the caller must start the thread.
     First,
-    /// There is no room.
+    /// The line has no room for it.
     Full,
 }
 
@@ -75,7 +75,7 @@ impl<W> Line<W> {
         waiting.pushed()
     }
 
-    /// Work that must be done, whatever waits: next, or once nothing else waits. The caller sees that it is little.
+    /// Adds work without a bound, so callers must add little. It is done next, or if `is_last` once nothing else waits.
     pub(crate) fn push_due(&self, is_last: bool, work: W) -> Pushed {
         let mut waiting = self.0.lock();
         if is_last {
@@ -86,7 +86,8 @@ impl<W> Line<W> {
         waiting.pushed()
     }
 
-    /// Up to `max` pieces of work and `max_bytes`, at least one. Empty if there is none: the thread then leaves.
+    /// Takes work for the thread: up to `max` pieces and about `max_bytes`, at least one, and all that is due. Empty if
+    /// nothing waits; the thread must then end.
     pub(crate) fn take(&self, max: usize, max_bytes: usize) -> Vec<W> {
         let mut waiting = self.0.lock();
         let (mut taken, mut bytes) = (Vec::new(), 0_usize);
@@ -103,7 +104,7 @@ impl<W> Line<W> {
         taken
     }
 
-    /// The thread has failed. What waits is returned, to be dropped.
+    /// Empties the line after its thread has failed. Returns the work that waited.
     pub(crate) fn abandon(&self) -> Vec<W> {
         let mut waiting = self.0.lock();
         let left = std::mem::take(&mut *waiting);
@@ -117,7 +118,7 @@ impl<W> Waiting<W> {
         if std::mem::replace(&mut self.has_thread, true) { Pushed::Waits } else { Pushed::First }
     }
 
-    /// One piece of work of the user whose turn it is.
+    /// Takes one piece of work of the user whose turn it is, with its bytes.
     fn next(&mut self) -> Option<(usize, W)> {
         let user = self.turns.pop_front()?;
         let its = self.by_user.get_mut(&user)?;

@@ -1,4 +1,4 @@
-//! One store: its file, what waits for it, and the threads that do it.
+//! One store: its file, the work that waits for it, and the threads that do that work.
 
 mod reader;
 mod transaction;
@@ -33,13 +33,13 @@ use crate::{
     work::{Owner, Rows, StoreUsage, Write, WriteOutcome},
 };
 
-/// Openings at once. Then a file that fails is opened once a second.
+/// How often a file that fails may be opened in quick succession. After that, it is opened once a second.
 const OPENINGS: u32 = 32;
 
-/// The same error is logged once in this time.
+/// How long an error is not logged again.
 const TOLD: Duration = Duration::from_secs(60);
 
-/// Opens a store's file with a cache of so many bytes and within a bound. May block.
+/// Opens a store's file with a cache of this many bytes, within the bound. May block.
 pub(crate) type Open = Box<dyn Fn(u64, &Arc<Bound>) -> Result<(Database, Opened), OpenError> + Send + Sync>;
 
 /// A change of a store that is visible now.
@@ -47,67 +47,68 @@ pub(crate) type Open = Box<dyn Fn(u64, &Arc<Bound>) -> Result<(Database, Opened)
 pub struct Changed {
     /// The store.
     pub store: StoreName,
-    /// Whose key it is: see [`Row::owner`](crate::Row::owner).
+    /// The owner of the key: see [`Row::owner`](crate::Row::owner).
     pub owner: Arc<str>,
     /// The key.
     pub key: String,
-    /// Whether it has a value now.
+    /// Whether the key has a value now.
     pub exists: bool,
 }
 
-/// Hears of changes of stores with `events`, in their order, on a thread of the blocking pool. It must not wait.
+/// Called for each change of a store with `events`, in the order of the changes. It runs on a thread of the blocking
+/// pool, and must not wait.
 pub type OnChange = Arc<dyn Fn(Changed) + Send + Sync>;
 
-/// One store. All that use it share it.
+/// One store, shared by all its users.
 pub struct Store {
     name: StoreName,
     path: PathBuf,
     handle: Handle,
     open: Open,
-    /// One [`open`](Self::open) at a time: its thread holds it, so a file that hangs takes no second one.
+    /// Held by the thread of [`open`](Self::open), so that a file whose opening hangs takes no second thread.
     opening: Arc<Semaphore>,
     on_change: OnChange,
     config: Mutex<StoreConfig>,
-    /// `None`: not opened yet, or closed after a failure. A fair lock: neither reads nor writes starve the others.
+    /// The open file. `None` before its first opening, and after a failure until the next use. The lock is fair:
+    /// neither reads nor writes starve.
     database: RwLock<Option<Database>>,
     bound: Arc<Bound>,
-    /// What the entries counted before the last transaction.
+    /// Bytes that the entries counted before the last transaction.
     counted: AtomicU64,
-    /// What they counted when the file could not be made small, or that gave no room. [`u64::MAX`]: it did.
+    /// The value of `counted` when compacting the file was last impossible or gave no room. Otherwise [`u64::MAX`].
     packed_at: AtomicU64,
     failures: Mutex<Failures>,
     is_closed: AtomicBool,
     writes: Line<Job>,
     reads: Line<reader::Job>,
-    /// What was answered and is not on disk.
     pending: Mutex<Pending>,
 }
 
-/// What the log says of a file that fails, and how often it is opened.
+/// Failures of the file: for the log, and to limit how often it is opened.
 #[derive(Debug, Default)]
 struct Failures {
-    /// Why it could not be opened last.
+    /// The error of the last opening, if it failed.
     last: Option<OpenError>,
     told: Option<(String, Instant)>,
-    /// Openings since `since`: each reads the whole file.
+    /// Recent openings, one fewer for each second that passes. They are limited because each reads the whole file.
     openings: u32,
     since: Option<Instant>,
 }
 
-/// What was answered and is not on disk: made again if the file fails before.
+/// Changes that were answered and are not on disk yet. They are made again if the file fails before that.
 #[derive(Debug, Default)]
 struct Pending {
     made: Vec<Made>,
     bytes: usize,
-    /// Whether the file lost it when it failed: nothing is read or written before it is there again.
+    /// Whether the file lost the changes when it failed. Nothing is read or written until they are made again.
     is_missing: bool,
-    /// Whether `flush` is a try to make it again.
+    /// Whether the task `flush` tries to make the lost changes again.
     is_retried: bool,
-    /// Whether the log says so.
+    /// Whether the log says that changes are lost for now.
     is_told: bool,
-    /// The number of the last transaction whose commit failed, while nobody knows whether it is in the file.
+    /// The number of a transaction whose commit failed, until it is known whether the file has it.
     doubt: Option<u64>,
-    /// The task that writes it in time.
+    /// The task that will write the changes to disk in time.
     flush: Option<AbortHandle>,
 }
 
@@ -160,29 +161,29 @@ impl Store {
         })
     }
 
-    /// Its name.
+    /// The name of the store.
     #[must_use]
     pub fn name(&self) -> &StoreName {
         &self.name
     }
 
-    /// Its file.
+    /// The path of the store's file.
     #[must_use]
     pub fn path(&self) -> &std::path::Path {
         &self.path
     }
 
-    /// Its configuration now.
+    /// The current configuration.
     #[must_use]
     pub fn config(&self) -> StoreConfig {
         self.config.lock().clone()
     }
 
-    /// Opens the file, unless it is open, or the store is closed. Says so in the log if it was repaired.
+    /// Opens the file, unless it is open or the store is closed. Logs a warning if the file was repaired.
     ///
     /// # Errors
     ///
-    /// The file is another's, of another version, damaged, or could not be made.
+    /// The file is in use by another process, of another version, damaged, or could not be made, read or written.
     pub async fn open(self: &Arc<Self>) -> Result<(), OpenError> {
         let is_open = self.database.try_read().is_ok_and(|database| database.is_some());
         if is_open || self.is_closed.load(Ordering::Acquire) {
@@ -191,14 +192,14 @@ impl Store {
         let turn = self.opening.clone().acquire_owned().await;
         let store = self.clone();
         let opening = self.handle.spawn_blocking(move || {
-            // Held as long as the thread is taken, even if nobody waits any more.
+            // Held for as long as the thread runs, even if the caller has given up.
             let _turn = turn;
             store.with_database(|_| ())
         });
         opening.await.unwrap_or_else(|error| Err(self.gone(&error)))
     }
 
-    /// What it holds.
+    /// What the store holds: its keys and bytes, and the size of its file.
     ///
     /// # Errors
     ///
@@ -212,7 +213,8 @@ impl Store {
         self.read(&Owner::from(""), read).await
     }
 
-    /// Up to `limit` entries of one owner, or of all, after one. They come with their values if asked for.
+    /// Up to `limit` entries whose keys have the prefix and that come after the entry `after`. They are of one owner,
+    /// or of all if `owner` is `None`, and have their values if `values` is set.
     ///
     /// # Errors
     ///
@@ -231,7 +233,7 @@ impl Store {
         self.read(&Owner::from(""), read).await
     }
 
-    /// Sets entries of any owners, all or none.
+    /// Sets the values of keys of any owners: all of them, or none if it fails.
     ///
     /// # Errors
     ///
@@ -246,7 +248,7 @@ impl Store {
         self.write(Owner::from(""), Write::Change(rows)).await.map(drop)
     }
 
-    /// Makes the file as small as its entries. Other calls wait meanwhile.
+    /// Makes the file as small as its entries, and returns what the store then holds. Other calls wait meanwhile.
     ///
     /// # Errors
     ///
@@ -265,7 +267,7 @@ impl Store {
         self.write(Owner::from(""), Write::Flush).await.map(drop)
     }
 
-    /// Takes a new configuration. Another `cache` holds once the file is opened anew.
+    /// Takes a new configuration, and allows calls again. A change of `cache` applies when the file is next opened.
     pub(crate) fn configure(&self, config: StoreConfig) {
         *self.config.lock() = config;
         self.packed_at.store(u64::MAX, Ordering::Relaxed);
@@ -277,10 +279,10 @@ impl Store {
         self.is_closed.store(true, Ordering::Release);
     }
 
-    /// Does what waits, writes all to disk and closes the file. Later calls fail.
+    /// Does the work that waits, writes everything to disk and closes the file. Later calls fail.
     pub(crate) async fn close(self: &Arc<Self>) {
         self.refuse();
-        // An error was logged, and nobody else hears it.
+        // An error was logged. There is no caller who could do anything about it.
         let nobody = Owner::from("");
         let _closed = self.push_write(&nobody, nobody.clone(), Write::Close).await;
     }
@@ -290,12 +292,12 @@ impl Store {
         self.write_as(&user, owner, write).await
     }
 
-    /// Writes entries of an owner for a user: in a shared store all users have one owner.
+    /// Writes entries of `owner` when it is the turn of `user`. In a shared store, all users have the same owner.
     pub(crate) async fn write_as(self: &Arc<Self>, user: &Owner, owner: Owner, write: Write) -> WriteOutcome {
         if self.is_closed.load(Ordering::Acquire) {
             return Err(StoreError::Closed);
         }
-        // What can never be stored takes no room of others.
+        // A value that can never be stored takes no room in the line from others.
         let (bytes, allowed) = (write.largest(), self.config.lock().value_size);
         if bytes > allowed {
             return Err(StoreError::ValueTooLarge { bytes, allowed });
@@ -335,14 +337,14 @@ impl Store {
         answered.await.unwrap_or_else(|_| Err(self.dropped()))
     }
 
-    /// Runs one of the two loops on the pool. It ends when nothing waits.
+    /// Runs `write_all` or `read_all` on the blocking pool. Each ends when nothing waits.
     fn start(self: &Arc<Self>, work: impl FnOnce(Arc<Self>) + Send + 'static) {
         let store = self.clone();
-        // The lines own it: every piece of work in them has one that waits for its answer.
+        // Nobody joins the thread, but for each piece of its work a caller waits for the answer.
         drop(self.handle.spawn_blocking(move || work(store)));
     }
 
-    /// Uses the file, opened if need be.
+    /// Calls `act` with the file, which is opened first if it is not open.
     pub(crate) fn with_database<T>(&self, act: impl FnOnce(&Database) -> T) -> Result<T, OpenError> {
         loop {
             let database = self.database.blocking_read();
@@ -354,7 +356,7 @@ impl Store {
         }
     }
 
-    /// Uses the file while nothing is read: a snapshot would keep the pages that were replaced since.
+    /// Calls `act` with the file while nothing is read. The snapshot of a read would keep the pages that are replaced.
     fn with_database_alone<T>(&self, act: impl FnOnce(&mut Database) -> T) -> Result<T, OpenError> {
         loop {
             let mut database = self.database.blocking_write();
@@ -382,7 +384,7 @@ impl Store {
         }
         self.failures.lock().last = failed;
         let (opened, how) = opened?;
-        // Later ones are after failures, which were told.
+        // Repairs after the first opening follow failures, which were logged.
         if how == Opened::Repaired && is_first {
             tracing::warn!(
                 "store `{}`: {} was not closed: it was checked, and is as its last whole write left it",
@@ -394,7 +396,7 @@ impl Store {
         Ok(())
     }
 
-    /// Whether the file is opened for the first time. Fails if it was opened too often of late.
+    /// Counts an opening, and returns whether it is the first. Fails if the file was opened too often of late.
     fn may_open(&self) -> Result<bool, OpenError> {
         let mut failures = self.failures.lock();
         let is_first = failures.since.is_none();
@@ -413,7 +415,7 @@ impl Store {
         Err(failures.last.clone().unwrap_or_else(|| OpenError::Io { path: self.path.clone(), reason }))
     }
 
-    /// Logs an error: the same one once in [`TOLD`].
+    /// Logs an error, unless it is the one that was logged last, less than [`TOLD`] ago.
     fn tell(&self, error: String) {
         let mut failures = self.failures.lock();
         let is_known = |(told, at): &(String, Instant)| *told == error && at.elapsed() < TOLD;
@@ -423,10 +425,11 @@ impl Store {
         }
     }
 
-    /// Closes the file. The next work opens it.
+    /// Closes the file after a failure. The next work opens it again.
     fn close_now(&self) {
         let mut database = self.database.blocking_write();
-        // A file that failed may have lost it: the next write makes it again before anything else is done.
+        // A file that failed may have lost pending changes. The next write makes them again before it does anything
+        // else.
         let mut pending = self.pending.lock();
         pending.is_missing |= !pending.made.is_empty();
         drop(pending);
@@ -448,7 +451,7 @@ impl fmt::Debug for Store {
     }
 }
 
-/// Leaves the line usable if its thread panics: a damaged page can make redb panic.
+/// Empties a line if its thread panics, so that the store stays usable. A damaged page can make redb panic.
 struct Abandon<'s, F: FnMut(&'s Store)>(&'s Store, F);
 
 impl<'s, F: FnMut(&'s Store)> Drop for Abandon<'s, F> {

@@ -15,7 +15,7 @@ use crate::{
     work::{Change, Owner, Page, Write, Written},
 };
 
-/// Time for all files to be written and closed at the end.
+/// How long all files together may take to be written and closed when Main ends.
 const CLOSING: Duration = Duration::from_secs(10);
 
 /// The stores of one Main, by name.
@@ -28,29 +28,30 @@ pub struct Stores {
 #[derive(Debug, Default)]
 struct Known {
     config: StoresConfig,
-    /// Also those that the configuration has no more: one that comes back is the same.
+    /// All stores so far, with those that the configuration no longer has. A store that comes back is the same one.
     by_name: BTreeMap<StoreName, Arc<Store>>,
 }
 
-/// Why a guest cannot have a store.
+/// Why a guest cannot use a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unavailable {
-    /// It is not granted. It may exist or not.
+    /// The store is not granted. It may exist or not.
     #[error("the store is not granted")]
     NotGranted,
-    /// It is granted, and not configured.
+    /// The store is granted, but it is not configured.
     #[error("there is no such store")]
     Unknown,
 }
 
 impl Stores {
-    /// No stores yet. Their work runs on the pool of `handle`, whose runtime must have timers.
+    /// Starts without stores. Their work will run on the blocking pool of `handle`, whose runtime must have timers.
     #[must_use]
     pub fn new(handle: Handle, on_change: OnChange) -> Self {
         Self { handle, on_change, known: Mutex::default() }
     }
 
-    /// Takes a new configuration, with files in `dir`. Opens no file. Stores that it lacks are closed.
+    /// Takes a new configuration, with the stores' files in `dir`; without `dir` does nothing. Opens no file. Closes
+    /// the stores that the configuration no longer has.
     pub fn configure(&self, dir: Option<&PathBuf>, config: &StoresConfig) {
         let mut known = self.known.lock();
         let Some(dir) = dir else { return };
@@ -67,7 +68,7 @@ impl Stores {
         }
         for name in known.config.0.keys().filter(|name| !config.0.contains_key(*name)) {
             if let Some(store) = known.by_name.get(name).cloned() {
-                // Main's end closes it again, and so waits for this.
+                // Nobody joins this task. `Stores::close` closes the store again, and so waits for it.
                 drop(self.handle.spawn(async move { store.close().await }));
             }
         }
@@ -93,7 +94,7 @@ impl Stores {
     ///
     /// # Errors
     ///
-    /// It is not granted, or there is none.
+    /// The store is not granted, or not configured.
     pub fn bucket(&self, owner: &str, grants: &[StoreGrant], name: &str) -> Result<Bucket, Unavailable> {
         let grant = grants.iter().find(|grant| grant.name.as_str() == name).ok_or(Unavailable::NotGranted)?;
         self.bucket_of(owner, name, grant.mode == DirMode::Rw).ok_or(Unavailable::Unknown)
@@ -111,7 +112,7 @@ impl Stores {
     /// Opens all files now, so that what is wrong with them is in the log.
     pub async fn open_all(&self) {
         for store in self.all() {
-            // Logged there. The next use tries again.
+            // An error was logged. The next use of the store opens the file again.
             let _logged = store.open().await;
         }
     }
@@ -120,7 +121,7 @@ impl Stores {
     pub async fn close(&self) {
         let stores: Vec<_> = self.known.lock().by_name.values().cloned().collect();
         stores.iter().for_each(|store| store.refuse());
-        // All at once: a large one that is compacted or checked does not keep the others from being written.
+        // All at once: a large store that is compacted or checked does not keep the others from being written.
         let mut closings = JoinSet::new();
         for store in stores {
             closings.spawn_on(async move { store.close().await }, &self.handle);
@@ -146,7 +147,7 @@ impl std::fmt::Debug for Stores {
 pub struct Bucket {
     store: Arc<Store>,
     owner: Owner,
-    /// The user: each has its turn.
+    /// The user in whose turn the store does the work. Users of a shared store differ in this alone.
     user: Owner,
     is_writable: bool,
 }
@@ -196,8 +197,9 @@ impl Bucket {
         self.read(move |entries, owner| Ok(Ok(entries.get((owner, &*key))?.is_some()))).await
     }
 
-    /// Keys with a prefix after one, in the order of their bytes: at most `limit`, and at most [`MAX_PAGE`](crate::MAX_PAGE). Keys that
-    /// come or go between two pages do not make others appear twice or be left out.
+    /// The keys with a prefix that come after the key `after`, in the order of their bytes: at most `limit`, and at
+    /// most [`MAX_PAGE`](crate::MAX_PAGE). Keys that come or go between two pages do not make others appear twice or be
+    /// left out.
     ///
     /// # Errors
     ///
@@ -211,7 +213,8 @@ impl Bucket {
         self.read(move |entries, owner| Ok(Ok(entries::list(entries, owner, after, &prefix, limit)?))).await
     }
 
-    /// Sets values (some) and deletes keys (none): all, or none if it fails. Returns how many of the keys had a value.
+    /// Sets values, and deletes keys whose value is `None`: all of them, or none if it fails. Returns how many of the
+    /// keys had a value.
     ///
     /// # Errors
     ///
@@ -225,11 +228,12 @@ impl Bucket {
         }
     }
 
-    /// Adds `delta` to a number in decimal text, 0 if there is none, within a range. Returns the sum.
+    /// Adds `delta` to a number in decimal text, and returns the sum, which must be in `range`. A key without a value
+    /// counts as 0.
     ///
     /// # Errors
     ///
-    /// A value that is no number, a sum out of the range, and as [`change`](Self::change).
+    /// A value that is no number, a sum out of the range, and the errors of [`change`](Self::change).
     pub async fn increment(
         &self,
         key: String,
@@ -243,11 +247,12 @@ impl Bucket {
         }
     }
 
-    /// Replaces the `expected` value, or its absence, by another. Otherwise returns the value that is there.
+    /// Replaces a key's value if it is still `expected`, where `None` stands for no value. Otherwise returns the value
+    /// that is there.
     ///
     /// # Errors
     ///
-    /// As [`change`](Self::change).
+    /// The errors of [`change`](Self::change).
     pub async fn swap(
         &self,
         key: String,
@@ -261,7 +266,7 @@ impl Bucket {
         }
     }
 
-    /// The SHA-256 of a key's value, whatever its size. It is made on the pool.
+    /// The SHA-256 of a key's value, which may be of any size. It is computed on the blocking pool.
     ///
     /// # Errors
     ///
@@ -271,12 +276,12 @@ impl Bucket {
         self.read(move |entries, owner| Ok(Ok(entries::hash(entries, owner, &key)?))).await
     }
 
-    /// Replaces a value whose SHA-256 is still the one `seen`, or its absence. Otherwise returns the hash of the value
-    /// that is there.
+    /// Replaces a key's value if its SHA-256 is still `seen`, where `None` stands for no value. Otherwise returns the
+    /// hash of the value that is there.
     ///
     /// # Errors
     ///
-    /// As [`change`](Self::change).
+    /// The errors of [`change`](Self::change).
     pub async fn swap_seen(
         &self,
         key: String,

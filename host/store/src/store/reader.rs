@@ -1,4 +1,4 @@
-//! The thread that reads: each round is a snapshot, or several.
+//! The thread that reads. It does the reads that wait on one snapshot of the store, or on several.
 
 use std::{sync::Arc, time::Instant};
 
@@ -15,19 +15,19 @@ use crate::{
     work::StoreUsage,
 };
 
-/// Reads of one snapshot.
+/// The most reads that the thread takes from the line at once.
 const AT_ONCE: usize = 256;
 
-/// The store at one moment.
+/// The entries of the store at one moment.
 pub(crate) struct Snapshot {
     transaction: ReadTransaction,
     pub(crate) entries: entries::Read,
 }
 
-/// A read that waits. It answers its caller; its error is the file's.
+/// A read that waits. It answers its caller, and returns an error only if the file failed.
 pub(super) type Job = Box<dyn FnOnce(Result<&Snapshot, StoreError>) -> Result<(), redb::Error> + Send>;
 
-/// A job that reads, and answers unless its caller has given up.
+/// A job that sends the outcome of `read` to its caller, and does nothing if the caller has given up.
 pub(super) fn job<T: Send + 'static>(
     read: impl FnOnce(&Snapshot) -> Result<Result<T, StoreError>, redb::Error> + Send + 'static,
     answer: oneshot::Sender<Result<T, StoreError>>,
@@ -47,7 +47,7 @@ pub(super) fn job<T: Send + 'static>(
 }
 
 impl Snapshot {
-    /// What the entries count.
+    /// The number of keys and the bytes that the entries count. The size of the file is left out.
     pub(crate) fn usage(&self) -> Result<StoreUsage, redb::Error> {
         let row = self.transaction.open_table(META)?.get(USAGE)?.map(|row| row.value());
         let (keys, bytes) = row.unwrap_or_default();
@@ -66,7 +66,7 @@ impl Store {
             }
             self.read_some(jobs);
             if began.elapsed() >= TURN {
-                // Others wait for the thread, too.
+                // Other work waits for a thread of the pool.
                 return self.start(Self::read_all);
             }
         }
@@ -85,7 +85,7 @@ impl Store {
                     StoreError::Io(error.to_string())
                 }
                 Ok(Err(error)) => {
-                    // Nobody may write for long.
+                    // The next write may not come for long. A flush makes the lost changes again.
                     self.flush_in(AGAIN);
                     error
                 }
@@ -96,7 +96,7 @@ impl Store {
     }
 }
 
-/// Does some of the work: a write may wait for the end of the snapshot.
+/// Does some of the jobs on one snapshot, and ends it in time: a write may wait for its end.
 fn snapshot(database: &Database, jobs: &mut impl Iterator<Item = Job>) -> Result<(), redb::Error> {
     let began = Instant::now();
     let transaction = database.begin_read()?;

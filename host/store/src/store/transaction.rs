@@ -16,15 +16,15 @@ const PAGES_OF_COMMIT: u64 = 12;
 /// Pages that the file lists on one page: those that were replaced, and those that replace them.
 const PAGES_LISTED: u64 = 128;
 
-/// A transaction until its commit.
+/// What is known of a transaction so far.
 #[derive(Default)]
 pub(super) struct Attempt {
     pub(super) outcomes: Vec<WriteOutcome>,
-    /// Its number, once it is being committed.
+    /// The number of the transaction, once its commit begins. `None` if it changed nothing.
     pub(super) number: Option<u64>,
-    /// Whether it needed a larger file than there may be, and was not made.
+    /// Whether the transaction needed a larger file than the bound allows, and was undone.
     pub(super) is_over: bool,
-    /// Bytes that the entries counted before it.
+    /// Bytes that the entries counted before the transaction.
     pub(super) counted: u64,
 }
 
@@ -33,9 +33,9 @@ pub(super) struct Attempt {
 pub(super) struct How {
     pub(super) is_durable: bool,
     pub(super) must_commit: bool,
-    /// Bytes that its changes may make the file have.
+    /// The most bytes that the file may have with the changes.
     pub(super) most: u64,
-    /// Pages that its changes and those that are pending may replace.
+    /// Pages that the changes of the transaction and the pending ones may replace.
     pub(super) replaced: u64,
 }
 
@@ -58,7 +58,7 @@ pub(super) fn in_transaction(
         let mut usage = StoreUsage { keys: before.0, bytes: before.1, file: 0 };
         attempt.counted = usage.bytes;
         for (owner, work) in works {
-            // All of it will be undone: the rest would only lengthen the file.
+            // The transaction will be undone: further writes would only lengthen the file.
             attempt.is_over = held.is_exceeded();
             if attempt.is_over {
                 break;
@@ -70,7 +70,7 @@ pub(super) fn in_transaction(
         }
         if made.is_empty() && !how.must_commit { None } else { Some(file::count_up(&mut meta)?) }
     };
-    // The commit needs some pages, too, and is too late to be undone. A file that may double has them.
+    // The commit needs pages, too, and cannot be undone for lack of them. A file that may double has them.
     if !made.is_empty() && !held.is_exceeded() && bound.length() > how.most / 2 {
         file::keep_room(&transaction, how.pages(bound.length()))?;
     }
@@ -105,7 +105,7 @@ pub(super) fn make_again(database: &Database, made: &[Made]) -> Result<(), redb:
 }
 
 impl How {
-    /// Pages that its commit may take, in a file of this length.
+    /// Pages that the commit may take, in a file of this length.
     fn pages(&self, length: u64) -> u64 {
         PAGES_OF_COMMIT.saturating_add(self.replaced.min(length / PAGE) / PAGES_LISTED)
     }

@@ -1,4 +1,4 @@
-//! The thread that writes: all that waits is one transaction.
+//! The thread that writes. It makes all writes that wait one transaction.
 
 use std::{
     mem,
@@ -21,35 +21,36 @@ use crate::{
     work::{Owner, Write, WriteOutcome, Written},
 };
 
-/// Writes of one transaction.
+/// The most writes of one transaction.
 const AT_ONCE: usize = 1024;
 
-/// Bytes of one transaction, or one write more.
+/// Bytes at which a transaction takes no more writes. The last write may exceed them.
 const AT_ONCE_BYTES: usize = 8 << 20;
 
 /// How long a thread works before others of the pool have their turn.
 pub(super) const TURN: Duration = Duration::from_millis(10);
 
-/// How soon what could not be made again is tried again.
+/// How soon a flush is tried after changes that were answered could not be written.
 pub(super) const AGAIN: Duration = Duration::from_secs(1);
 
-/// Bytes that may be answered and not on disk, or [`PART`] of the store's. More are written at once, whatever the time:
+/// The most bytes that may be answered and not on disk, if [`PART`] allows as many. More are written at once, because
 /// until then the file keeps what they replace.
 const MAX_PENDING: usize = 1 << 20;
 
-/// The part of a store's `bytes` that may be answered and not on disk, and that waiting writes share a transaction of.
+/// An eighth of a store's `bytes` may be answered and not on disk, and writes that wait may share a transaction of as
+/// many.
 const PART: u64 = 8;
 
 /// Pages that a change of one key may replace.
 const PAGES_OF_KEY: u64 = 3;
 
-/// Bytes of a pending change beside its key and value.
+/// Bytes that a pending change takes in memory beside its key and value.
 const MADE: usize = 128;
 
-/// Writes of a failed transaction that are tried again, each by itself.
+/// The writes of a failed transaction are tried one by one, until so many of them have failed.
 const TRIED_AGAIN: usize = 3;
 
-/// Changes that are made again in one transaction.
+/// The most lost changes that are made again in one transaction.
 const MADE_AGAIN: usize = 8;
 
 type Answer = oneshot::Sender<WriteOutcome>;
@@ -65,14 +66,14 @@ impl Store {
             }
             self.write_some(jobs);
             if began.elapsed() >= TURN {
-                // Others wait for the thread, too.
+                // Other work waits for a thread of the pool.
                 return self.start(Self::write_all);
             }
         }
     }
 
     fn write_some(self: &Arc<Self>, jobs: Vec<Job>) {
-        // What is alone in the file goes by itself, in its turn.
+        // Compacting and closing need the file alone. They follow the writes that came before them.
         let mut together = Vec::with_capacity(jobs.len());
         for job in jobs {
             match job.work {
@@ -86,8 +87,8 @@ impl Store {
         self.transact_or_each(together);
     }
 
-    /// One transaction of all. If the file fails, each is tried by itself: a large one may have found the disk full,
-    /// where the others have room.
+    /// Makes all writes one transaction. If that fails, each is tried by itself: a large one may have found no room
+    /// where the others have some.
     fn transact_or_each(self: &Arc<Self>, jobs: Vec<Job>) {
         if jobs.is_empty() {
             return;
@@ -101,11 +102,11 @@ impl Store {
             Err(error) => error,
         };
         let is_full = matches!(error, StoreError::File { .. });
-        // What may be in the file is not done twice.
+        // Writes that may be in the file in spite of the error are not tried again.
         if (kept.len() == 1 && !is_full) || self.pending.lock().doubt.is_some() {
             return answer(answers.into_iter().map(|answer| (answer, Err(error.clone()))));
         }
-        // A lone one that found the file full has had its turn.
+        // A single write was tried by itself already.
         let tried = (kept.len() == 1).then(|| error.clone());
         let (mut failures, mut last) = (0, error);
         for (answer_to, work) in answers.into_iter().zip(kept) {
@@ -126,8 +127,8 @@ impl Store {
         }
     }
 
-    /// Makes one write a transaction. If the file has no room for it, it is made small first. A key is deleted in any
-    /// case, and any number of them where the file has more than it may. `tried`: how it failed by itself.
+    /// Makes one write a transaction. If the file has no room, it is compacted first, and a delete may then exceed the
+    /// bound. `tried` is the error of the write if it was tried by itself already.
     fn transact_in_room(
         self: &Arc<Self>,
         work: (Owner, Write),
@@ -141,7 +142,7 @@ impl Store {
             && self.pending.lock().bytes > 0
             && self.transact(vec![(Owner::from(""), Write::Flush)], false).is_ok()
         {
-            // The file has kept what was replaced until now.
+            // Until that flush, the file has kept the pages that pending changes replaced.
             outcome = self.transact(vec![work.clone()], true);
         }
         if is_full(&outcome) && self.may_pack() {
@@ -158,13 +159,14 @@ impl Store {
         outcome
     }
 
-    /// Whether making the file small may give room: not again before [`PART`] of the entries has gone.
+    /// Whether compacting the file may give room. If it gave none, it is tried again once a [`PART`] of the store's
+    /// bytes is gone.
     pub(crate) fn may_pack(&self) -> bool {
         let counted = self.counted.load(Ordering::Relaxed).saturating_add(self.config().bytes / PART);
         counted <= self.packed_at.load(Ordering::Relaxed)
     }
 
-    /// Makes the file as small as its entries if it can then grow again: it doubles. Returns whether it did.
+    /// Compacts the file if it takes at most half of its bound, since a file grows by doubling. Returns whether it did.
     fn pack(self: &Arc<Self>) -> Result<bool, StoreError> {
         let taken = self.with_database(file::taken)?.map_err(|error| StoreError::Io(error.to_string()))?;
         if taken > self.config().file_bytes() / 2 {
@@ -173,8 +175,8 @@ impl Store {
         self.compact_now().map(|_| true)
     }
 
-    /// Makes these writes one transaction. After an error nothing of it is there. If the file failed, it is closed: a
-    /// failed transaction that is in the file after all is one that was made.
+    /// Makes these writes one transaction. After a failure the file is opened again: if it has the whole transaction,
+    /// the writes succeed. Otherwise nothing of it holds.
     fn transact(
         self: &Arc<Self>,
         works: Vec<(Owner, Write)>,
@@ -203,18 +205,18 @@ impl Store {
         let is_durable = how.is_durable;
         let mut attempt = Attempt::default();
         let act = |database: &Database| {
-            // A reader may have closed the file since.
+            // A reader may have closed the file since the last check.
             self.check_missing()?;
             self.pending.lock().doubt = None;
             let done = in_transaction(database, &self.bound, &config, &how, works, &mut made, &mut attempt);
-            // Noted before the file can be closed: then it is not lost.
+            // Noted before a reader can close the file, which would lose the changes.
             if done.is_ok() && attempt.number.is_some() {
                 self.note_pending(&made, is_durable, config.durable_within);
             }
             Ok::<_, StoreError>(done)
         };
-        // A snapshot keeps the pages that were replaced since. A file that may not double has none to spare, and before
-        // that a commit must have freed what is kept.
+        // The snapshots of readers keep pages that are replaced. A file that cannot double twice within its bound has
+        // none to spare, so nobody may read meanwhile.
         let is_alone = !is_bounded || self.bound.length() > config.file_bytes() / 4;
         let done = if is_alone {
             self.with_database_alone(|database| act(database))??
@@ -243,20 +245,21 @@ impl Store {
         Ok(outcomes)
     }
 
-    /// Whether the transaction whose commit failed is in the file: all of it was written, and then the disk failed.
-    /// `None`: nobody knows yet, as the file cannot be opened.
+    /// Whether the file has the transaction whose commit failed, because the disk failed only after all was written.
+    /// `None` if that is not known, because the file cannot be opened.
     fn settle(&self) -> Option<bool> {
         let Some(number) = self.pending.lock().doubt else { return Some(false) };
         let Ok(Ok(last)) = self.with_database(file::number) else { return None };
         if last == number {
-            // It came after all that was pending, so that is there, too.
+            // The transaction came after all pending changes, so the file has those, too.
             self.note_durable();
         }
         self.pending.lock().doubt = None;
         Some(last == number)
     }
 
-    /// Notes what is answered and not on disk, and sees that it will be.
+    /// Notes changes that are answered and not on disk, and schedules a flush. If these are on disk, all earlier ones
+    /// are.
     fn note_pending(self: &Arc<Self>, made: &[Made], is_durable: bool, within: Option<Duration>) {
         if is_durable {
             return self.note_durable();
@@ -268,7 +271,8 @@ impl Store {
         self.flush_in(within.unwrap_or_default());
     }
 
-    /// Sees that what is pending is written after this time, unless that is to be sooner.
+    /// Schedules a flush after this time, unless one is scheduled. The first that is to make lost changes again
+    /// replaces the one that is scheduled.
     pub(super) fn flush_in(self: &Arc<Self>, within: Duration) {
         let mut pending = self.pending.lock();
         if pending.flush.is_none() || (pending.is_missing && !mem::replace(&mut pending.is_retried, true)) {
@@ -279,7 +283,7 @@ impl Store {
             let flush = self.handle.spawn(async move {
                 tokio::time::sleep(within).await;
                 if let Some(store) = store.upgrade() {
-                    // The task ends with the flush, which must not be aborted by it.
+                    // A flush that succeeds aborts the scheduled task, which must not be this one.
                     store.forget_flush();
                     let nobody = Owner::from("");
                     let _logged = store.push_write(&nobody, nobody.clone(), Write::Flush).await;
@@ -300,7 +304,7 @@ impl Store {
         }
     }
 
-    /// Opens the file anew after it failed, and makes again what had been answered and was not on disk.
+    /// Opens the file again after it failed, and makes the pending changes again.
     fn recover(self: &Arc<Self>) {
         if self.settle().is_none() {
             return self.flush_in(AGAIN);
@@ -311,7 +315,7 @@ impl Store {
         }
         let mut left = &*made;
         let again = self.with_database(|database| {
-            // In pieces: each gives back the pages that the next may need.
+            // In several transactions: each frees pages that the next may need.
             while !left.is_empty() {
                 let (some, rest) = left.split_at(left.len().min(MADE_AGAIN));
                 make_again(database, some)?;
@@ -341,7 +345,7 @@ impl Store {
         self.flush_in(AGAIN);
     }
 
-    /// Fails while the file lacks what was answered.
+    /// Fails while the file lacks changes that were answered.
     pub(super) fn check_missing(&self) -> Result<(), StoreError> {
         if !self.pending.lock().is_missing {
             return Ok(());
@@ -352,7 +356,7 @@ impl Store {
     fn do_alone(self: &Arc<Self>, job: Job) {
         let pending = self.pending.lock().bytes;
         let flushed = match pending {
-            // Closing a file that was never opened does not open it.
+            // Without pending changes there is no flush, so a file that was never opened is not opened to be closed.
             0 => Ok(Vec::new()),
             _ => self.transact(vec![(job.owner.clone(), Write::Flush)], false),
         };
@@ -389,20 +393,20 @@ impl Store {
 
 fn answer(answers: impl IntoIterator<Item = (Answer, WriteOutcome)>) {
     for (answer, outcome) in answers {
-        // The caller may have given up; its write holds.
+        // The caller may have given up. Its write holds all the same.
         let _given_up = answer.send(outcome);
     }
 }
 
 impl StoreConfig {
-    /// So many bytes, or the [`PART`] of the store's.
+    /// At most `most` bytes, and at most a [`PART`] of the store's.
     fn part(&self, most: usize) -> usize {
         usize::try_from(self.bytes / PART).map_or(most, |part| most.min(part))
     }
 }
 
 impl Made {
-    /// Bytes that it takes in memory while it is pending.
+    /// Bytes that the change takes in memory while it is pending.
     fn bytes(&self) -> usize {
         self.key.len().saturating_add(self.value.as_ref().map_or(0, Bytes::len)).saturating_add(MADE)
     }
