@@ -4,13 +4,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use weir_config::AddressGrant;
 
-/// Whether a request may go to the address: a public one, or a granted one.
+/// Whether a request may go to the address: it must be public or granted.
 pub(crate) fn is_allowed(address: IpAddr, grants: &[AddressGrant]) -> bool {
     let is_named = |grant: &AddressGrant| match grant {
         AddressGrant::Range(range) => range.contains(address),
         _ => false,
     };
-    // Only by its own notation: an IPv4 address in another one could be a way around a range.
+    // An address is granted only in its own notation: an IPv4 address in another one could be a way around a range.
     if grants.iter().any(is_named) {
         return true;
     }
@@ -49,7 +49,7 @@ fn effective(address: IpAddr) -> Effective {
     }
 }
 
-/// Not in the registry of special purposes (RFC 6890).
+/// Whether the address is public: not in the registry of special purposes (RFC 6890).
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
     !matches!(
@@ -67,7 +67,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     )
 }
 
-/// Global unicast (RFC 4291), without what serves other purposes: 2001::/23, and the addresses of documentation.
+/// Whether the address is public: global unicast (RFC 4291), but neither in 2001::/23 nor for documentation.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     match address.segments() {
         [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => false,

@@ -25,7 +25,7 @@ const SHOWN_METHOD: usize = 32;
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
     pub(crate) place: Arc<Place>,
-    /// Of all grants that allow the request.
+    /// The addresses that the grants of the request allow besides public ones.
     addresses: Vec<AddressGrant>,
 }
 
@@ -44,7 +44,7 @@ impl Route {
         is_allowed(address, &self.addresses)
     }
 
-    /// Whether it may go to an address of this device, which [`may_reach`](Self::may_reach) allows.
+    /// Whether the request may go to this device, by an address that [`may_reach`](Self::may_reach) allows.
     pub(crate) fn may_reach_itself(&self, address: IpAddr) -> bool {
         self.addresses.iter().any(|grant| match grant {
             AddressGrant::Loopback => true,
@@ -55,7 +55,7 @@ impl Route {
 }
 
 impl Place {
-    /// The `Host` of a request to it, in one notation only.
+    /// The value of `Host` in a request to the server. Each server has only one notation.
     pub(crate) fn authority(&self) -> String {
         let Self { is_tls, host, port } = self;
         let host = if host.contains(':') { Cow::Owned(format!("[{host}]")) } else { Cow::Borrowed(&**host) };
@@ -90,7 +90,7 @@ pub(crate) fn admit(grants: &[HttpGrant], method: &Method, uri: &Uri) -> Result<
     let mut addresses = Vec::new();
     for grant in grants {
         addresses.extend(&grant.addresses);
-        // An address in a grant names itself.
+        // A grant to an address also allows that address.
         addresses
             .extend(grant.to.address().and_then(|address| address.to_string().parse::<AddressGrant>().ok()));
     }
@@ -132,11 +132,11 @@ fn covers_path(granted: &str, path: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) && !may_climb(path)
 }
 
-/// Times that a path may be decoded before nothing is left to decode. No honest one needs more.
+/// How often a path is decoded until nothing is left to decode. No honest path needs more.
 const ROUNDS: usize = 4;
 
-/// Whether a server could read a step upwards in it: decoded once or again, with backslashes, with parameters of
-/// segments, or in an encoding that is none.
+/// Whether a server could read a step upwards in the path: after decoding it once or more, with backslashes, with
+/// parameters of segments, or in an invalid encoding.
 fn may_climb(path: &str) -> bool {
     let mut bytes = path.as_bytes().to_vec();
     for _ in 0..ROUNDS {
@@ -159,8 +159,8 @@ fn is_step(segment: &[u8]) -> bool {
     matches!(name, b".." | b".")
 }
 
-/// Whether some servers read characters in it that UTF-8 does not have there: `%u002e`, or overlong ones such as
-/// `%c0%ae`, which begin with a byte that UTF-8 never has, or with two that it never has together.
+/// Whether the path has characters that only some servers read: `%u002e`, or overlong ones such as `%c0%ae`. Those
+/// begin with a byte that UTF-8 never has, or with two that it never has together.
 fn has_odd_encoding(bytes: &[u8]) -> bool {
     bytes
         .windows(2)

@@ -28,28 +28,28 @@ pub type BodyError = Box<dyn Error + Send + Sync>;
 /// The body of a request.
 pub type RequestBody = UnsyncBoxBody<Bytes, BodyError>;
 
-/// Frames of an answer that may wait for the guest, besides what the connection has read.
+/// The most frames of an answer that wait for the guest, besides what the connection has read.
 const FRAMES: usize = 2;
 
-/// The body of an answer. Dropped before its end, its connection is closed. After a failure, each further frame is that
-/// failure, too.
+/// The body of an answer. If it is dropped before its end, its connection is closed. After a failure, each further
+/// frame is the same failure.
 #[derive(Debug)]
 pub struct ResponseBody(BareBody);
 
-/// The other end of a [`ResponseBody`]. Dropped without an ending, the body was cut off.
+/// The writing end of a [`ResponseBody`]. If it is dropped without [`end`](Self::end), the body fails as cut off.
 #[derive(Debug)]
 pub(crate) struct ResponseFrames {
     pub(crate) frames: mpsc::Sender<Frame<Bytes>>,
     body: Weak<Shared>,
 }
 
-/// A body without its guest's place among the requests in flight.
+/// The body of an answer that does not hold its guest's place among the requests in flight yet.
 #[derive(Debug)]
 pub(crate) struct BareBody(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    /// Gone at the end.
+    /// What the body holds. `None` once it has ended.
     waiting: Mutex<Option<Waiting>>,
     ending: OnceLock<Result<(), HttpError>>,
 }
@@ -69,17 +69,17 @@ pub(crate) fn response_body() -> (ResponseFrames, BareBody) {
 }
 
 impl ResponseFrames {
-    /// The body ends here, or fails.
+    /// Ends the body: as whole, or with a failure.
     pub(crate) fn end(self, ending: Result<(), HttpError>) {
         if let Some(body) = self.body.upgrade() {
             let _first = body.ending.set(ending);
         }
     }
 
-    /// The body fails here, and what has come is dropped: its guest may never read it.
+    /// Ends the body with a failure, and drops the frames that wait: the guest may never read them.
     pub(crate) fn cut(self, why: HttpError) {
         let body = self.body.clone();
-        // Wakes a reader, which needs the reason.
+        // This wakes a waiting reader, so the reason must be set first.
         self.end(Err(why));
         if let Some(body) = body.upgrade() {
             let _waiting = body.waiting.lock().take();
@@ -119,10 +119,10 @@ impl Body for ResponseBody {
     }
 }
 
-/// A guest's body on its way out: counted, and within its guest's rate.
+/// The body of a guest's request as it is sent: its bytes are counted and kept within the guest's rate.
 pub(crate) struct CountedBody {
     body: RequestBody,
-    /// Taken from the body already.
+    /// The first frame, if it was taken from the body already.
     first: Option<Frame<Bytes>>,
     client: Arc<client::Shared>,
     /// Fails once the guest has ended.
@@ -161,7 +161,7 @@ impl Body for CountedBody {
             Some(first) => Some(Ok(first)),
             None => ready!(Pin::new(&mut self.body).poll_frame(context)),
         };
-        // The bodies of a guest that has ended end with it, which must not look like their end to a server.
+        // The body ends early if its guest has ended. That must not look like a whole body to the server.
         if frame.is_none() && self.ended.has_changed().is_err() {
             return Poll::Ready(Some(Err("the guest has ended".into())));
         }
@@ -172,7 +172,7 @@ impl Body for CountedBody {
         {
             let wait = self.client.sent(data.len() as u64, now);
             self.wait = wait.map(|wait| Box::pin(sleep(wait)));
-            // No server answers before it: the guest's own rate is not the server's silence.
+            // The server cannot answer before this wait ends, so the wait does not count as the server's silence.
             *self.progress.lock() = now + wait.unwrap_or_default();
         }
         Poll::Ready(frame)

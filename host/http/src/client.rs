@@ -1,4 +1,4 @@
-//! One guest's way to send requests: what it may send, how much, and what it has under way.
+//! The client of one guest: which requests the guest may send, how much, and what is under way.
 
 use std::{
     fmt,
@@ -24,16 +24,16 @@ use crate::{
     sender::HttpSender,
 };
 
-/// What one guest may do, and where its use is counted.
+/// The grants of one guest, and where its use is counted.
 pub struct HttpGuest {
-    /// What it may send.
+    /// The requests that the guest may send.
     pub grants: Arc<[HttpGrant]>,
-    /// Where its use is shown.
+    /// Where the guest's use is shown.
     pub usage: Arc<Usage>,
-    /// Nanoseconds of work for it outside of its own turns, to be charged to its share.
+    /// Nanoseconds of work for the guest outside of its own turns, to be charged to its share.
     pub worked: Arc<AtomicU64>,
-    /// Called with what to say of requests that are refused, or ended by `http.total-timeout`: at the first of a kind,
-    /// and then each time that there are twice as many.
+    /// Called with a message about requests that are refused, or ended by `http.total-timeout`: at the first of a kind,
+    /// and then each time that their number has doubled.
     pub say: Box<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -52,13 +52,13 @@ pub struct Timeouts {
     pub first_byte: Option<Duration>,
     /// Between two parts of the answer.
     pub between_bytes: Option<Duration>,
-    /// When all of it ends, whatever is under way.
+    /// When the request is ended, whatever is under way.
     pub deadline: Option<Instant>,
 }
 
-/// Sends the requests of one guest. Dropped, it ends all that is under way and closes its connections.
+/// Sends the requests of one guest. When it is dropped, all its requests end and its connections close.
 pub struct HttpClient {
-    /// Its drop ends everything, so it is the first to be dropped.
+    /// Dropping this ends everything, so it is the first field.
     alive: watch::Sender<()>,
     sender: HttpSender,
     shared: Arc<Shared>,
@@ -72,14 +72,14 @@ impl fmt::Debug for HttpClient {
 
 /// What the sender's thread knows of a guest.
 pub(crate) struct Shared {
-    /// Unlike that of any other guest.
+    /// The number of the guest, which no other guest has.
     pub(crate) id: u64,
     guest: HttpGuest,
     in_flight: AtomicU32,
     max_in_flight: u32,
-    /// Places for names that are resolved.
+    /// Permits for names that are resolved at once.
     pub(crate) lookups: Arc<Semaphore>,
-    /// Places for connections: those of `http.in-flight`, and at most half of all.
+    /// Permits for connections: as many as `http.in-flight`, and at most half of all connections.
     pub(crate) connections: Arc<Semaphore>,
     rate: Pace,
     bytes_in: Pace,
@@ -89,21 +89,21 @@ pub(crate) struct Shared {
     total_timeout: Duration,
 }
 
-/// What the sender's thread is asked for.
+/// A request with its bounds, as the sender's thread gets it.
 pub(crate) struct Order {
     pub(crate) client: Arc<Shared>,
     /// Fails once the client is dropped.
     pub(crate) ended: watch::Receiver<()>,
     pub(crate) route: Route,
-    /// Those of the guest's limits, at most.
+    /// The guest's `http.timeout`, or less. This holds for the next two times, too.
     pub(crate) connect: Duration,
     pub(crate) first_byte: Duration,
     pub(crate) between_bytes: Duration,
-    /// When all of it ends, from the beginning of the request to the end of the answer.
+    /// When the exchange is ended, wherever it is between the start of the request and the end of the answer.
     pub(crate) deadline: Instant,
-    /// Whether that is the operator's `http.total-timeout`, and no deadline of the guest's.
+    /// Whether `deadline` comes from the operator's `http.total-timeout`, rather than from the guest.
     is_total: bool,
-    /// Taken once.
+    /// The way back to the guest. `None` once the thread has taken it.
     pub(crate) reply: Option<oneshot::Sender<Reply>>,
 }
 
@@ -141,12 +141,12 @@ impl HttpClient {
         Self { sender, shared: Arc::new(shared), alive: watch::Sender::new(()) }
     }
 
-    /// Sends a request with an absolute URL. Its `Host` is set here.
+    /// Sends a request with an absolute URL. Sets the request's `Host`.
     ///
     /// # Errors
     ///
-    /// At once for a request that is not allowed; the future fails for what goes wrong later. It sends the request when
-    /// it is first polled, within a runtime of tokio that has timers. Dropped, it ends the request.
+    /// Fails at once for a request that is not allowed; the future fails for what goes wrong later. The future sends
+    /// the request when it is first polled, in a tokio runtime with timers. Dropping it ends the request.
     pub fn send(
         &self,
         request: Request<RequestBody>,
@@ -157,10 +157,10 @@ impl HttpClient {
             self.order(&request, timeouts).inspect_err(|error| self.shared.refuse(error))?;
         let (sender, shared) = (self.sender.clone(), self.shared.clone());
         let answer = async move {
-            // Here, because each part of a body would wake the sender's thread.
+            // Not on the sender's thread, which each part of a body would wake.
             let begun = begin_body(request, &order).await?;
             sender.order(order, begun).inspect_err(|error| shared.refuse(error))?;
-            // Not kept by an answer that nobody waits for.
+            // Dropped now, so that an answer that nobody reads does not keep the sender's thread.
             drop(sender);
             let answer = reply.await.unwrap_or(Err(HttpError::ConnectionTerminated))?;
             Ok(answer.map(|body| ResponseBody::new(body, in_flight)))
@@ -174,7 +174,7 @@ impl HttpClient {
         timeouts: Timeouts,
     ) -> Result<(Order, oneshot::Receiver<Reply>, InFlight), HttpError> {
         let shared = &self.shared;
-        // First, because what follows reads all of it.
+        // The size is checked first, because what follows reads all headers.
         let (size, allowed) = (request_head_size(request), shared.header_size);
         if size > allowed {
             return Err(HttpError::RequestHeaders { size, allowed });
@@ -201,7 +201,7 @@ impl HttpClient {
 }
 
 impl Order {
-    /// Why it ends at its deadline.
+    /// The error of a request that ends at its deadline.
     pub(crate) fn late(&self) -> HttpError {
         if self.is_total {
             self.client.time_out(&self.route.place.authority());
@@ -224,7 +224,7 @@ pub(crate) fn header_size(headers: &http::HeaderMap) -> u64 {
 }
 
 impl Shared {
-    /// Says and counts that a request was refused.
+    /// Counts a refused request, and reports it through the guest's `say`.
     pub(crate) fn refuse(&self, error: &HttpError) {
         let refused = self.guest.usage.http_refused.fetch_add(1, Ordering::Relaxed) + 1;
         if refused.is_power_of_two() {
@@ -232,7 +232,7 @@ impl Shared {
         }
     }
 
-    /// Says and counts that a request was ended by `http.total-timeout`.
+    /// Counts a request that `http.total-timeout` has ended, and reports it through the guest's `say`.
     fn time_out(&self, server: &str) {
         let ended = self.guest.usage.http_timed_out.fetch_add(1, Ordering::Relaxed) + 1;
         if ended.is_power_of_two() {
@@ -285,14 +285,14 @@ impl Drop for InFlight {
     }
 }
 
-/// The amount of this time may come at once.
+/// A rate allows the amount of this time at once.
 const BURST: Duration = Duration::from_secs(1);
 
-/// Allows so much per second.
+/// A rate: an amount per second.
 #[derive(Debug)]
 struct Pace {
     per_second: f64,
-    /// When everything allowed so far would have come evenly.
+    /// When everything allowed so far would have come, had it come evenly.
     even: Mutex<Instant>,
 }
 

@@ -20,7 +20,7 @@ const FILE: &str = "the path of a file in PEM";
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HttpConfig {
-    /// A file in PEM with the certificates that are trusted, and no others. `None`: those of the system.
+    /// A file in PEM with the only certificates that are trusted. With `None`, those of the system are trusted.
     pub ca_file: Option<PathBuf>,
     /// Connections open at once: 1 to 65,536. Default: 256.
     pub connections: u32,

@@ -1,4 +1,4 @@
-//! Makes connections: resolves a name, leaves out what is not allowed, dials the rest, and trusts some certificates.
+//! Makes connections: resolves a name, leaves out addresses that are not allowed, dials the others, and begins TLS.
 
 use std::{
     future::Future,
@@ -39,16 +39,16 @@ use crate::{
 /// Bytes that a connection reads ahead of its guest.
 const READ_AHEAD: usize = 32 << 10;
 
-/// Bytes of an answer before its headers, and of the end of a connection's buffer.
+/// Room in a connection's buffer for what is not headers: the status line of an answer, and the buffer's end.
 const STATUS_LINE: usize = 1 << 10;
 
-/// Headers of an answer.
+/// The most headers of an answer.
 const HEADERS: usize = 128;
 
-/// Names that are resolved at once, each by a thread.
+/// The most names that are resolved at once, each by a thread.
 pub(crate) const LOOKUPS: usize = 16;
 
-/// Those of them that are for one guest.
+/// The most names that are resolved at once for one guest.
 pub(crate) const LOOKUPS_OF_GUEST: usize = 2;
 
 /// What a name was resolved to.
@@ -61,7 +61,7 @@ pub trait Resolve: Send + Sync {
     fn resolve(&self, host: &str, port: u16) -> Resolved;
 }
 
-/// As the system does.
+/// Resolves names as the system does.
 pub(crate) struct OfSystem;
 
 impl Resolve for OfSystem {
@@ -74,20 +74,20 @@ impl Resolve for OfSystem {
 pub(crate) struct Dialer {
     pub(crate) tls: Tls,
     pub(crate) resolver: Arc<dyn Resolve>,
-    /// Places for [`LOOKUPS`].
+    /// Permits for the [`LOOKUPS`] at once.
     pub(crate) lookups: Arc<Semaphore>,
     pub(crate) pool: Arc<Pool>,
 }
 
 impl Dialer {
-    /// A new connection for the order, within its time.
+    /// Makes a new connection for the order, within its time to connect.
     pub(crate) async fn connect(&self, order: &Order) -> Result<Connection, HttpError> {
         let end = Instant::now() + order.connect;
         let open = self.pool.open(&order.client, end).await?;
         let route = &order.route;
         let addresses = self.addresses(order, end).await?;
         let (stream, address) = dial(&addresses, end).await?;
-        // Whatever its kind, it is the device itself.
+        // An address that is on both ends is this device, whatever kind of address it is.
         if stream.local_addr()?.ip() == stream.peer_addr()?.ip() && !route.may_reach_itself(address) {
             let error = HttpError::AddressProhibited(format!(
                 "`{}` has the address {address}, which is this device's own: `addresses = [\"loopback\"]` of the \
@@ -121,7 +121,7 @@ impl Dialer {
         Ok(Connection { requests, address, late: Box::pin(sleep(order.first_byte)) })
     }
 
-    /// Those of the host that the request may go to.
+    /// The addresses of the order's host that the request may go to.
     async fn addresses(&self, order: &Order, end: Instant) -> Result<Vec<SocketAddr>, HttpError> {
         let Route { place, .. } = &order.route;
         let found = match place.host.parse::<IpAddr>() {
@@ -149,11 +149,11 @@ impl Dialer {
         Ok(allowed)
     }
 
-    /// The addresses of the order's name. A lookup cannot be ended: it keeps its places until it ends by itself, even
-    /// if nobody waits for it any more.
+    /// The addresses of the order's name. A lookup cannot be cancelled: it keeps its permits until it ends, even if
+    /// nobody waits for it any more.
     async fn look_up(&self, order: &Order) -> Result<Vec<SocketAddr>, HttpError> {
         let failed = |error: &dyn std::fmt::Display| HttpError::Dns(error.to_string());
-        // First the guest's own, so that one with slow names waits for itself alone.
+        // The guest's own permit comes first, so that a guest with slow names delays only itself.
         let of_guest = order.client.lookups.clone().acquire_owned().await;
         let of_all = self.lookups.clone().acquire_owned().await;
         let places = (of_guest.map_err(|error| failed(&error))?, of_all.map_err(|error| failed(&error))?);
@@ -166,7 +166,7 @@ impl Dialer {
     }
 }
 
-/// Dials one address after the other; each has its share of the time.
+/// Dials one address after the other until one accepts. Each has its share of the time.
 async fn dial(addresses: &[SocketAddr], end: Instant) -> Result<(TcpStream, IpAddr), HttpError> {
     let mut failed = HttpError::ConnectTimeout;
     for (tried, address) in addresses.iter().enumerate() {
@@ -195,14 +195,14 @@ async fn handshake(
         .max_header_size(header_size)
         .handshake(TokioIo::new(stream))
         .await?;
-    // Its errors reach the request that is under way.
+    // Errors of the connection reach the request that is under way.
     Ok((requests, Box::pin(async move { drop(connection.await) })))
 }
 
-/// Connects with TLS, once anything does.
+/// The settings of TLS, which are made for the first connection that needs them.
 #[derive(Default)]
 pub(crate) struct Tls {
-    /// Of the operator's file. `None`: those of the system.
+    /// The certificates of `http.ca-file`. With `None`, those of the system are trusted.
     roots: Option<Arc<RootCertStore>>,
     connector: OnceLock<TlsConnector>,
 }
@@ -233,7 +233,7 @@ impl Tls {
             Some(roots) => roots.clone(),
             None => system_roots()?,
         };
-        // By name: a program with several providers has no default.
+        // The provider is named, because a program with several providers has no default.
         let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(|error| HttpError::Configuration(error.to_string()))?
@@ -247,7 +247,7 @@ impl Tls {
 fn system_roots() -> Result<Arc<RootCertStore>, HttpError> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
-    // Systems have a few that no longer conform.
+    // Systems have a few certificates that do not conform any more: those are left out.
     let (added, _) = roots.add_parsable_certificates(found.certs);
     if added == 0 {
         let why = found.errors.first().map_or_else(|| "there are none".to_owned(), ToString::to_string);

@@ -4,13 +4,13 @@ use std::{error::Error, io};
 
 use tokio_rustls::rustls;
 
-/// Why a request was not sent, or not answered. Each is one of the standard's errors.
+/// Why a request was not sent, or not answered. Each case stands for one of the errors of `wasi:http`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HttpError {
-    /// No grant allows it. The text says what was asked.
+    /// No grant allows the request. The text says what was asked for.
     #[error("{0}")]
     Denied(String),
-    /// Its URL has no scheme or host that could be granted.
+    /// The URL has no scheme or host that could be granted.
     #[error("it has a URL that cannot be granted: {0}")]
     Uri(String),
     /// The headers of the request have more than `http.header-size`.
@@ -21,7 +21,7 @@ pub enum HttpError {
         /// What the limit allows.
         allowed: u64,
     },
-    /// The headers of the answer have more.
+    /// The headers of the answer have more than `http.header-size`.
     #[error("the headers of the answer are larger than `http.header-size` allows")]
     ResponseHeaders,
     /// As many requests are under way as `http.in-flight` allows, or as many connections open as `[http]` allows.
@@ -81,7 +81,7 @@ pub enum HttpError {
 }
 
 impl From<io::Error> for HttpError {
-    /// Of a connection under way.
+    /// The error of a connection that is being made or used.
     fn from(error: io::Error) -> Self {
         if let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
             return error.into();
@@ -116,7 +116,7 @@ impl From<hyper::Error> for HttpError {
 }
 
 impl HttpError {
-    /// Of an answer whose body has begun: however its connection ends, that is not all of it.
+    /// The error of an answer whose body has begun. However its connection ends, the body is incomplete.
     pub(crate) fn in_body(error: &hyper::Error) -> Self {
         match Self::from_hyper(error) {
             Self::ConnectionTerminated => Self::ResponseIncomplete,
@@ -127,7 +127,7 @@ impl HttpError {
     pub(crate) fn from_hyper(error: &hyper::Error) -> Self {
         let io = error.source().and_then(|source| source.downcast_ref::<io::Error>());
         match io {
-            // Clients cannot ask for it.
+            // hyper has no method for clients that tells this error.
             _ if error.is_parse() && error.to_string().contains("too large") => Self::ResponseHeaders,
             _ if error.is_parse() => Self::Protocol(error.to_string()),
             _ if error.is_incomplete_message() => Self::ResponseIncomplete,

@@ -31,7 +31,8 @@ use crate::{
     pool::Connection,
 };
 
-/// Does work for a guest, and counts its time. Boxed, because it is large and moved several times before it begins.
+/// Does work for a guest, and counts its time. The work is boxed, because it is large and moved several times before
+/// it begins.
 pub(crate) fn charged<T>(client: Arc<Shared>, work: impl Future<Output = T>) -> impl Future<Output = T> {
     let mut work = Box::pin(work);
     poll_fn(move |context| {
@@ -42,16 +43,16 @@ pub(crate) fn charged<T>(client: Arc<Shared>, work: impl Future<Output = T>) -> 
     })
 }
 
-/// A request to be sent.
+/// A request whose body has begun, ready to be sent.
 pub(crate) struct Begun {
     parts: Parts,
     body: RequestBody,
-    /// Taken from the body already.
+    /// The first frame, if it was taken from the body already.
     first: Option<Frame<Bytes>>,
 }
 
-/// Guests say only at its end that a body is empty. A request that reads is sent once that is known: servers take an
-/// empty body in chunks for an odd one.
+/// Begins a request. If its method only reads, waits until the body begins or ends: guests say only at its end that a
+/// body is empty, and servers find an empty body in chunks odd.
 pub(crate) async fn begin_body(request: Request<RequestBody>, order: &Order) -> Result<Begun, HttpError> {
     let (mut parts, mut body) = request.into_parts();
     if !is_safe(&parts.method) || body.is_end_stream() {
@@ -105,7 +106,7 @@ pub(crate) async fn carry_out(mut order: Order, request: Begun, dialer: Arc<Dial
     let (answer, incoming) = answer.into_parts();
     let (frames, body) = response_body();
     let mut passing = Box::pin(pass(incoming, &frames.frames, &order));
-    // What has come already goes with the answer, so a short one wakes its guest only once.
+    // What has come of the body already goes out with the answer. So a short answer wakes its guest only once.
     let at_once = poll_fn(|context| Poll::Ready(passing.as_mut().poll(context))).await;
     let is_whole = match at_once {
         Poll::Ready(ending) => {
@@ -144,7 +145,7 @@ pub(crate) async fn carry_out(mut order: Order, request: Begun, dialer: Arc<Dial
     }
 }
 
-/// Does work until the deadline. No timer begins before the work has to wait.
+/// Does work until the order's deadline. No timer begins before the work has to wait.
 async fn until<T>(order: &Order, work: impl Future<Output = Result<T, HttpError>>) -> Result<T, HttpError> {
     tokio::select! {
         biased;
@@ -157,7 +158,7 @@ fn over(order: &Order) -> Sleep {
     sleep_until(order.deadline.into())
 }
 
-/// Waits as the guest's rate says.
+/// Waits as long as the guest's rate asks for, if at all, and at most until the order's deadline.
 async fn pause(wait: Option<Duration>, order: &Order) -> Result<(), HttpError> {
     let Some(wait) = wait else { return Ok(()) };
     let pause = async {
@@ -191,7 +192,7 @@ async fn begin(
         let is_kept = kept.is_some();
         let mut connection = match kept {
             Some(connection) => connection,
-            // Boxed, because it is far larger than what most requests need.
+            // Boxed, because this future is far larger than what most requests need.
             None => until(order, Box::pin(dialer.connect(order))).await?,
         };
         *progress.lock() = Instant::now();
@@ -212,7 +213,7 @@ async fn begin(
                 pause(client.received(header_size(answer.headers()), Instant::now()), order).await?;
                 return Ok((connection, answer));
             }
-            // Its server has closed a kept connection: before the request went out, or as it did.
+            // The server has closed a kept connection before the request went out, or as it did.
             Err(mut error) => match error.take_message() {
                 Some(request) if is_kept => unsent = Some(request),
                 _ if again.is_some() && has_ended(error.error()) => (parts, is_repeated) = (again, true),
@@ -222,7 +223,7 @@ async fn begin(
     }
 }
 
-/// Repeating it changes nothing (RFC 9110, section 9.2.1).
+/// Whether a request of this method can be repeated without effect (RFC 9110, section 9.2.1).
 fn is_safe(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
@@ -257,8 +258,8 @@ type Sent = Result<Response<Incoming>, TrySendError<Request<CountedBody>>>;
 
 /// Waits for the answer, for as long as allowed after the last part of the request.
 ///
-/// The timer is the connection's, set for an earlier request perhaps: a timer for each request would wake the thread
-/// from the wait that follows. One that ends too early is set anew.
+/// The timer belongs to the connection, and may be set for an earlier request: if it ends too early, it is set anew. A
+/// timer for each request would wake the thread from the wait that follows.
 async fn first_byte(
     answer: impl Future<Output = Sent>,
     mut late: Pin<&mut Sleep>,
@@ -303,7 +304,7 @@ async fn pass(
         let bytes = frame
             .data_ref()
             .map_or_else(|| frame.trailers_ref().map_or(0, header_size), |data| data.len() as u64);
-        // Fails if the guest has given up.
+        // This fails if the guest has given up.
         frames.send(frame).await.map_err(|_| HttpError::ConnectionTerminated)?;
         if let Some(wait) = order.client.received(bytes, Instant::now()) {
             sleep(wait).await;

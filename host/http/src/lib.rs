@@ -1,7 +1,7 @@
 //! Sends the HTTP requests of extensions and hooks.
 //!
-//! Owns a thread for all of them, their connections, TLS, what each grant allows, and the limits on all of it. Knows
-//! nothing of WebAssembly: a [`HttpClient`] is handed ordinary requests, and asked for ordinary answers.
+//! Owns the thread that sends, the connections, TLS, the judgement of grants, and the limits on requests. Knows nothing
+//! of WebAssembly: an [`HttpClient`] takes ordinary requests and gives ordinary answers.
 
 mod address;
 mod admission;

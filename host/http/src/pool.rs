@@ -1,4 +1,4 @@
-//! Connections that are open, and those among them that wait for another request.
+//! The open connections, and the idle ones among them, which wait for another request.
 //!
 //! A connection serves one guest only. Else an answer that one guest has prepared could reach another.
 
@@ -31,12 +31,12 @@ use crate::{
 /// The connections of all guests.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    /// The longest idle first.
+    /// The idle connections, those that have been idle the longest first.
     idle: Mutex<VecDeque<Idle>>,
     open: AtomicUsize,
     max_open: usize,
     idle_timeout: Duration,
-    /// The task that closes idle ones. It has also finished if its runtime is gone.
+    /// The task that closes idle connections. It also counts as finished if its runtime is gone.
     watcher: Mutex<Option<AbortHandle>>,
 }
 
@@ -44,9 +44,9 @@ pub(crate) struct Pool {
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) requests: SendRequest<CountedBody>,
-    /// Where it goes.
+    /// The address of the server.
     pub(crate) address: IpAddr,
-    /// For the answers that it waits for, one after the other.
+    /// The timer for answers that are late, used for one answer after the other.
     pub(crate) late: Pin<Box<Sleep>>,
 }
 
@@ -76,7 +76,7 @@ impl Pool {
         })
     }
 
-    /// An idle connection of this guest, of an address that the request may go to.
+    /// Takes an idle connection of this guest to an address that the request may go to.
     pub(crate) fn take(&self, guest: u64, route: &Route) -> Option<Connection> {
         let mut idle = self.idle.lock();
         let fits = |idle: &Idle| {
@@ -85,7 +85,7 @@ impl Pool {
                 && route.may_reach(idle.connection.address)
                 && idle.connection.requests.is_ready()
         };
-        // The last one used is the least likely to be closed by its server.
+        // The connection that was used last is the least likely to be closed by its server.
         let place = idle.iter().rposition(fits)?;
         Some(idle.remove(place)?.connection)
     }
@@ -129,18 +129,18 @@ impl Pool {
         self.idle.lock().retain(|idle| !idle.connection.requests.is_closed());
     }
 
-    /// Connections that one guest may have: half of all, so that it never has them alone.
+    /// The most connections of one guest: half of all, so that no guest has them all.
     pub(crate) fn share(&self) -> usize {
         (self.max_open / 2).max(1)
     }
 
-    /// Room for one more connection of a guest. The longest idle one is closed for it, if need be.
+    /// Makes room for one more connection of a guest. If there is none, the longest idle connection is closed.
     pub(crate) async fn open(self: &Arc<Self>, guest: &Shared, end: Instant) -> Result<Open, HttpError> {
         let place = match guest.connections.clone().try_acquire_owned() {
             Ok(place) => place,
             Err(_none) => {
                 self.close_idle(|idle| idle.guest == guest.id);
-                // One that is being closed, or whose request is still written, gives its place back.
+                // A connection that is being closed, or whose request is still written, gives its permit back soon.
                 let place = timeout_at(end.into(), guest.connections.clone().acquire_owned()).await;
                 place.map_err(|_late| HttpError::TooMany)?.map_err(|_closed| HttpError::TooMany)?
             }
@@ -153,14 +153,14 @@ impl Pool {
         Ok(Open { pool: self.clone(), _place: place })
     }
 
-    /// Closes the longest idle connection of a kind.
+    /// Closes the longest idle connection for which `is_one` holds. Returns whether there was one.
     fn close_idle(&self, is_one: impl Fn(&Idle) -> bool) -> bool {
         let mut idle = self.idle.lock();
         let place = idle.iter().position(is_one);
         place.and_then(|place| idle.remove(place)).is_some()
     }
 
-    /// Open ones, and idle ones among them.
+    /// The number of open connections, and of the idle ones among them.
     pub(crate) fn counts(&self) -> (usize, usize) {
         (self.open.load(Ordering::Relaxed), self.idle.lock().len())
     }

@@ -1,4 +1,4 @@
-//! The sender: its thread, begun with the first request.
+//! The sender of all requests. Its thread begins with the first request.
 
 use std::{
     fmt, io,
@@ -26,16 +26,16 @@ use crate::{
     pool::Pool,
 };
 
-/// Requests that may wait for the thread, which takes them at once. Further ones are refused.
+/// The most requests that wait for the thread, which takes them at once. Further ones are refused.
 const ORDERS: usize = 1024;
 
-/// A thread that ended sooner, or could not begin again, is not begun again before.
+/// The least time between two beginnings of the thread, which may end by a fault.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Told in words why the thread has ended, once it has begun again.
+/// Called with the reason why the thread has ended, once it has begun again.
 pub type OnEnd = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Sends the requests of all guests. Clones share the thread; with the last one it ends.
+/// Sends the requests of all guests. Clones share the thread, which ends with the last of them.
 #[derive(Clone)]
 pub struct HttpSender(Arc<Inner>);
 
@@ -51,7 +51,7 @@ type Orders = mpsc::Sender<(Order, Begun)>;
 struct Running {
     orders: Orders,
     thread: JoinHandle<()>,
-    /// Or when the next one could not.
+    /// When the thread began, or, after its end, when the next one last failed to begin.
     began: Instant,
 }
 
@@ -67,8 +67,8 @@ impl fmt::Debug for HttpSender {
 }
 
 impl HttpSender {
-    /// Starts nothing yet. Reads [`HttpConfig::ca_file`], if there is one. A thread that has ended by a fault begins again
-    /// with the next request; then `on_end` hears why.
+    /// A sender whose thread has not begun yet. Reads [`HttpConfig::ca_file`], if there is one. A thread that has ended
+    /// by a fault begins again with the next request; then `on_end` is called with the reason.
     ///
     /// # Errors
     ///
@@ -81,7 +81,7 @@ impl HttpSender {
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new).
+    /// The errors of [`new`](Self::new).
     #[doc(hidden)]
     pub fn with_resolver(
         config: &HttpConfig,
@@ -101,20 +101,20 @@ impl HttpSender {
         })))
     }
 
-    /// A way to send for one guest.
+    /// The client of one guest.
     #[must_use]
     pub fn client(&self, guest: HttpGuest, limits: &Limits) -> HttpClient {
         HttpClient::new(self.clone(), self.0.clients.fetch_add(1, Ordering::Relaxed), guest, limits)
     }
 
-    /// Connections that are open, and those among them that are idle.
+    /// The number of open connections, and of the idle ones among them.
     #[doc(hidden)]
     #[must_use]
     pub fn connections(&self) -> (usize, usize) {
         self.0.dialer.pool.counts()
     }
 
-    /// Connections that one guest may have.
+    /// The most connections of one guest.
     pub(crate) fn share(&self) -> usize {
         self.0.dialer.pool.share()
     }
@@ -123,7 +123,7 @@ impl HttpSender {
         self.orders()?.try_send((order, request)).map_err(|_full| HttpError::TooMany)
     }
 
-    /// The way to the thread, which begins if there is none.
+    /// The channel of orders to the thread, which is started if there is none.
     fn orders(&self) -> Result<Orders, HttpError> {
         let (orders, over) = self.begun()?;
         if let Some(over) = over {
@@ -132,7 +132,7 @@ impl HttpSender {
         Ok(orders)
     }
 
-    /// The way to the thread. If that has just begun, also the thread before it.
+    /// The channel of orders to the thread. If the thread has just begun, also returns the one before it.
     fn begun(&self) -> Result<(Orders, Option<Running>), HttpError> {
         let mut thread = self.0.thread.lock();
         match &mut *thread {
@@ -155,7 +155,7 @@ impl HttpSender {
 }
 
 impl Running {
-    /// Why it has ended. Does not wait for what the thread still drops.
+    /// Why the thread has ended. Does not wait for what the thread still drops.
     fn why(self) -> String {
         if !self.thread.is_finished() {
             return "its thread ends".to_owned();
@@ -176,19 +176,19 @@ fn start(dialer: Arc<Dialer>) -> io::Result<Running> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
-        // They end a second after the last name.
+        // The threads that resolve names end a second after the last name.
         .max_blocking_threads(LOOKUPS)
         .thread_keep_alive(Duration::from_secs(1))
         .thread_name("weir-http-dns")
         .build()?;
     let work = move || {
         runtime.block_on(async {
-            // Each ends with its guest, and all with the runtime.
+            // Nobody joins these tasks: each ends with its guest, and all end with the runtime.
             while let Some((order, request)) = orders.recv().await {
                 tokio::spawn(charged(order.client.clone(), carry_out(order, request, dialer.clone())));
             }
         });
-        // A name may take its resolver half a minute.
+        // Not joined: resolving a name may take half a minute.
         runtime.shutdown_background();
     };
     let thread = thread::Builder::new().name("weir-http".to_owned()).spawn(work)?;
