@@ -1,5 +1,5 @@
-//! The hooks' files of a directory, and their components: loaded for a run that wants them, and afterwards those for which
-//! its time was too short.
+//! The files of a directory's hooks, and their components. They are loaded for a run, and those for which its time was
+//! too short are loaded after it.
 
 use std::{
     collections::BTreeMap,
@@ -20,22 +20,22 @@ use crate::{
     told,
 };
 
-/// Hooks that a directory may have.
+/// The most hooks of a directory.
 pub(super) const MAX_HOOKS: usize = 1000;
 
 #[derive(Clone, Debug)]
 pub(super) struct HookFile {
     pub(super) name: OsString,
-    /// `None` if its metadata cannot be read.
+    /// The state of the file when it was listed. `None` if its metadata could not be read.
     pub(super) stamp: Option<FileStamp>,
 }
 
-/// Loaded components of a directory. Without a stamp the file may have changed; the component is kept to avoid
-/// compiling the same content again.
+/// Loaded components of a directory, by the names of their files. Without a stamp the file may have changed since; the
+/// component is kept to avoid compiling the same content again.
 #[derive(Debug, Default)]
 pub(super) struct KnownHooks(BTreeMap<OsString, (Option<FileStamp>, Loaded<Sandbox>)>);
 
-/// The hooks of a directory, sorted by the bytes of their names. At most `max` and one more.
+/// Lists the hooks of a directory, sorted by the bytes of their names. Stops after `max` hooks and one more.
 pub(super) fn list(dir: &Path, suffixes: &[String], max: usize) -> io::Result<Vec<HookFile>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(dir)? {
@@ -49,7 +49,7 @@ pub(super) fn list(dir: &Path, suffixes: &[String], max: usize) -> io::Result<Ve
         match FileStamp::of(&dir.join(&name)) {
             Ok(stamp) => files.push(HookFile { name, stamp: Some(stamp) }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            // Reading the file reports the error.
+            // The error is reported when the file is read.
             Err(_) => files.push(HookFile { name, stamp: None }),
         }
     }
@@ -70,8 +70,8 @@ impl KnownHooks {
             .map(|(_, loaded)| loaded.clone())
     }
 
-    /// Keeps a component; its loading began at `now`. Keeps the stamp only if it is still `after` and settled: a file
-    /// that has just changed could change again unnoticed.
+    /// Keeps a component whose loading began at `now`. Keeps its file's stamp only if it is the same `after` loading,
+    /// and settled: a file that has just changed could change again unnoticed.
     pub(super) fn keep(
         &mut self,
         file: &HookFile,
@@ -83,7 +83,7 @@ impl KnownHooks {
         self.0.insert(file.name.clone(), (stamp, loaded));
     }
 
-    /// Forgets other files. `files` is sorted.
+    /// Forgets the components of all files but these, which must be sorted by name.
     pub(super) fn retain(&mut self, files: &[HookFile]) {
         self.0.retain(|name, _| files.binary_search_by(|file| file.name.cmp(name)).is_ok());
     }
@@ -115,8 +115,8 @@ impl Dir {
         Ok(loaded)
     }
 
-    /// Loads what a run had no time for, so that a later run finds it. One task for each directory at a time: more calls
-    /// that come too early begin none. It ends with the directory, such as when a reload changes that.
+    /// Starts a task that loads what a run had no time for, so that a later run finds it. Does nothing while such a
+    /// task of the directory runs. The task ends with the directory, such as when a reload changes that.
     pub(crate) fn load_later(self: &Arc<Self>, files: Vec<HookFile>, gate: Gate) {
         let Ok(turn) = self.loads.clone().try_acquire_owned() else { return };
         let (configured, runs_on) = (Arc::downgrade(self), self.on_worker());
@@ -128,7 +128,7 @@ impl Dir {
                 if is_known {
                     continue;
                 }
-                // Others may be compiled before it.
+                // Other components may be compiled before this one.
                 let by = Instant::now() + dir.config.limits.compile_timeout + dir.config.total_timeout;
                 let load = runs_on.until(by, &gate.closing, dir.load(&runs_on, &file));
                 let why = match load.await {

@@ -11,7 +11,7 @@ use weir_schedule::{Alarm, BlockingError, SharedShare, drive, refuse_in_async};
 
 use crate::{HookCall, HookCounts, HookDirConfig, HookReport, files::KnownHooks, run::Run, told::Lines};
 
-/// Time for runs on other threads to notice the end of Main.
+/// How long runs on other threads may take to notice the end of Main.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Why a directory's hooks were not run.
@@ -74,29 +74,29 @@ pub struct Hooks(pub(crate) Arc<Shared>);
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) programs: Programs<Sandbox>,
-    /// Directories with bounds.
+    /// The use of granted directories with bounds.
     pub(crate) quotas: Quotas,
     pub(crate) worker: Handle,
     pub(crate) resources: SharedResources,
     threads: Arc<Semaphore>,
-    /// One permit for each running command: the size of the pools.
+    /// One permit for each command that runs: as many as the pools have room for.
     pub(crate) places: Semaphore,
     configured: Mutex<BTreeMap<HookDirName, HookDir>>,
     pub(crate) counts: HookCounts,
-    /// `None` once Main has ended.
+    /// What each run must hold. `None` once Main has ended.
     pub(crate) gate: Mutex<Option<Gate>>,
 }
 
-/// Held by every run.
+/// Held by every run, so that Main can wait for it and end it.
 #[derive(Clone, Debug)]
 pub(crate) struct Gate {
-    /// Main waits until all are dropped.
+    /// Main waits until all clones of this are dropped.
     _under_way: async_channel::Sender<Infallible>,
     /// Closed when Main ends.
     pub(crate) closing: async_channel::Receiver<Infallible>,
 }
 
-/// Ends all runs and waits for them.
+/// Ends all runs and waits for them, when Main ends.
 #[derive(Debug)]
 pub struct Closing {
     hooks: Hooks,
@@ -111,18 +111,18 @@ pub struct HookDir(Arc<Dir>);
 #[derive(Debug)]
 pub(crate) struct Dir {
     pub(crate) hooks: Hooks,
-    /// `None`: a directory of the embedding program.
+    /// The configured name. `None` for a directory of the embedding program.
     pub(crate) name: Option<HookDirName>,
     pub(crate) lines: Lines,
     pub(crate) config: HookDirConfig,
     pub(crate) net: Arc<[NetGrant]>,
     pub(crate) outlet: HttpOutlet,
-    /// Whose entries in stores its hooks have.
+    /// The owner whose entries in stores the hooks use.
     pub(crate) owner: String,
     pub(crate) share: Arc<SharedShare>,
     pub(crate) at_once: Semaphore,
     pub(crate) known: Mutex<KnownHooks>,
-    /// One permit: for the task that loads what a run had no time for.
+    /// One permit, for the task that loads what a run had no time for.
     pub(crate) loads: Arc<Semaphore>,
 }
 
@@ -134,7 +134,7 @@ impl Dir {
 }
 
 impl Hooks {
-    /// Blocking work of runs on the worker uses up to `threads` of the pool.
+    /// Starts without directories. The blocking work of runs on Main's worker uses up to `threads` threads of the pool.
     pub fn new(
         programs: Programs<Sandbox>,
         worker: Handle,
@@ -180,7 +180,7 @@ impl Hooks {
     /// [`HookError::Config`] for faulty values.
     pub fn open(&self, config: HookDirConfig) -> Result<HookDir, HookError> {
         config.check()?;
-        // No extension and no configured directory has this name, so none has its keys of a store.
+        // No extension or configured directory can have this name, so none shares these keys of a store.
         Ok(self.dir("hooks/".to_owned(), None, config))
     }
 
@@ -233,10 +233,10 @@ impl Closing {
     pub async fn close(self) {
         let Self { hooks, _open, under_way } = self;
         hooks.0.gate.lock().take();
-        // Each of them holds all of this.
+        // Each directory holds a reference to the hooks, so they would keep each other alive.
         hooks.0.configured.lock().clear();
         drop(_open);
-        // Fails when all runs have ended.
+        // Receiving fails when all runs have ended and dropped their senders.
         let _ended = timeout(GRACE, under_way.recv()).await;
     }
 }
@@ -271,12 +271,12 @@ impl HookDir {
     ///
     /// # Errors
     ///
-    /// [`BlockingError::InAsync`] inside an async task, otherwise as [`run`](Self::run).
+    /// [`BlockingError::InAsync`] inside an async task, otherwise the errors of [`run`](Self::run).
     pub fn run_blocking(&self, call: HookCall) -> Result<HookReport, BlockingError<HookError>> {
         refuse_in_async()?;
         let run = Run::new(self.0.clone(), call)?;
         let alarm = Arc::new(Alarm::default());
-        // The worker has the timers and sockets.
+        // The timers and sockets belong to the worker's runtime.
         let _context = self.0.hooks.0.worker.enter();
         Ok(drive(run.run(RunsOn::Thread(alarm.clone())), &alarm)?)
     }

@@ -23,17 +23,17 @@ pub struct HookReport {
 pub struct HookRun {
     /// The name of its file.
     pub hook: String,
-    /// How it ended.
+    /// How the hook ended.
     pub outcome: HookOutcome,
-    /// Its standard output.
+    /// What the hook wrote to standard output.
     pub stdout: Bytes,
-    /// Its standard error.
+    /// What the hook wrote to standard error.
     pub stderr: Bytes,
-    /// Time that it took, including loading.
+    /// Time that the hook took, including loading.
     pub duration: Duration,
     /// Time for reading the component, and for compiling it if the cache did not have it.
     pub loading: Duration,
-    /// Fuel that it used.
+    /// Fuel that the hook used.
     pub fuel: u64,
     /// Peak of linear memory in bytes.
     pub memory: u64,
@@ -59,9 +59,9 @@ pub enum HookOutcome {
         /// Whether it is outside all ranges.
         is_reserved: bool,
     },
-    /// Main ended.
+    /// Main ended while the hook ran.
     Interrupted,
-    /// It took too long.
+    /// The hook took too long.
     TimedOut {
         /// The limit: [`LimitName::TIMEOUT`], [`LimitName::TOTAL_TIMEOUT`], or [`LimitName::CALL`] if the caller set
         /// less for all hooks.
@@ -69,14 +69,14 @@ pub enum HookOutcome {
         /// The time limit.
         allowed: Duration,
     },
-    /// No exit code: it is not a component that runs here, it trapped, or the host failed.
+    /// There is no exit code: the file is not a component that runs here, the hook trapped, or the host failed.
     SystemError {
         /// The reason, in one line.
         reason: String,
         /// The running functions, innermost first.
         trace: Vec<String>,
     },
-    /// It exceeded a limit.
+    /// The hook exceeded a limit.
     LimitExceeded(LimitHit),
 }
 
@@ -136,7 +136,7 @@ impl HookOutcome {
     }
 }
 
-/// In words, without the limit or the cause.
+/// Writes the outcome in words, without the limit or the cause.
 impl fmt::Display for HookOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

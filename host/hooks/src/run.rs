@@ -94,7 +94,7 @@ pub(super) struct Run {
     env: Vec<(String, String)>,
     stdin: Bytes,
     began: Instant,
-    /// Of all hooks together, with the key that set it and its value.
+    /// When the time of all hooks together is over. `limit` is the limit that sets it, with its value.
     deadline: Instant,
     limit: (LimitName, Duration),
 }
@@ -143,7 +143,7 @@ impl Run {
         let hooks = self.load_all(&runs_on, files).await;
         let mut runs: Vec<HookRun> = Vec::with_capacity(hooks.len());
         let mut written = (0, 0);
-        // Opened before the first hook, for all.
+        // The granted directories are opened once for all hooks, before the first one runs.
         let mut dirs = None;
         for hook in hooks {
             let is_loaded = hook.program.is_ok();
@@ -171,9 +171,8 @@ impl Run {
         })
     }
 
-    /// Loads the hooks, all before the first one runs: what becomes of their files later is for the next run. Ends with
-    /// one that cannot be loaded, since none runs after it. If the time is over, that is the only one, and what is left is
-    /// loaded for a later run.
+    /// Loads all hooks before the first one runs, up to one that cannot be loaded, since none runs after it. If the
+    /// time is over, returns only the hook that was to be loaded, and has the rest loaded for a later run.
     async fn load_all(&self, runs_on: &RunsOn, files: Vec<HookFile>) -> Vec<LoadedHook> {
         let mut hooks = Vec::with_capacity(files.len());
         let mut files = files.into_iter();
@@ -181,7 +180,7 @@ impl Run {
             let began = Instant::now();
             let program = self.load_one(runs_on, &file).await;
             if program.is_err() && self.is_gone(runs_on, &file).await {
-                // Put aside since the directory was listed.
+                // The file was removed or renamed since the directory was listed.
                 continue;
             }
             if let Err(End::Cut(cut)) = &program {
@@ -214,7 +213,7 @@ impl Run {
         }
     }
 
-    /// Runs a hook. Earlier hooks have written this many bytes.
+    /// Runs a hook. `written` is how many bytes earlier hooks have written to standard output and standard error.
     async fn hook(
         &self,
         runs_on: &RunsOn,

@@ -1,4 +1,4 @@
-//! What is told of hooks that have ended: counts for metrics, and a line in the log for each that did not end well.
+//! Reports hooks that have ended: counts them for metrics, and logs a line for each that did not end well.
 
 use std::{
     collections::BTreeMap,
@@ -13,17 +13,17 @@ use weir_names::{HookDirName, harmless};
 
 use crate::{HookError, HookOutcome, HookRun};
 
-/// Hooks of one directory that are counted by name; further ones count as [`OTHER`]. Files come and go.
+/// The most hooks of one directory that are counted by name, since files come and go. Further ones count as [`OTHER`].
 const COUNTED_MAX: usize = 64;
 
 const OTHER: &str = "other";
 
-/// Lines of one directory in a [`PERIOD`]: extensions may run hooks as often as they like.
+/// The most lines about one directory in a [`PERIOD`], since extensions may run hooks as often as they like.
 const LINES_MAX: u32 = 10;
 
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Bytes of a hook's name, of a reason, and of the last line of its standard error.
+/// The most bytes that are logged of a hook's name, of a reason, and of the last line of its standard error.
 const TEXT_MAX: usize = 256;
 
 /// How often the hooks of configured directories have ended, and how. Clones share it.
@@ -40,14 +40,14 @@ pub struct HookCount {
     pub hooks: HookDirName,
     /// The hook's file, or `other` for all after the first 64 of a directory.
     pub hook: Arc<str>,
-    /// How they ended: see [`HookOutcome::word`].
+    /// How the hook ended: see [`HookOutcome::word`].
     pub outcome: &'static str,
     /// How often.
     pub runs: u64,
 }
 
 impl HookCounts {
-    /// All of them, by directory, hook and outcome.
+    /// All counts, by directory, hook and outcome.
     #[must_use]
     pub fn all(&self) -> Vec<HookCount> {
         let mut all = Vec::new();
@@ -66,7 +66,7 @@ impl HookCounts {
 
     fn add(&self, hooks: &HookDirName, run: &HookRun) {
         let mut all = self.0.lock();
-        // A directory that is configured no more has no count, though a run of it was under way.
+        // The directory may have been removed from the configuration during the run. Then it is not counted.
         let Some(counts) = all.get_mut(hooks) else { return };
         let name = harmless(&run.hook, TEXT_MAX);
         let is_counted = counts.contains_key(&*name) || counts.len() < COUNTED_MAX;
@@ -75,7 +75,7 @@ impl HookCounts {
         *runs = runs.saturating_add(1);
     }
 
-    /// Counts in these directories, which are configured now, and forgets others.
+    /// Counts hooks of these directories, which are configured now, and forgets the counts of others.
     pub(crate) fn keep<'a>(&self, configured: impl Iterator<Item = &'a HookDirName>) {
         let mut all = self.0.lock();
         let mut before = std::mem::take(&mut *all);
@@ -105,7 +105,7 @@ impl Lines {
         }
     }
 
-    /// How many lines were left out before this one. None: this one is left out, too.
+    /// How many lines were left out before this one. `None` if this one must be left out, too.
     fn next(&self, now: Instant) -> Option<u32> {
         let mut spoken = self.0.lock();
         match &mut *spoken {
@@ -126,7 +126,8 @@ impl Lines {
     }
 }
 
-/// Counts the run, and says in the log if it did not end well. `None`: the directory is the embedding program's own.
+/// Counts the run of a hook, and logs it if it did not end well. `hooks` is the name of the directory, or `None` for
+/// one of the embedding program.
 pub(crate) fn tell(
     counts: &HookCounts,
     lines: &Lines,
@@ -137,7 +138,7 @@ pub(crate) fn tell(
     if let Some(hooks) = hooks {
         counts.add(hooks, run);
     }
-    // An interruption is Main's own.
+    // An interruption is no failure: Main ends.
     if !matches!(run.outcome, HookOutcome::Ok | HookOutcome::Interrupted) {
         lines.say(|| line(hooks, run, is_loaded));
     }
@@ -159,7 +160,7 @@ fn line(hooks: Option<&HookDirName>, run: &HookRun, is_loaded: bool) -> String {
     }
 }
 
-/// Says in the log that no hook of a directory could run. `None`: the directory is the embedding program's own.
+/// Logs that no hook of a directory could run. `hooks` is its name, or `None` for one of the embedding program.
 pub(crate) fn not_run(lines: &Lines, hooks: Option<&HookDirName>, error: &HookError) {
     if !matches!(error, HookError::Ended) {
         lines.say(|| {
@@ -168,7 +169,8 @@ pub(crate) fn not_run(lines: &Lines, hooks: Option<&HookDirName>, error: &HookEr
     }
 }
 
-/// Says in the log that a hook could not be loaded for a later run. `None`: the directory is the embedding program's own.
+/// Logs that a hook could not be loaded for a later run. `hooks` is the name of its directory, or `None` for one of
+/// the embedding program.
 pub(crate) fn not_loaded(lines: &Lines, hooks: Option<&HookDirName>, hook: &str, why: &str) {
     let (hook, why) = (harmless(hook, TEXT_MAX), harmless(why, TEXT_MAX));
     lines.say(|| format!("the hook `{hook}` of {} could not be loaded: {why}", place(hooks)));

@@ -126,7 +126,7 @@ pub(super) fn alone(config: &HookDirConfig) -> Vec<ConfigError> {
     errors
 }
 
-/// Faulty values, and contradictions between them, of the table at `path`.
+/// The faulty values of the table at `path`, and contradictions between its values.
 fn values(hooks: &HookDirConfig, path: &str) -> Vec<ConfigError> {
     let mut errors = faults(hooks, path);
     errors.extend(hooks.suffixes.iter().filter_map(|text| suffix(text).err()).map(|fault| {
@@ -137,7 +137,7 @@ fn values(hooks: &HookDirConfig, path: &str) -> Vec<ConfigError> {
     errors
 }
 
-/// Files in a directory of hooks run with the hooks' grants.
+/// Protects a directory of hooks from guests that write: its files run with the hooks' grants.
 fn protected(key: String, config: &HookDirConfig, location: Option<Location>) -> ProtectedDir {
     ProtectedDir {
         key,
