@@ -22,7 +22,7 @@ use crate::{Arguments, Document, Payload};
 /// Why a payload does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misfit {
-    /// Where, such as `$.value.key`.
+    /// The place that does not fit, such as `$.value.key`.
     pub path: String,
     /// What is wrong there, such as ``must be a string, and is a number``.
     pub message: String,
@@ -36,12 +36,12 @@ impl fmt::Display for Misfit {
     }
 }
 
-/// Names that a description does not have, in objects that may have any.
+/// What happens to fields without a description, in objects that are not strict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unknown {
-    /// They are ignored, as the provider ignores them.
+    /// Such fields are ignored, as the provider ignores them.
     Ignored,
-    /// They are refused: in what a person writes, they are most likely misspelt.
+    /// Such fields are refused: in what a person writes, they are most likely misspelt.
     Refused,
 }
 
@@ -72,7 +72,7 @@ impl Document {
         }
     }
 
-    /// Whether `bytes` are such a payload of this document.
+    /// Whether `bytes` fit `payload`, which is described in this document.
     ///
     /// # Errors
     /// The first place that does not fit.

@@ -1,7 +1,7 @@
-//! Whether a contract may become another: what each side writes, the other has to be able to read.
+//! Whether a new version of a contract may replace an old one: each side must be able to read what the other writes.
 //!
-//! Callers write arguments, and providers write results and events. A job of a queue is judged like arguments: jobs
-//! of before the change may still be in the queue.
+//! Callers write arguments, and providers write results and events. Jobs of a queue are judged like arguments, because
+//! jobs from before the change may still be in the queue.
 
 mod change;
 mod scalar;
@@ -17,11 +17,11 @@ use crate::{Arguments, Document, Method, Payload, check::View, check::nearest, p
 /// A difference between two documents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Where, such as `$.operations.get.result.key`.
+    /// The place of the difference, such as `$.operations.get.result.key`.
     pub path: String,
-    /// What is different there.
+    /// What differs at that place.
     pub message: String,
-    /// Whether it breaks the other side.
+    /// Whether the difference breaks the other side.
     pub severity: Severity,
 }
 
@@ -30,7 +30,7 @@ pub struct Finding {
 pub enum Severity {
     /// The other side may fail.
     Breaking,
-    /// The other side goes on as before.
+    /// The other side works as before.
     Compatible,
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What changes from `old` to `new`, for callers and providers of `old`.
+/// The differences from `old` to `new`, and what each means for callers and providers of `old`.
 #[must_use]
 pub fn compare(old: &Document, new: &Document) -> Vec<Finding> {
     let mut walk = Walk::new(old, new, Sides::Versions);
@@ -50,8 +50,8 @@ pub fn compare(old: &Document, new: &Document) -> Vec<Finding> {
     documents(walk, old, new)
 }
 
-/// What the caller's document needs and the provider's does not describe. A caller that names a field which the
-/// provider ignores goes on, but may have misspelt it: that finding is compatible.
+/// What the caller's document needs and the provider's does not describe. A field that the provider would ignore is
+/// compatible, but is reported, because the caller may have misspelt it.
 #[must_use]
 pub fn needs(caller: &Document, provider: &Document) -> Vec<Finding> {
     documents(Walk::new(caller, provider, Sides::CallerAndProvider), caller, provider)
@@ -87,7 +87,7 @@ fn documents<'a>(mut walk: Walk<'a>, old: &'a Document, new: &'a Document) -> Ve
     std::mem::take(&mut walk.findings)
 }
 
-/// Compares the entries of one kind by their names. `fits` says whether a new one stands for an old one.
+/// Compares the entries of one kind. `fits` says whether a new entry is the successor of an old one.
 fn entries<'a, T>(
     walk: &mut Walk<'a>,
     kind: &str,

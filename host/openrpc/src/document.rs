@@ -13,11 +13,11 @@ use crate::{Field, Schema, Shape};
 pub struct Document {
     /// The contract.
     pub contract: ContractName,
-    /// What it is for. May be empty.
+    /// What the contract is for. May be empty.
     pub description: String,
-    /// Which side describes it.
+    /// The side that describes the contract.
     pub role: Role,
-    /// Its operations, in the order of the document. No two have one name.
+    /// The operations, in the order of the document. No two have the same name.
     pub methods: Vec<Method>,
     /// Topics that the contract's providers publish.
     pub topics: Vec<Topic>,
@@ -32,13 +32,13 @@ pub struct Document {
 pub struct Method {
     /// The operation, without the contract.
     pub name: String,
-    /// What it does. May be empty.
+    /// What the operation does. May be empty.
     pub description: String,
-    /// What it takes.
+    /// The arguments.
     pub arguments: Arguments,
-    /// What it answers.
+    /// The result.
     pub result: Payload,
-    /// Errors of the contract's own that it may answer.
+    /// The contract's own errors that the operation may answer.
     pub errors: Vec<ErrorCode>,
 }
 
@@ -79,11 +79,11 @@ pub enum Payload {
 pub struct ErrorCode {
     /// The code, such as `not-found`.
     pub code: String,
-    /// When it is answered. May be empty.
+    /// When the provider answers this error. May be empty.
     pub description: String,
 }
 
-/// A topic, or several by a pattern.
+/// A topic, or a pattern of topics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Topic {
     /// The topic or pattern.
@@ -118,7 +118,7 @@ impl Document {
         self.types.iter().find_map(|(known, schema)| (known == name).then_some(schema))
     }
 
-    /// The type behind names: never [`Shape::Named`] in a parsed document.
+    /// Follows names to the type that they stand for. In a parsed document, the result is never [`Shape::Named`].
     #[must_use]
     pub fn resolve<'a>(&'a self, schema: &'a Schema) -> &'a Schema {
         let mut schema = schema;
@@ -135,7 +135,7 @@ impl Document {
     }
 }
 
-/// Documents as text, one a line, within the bounds of [`Document::parse_section`].
+/// Documents as text, one on each line, within the bounds of [`Document::parse_section`].
 #[derive(Debug, Default)]
 pub struct Descriptions {
     text: Box<str>,
@@ -143,7 +143,7 @@ pub struct Descriptions {
 }
 
 impl Descriptions {
-    /// The documents in this text, which was parsed before. What no parser takes describes nothing.
+    /// The documents in this text, which should have been parsed before. A text that cannot be parsed has no documents.
     #[must_use]
     pub fn new(text: impl Into<Box<str>>) -> Self {
         Self { text: text.into(), kept: OnceLock::new() }
@@ -155,13 +155,13 @@ impl Descriptions {
         self.text.is_empty()
     }
 
-    /// All documents. Parses them, which takes about a millisecond for the longest text, and keeps nothing.
+    /// Parses all documents, and keeps nothing. That takes about a millisecond for the longest text.
     #[must_use]
     pub fn documents(&self) -> Vec<Document> {
         Document::parse_section(self.text.as_bytes()).unwrap_or_default()
     }
 
-    /// What a provider says of a contract. The first call parses all documents; they are kept for later ones.
+    /// The document in which a provider describes a contract. The first call parses all documents and keeps them.
     #[must_use]
     pub fn of_provider(&self, contract: &str) -> Option<&Document> {
         let documents = self.kept.get_or_init(|| self.documents().into());
@@ -169,7 +169,7 @@ impl Descriptions {
         documents.iter().find(is_it)
     }
 
-    /// Whether [`of_provider`](Self::of_provider) has parsed them.
+    /// Whether [`of_provider`](Self::of_provider) has parsed the documents.
     #[must_use]
     pub fn is_parsed(&self) -> bool {
         self.kept.get().is_some()

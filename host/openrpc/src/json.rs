@@ -1,4 +1,4 @@
-//! JSON that keeps the order of its fields, whatever else the build does to `serde_json::Value`.
+//! JSON values that keep the order of their fields. `serde_json::Value` only does so with a feature.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use serde_json::{Number, Value};
 
 use crate::MAX_DEPTH;
 
-/// A JSON value. Objects keep the order of their fields, and no object has two of one name.
+/// A JSON value. Objects keep the order of their fields, and no object has two fields of the same name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Json {
@@ -29,7 +29,7 @@ pub enum Json {
 }
 
 impl Json {
-    /// The field of an object.
+    /// A field of an object by its name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Self> {
         match self {
@@ -65,7 +65,7 @@ impl Json {
         }
     }
 
-    /// What it is, for people: `a string`.
+    /// The kind of value as messages name it, such as `a string`.
     #[must_use]
     pub(crate) fn kind(&self) -> &'static str {
         match self {
@@ -121,7 +121,7 @@ impl From<Json> for Value {
     }
 }
 
-/// Compact JSON.
+/// Writes compact JSON.
 impl fmt::Display for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
@@ -132,14 +132,14 @@ fn in_order<S: Serializer>(fields: &[(String, Json)], serializer: S) -> Result<S
     serializer.collect_map(fields.iter().map(|(name, value)| (name, value)))
 }
 
-/// At most [`MAX_DEPTH`] deep.
+/// Reads a value that is at most [`MAX_DEPTH`] levels deep.
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Level(MAX_DEPTH).deserialize(deserializer)
     }
 }
 
-/// Reads a value that is at most so many levels deep.
+/// Reads a value that is at most this many levels deep.
 #[derive(Clone, Copy)]
 struct Level(usize);
 

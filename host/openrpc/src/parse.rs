@@ -1,4 +1,4 @@
-//! Documents from text. What a document cannot express here is an error that names its place.
+//! Reads documents from text. Whatever this crate cannot represent is an error that names its place.
 
 mod fields;
 mod keywords;
@@ -17,25 +17,25 @@ use crate::{
     types,
 };
 
-/// The custom sections with documents.
+/// The name of the custom sections with documents.
 pub const SECTION: &str = "weir:contracts";
 
-/// Bytes of all these sections of a component together.
+/// The most bytes of all these sections of a component together.
 pub const MAX_SECTION: usize = Description::MOST_BYTES;
 
-/// Documents of a component.
+/// The most documents of a component.
 pub const MAX_DOCUMENTS: usize = 64;
 
-/// Operations, topics and queues of a component together, and types of one document.
+/// The most operations, topics and queues of a component together, and the most types of one document.
 pub const MAX_ENTRIES: usize = 1_000;
 
-/// Levels of JSON in a document.
+/// The most levels of JSON in a document.
 pub const MAX_DEPTH: usize = 64;
 
-/// Bytes of one document by itself, which may be spread over lines.
+/// The most bytes of a document that is by itself, where it may have several lines.
 pub const MAX_DOCUMENT: usize = 1 << 20;
 
-/// The code of an error of the provider's own, in JSON-RPC.
+/// The JSON-RPC code of the provider's own errors.
 pub(crate) const HANDLER_ERROR: i64 = -32010;
 
 impl Document {
@@ -58,7 +58,7 @@ impl Document {
     /// The documents in `text`: one, or a list of them.
     ///
     /// # Errors
-    /// As [`parse`](Self::parse).
+    /// The errors of [`parse`](Self::parse).
     pub fn parse_list(text: &str) -> Result<Vec<Self>, DocumentError> {
         match json(text)? {
             Json::Array(documents) => {
@@ -69,10 +69,12 @@ impl Document {
         }
     }
 
-    /// The documents in the sections of one component, one a line. A document that is there twice is returned once.
+    /// The documents in the sections of one component, one on each line. A document that is there twice is returned
+    /// once.
     ///
     /// # Errors
-    /// If a bound is exceeded, a line is no document, or the component describes how it serves a contract twice.
+    /// If a bound is exceeded, a line is no document, or the component has two descriptions of how it serves one
+    /// contract.
     pub fn parse_section(section: &[u8]) -> Result<Vec<Self>, DocumentError> {
         if section.len() > MAX_SECTION {
             return Err(fault!("the section takes {} bytes, of at most {MAX_SECTION}", section.len()));
@@ -189,7 +191,7 @@ fn arguments(json: &Json, types: &Types<'_>, operation: &OperationName) -> Resul
     Ok(Arguments::Fields { name, strict: flag(json, "x-strict")?, fields })
 }
 
-/// The name of an argument type that has none in the document: `ListNetworks` for `list-networks`.
+/// The name for an argument type without a name in the document: `ListNetworks` for `list-networks`.
 fn type_name(operation: &str) -> String {
     let words = operation.split(|character: char| !character.is_ascii_alphanumeric());
     words

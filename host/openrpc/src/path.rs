@@ -2,10 +2,10 @@
 
 use weir_names::harmless;
 
-/// Characters of a name in a path or a message.
+/// The most characters of a name in a path or a message.
 const MAX_SHOWN: usize = 100;
 
-/// A field of this name: `.name`, or `["any name"]`.
+/// A step of a path to the field of this name: `.name`, or `["any name"]`.
 pub(crate) fn field(name: &str) -> String {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_$".contains(character);
     if !name.is_empty() && name.chars().all(is_plain) {
@@ -15,17 +15,17 @@ pub(crate) fn field(name: &str) -> String {
     }
 }
 
-/// The value at this place of a list.
+/// A step of a path to the value at this place of a list.
 pub(crate) fn index(index: usize) -> String {
     format!("[{index}]")
 }
 
-/// A foreign text that is safe to show.
+/// A foreign text, made safe to show.
 pub(crate) fn shown(text: &str) -> String {
     harmless(text, MAX_SHOWN)
 }
 
-/// Texts as `a`, `b` or `c`.
+/// The texts as an enumeration with a word before the last, such as `a`, `b` or `c`.
 pub(crate) fn alternatives(texts: &[String], between: &str) -> String {
     match texts {
         [] => String::new(),
@@ -34,7 +34,7 @@ pub(crate) fn alternatives(texts: &[String], between: &str) -> String {
     }
 }
 
-/// Such as `1 value` or `2 values`.
+/// A number of things, such as `1 value` or `2 values`.
 pub(crate) fn counted(count: u64, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }

@@ -5,9 +5,9 @@ use serde_json::Value;
 /// A type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schema {
-    /// What it is, for people. May be empty.
+    /// What the type is, for people. May be empty.
     pub description: String,
-    /// Its JSON.
+    /// The JSON of the type.
     pub shape: Shape,
 }
 
@@ -28,7 +28,7 @@ pub enum Shape {
         minimum: Option<i128>,
         /// The greatest value.
         maximum: Option<i128>,
-        /// Such as `int32`, `uint64` or `uint`. A known one bounds the value, too.
+        /// The format, such as `int32`, `uint64` or `uint`. A known format bounds the value, too.
         format: Option<String>,
     },
     /// A number.
@@ -37,12 +37,12 @@ pub enum Shape {
         minimum: Option<f64>,
         /// The greatest value.
         maximum: Option<f64>,
-        /// `float` or `double`.
+        /// The format, `float` or `double`.
         format: Option<String>,
     },
     /// A text.
     String {
-        /// Such as `date-time`. For people: it is not checked.
+        /// The format, such as `date-time`. It is for people and not checked.
         format: Option<String>,
         /// The least number of characters.
         min_length: Option<u64>,
@@ -66,7 +66,7 @@ pub enum Shape {
         min: Option<u64>,
         /// The greatest number of values.
         max: Option<u64>,
-        /// Whether it is a set. For people: it is not checked.
+        /// Whether the list is a set. This is for people and not checked.
         unique: bool,
     },
     /// A list with a type for each place.
@@ -89,7 +89,7 @@ pub enum Shape {
     },
     /// The type, or `null`.
     Nullable(Box<Schema>),
-    /// The type of this name in [`Document::types`](crate::Document::types), which has it.
+    /// The type of this name in [`Document::types`](crate::Document::types), where it always is.
     Named(String),
 }
 
@@ -100,7 +100,7 @@ pub struct Field {
     pub name: String,
     /// What it is, for people. May be empty.
     pub description: String,
-    /// Whether it has to be there.
+    /// Whether the field has to be there.
     pub required: bool,
     /// The type.
     pub schema: Schema,

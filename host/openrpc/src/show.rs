@@ -1,4 +1,4 @@
-//! Documents for people, and types in one line.
+//! Shows documents to people, and types on one line.
 
 mod markdown;
 mod text;
@@ -71,7 +71,7 @@ fn opened(text: String, open: bool) -> String {
     if open { text + " | …" } else { text }
 }
 
-/// A type after `of`.
+/// A type as it is written after `of`, in parentheses if needed.
 fn grouped(schema: &Schema) -> String {
     let text = type_text(schema);
     let is_union = matches!(&schema.shape, Shape::Words { .. } | Shape::OneOf { .. } | Shape::Nullable(_));
@@ -94,7 +94,7 @@ fn range<T: PartialEq + Display>(min: Option<&T>, max: Option<&T>, unit: &str) -
     }
 }
 
-/// Whether the bounds are those that the format has by itself, or as schemars writes them beside it.
+/// Whether the bounds are those of the format itself, or those that schemars writes beside it.
 fn is_range_of(format: &str, minimum: Option<i128>, maximum: Option<i128>) -> bool {
     let (least, greatest) = range_of(Some(format));
     (least, greatest) != range_of(None)

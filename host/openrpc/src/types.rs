@@ -1,5 +1,5 @@
-//! The types of documents as a whole: those that nothing uses, those that no value has, and those of several contracts in
-//! one document.
+//! The types of whole documents: drops unused ones, refuses types that no value can have, and combines the types of
+//! several contracts in one document.
 
 use std::collections::{HashMap, HashSet};
 
@@ -44,7 +44,7 @@ impl Document {
     }
 }
 
-/// The document, if no type consists of itself alone, such as one that is a reference to itself: no value has one.
+/// Refuses a document in which a type consists of itself alone, such as a reference to itself: no value can have it.
 pub(crate) fn finite(document: Document) -> Result<Document, DocumentError> {
     let mut known: HashSet<&str> = HashSet::new();
     for (name, _) in &document.types {
@@ -79,7 +79,7 @@ enum Step<'a> {
     Out(&'a str),
 }
 
-/// Calls `found` with the types that the same value has, too.
+/// Calls `found` with the names of all types that a value of this schema has at the same time.
 fn same_value<'a>(schema: &'a Schema, found: &mut impl FnMut(&'a str)) {
     match &schema.shape {
         Shape::Named(name) => found(name),
@@ -93,8 +93,8 @@ fn same_value<'a>(schema: &'a Schema, found: &mut impl FnMut(&'a str)) {
     }
 }
 
-/// One OpenRPC document with all operations, topics and queues of `documents`. A type whose name another contract
-/// has, too, is called by its contract as well.
+/// One OpenRPC document with all operations, topics and queues of `documents`. A type whose name an earlier
+/// contract has taken gets the name of its own contract added.
 #[must_use]
 pub fn combined(documents: &[Document]) -> Json {
     let mut taken: HashSet<String> = HashSet::new();

@@ -1,4 +1,4 @@
-//! Documents as JSON, always in one form: what two documents say alike is written alike.
+//! Writes documents as JSON. Documents that say the same are written in the same form.
 
 use serde::{Serialize, Serializer};
 use serde_json::Number;
@@ -36,14 +36,14 @@ impl Document {
             .into()
     }
 
-    /// The document as OpenRPC in one line, without its end.
+    /// The document as OpenRPC on one line, without a line end.
     #[must_use]
     pub fn line(&self) -> String {
         self.to_json().to_string()
     }
 }
 
-/// As OpenRPC.
+/// Serializes the document as OpenRPC.
 impl Serialize for Document {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.to_json().serialize(serializer)
@@ -193,7 +193,7 @@ fn shape_of(shape: &Shape) -> Object {
     let object = Object::default();
     match shape {
         Shape::Any | Shape::Nullable(_) => object,
-        // No value is one of none.
+        // A choice of no options fits no value.
         Shape::Never => object.with("oneOf", Json::Array(Vec::new())),
         Shape::Null => object.with("type", "null"),
         Shape::Boolean => object.with("type", "boolean"),
@@ -242,7 +242,8 @@ fn shape_of(shape: &Shape) -> Object {
     }
 }
 
-/// `null` is written into the type where that has a place for it, so that what was read is written no deeper.
+/// The schema of a type that may be `null`. Where the type has a place for `null`, it is written there, so that a
+/// document is not written deeper than it was read.
 fn nullable(inner: &Schema, description: &str) -> Json {
     let mut json = schema(inner);
     if !(inner.description.is_empty() && take_null(&mut json, &inner.shape)) {
@@ -258,7 +259,7 @@ fn nullable(inner: &Schema, description: &str) -> Json {
 fn take_null(json: &mut Json, shape: &Shape) -> bool {
     match shape {
         Shape::Constant(_) => return false,
-        // With one option alone it would be read as that option.
+        // A single option would be read as that option itself, not as a choice.
         Shape::OneOf { options, open } if options.len() == 1 && !open => return false,
         _ => {}
     }

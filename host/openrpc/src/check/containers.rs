@@ -1,4 +1,4 @@
-//! Lists and objects, judged by all types that they may have.
+//! Judges lists and objects by all types that they may have.
 
 use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 
@@ -14,7 +14,7 @@ use crate::{
     path::{alternatives, shown},
 };
 
-/// Names of fields in one message.
+/// The most names of fields in one message.
 const MAX_SHOWN: usize = 12;
 
 impl<'a> Judge<'a> {
@@ -53,7 +53,7 @@ impl<'a> Judge<'a> {
         let mut faults: Faults = all.iter().map(not_an_object).collect();
         let mut seen: Vec<Seen<'a>> = all.iter().map(Seen::of).collect();
         let is_alone = all.len() == 1;
-        // Each name is looked for among all fields, and eight of them take as long as a step.
+        // Each name is looked for among the fields of all types. Comparing eight names takes as long as a step.
         let steps = seen.iter().map(|seen| seen.fields.len()).sum::<usize>() / 8;
         while let Some(name) = object.next_key::<String>()? {
             self.take_steps(steps)?;
@@ -130,7 +130,7 @@ fn length_fault(view: &View<'_>, length: usize) -> Option<Fault> {
     }
 }
 
-/// The fields of an object, and which of them were there.
+/// The fields of an object type, and which of them an object has had so far.
 struct Seen<'a> {
     fields: &'a [Field],
     strict: bool,
@@ -148,7 +148,7 @@ impl<'a> Seen<'a> {
         Self { fields, strict, is_record, seen: vec![false; fields.len()], unknown: None }
     }
 
-    /// Notes a field, and says what is wrong with it.
+    /// Notes a field of the object, and returns what is wrong with it.
     fn see(&mut self, name: &str, unknown: Unknown, is_alone: bool) -> Option<Fault> {
         if !self.is_record {
             return None;
@@ -161,7 +161,7 @@ impl<'a> Seen<'a> {
             self.unknown.get_or_insert_with(|| name.into());
             return None;
         }
-        // A variant of an enum of Rust: the name of the field tells it from the others.
+        // In a union, a strict object with one field is a variant of a Rust enum: the field's name tells which one.
         if let ([only], true) = (self.fields, self.strict && !is_alone) {
             let with = |name: &str| format!("an object with `{}`", shown(name));
             return Some(Fault::tag(vec![with(&only.name)], with(name)));
@@ -169,7 +169,7 @@ impl<'a> Seen<'a> {
         Some(Fault::message(format!("is unknown{}", self.known(name))).in_field(name))
     }
 
-    /// What a field could have been meant to be.
+    /// The end of a message about an unknown field: the name that was probably meant, or the known names.
     fn known(&self, name: &str) -> String {
         let names = self.fields.iter().map(|field| &*field.name);
         if let Some(nearest) = nearest(name, names.clone()) {
@@ -195,9 +195,9 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// The name that a misspelt one is most like.
+/// The known name that a misspelt name is most like, if one is close enough.
 pub(crate) fn nearest<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
-    // What is longer than any name costs too much to compare.
+    // Names are cut, because long ones cost too much to compare.
     let name: &str = name.get(..name.floor_char_boundary(128)).unwrap_or_default();
     let distance = |known: &str| strsim::damerau_levenshtein(name, known);
     let close = |known: &str| distance(known) <= 1 + known.chars().count().min(name.chars().count()) / 4;

@@ -5,12 +5,12 @@ use std::cmp::Reverse;
 use super::Misfit;
 use crate::path;
 
-/// Alternatives in one message.
+/// The most alternatives in one message.
 const MAX_SHOWN: usize = 8;
 
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
-    /// From the inside out.
+    /// The place of the fault, from the inside out.
     path: Vec<Step>,
     kind: Kind,
 }
@@ -23,11 +23,11 @@ enum Step {
 
 #[derive(Clone, Debug)]
 enum Kind {
-    /// It is something else.
+    /// The value is something else than what was expected.
     Other {
         expected: Vec<String>,
         found: String,
-        /// Whether it tells types of a union apart, as a tag does.
+        /// Whether the value tells types of a union apart, as a tag does.
         is_tag: bool,
     },
     /// Text that follows the path.
@@ -43,7 +43,7 @@ impl Fault {
         Self::of(vec![expected.into()], found.into(), false)
     }
 
-    /// One of these texts was expected.
+    /// The fault of a tag: one of these texts was expected.
     pub(super) fn tag(expected: Vec<String>, found: impl Into<String>) -> Self {
         Self::of(expected, found.into(), true)
     }
@@ -72,7 +72,7 @@ impl Fault {
         self.is_tag() || (matches!(self.kind, Kind::Other { .. }) && self.path.is_empty())
     }
 
-    /// The fault of a value that is none of several types.
+    /// The one fault to report for a value that fits none of several types, from its faults by each of them.
     pub(super) fn best<'a>(faults: impl Iterator<Item = &'a Self> + Clone) -> Option<Self> {
         let rank = |fault: &Self| (!fault.is_other(), fault.path.len());
         let mut best = faults.clone().min_by_key(|fault| Reverse(rank(fault)))?.clone();

@@ -19,13 +19,15 @@ use super::{
 };
 use crate::{Document, Schema, Shape, path::shown};
 
-/// Steps of a payload, and for each of its bytes. A step compares one value with one type.
+/// Steps that judging any payload may take. A step compares one value with one type.
 const STEPS: u64 = 250_000;
+
+/// Further steps for each byte of the payload.
 const STEPS_PER_BYTE: u64 = 4;
 
 pub(super) struct Judge<'a> {
     document: &'a Document,
-    /// By name: a document may have a thousand types, and a payload a million values of the last.
+    /// The document's types by name. Without it, a thousand types would be searched for each of a million values.
     types: OnceCell<HashMap<&'a str, &'a Schema>>,
     pub(super) unknown: Unknown,
     /// Steps that are left.
@@ -67,7 +69,7 @@ impl<'a> Judge<'a> {
         })
     }
 
-    /// Takes so many steps.
+    /// Counts this many steps. Fails once none are left.
     pub(super) fn take_steps<E: Error>(&self, steps: usize) -> Result<(), E> {
         let cost = u64::try_from(steps).unwrap_or(u64::MAX);
         self.steps.set(self.steps.get().saturating_sub(cost));
@@ -75,16 +77,17 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// Judges a value by several unions. For each that it does not fit, says why.
+/// Judges a value by several unions. The result has for each union why the value does not fit, if so.
 pub(super) struct Values<'j, 'a> {
     judge: &'j Judge<'a>,
     unions: Vec<Union<'a>>,
 }
 
-/// For each type, what is wrong with the value.
+/// For each type, what is wrong with a value. `None` if the value fits.
 pub(super) type Faults = Vec<Option<Fault>>;
 
-/// The places of the types that say what a value inside has to be, and the types that it may have for each.
+/// Prepares to judge a value inside a list or an object. Returns the indices of the types in `all` that describe it,
+/// and the unions of these descriptions.
 pub(super) fn inner<'j, 'a>(
     judge: &'j Judge<'a>,
     all: &[View<'a>],
@@ -104,7 +107,8 @@ pub(super) fn inner<'j, 'a>(
     (owners, Values { judge, unions })
 }
 
-/// Notes what is wrong with a value inside. That a tag is another says more than what came before.
+/// Adds the faults of a value inside to those of the types in `owners`. The first fault of a type stays, unless a tag
+/// shows that another type is meant.
 pub(super) fn note(faults: &mut Faults, owners: &[usize], found: Faults, outer: impl Fn(Fault) -> Fault) {
     for (owner, fault) in owners.iter().zip(found) {
         if let (Some(place), Some(fault)) = (faults.get_mut(*owner), fault)
@@ -116,13 +120,13 @@ pub(super) fn note(faults: &mut Faults, owners: &[usize], found: Faults, outer: 
 }
 
 impl<'a> Values<'_, 'a> {
-    /// Judges by all types with `judge`, then by the unions of them.
+    /// Judges by all members of the unions with `judge`, and from that by each union.
     fn judged<E: Error>(
         self,
         judge: impl FnOnce(&Judge<'a>, &[View<'a>]) -> Result<Faults, E>,
     ) -> Result<Faults, E> {
         let (all, places) = members(&self.unions);
-        // Each type was also looked for among the others.
+        // Collecting the members has compared each type with the others.
         self.judge.take_steps(all.len().saturating_mul(all.len()))?;
         let faults = judge(self.judge, &all)?;
         let of_union = |(union, places): (&Union<'a>, Vec<usize>)| {

@@ -1,4 +1,4 @@
-//! Values that are neither list nor object.
+//! Judges values that are neither lists nor objects.
 
 use std::fmt::Display;
 
@@ -10,19 +10,19 @@ use crate::{
     path::{counted, shown},
 };
 
-/// A value.
+/// A value that is neither a list nor an object.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Scalar<'a> {
     Null,
     Boolean(bool),
     Integer(i128),
-    /// Has a fraction or an exponent, or is too large for 64 bits.
+    /// A number with a fraction or an exponent, or one that is too large for 64 bits.
     Number(f64),
     Text(&'a str),
 }
 
 impl Scalar<'_> {
-    /// What is wrong with it, judged by a type that is neither a union nor a reference.
+    /// What is wrong with the value by this type, which is neither a union nor a reference.
     pub(super) fn fault(self, shape: &Shape) -> Option<Fault> {
         match (shape, self) {
             (Shape::Any, _) | (Shape::Null, Self::Null) | (Shape::Boolean, Self::Boolean(_)) => None,
@@ -144,7 +144,7 @@ fn length_fault(text: &str, min: Option<u64>, max: Option<u64>) -> Option<Fault>
     count_fault(length, min, max, "character")
 }
 
-/// What is wrong with so many things.
+/// What is wrong with this number of things.
 pub(super) fn count_fault(count: u64, min: Option<u64>, max: Option<u64>, thing: &str) -> Option<Fault> {
     let must = |what: &str, bound: u64| {
         Fault::message(format!("must have {what}{}, and has {count}", counted(bound, thing)))

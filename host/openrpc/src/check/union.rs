@@ -4,7 +4,7 @@ use std::{collections::HashSet, ptr};
 
 use crate::{Field, Schema, Shape};
 
-/// A type.
+/// A type, as values are judged by it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum View<'a> {
     Schema(&'a Schema),
@@ -23,7 +23,7 @@ impl View<'_> {
     }
 }
 
-/// Types of which a value has to fit one. None is a union itself, or a reference.
+/// Types of which a value has to fit one. None of them is a union or a reference.
 #[derive(Debug, Default)]
 pub(crate) struct Union<'a> {
     pub(crate) members: Vec<View<'a>>,
@@ -32,7 +32,7 @@ pub(crate) struct Union<'a> {
 }
 
 impl<'a> Union<'a> {
-    /// All that `view` may be. `named` gives the types with names.
+    /// All types that `view` stands for. `named` finds types by name.
     pub(crate) fn of(view: View<'a>, named: impl Fn(&str) -> Option<&'a Schema>) -> Self {
         let mut union = Self::default();
         let mut names: HashSet<&str> = HashSet::new();
@@ -68,7 +68,7 @@ impl<'a> Union<'a> {
 
 static NULL: Schema = Schema { description: String::new(), shape: Shape::Null };
 
-/// The members of several unions, each once, and where they are for each union.
+/// The members of several unions, each once, and for each union the indices of its members.
 pub(super) fn members<'a>(unions: &[Union<'a>]) -> (Vec<View<'a>>, Vec<Vec<usize>>) {
     let mut all: Vec<View<'a>> = Vec::new();
     let places = unions.iter().map(|union| {

@@ -1,25 +1,25 @@
-//! What two descriptions of one value differ in, what that means, and how it is said.
+//! The differences of two descriptions of one value: their kinds, their severity, and their messages.
 
 use super::Severity::{self, Breaking, Compatible};
 
-/// What is compared.
+/// The two descriptions that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sides {
-    /// A contract of before and of now.
+    /// The old and the new version of a contract.
     Versions,
-    /// What a caller expects, in place of the old one, and what a provider describes, in place of the new one.
+    /// What a caller expects, which counts as old, and what a provider describes, which counts as new.
     CallerAndProvider,
 }
 
-/// A difference. Old is what the caller expects, and new what the provider describes, if that is compared.
+/// A difference between an old and a new description.
 #[derive(Debug)]
 pub(super) enum Change {
-    /// A field that only the new one has.
+    /// Only the new description has this field.
     Added {
         required: bool,
         old_strict: bool,
     },
-    /// A field that only the old one has.
+    /// Only the old description has this field.
     Removed {
         required: bool,
         new_strict: bool,
@@ -28,25 +28,28 @@ pub(super) enum Change {
     NowOptional,
     /// Fields without description are refused now.
     NowStrict,
-    /// They are ignored now.
+    /// Fields without description are ignored now.
     NowLax,
-    /// What only the new one may be or have, beginning with that verb. `expected` if the old one says that there may be more.
+    /// Only the new description allows what `what` says, which begins with "be" or "have". `expected` if the old one
+    /// says that later versions may allow more.
     Gained {
         what: String,
         expected: bool,
     },
-    /// What only the old one may be or have, beginning with that verb. `expected` if the new one says that there may be more.
+    /// Only the old description allows what `what` says, which begins with "be" or "have". `expected` if the new one
+    /// says that other versions may allow more.
     Lost {
         what: String,
         expected: bool,
     },
-    /// The new one says that there may be more.
+    /// The new description says that later versions may allow more.
     NowOpen,
     NowClosed,
 }
 
 impl Change {
-    /// What it means, if the new side reads what the old one writes, or the other way round.
+    /// The severity of the difference. With `new_reads` the new side reads what the old one writes, otherwise the other
+    /// way round.
     pub(super) fn severity(&self, new_reads: bool, sides: Sides) -> Severity {
         let is_versions = sides == Sides::Versions;
         let breaks = match self {
@@ -65,7 +68,7 @@ impl Change {
         if breaks { Breaking } else { Compatible }
     }
 
-    /// Whether it is worth saying.
+    /// Whether the difference is worth a finding.
     pub(super) fn is_noted(&self, new_reads: bool, sides: Sides) -> bool {
         match sides {
             Sides::Versions => true,

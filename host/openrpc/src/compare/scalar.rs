@@ -1,5 +1,4 @@
-//! Numbers, how many of something there may be, and texts: all that a value may be as a string, from all types of a union
-//! together.
+//! Compares numbers, lengths, and texts. The texts of a value are all strings that it may be by any type of its union.
 
 use std::fmt;
 
@@ -12,8 +11,8 @@ use crate::{
     path::{self, alternatives, shown},
 };
 
-/// Compares two numbers. Says nothing and returns `false` if one is no number, or only one has fractions in a way
-/// that breaks.
+/// Compares two types of numbers. Returns `false` without a finding if one is no number, or if only one may have
+/// fractions in a way that breaks.
 pub(super) fn numbers<'a>(walk: &mut Walk<'a>, place: &Place<'a>, old: &'a Shape, new: &'a Shape) -> bool {
     match (old, new) {
         (
@@ -48,7 +47,7 @@ pub(super) fn numbers<'a>(walk: &mut Walk<'a>, place: &Place<'a>, old: &'a Shape
     }
 }
 
-/// Compares how many there may be.
+/// Compares the bounds on a length.
 pub(super) fn counts<'a>(
     walk: &mut Walk<'a>,
     place: &Place<'a>,
@@ -85,20 +84,20 @@ fn range<'a, T: PartialOrd + Copy>(
     }
 }
 
-/// Words in one message.
+/// The most words in one message.
 const MAX_SHOWN: usize = 8;
 
-/// What strings a value may be.
+/// The strings that a value may be.
 #[derive(Debug, Default)]
 pub(super) struct Texts<'a> {
     words: Vec<&'a str>,
     open: bool,
-    /// Any text, of such a length and format.
+    /// The least and the greatest length and the format, if the value may be any such text.
     any: Option<(Option<u64>, Option<u64>, Option<&'a str>)>,
 }
 
 impl<'a> Texts<'a> {
-    /// Takes a type in, if its values are strings.
+    /// Adds the strings of a type. Returns `false` if its values are not strings.
     pub(super) fn take(&mut self, view: &View<'a>) -> bool {
         let View::Schema(Schema { shape, .. }) = view else { return false };
         match shape {
@@ -120,7 +119,7 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// Such as `be a or b`, or `be a string`.
+/// Writes the strings as a message has them, such as `be a or b`, or `be a string`.
 impl fmt::Display for Texts<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.any {
@@ -167,7 +166,7 @@ pub(super) fn texts<'a>(walk: &mut Walk<'a>, place: &Place<'a>, old: &Texts<'a>,
     }
 }
 
-/// A format is the only thing that says what a text means.
+/// Compares the formats of texts, which are all that says what a text means.
 fn format<'a>(walk: &mut Walk<'a>, place: &Place<'a>, old: Option<&str>, new: Option<&str>) {
     let text = |format: Option<&str>| match format {
         Some(format) => format!("a string of format `{}`", shown(format)),

@@ -1,4 +1,4 @@
-//! Goes through both descriptions at once, pair by pair of types.
+//! Goes through two descriptions at once, and compares them pair by pair of types.
 
 use std::{collections::HashSet, ptr};
 
@@ -16,7 +16,7 @@ use crate::{
     show::type_text,
 };
 
-/// Pairs of types that are compared. A contract has some hundred.
+/// The most pairs of types that are compared. A contract has some hundred.
 const MAX_PAIRS: usize = 100_000;
 
 /// A type of the old document and one of the new one.
@@ -27,12 +27,12 @@ pub(super) struct Walk<'a> {
     new: &'a Document,
     pub(super) sides: Sides,
     pub(super) findings: Vec<Finding>,
-    /// Pairs that are still to be compared. The last is next.
+    /// Pairs that are still to be compared. The last one is next.
     waiting: Vec<Place<'a>>,
     known: HashSet<(Identity, Identity, bool)>,
 }
 
-/// A pair, and where it is.
+/// A pair of types, and its place in the contract.
 pub(super) struct Place<'a> {
     pub(super) pair: Pair<'a>,
     /// Whether the new side reads what the old one writes, rather than the other way round.
@@ -71,12 +71,14 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The new one may be or have this, beginning with that verb. `expected` if the old one says that there may be more.
+    /// Notes that only the new type allows what `what` says, as in `be a string`. `expected` if the old one says that
+    /// later versions may allow more.
     pub(super) fn gained(&mut self, place: &Place<'a>, what: impl Into<String>, expected: bool) {
         self.changed(place, &Change::Gained { what: what.into(), expected });
     }
 
-    /// Only the old one may be or have this.
+    /// Notes that only the old type allows what `what` says. `expected` if the new one says that other versions may
+    /// allow more.
     pub(super) fn lost(&mut self, place: &Place<'a>, what: impl Into<String>, expected: bool) {
         self.changed(place, &Change::Lost { what: what.into(), expected });
     }
@@ -89,7 +91,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The message of a value that is something else.
+    /// The message that a value is described as something else.
     pub(super) fn was(&self, old: &str, new: &str) -> String {
         match self.sides {
             Sides::Versions => format!("was {old}, and is {new}"),
@@ -110,7 +112,7 @@ impl<'a> Walk<'a> {
             }
             let before = self.waiting.len();
             self.compare(&place);
-            // The first that was found is next.
+            // The pairs inside were found in order, and the last one in the list is taken first.
             if let Some(inner) = self.waiting.get_mut(before..) {
                 inner.reverse();
             }
@@ -133,7 +135,7 @@ impl<'a> Walk<'a> {
         let keyed = |view: &View<'a>| (key(*view), *view);
         let olds: Vec<_> = old.members.iter().filter(|view| !old_words.take(view)).map(keyed).collect();
         let news: Vec<_> = new.members.iter().filter(|view| !new_words.take(view)).map(keyed).collect();
-        // A single type that is another now is one finding, not two.
+        // If a single type is replaced by another, that is one finding, not two.
         if let ([old], [new]) = (&*old.members, &*new.members)
             && (!is_any(*old) && !is_any(*new))
             && (old_words.is_empty() || new_words.is_empty())
@@ -179,7 +181,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Compares two types that are no unions.
+    /// Compares two types that are not unions.
     fn single(&mut self, place: &Place<'a>, old: View<'a>, new: View<'a>) {
         match (old, new) {
             (
@@ -264,7 +266,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The type of a field. If the other one is required and this one is not, that it may be `null` goes without saying.
+/// The type of a field to compare. If this field is optional and the other is required, leaves out that this one may be
+/// `null`, which follows from that.
 fn given<'a>(field: &'a Field, other: &Field) -> View<'a> {
     match &field.schema.shape {
         Shape::Nullable(inner) if other.required && !field.required => View::Schema(inner),
@@ -279,7 +282,7 @@ fn identity(view: View<'_>) -> Identity {
     }
 }
 
-/// What tells a type from others of a union, as tags do.
+/// A text that tells a type from the others of a union, as its tags do.
 fn key(view: View<'_>) -> String {
     match view {
         View::Schema(schema) => match &schema.shape {
@@ -311,7 +314,7 @@ fn be(view: View<'_>) -> String {
     format!("be {}", if is_any(view) { "any value".into() } else { shown(view) })
 }
 
-/// A type, for people.
+/// A type as messages name it.
 fn shown(view: View<'_>) -> String {
     match view {
         View::Schema(schema) => format!("`{}`", type_text(schema)),

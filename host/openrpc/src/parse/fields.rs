@@ -1,4 +1,4 @@
-//! Fields of JSON objects, and why a text is no document, and where.
+//! Reads fields of JSON objects. Errors say why a text is no document, and where.
 
 use std::{
     collections::HashSet,
@@ -17,12 +17,12 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentError {
     line: Option<usize>,
-    /// Such as `$.methods[0].name`. Empty if it is about the text.
+    /// The place of the fault, such as `$.methods[0].name`. Empty for a fault of the whole text.
     path: String,
     message: String,
 }
 
-/// A [`DocumentError`] with a message as of `format!`.
+/// Makes a [`DocumentError`] with a message, like `format!`.
 macro_rules! fault {
     ($($message:tt)+) => {
         $crate::DocumentError::new(format_args!($($message)+))
@@ -77,12 +77,12 @@ impl Display for DocumentError {
     }
 }
 
-/// Says where in a document something went wrong.
+/// Adds to an error where in a document it occurred.
 pub(super) trait At {
-    /// In the field of this name.
+    /// The error occurred in the field of this name.
     fn at(self, key: &str) -> Self;
 
-    /// In the value at this place of a list.
+    /// The error occurred in the value at this place of a list.
     fn at_index(self, index: usize) -> Self;
 }
 

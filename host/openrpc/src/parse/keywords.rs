@@ -1,4 +1,4 @@
-//! Keywords of a schema, and which go together.
+//! The keywords of schemas, and which of them may be used together.
 
 use super::{
     DocumentError,
@@ -6,10 +6,10 @@ use super::{
 };
 use crate::{Json, Shape, path::shown};
 
-/// Keywords that decide how a schema is read, in this order. Of these, one schema has one.
+/// Keywords that decide how a schema is read. They are looked for in this order, and a schema may have only one.
 const FORMS: [&str; 5] = ["$ref", "const", "enum", "oneOf", "anyOf"];
 
-/// Keywords for people, which may stand everywhere.
+/// Keywords that are for people and allowed in every schema.
 const NOTES: [&str; 8] =
     ["title", "description", "default", "examples", "deprecated", "$comment", "readOnly", "writeOnly"];
 
@@ -36,7 +36,7 @@ pub(super) fn form(json: &Json) -> Result<&'static str, DocumentError> {
             || name == "$schema"
             || name.starts_with("x-")
             || keywords_of(kind).contains(&name)
-            // What follows from the values themselves.
+            // The type is implied by the values themselves.
             || (name == "type" && matches!(form, "const" | "enum"));
         if !is_known {
             return Err(not_understood(name, form, kind));
@@ -54,7 +54,7 @@ fn not_understood(name: &str, form: &str, kind: &str) -> DocumentError {
     fault!("is not understood in a schema {beside}").at(name)
 }
 
-/// The type, or nothing, and whether `null` is one, too.
+/// The type that a schema names, or an empty text, and whether `null` is allowed, too.
 pub(super) fn kind(json: &Json) -> Result<(&'static str, bool), DocumentError> {
     const KINDS: [&str; 7] = ["boolean", "null", "integer", "number", "string", "array", "object"];
     let known = |kind: &Json| {
@@ -78,7 +78,7 @@ pub(super) fn kind(json: &Json) -> Result<(&'static str, bool), DocumentError> {
     }
 }
 
-/// A number or a text.
+/// Reads the schema of a number or a text.
 pub(super) fn scalar(json: &Json, kind: &str) -> Result<Shape, DocumentError> {
     let format = json.get("format").map(|_| text(json, "format").map(str::to_owned)).transpose()?;
     Ok(match kind {
@@ -95,7 +95,7 @@ pub(super) fn scalar(json: &Json, kind: &str) -> Result<Shape, DocumentError> {
     })
 }
 
-/// How long a text or a list is, at least and at most.
+/// The least and the greatest length of a text or a list.
 pub(super) fn bounds(
     json: &Json,
     least: &str,

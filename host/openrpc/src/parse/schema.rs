@@ -1,4 +1,4 @@
-//! Schemas from JSON.
+//! Reads schemas from JSON.
 
 use std::collections::HashSet;
 
@@ -9,10 +9,10 @@ use super::{
 };
 use crate::{Field, Json, Schema, Shape, Word, path::shown};
 
-/// Levels of a schema.
+/// The most levels of a schema.
 pub const MAX_SCHEMA_DEPTH: usize = 32;
 
-/// What a reference to a type begins with.
+/// The beginning of a reference to a type.
 const REFERENCE: &str = "#/components/schemas/";
 
 /// The types of a document that have names.
@@ -74,7 +74,7 @@ impl<'a> Types<'a> {
         let name = to
             .strip_prefix(REFERENCE)
             .ok_or_else(|| fault!("`{}` does not begin with `{REFERENCE}`", shown(to)))?;
-        // JSON pointers escape these two.
+        // JSON pointers escape `/` and `~` like this.
         let name = name.replace("~1", "/").replace("~0", "~");
         if self.names.contains(&*name) {
             Ok(Shape::Named(name))
@@ -167,7 +167,7 @@ impl<'a> Types<'a> {
         if let Some(name) = required.iter().find(|name| !known.contains(name.as_str())) {
             return Err(missing_property(name));
         }
-        // Types of further fields are beyond what is described here: any are taken.
+        // The types of further fields are not represented: further fields may have any value.
         Ok(Shape::Record { fields, strict })
     }
 }

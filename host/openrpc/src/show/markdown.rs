@@ -7,7 +7,7 @@ use weir_names::harmless;
 use super::type_text;
 use crate::{Arguments, Document, ErrorCode, Field, Payload, Schema, Shape, Word};
 
-/// Bytes of a description that are shown.
+/// The most bytes that are shown of a description.
 const MAX_DESCRIPTION: usize = 8 << 10;
 
 impl Document {
@@ -49,7 +49,7 @@ impl Page {
     /// Adds a paragraph, a heading or a table.
     fn block(&mut self, text: &str) {
         let before = if self.0.is_empty() { "" } else { "\n" };
-        // A string takes any text.
+        // Writing to a string cannot fail.
         let _fits = writeln!(self.0, "{before}{text}");
     }
 
@@ -141,7 +141,7 @@ fn one_line(text: &str) -> String {
     plain(&text.lines().map(str::trim).collect::<Vec<_>>().join(" "))
 }
 
-/// Text of a cell: in one line, and without what ends a cell.
+/// The text of a table's cell: on one line, and without characters that end a cell.
 fn cell(text: &str) -> String {
     one_line(text).replace('|', "\\|")
 }

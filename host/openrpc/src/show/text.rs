@@ -7,7 +7,7 @@ use weir_names::harmless;
 use super::{field_text, type_text};
 use crate::{Arguments, Document, ErrorCode, Field, Payload, Role, Schema, Shape, path::shown};
 
-/// Bytes of a description that are shown.
+/// The most bytes that are shown of a description.
 const MAX_DESCRIPTION: usize = 8 << 10;
 
 impl Document {
@@ -51,7 +51,7 @@ struct Page(String);
 impl Page {
     fn line(&mut self, depth: usize, text: &str) {
         let indent = if text.is_empty() { 0 } else { depth * 4 };
-        // A string takes any text.
+        // Writing to a string cannot fail.
         let _fits = writeln!(self.0, "{:indent$}{text}", "");
     }
 
@@ -96,7 +96,7 @@ impl Page {
         self.pairs(depth, 40, rows.collect());
     }
 
-    /// Rows of two columns. The first is as wide as its widest text of up to `max_width` characters.
+    /// Adds rows of two columns. The first column is as wide as its widest text of up to `max_width` characters.
     fn pairs(&mut self, depth: usize, max_width: usize, rows: Vec<(String, &str)>) {
         let widths = rows.iter().map(|(left, _)| left.chars().count());
         let width = widths.filter(|width| *width <= max_width).max().unwrap_or(0);
@@ -105,7 +105,7 @@ impl Page {
         }
     }
 
-    /// Two columns. Further lines of the second are below its first.
+    /// Adds a row of two columns. Further lines of the second column are below its first line.
     fn pair(&mut self, depth: usize, width: usize, left: &str, right: &str) {
         let mut lines = right.lines();
         let first = harmless(lines.next().unwrap_or_default(), MAX_DESCRIPTION);
