@@ -10,7 +10,7 @@ use crate::Error;
 
 /// No arguments, or no result: `{}` in JSON.
 ///
-/// A caller may leave it out. A later version of the contract may add optional fields to it.
+/// A caller may leave out these arguments. A later version of the contract may add optional fields to them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Empty {}
 
@@ -35,7 +35,7 @@ pub trait Encode<T: ?Sized> {
     /// The payload for `value`, reusing its memory if possible.
     ///
     /// # Errors
-    /// As `encode`.
+    /// The errors of `encode`.
     fn encode_owned(value: T) -> Result<Vec<u8>, Error>
     where
         T: Sized,

@@ -81,7 +81,7 @@ impl Contract {
     /// An operation with raw bytes as argument and result.
     ///
     /// # Panics
-    /// As `operation`.
+    /// If the name is not 1 to 128 printable ASCII characters without space or `/`.
     #[must_use]
     pub const fn bytes(self, name: &'static str) -> Operation<Vec<u8>, Vec<u8>, Bytes> {
         Operation::new(self, name)

@@ -1,7 +1,7 @@
-//! What a contract says of itself, as a constant.
+//! The description of a contract, as a constant.
 //!
-//! `weir_sdk::contract!` writes it, and `weir_sdk::manifest!` places it in a section of the finished component, as
-//! OpenRPC. Nothing of it is in the program's memory.
+//! `weir_sdk::contract!` writes the description, and `weir_sdk::manifest!` places it in a section of the finished
+//! component, as OpenRPC. Nothing of it is in the program's memory.
 
 mod document;
 
@@ -12,7 +12,7 @@ use crate::{json::is_same, shape::Schema};
 pub struct Description {
     /// What the contract is, in lines of a doc comment.
     pub doc: &'static [&'static str],
-    /// In the order in which they are declared.
+    /// The items, in the order of their declaration.
     pub items: &'static [Item],
 }
 
@@ -52,7 +52,7 @@ pub enum Item {
     },
 }
 
-/// What a payload is.
+/// The encoding of a payload.
 #[derive(Clone, Copy, Debug)]
 pub enum Payload {
     /// Bytes.
@@ -64,9 +64,9 @@ pub enum Payload {
 /// The side of a contract that an extension describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It serves the contract.
+    /// The extension serves the contract.
     Provider,
-    /// It calls the contract. What is for people is left out.
+    /// The extension calls the contract. Its description leaves out what is for people.
     Caller,
 }
 
@@ -82,7 +82,7 @@ impl Description {
         })
     }
 
-    /// Refuses two operations, topics or queues of one name.
+    /// Panics if two operations, topics or queues have the same name.
     const fn refuse_twins(&self) {
         let mut rest = self.items;
         while let [item, tail @ ..] = rest {

@@ -73,10 +73,10 @@ pub struct HandlerError {
 }
 
 impl HandlerError {
-    /// Bytes of a code.
+    /// The most bytes of a code.
     pub const MAX_CODE: usize = 64;
 
-    /// Bytes of a message.
+    /// The most bytes of a message.
     pub const MAX_MESSAGE: usize = 4096;
 
     /// An error with its parts cut to their maximum lengths.
@@ -148,14 +148,14 @@ impl Error {
     }
 }
 
-/// With the code `io`.
+/// Makes an error of the handler, with the code `io`.
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
         Self::handler("io", error)
     }
 }
 
-/// With the code `json`.
+/// Makes an error of the handler, with the code `json`.
 #[cfg(feature = "json")]
 impl From<serde_json::Error> for Error {
     fn from(error: serde_json::Error) -> Self {

@@ -1,6 +1,6 @@
 //! JSON written by the compiler, for constants that end up in a section of a component.
 
-/// Writes what fits and counts all: a first pass learns the length, a second fills the array.
+/// Writes as much as fits and counts everything. A first pass learns the length, and a second fills an array of it.
 #[derive(Debug)]
 pub struct Writer<'a> {
     buffer: &'a mut [u8],
@@ -14,7 +14,7 @@ impl<'a> Writer<'a> {
         Self { buffer, length: 0 }
     }
 
-    /// Bytes so far.
+    /// The number of bytes so far, with those that did not fit.
     #[must_use]
     pub const fn length(&self) -> usize {
         self.length
@@ -109,7 +109,7 @@ pub(crate) const fn is_same(a: &str, b: &str) -> bool {
         return false;
     }
     let (mut a, mut b) = (a.as_bytes(), b.as_bytes());
-    // From the end, where names of one module differ.
+    // Compared from the end, because names of one module differ there.
     while let ([a_rest @ .., a_byte], [b_rest @ .., b_byte]) = (a, b) {
         if *a_byte != *b_byte {
             return false;
@@ -119,7 +119,7 @@ pub(crate) const fn is_same(a: &str, b: &str) -> bool {
     true
 }
 
-/// Bytes up to the first that a JSON string has to escape.
+/// The number of bytes before the first one that a JSON string has to escape.
 const fn plain_length(bytes: &[u8]) -> usize {
     let mut rest = bytes;
     while let [0x20..=0x21 | 0x23..=0x5b | 0x5d.., tail @ ..] = rest {

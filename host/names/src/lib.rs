@@ -4,7 +4,7 @@
 //! Hosts and extensions share it, so it stays small. Names are checked when they are made. Knows nothing of the
 //! things behind names or of permissions.
 
-/// `for` in a `const`.
+/// A `for` loop that works in a `const`.
 macro_rules! each {
     ($item:pat in $list:expr => $body:block) => {
         let mut rest: &[_] = $list;

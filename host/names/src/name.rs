@@ -11,7 +11,7 @@ use crate::rules::{
     is_topic_pattern,
 };
 
-/// Main's name in place of an extension's.
+/// The name of Main where the id of an extension could stand.
 pub const MAIN: &str = "main";
 
 /// Why a name was refused.
@@ -141,7 +141,7 @@ name! {
     "a topic pattern: a topic in which `*` stands for one segment and `>`, at the end, for the rest"
 }
 
-/// Whether Main has made the text by [`ExtensionId::copy`]: it is written in reports, and read there.
+/// Whether [`ExtensionId::copy`] has made the text. Such ids are in reports, so they must be read from them, too.
 fn is_copy(text: &str) -> bool {
     let parts = text.rsplit_once('.');
     parts.is_some_and(|(id, number)| is_extension_id(id) && number.parse::<u32>().is_ok())
@@ -197,12 +197,12 @@ impl From<Topic> for TopicPattern {
 pub struct CallGrant {
     /// The contract.
     pub contract: ContractName,
-    /// The only operation. `None`: all of them.
+    /// The operation. `None` grants all operations of the contract.
     pub operation: Option<OperationName>,
 }
 
 impl CallGrant {
-    /// Whether it lets a peer call this operation.
+    /// Whether the grant lets a peer call this operation.
     #[must_use]
     pub fn allows(&self, contract: &ContractName, operation: &OperationName) -> bool {
         self.contract == *contract && self.operation.as_ref().is_none_or(|only| only == operation)

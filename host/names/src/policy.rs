@@ -23,7 +23,7 @@ macro_rules! policies {
             /// Every policy.
             pub const ALL: [Self; $count] = [$(Self::$policy),+];
 
-            /// The operator's word for it.
+            /// The operator's word for the policy.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
@@ -43,40 +43,40 @@ macro_rules! policies {
 policies! {
     /// What happens to an event without room.
     Policy, 5:
-    /// Its sender waits for room, until its deadline.
+    /// The sender waits for room, until its deadline.
     Block = "block",
-    /// It is refused, and its sender is told.
+    /// The event is refused, and its sender is told.
     Reject = "reject",
     /// The oldest waiting events are lost.
     #[default]
     DropOldest = "drop-oldest",
-    /// It is lost.
+    /// The event is lost.
     DropNewest = "drop-newest",
-    /// Only the latest event of each topic waits. If that is too much, the oldest are lost.
+    /// Only the latest event of each topic waits. If that is too much, the oldest events are lost.
     Latest = "latest",
 }
 
 policies! {
     /// What happens to a job without room in its queue. There is no `latest`, since jobs have no topics.
     QueuePolicy, 4:
-    /// It is refused, and its sender is told.
+    /// The job is refused, and its sender is told.
     #[default]
     Reject = "reject",
-    /// Its sender waits for room, until its deadline.
+    /// The sender waits for room, until its deadline.
     Block = "block",
     /// The oldest waiting jobs are lost.
     DropOldest = "drop-oldest",
-    /// It is lost.
+    /// The job is lost.
     DropNewest = "drop-newest",
 }
 
 policies! {
     /// What happens to a request without room in the inbox. Requests are never lost.
     RequestPolicy, 2:
-    /// It is refused, and its sender is told.
+    /// The request is refused, and its sender is told.
     #[default]
     Reject = "reject",
-    /// Its sender waits for room, until its deadline.
+    /// The sender waits for room, until its deadline.
     Block = "block",
 }
 

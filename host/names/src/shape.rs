@@ -1,4 +1,4 @@
-//! What JSON a type is, as a constant: the part of a contract's description that its types say themselves.
+//! The JSON of a type, as a constant: the part of a contract's description that comes from its types.
 //!
 //! The derive macro `weir_sdk::Shape` writes the constants, from the same attributes that serde reads. Knows
 //! nothing of contracts.
@@ -38,7 +38,7 @@ pub enum Schema {
         /// Further keywords, as JSON that begins with a comma, such as `,"minimum":0`.
         keywords: &'static str,
     },
-    /// This string.
+    /// Exactly this string.
     Word(&'static str),
     /// One of these strings.
     Words {
@@ -53,7 +53,7 @@ pub enum Schema {
     List(&'static Schema),
     /// A list of different values.
     Set(&'static Schema),
-    /// A list of so many values.
+    /// A list of exactly this many values.
     Array(&'static Schema, usize),
     /// An object with values of one type.
     Map(&'static Schema),
@@ -66,7 +66,7 @@ pub enum Schema {
         /// Whether other fields are refused.
         strict: bool,
     },
-    /// An object type with a further field, in front, that holds a word.
+    /// An object type with a further field in front, which holds a word.
     Tagged {
         /// Name of the field.
         tag: &'static str,
@@ -75,7 +75,7 @@ pub enum Schema {
         /// A record or a map.
         content: &'static Schema,
     },
-    /// One of these.
+    /// A value of one of several types.
     OneOf {
         /// The possibilities. No two fit one value.
         options: &'static [Described],
@@ -99,20 +99,20 @@ impl Schema {
 pub struct Definition {
     /// The name within a contract.
     pub name: &'static str,
-    /// Different for different types: [`type_id`] of its path and the place of its source.
+    /// A number that differs between types: the [`type_id`] of the type's path and the place of its source.
     pub id: u64,
     /// The type arguments, if the type is generic.
     pub arguments: &'static [&'static Schema],
     /// What it is, for people. May be empty.
     pub doc: &'static str,
-    /// Its JSON.
+    /// The JSON of the type.
     pub schema: &'static Schema,
 }
 
 /// A reference to a type's definition.
 ///
-/// The compiler follows every plain reference in a constant, and then finds that the constant of a recursive type
-/// needs itself. It does not look into this one.
+/// The compiler follows every plain reference in a constant, and refuses the constant of a recursive type, which would
+/// need itself. It does not follow this kind of reference.
 #[derive(Clone, Copy, Debug)]
 pub struct Reference(MaybeUninit<&'static Definition>);
 
@@ -147,7 +147,7 @@ pub struct Field {
     pub schema: &'static Schema,
 }
 
-/// A type, and what it is in its place.
+/// A type, and what it means in its place.
 #[derive(Clone, Copy, Debug)]
 pub struct Described {
     /// What it is, for people. May be empty.
@@ -156,7 +156,7 @@ pub struct Described {
     pub schema: &'static Schema,
 }
 
-/// A number for a text: that of another text is almost certainly different (FNV-1a).
+/// A number for a text, almost certainly different from that of any other text (FNV-1a).
 #[must_use]
 pub const fn type_id(text: &str) -> u64 {
     let mut id = 0xcbf2_9ce4_8422_2325;

@@ -7,7 +7,7 @@ use std::fmt::{self, Display, Write};
 #[must_use]
 pub fn harmless(text: impl Display, max: usize) -> String {
     let mut clean = Clean { text: String::new(), max };
-    // Stops when it is full.
+    // Writing fails once `clean` is full.
     let _full = write!(clean, "{text}");
     clean.text
 }
@@ -46,12 +46,13 @@ pub fn truncated(mut text: String, max: usize) -> String {
 #[must_use]
 pub fn is_harmful(character: char) -> bool {
     character.is_control()
-        // Ends of lines and paragraphs, and annotations that hide text.
+        // These end lines or paragraphs, or are annotations that hide text.
         || matches!(character, '\u{2028}' | '\u{2029}' | '\u{fff9}'..='\u{fffb}')
         || is_unseen(character)
 }
 
-/// Unicode's `Default_Ignorable_Code_Point`: direction marks, zero-width characters, variation selectors, tags.
+/// Whether a character has Unicode's `Default_Ignorable_Code_Point`: direction marks, zero-width characters, variation
+/// selectors, tags.
 fn is_unseen(character: char) -> bool {
     matches!(
         character,
@@ -75,10 +76,10 @@ fn is_unseen(character: char) -> bool {
     )
 }
 
-/// What `RUST_LOG` and the like say, as `tracing_subscriber::filter::Targets` reads it: levels, and targets with their
-/// levels, separated by commas. Empty parts are left out, which it would take for the level `error`.
+/// The filter in a text like that of `RUST_LOG`, as `tracing_subscriber::filter::Targets` reads it: levels, and targets
+/// with their levels, separated by commas. Leaves out empty parts, which `Targets` would take for the level `error`.
 ///
-/// None if the text says nothing, or names spans or fields, which it cannot filter by.
+/// `None` if the text is empty, or names spans or fields, which `Targets` cannot filter by.
 #[must_use]
 pub fn log_filter(text: &str) -> Option<String> {
     let parts: Vec<_> = text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();

@@ -1,4 +1,4 @@
-//! Where a message stands in a trace, as the W3C Recommendation "Trace Context" writes it in `traceparent`.
+//! The place of a message in a trace, as the W3C Recommendation "Trace Context" writes it in `traceparent`.
 
 use std::{fmt, num::NonZero, str::FromStr};
 
@@ -25,7 +25,7 @@ pub struct TraceContext {
     pub trace: TraceId,
     /// The span.
     pub span: SpanId,
-    /// Whether somebody records it.
+    /// Whether the trace is recorded.
     #[serde(skip)]
     pub is_sampled: bool,
 }
@@ -69,7 +69,7 @@ impl FromStr for TraceContext {
     }
 }
 
-/// As a `traceparent`.
+/// Writes a `traceparent`.
 impl fmt::Display for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let flags = if self.is_sampled { SAMPLED } else { 0 };
@@ -127,7 +127,7 @@ fn span_id(text: &str) -> Option<SpanId> {
     hexadecimal(text, 16).and_then(|span| u64::try_from(span).ok()).and_then(NonZero::new).map(SpanId)
 }
 
-/// A number of exactly so many digits, in lower case.
+/// Reads a number of exactly this many hexadecimal digits, in lower case.
 fn hexadecimal(text: &str, digits: usize) -> Option<u128> {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     if text.len() != digits || !text.bytes().all(is_digit) {

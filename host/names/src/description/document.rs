@@ -23,10 +23,10 @@ impl Contract {
         );
     }
 
-    /// Writes the document of a contract with a description, and a line's end. Nothing for other contracts.
+    /// Writes the document of a contract and a line end. Writes nothing for a contract without a description.
     ///
     /// # Panics
-    /// As `check_description`, but for the length.
+    /// If the description has no document, except for its length: see `check_description`.
     #[doc(hidden)]
     pub const fn write_document(self, role: Role, json: &mut Writer<'_>) {
         let Some(description) = self.description() else { return };
@@ -84,7 +84,7 @@ struct Document<'a, 'b> {
 }
 
 impl Document<'_, '_> {
-    /// Writes the items of one kind. `methods` is there even if it is empty.
+    /// Writes the list of items of one kind. Writes an empty list only for `methods`, which a document must have.
     const fn list(&mut self, begin: &str, kind: Kind, items: &'static [Item]) {
         let mut is_begun = matches!(kind, Kind::Operation);
         if is_begun {
@@ -236,7 +236,7 @@ const fn add(definitions: &mut Definitions, payload: &Payload) {
     }
 }
 
-/// Name and fields of a struct, and whether other fields are refused.
+/// The name and the fields of a struct, and whether other fields are refused. `None` for other types.
 const fn fields(schema: &'static Schema) -> Option<(&'static str, &'static [Field], bool)> {
     let Schema::Named(outer) = schema else { return None };
     match in_place(schema) {

@@ -1,4 +1,4 @@
-//! The types with names that a contract refers to.
+//! Collects the types with names that a contract refers to.
 
 use super::{Definition, Described, Field, Schema};
 use crate::json::{Writer, is_same};
@@ -9,7 +9,7 @@ const MOST: usize = 256;
 /// Types with names, each once, in the order of their first use.
 pub(crate) struct Definitions {
     all: [Option<&'static Definition>; MOST],
-    /// Those before this place have their own types in the list.
+    /// For the definitions before this place, the types that they refer to are in the list.
     followed: usize,
 }
 
@@ -18,13 +18,13 @@ impl Definitions {
         Self { all: [None; MOST], followed: 0 }
     }
 
-    /// Adds what a schema refers to, and what that refers to.
+    /// Adds the types that a schema refers to, directly or through other types.
     ///
     /// # Panics
     /// If two different types have one name.
     pub(crate) const fn add(&mut self, schema: &'static Schema) {
         self.find(schema);
-        // Not by recursion: a constant has few stack frames.
+        // A loop instead of recursion: a constant may use only few stack frames.
         while let Some(definition) = self.get(self.followed) {
             self.followed += 1;
             self.find(definition.schema);
@@ -44,8 +44,8 @@ impl Definitions {
         }
     }
 
-    /// Writes the name of a type. Of a generic type that is there with several arguments, all but the first are
-    /// numbered.
+    /// Writes the name of a type. If a generic type is in the list with several arguments, all but the first get a
+    /// number.
     pub(crate) const fn write_name(&self, json: &mut Writer<'_>, definition: &Definition) {
         json.text(definition.name);
         if definition.arguments.is_empty() {
@@ -76,7 +76,7 @@ impl Definitions {
             | Schema::Map(inner) => self.find(inner),
             Schema::Tuple(options) | Schema::OneOf { options, .. } => self.find_all(options),
             Schema::Record { fields, .. } => self.find_fields(fields),
-            // Its content is written in place.
+            // The content is written in place, so only the types that it refers to are added.
             Schema::Tagged { content, .. } => self.find(in_place(content)),
             Schema::Named(reference) => self.push(reference.get()),
         }
@@ -118,7 +118,7 @@ impl Definitions {
     }
 }
 
-/// The schema behind names.
+/// Follows names to the schema that they stand for.
 pub(crate) const fn in_place(schema: &'static Schema) -> &'static Schema {
     let mut schema = schema;
     while let Schema::Named(reference) = schema {
@@ -141,7 +141,7 @@ const fn is_same_type(a: &Definition, b: &Definition) -> bool {
     true
 }
 
-/// Compares type arguments. Only types without a definition of their own are looked into.
+/// Whether two type arguments are the same. Types with a definition are compared by it, and others by their content.
 const fn is_same_argument(a: &Schema, b: &Schema) -> bool {
     match (a, b) {
         (Schema::Any, Schema::Any) => true,

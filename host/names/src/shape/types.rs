@@ -1,4 +1,4 @@
-//! The JSON of types of the standard library, as serde writes it.
+//! Describes the JSON of types of the standard library, as serde writes it.
 
 use std::{
     borrow::Cow,
@@ -92,7 +92,7 @@ impl<T: Shape> Shape for BTreeSet<T> {
     const SCHEMA: &'static Schema = &Schema::Set(T::SCHEMA);
 }
 
-/// A map's keys are strings: JSON has no others.
+/// The keys must be strings, because JSON has no others.
 impl<K: AsRef<str>, V: Shape> Shape for BTreeMap<K, V> {
     const SCHEMA: &'static Schema = &Schema::Map(V::SCHEMA);
 }

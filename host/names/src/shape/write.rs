@@ -1,4 +1,4 @@
-//! Schemas as JSON: JSON Schema 2020-12, in the form that schemars gives them.
+//! Writes schemas as JSON: JSON Schema 2020-12, in the form that schemars gives them.
 
 use super::{Definitions, Described, Field, Schema, definitions::in_place};
 use crate::json::Writer;
@@ -7,12 +7,12 @@ use crate::json::Writer;
 pub(crate) struct Schemas<'a, 'b> {
     pub(crate) json: &'a mut Writer<'b>,
     pub(crate) definitions: &'a Definitions,
-    /// Whether what is for people is written.
+    /// Whether descriptions for people are written.
     pub(crate) with_docs: bool,
 }
 
 impl Schemas<'_, '_> {
-    /// Writes the schema of a value that is `doc` in its place.
+    /// Writes the schema of a value. `doc` says what the value is in its place.
     pub(crate) const fn schema(&mut self, schema: &Schema, doc: &str) {
         self.value(schema, doc, false);
     }
