@@ -54,7 +54,7 @@ pub(super) fn parts(config: &Config, locations: &Locations, complete: bool, erro
         judged.subscriptions(errors);
     }
     errors.extend(judged.between_parts(complete));
-    // A fix of anything else might change the sum.
+    // The budget is checked last, because fixing any other fault might change the sum.
     if errors.is_empty() {
         errors.extend(judged.memory_budget());
     }
@@ -157,7 +157,7 @@ impl<'c> Judged<'c> {
             contracts.map(move |(item, contract)| (contract, (party, item, contract)))
         });
         for ((owner, first_item, _), (party, item, contract)) in repeated(fulfilled) {
-            // A contract that one lists twice is a fault of its own.
+            // A contract that one party lists twice is reported elsewhere.
             if std::ptr::eq(owner, party) {
                 continue;
             }
@@ -210,7 +210,7 @@ impl<'c> Judged<'c> {
         }
     }
 
-    /// The two extensions, and the first contract that the one requires of the other, with its place.
+    /// The names of two extensions, and the first contract that the first requires of the second, with its place.
     fn wait(
         &self,
         from: usize,

@@ -1,4 +1,4 @@
-//! The operator's classes of limits, their inheritance, and what tables change of them, with its places.
+//! The operator's classes of limits, their inheritance, and the limits that tables change, with their places.
 
 use std::collections::BTreeMap;
 
@@ -92,7 +92,8 @@ impl Classes {
         limits
     }
 
-    /// The same, but reports no contradictions: the limits in question mean nothing to hooks.
+    /// The limits of a table, like `limits`, but without a report of contradictions: hooks ignore the limits that can
+    /// contradict each other.
     pub(super) fn limits_without_messages(
         &self,
         set: &Limits,
@@ -106,7 +107,7 @@ impl Classes {
         limits
     }
 
-    /// The class. The default one if `name` is missing or wrong.
+    /// The limits of the class with this name, or of the default class if the name is missing or wrong.
     fn find(&self, name: Option<&Located<String>>, key: &str, errors: &mut Vec<ConfigError>) -> Limits {
         let default = || self.limits.get(DEFAULT).cloned().unwrap_or_default();
         let Some(name) = name else {
@@ -128,7 +129,7 @@ impl Classes {
     }
 }
 
-/// What a table at these places sets of its limits.
+/// The limits that a table with these places sets itself.
 fn changes(set: &Limits, places: &Places) -> LimitChanges {
     places.within("limits").map(|places| LimitChanges::of(set, places)).unwrap_or_default()
 }
@@ -189,7 +190,7 @@ impl LimitChanges {
         found.filter_map(|found| self.contradiction(path, limits, &found)).collect()
     }
 
-    /// `None` if neither limit is changed here: the parent class has reported it.
+    /// The error for a contradiction. `None` if the table changes neither of the limits: then it is reported elsewhere.
     fn contradiction(
         &self,
         path: &str,

@@ -15,10 +15,10 @@ use ed25519_dalek::VerifyingKey;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArtifactTextError {
-    /// Not a SHA-256.
+    /// The text is not a SHA-256.
     #[error("not a SHA-256, which has 64 hexadecimal digits, as `sha256sum` shows it")]
     Hash,
-    /// Not a public key.
+    /// The text is not a public key.
     #[error("not a public key, which has 44 characters of base64, as `weir keygen` shows it")]
     Key,
 }
@@ -87,7 +87,7 @@ impl FromStr for TrustedKey {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let bytes = STANDARD.decode(text).map_err(|_| ArtifactTextError::Key)?;
         let bytes = bytes.try_into().map_err(|_| ArtifactTextError::Key)?;
-        // Not every number is a point of the curve.
+        // Not every number of this size is a point of the curve, and so a key.
         VerifyingKey::from_bytes(&bytes).map_err(|_| ArtifactTextError::Key)?;
         Ok(Self(bytes))
     }
@@ -126,7 +126,7 @@ impl ComponentSource {
 }
 
 impl Ord for ComponentSource {
-    /// Skips comparing bytes at the same address: many extensions may share a large component.
+    /// Compares contents, but not those of bytes at the same address: many extensions may share a large component.
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Path(one), Self::Path(other)) => one.cmp(other),
@@ -155,7 +155,7 @@ impl PartialEq for ComponentSource {
 impl Eq for ComponentSource {}
 
 impl fmt::Debug for ComponentSource {
-    /// Leaves out the bytes.
+    /// Writes the path, or the number of bytes in place of the bytes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Path(path) => f.debug_tuple("Path").field(path).finish(),

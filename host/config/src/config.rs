@@ -121,7 +121,8 @@ impl Config {
         self.check_parts(true)
     }
 
-    /// [`check`](Self::check). If the configuration is not `complete`, a missing part is no fault.
+    /// Checks ranges and parts as [`check`](Self::check) does. A missing part is a fault only if the configuration is
+    /// `complete`.
     pub(super) fn check_parts(&self, complete: bool) -> Result<(), ConfigErrors> {
         let mut errors = check::values(self);
         let nowhere = ReadFrom::default().locations(&self.sections);
@@ -189,7 +190,7 @@ impl ConfigFile {
     ///
     /// # Errors
     ///
-    /// As [`Loader::load`].
+    /// The errors of [`Loader::load`].
     pub fn read(&self) -> Result<Config, ConfigErrors> {
         self.loader.load(&self.path)
     }

@@ -26,13 +26,13 @@ const NAMED_MAX: usize = 8;
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct TableDifference {
-    /// As in `main`, `extension.storage`, `queue.uploads` or `peer."app:player"`.
+    /// The table, such as `main`, `extension.storage`, `queue.uploads` or `peer."app:player"`.
     pub table: String,
-    /// What happened to it.
+    /// What happened to the table.
     pub change: TableChange,
-    /// When a reload applies it.
+    /// When a reload applies the change.
     pub takes_effect: Effect,
-    /// Its keys that differ, in alphabetical order. Empty for extensions that are added or removed.
+    /// The keys that differ, in alphabetical order. Empty for extensions that are added or removed.
     pub keys: Vec<Difference>,
 }
 
@@ -79,7 +79,7 @@ impl ExtensionConfig {
     /// The keys that differ from `other`, in alphabetical order.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<Difference> {
-        // Most are as they were, and each has some 80 facts.
+        // Most extensions are unchanged, and comparing their some 80 facts would take longer.
         if self == other {
             return Vec::new();
         }
@@ -161,7 +161,7 @@ impl Config {
             let effect = if needs_restart { Effect::Restart } else { Effect::AtOnce };
             let mut found = between(before, after, effect);
             if found.is_empty() && self.sections.differs(&other.sections, table) {
-                // Its crate does not tell its keys.
+                // The crate of this section does not tell its keys, so only the table is named.
                 found.push(TableDifference {
                     table: table.to_owned(),
                     change: TableChange::Changed,

@@ -16,7 +16,8 @@ use super::{
 
 const PREFIX: &str = "WEIR_LIMITS_";
 
-/// Also catches misspelt prefixes. No other variable of Weir starts like this.
+/// Variables that start like this are read or refused. It is shorter than the prefix, to catch misspelt ones. No other
+/// variable of Weir starts like this.
 const CLAIMED: &str = "WEIR_LIMIT";
 
 #[derive(Default)]
@@ -107,9 +108,9 @@ impl Overrides {
 struct Names<'c>(BTreeMap<String, &'c str>);
 
 enum Unknown<'c> {
-    /// The class is unknown, the limit is known.
+    /// The class is unknown, but the limit is known.
     Class,
-    /// The limit is unknown, the class is known. Holds the limit's text.
+    /// The class is known, but the limit, with this text, is unknown.
     Limit(String),
     /// Class and limit are unknown.
     Both,
@@ -120,7 +121,8 @@ enum Unknown<'c> {
 }
 
 impl<'c> Names<'c> {
-    /// A name has two readings if one limit's name ends with another's, as `compile-memory` does.
+    /// Finds the class and the limit that a variable names. There are two readings if the name of one limit ends with
+    /// that of another, such as `compile-memory`.
     fn find(&self, variable: &str) -> Result<(&'c str, &'static LimitKey), Unknown<'c>> {
         let rest = variable.strip_prefix(PREFIX).ok_or(Unknown::Prefix)?;
         let class_of = |key: &LimitKey| rest.strip_suffix(&part(key.name))?.strip_suffix('_');
@@ -129,7 +131,7 @@ impl<'c> Names<'c> {
         match found[..] {
             [one] => Ok(one),
             [] if LIMIT_KEYS.iter().any(|key| class_of(key).is_some()) => Err(Unknown::Class),
-            // The longest possible class name.
+            // The text after the longest class name that fits.
             [] => Err(rest
                 .rmatch_indices('_')
                 .find(|(at, _)| rest.get(..*at).is_some_and(|class| self.0.contains_key(class)))
@@ -181,7 +183,8 @@ impl<'c> Names<'c> {
     }
 }
 
-/// The form of a class or limit in a variable's name. Neither has underscores, so different names stay different.
+/// The form of a class or limit in a variable's name. Classes and limits have no underscores, so different names stay
+/// different.
 fn part(name: &str) -> String {
     name.to_ascii_uppercase().replace(['-', '.'], "_")
 }

@@ -11,13 +11,13 @@ use std::{
 
 use super::limits::LimitSource;
 
-/// Errors that are kept: the first ones of the files.
+/// The most errors that are kept: the first ones in the order of the files.
 pub const ERRORS_MAX: usize = 20;
 
-/// Names that an error lists, and notes below its message.
+/// The most names that an error lists, and the most notes below its message.
 const LISTED_MAX: usize = 64;
 
-/// Characters shown of a source line on either side of an error.
+/// The most characters of a source line that are shown on either side of an error.
 const LINE_CONTEXT: usize = 80;
 
 /// The faults in a configuration in the order of the files, at most 20.
@@ -32,7 +32,8 @@ pub struct ConfigErrors {
 }
 
 impl ConfigErrors {
-    /// Sorts by place, errors without a place first, and keeps [`ERRORS_MAX`]. `more` were left out already.
+    /// Sorts the errors by place, those without a place first, and keeps [`ERRORS_MAX`]. `more` errors were left out
+    /// already.
     pub(super) fn new(mut errors: Vec<ConfigError>, more: usize) -> Self {
         errors.sort_by_key(ConfigError::order);
         let more = errors.len().saturating_sub(ERRORS_MAX).saturating_add(more);
@@ -157,7 +158,7 @@ pub(super) struct Source {
     pub(super) name: String,
     pub(super) text: String,
     pub(super) dir: PathBuf,
-    /// Position among the files, from 0.
+    /// The file's position among the files, from 0.
     pub(super) order: usize,
     /// Offsets of line ends. Counting lines for every limit would be quadratic.
     line_ends: Vec<usize>,
@@ -179,7 +180,7 @@ impl Source {
 #[derive(Clone)]
 pub struct Location {
     pub(super) source: Arc<Source>,
-    /// In bytes.
+    /// The span, in bytes of the file.
     pub(super) span: Range<usize>,
 }
 

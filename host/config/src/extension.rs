@@ -43,7 +43,7 @@ pub struct ExtensionConfig {
     pub id: ExtensionId,
     /// The component: a file, or bytes in memory.
     pub component: ComponentSource,
-    /// The required SHA-256 of the component. `None`: any.
+    /// The SHA-256 that the component must have. `None` allows any component.
     pub sha256: Option<ArtifactHash>,
     /// The limits.
     pub limits: Limits,
@@ -86,7 +86,7 @@ pub struct ExtensionConfig {
     /// The directory that must contain its file. Set by Main.
     #[doc(hidden)]
     pub plugin_dir: Option<PathBuf>,
-    /// The extension that this instance is a copy of. It serves the same inbox. Set by Main.
+    /// The extension that this instance is a copy of, and whose inbox it serves. Set by Main.
     #[doc(hidden)]
     pub copy_of: Option<ExtensionId>,
 }
@@ -95,10 +95,10 @@ pub struct ExtensionConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Traces {
-    /// Its name.
+    /// The name of the function.
     #[default]
     Functions,
-    /// Also its number and offset, for `weir symbolise`. The compiled code is larger.
+    /// The function's name, number and offset, for `weir symbolise`. The compiled code is larger.
     Lines,
 }
 
@@ -204,7 +204,8 @@ impl ExtensionConfig {
         Self { config: other.config.clone(), secrets: other.secrets.clone(), ..self.clone() }.runs_as(other)
     }
 
-    /// Other fields are as in [`ExtensionConfig::new`], so that a new field counts by default.
+    /// A copy in which fields that do not matter to a running instance have their defaults. A new field counts unless
+    /// it is listed here.
     fn of_an_instance(&self) -> Self {
         let new = Self::of_component(self.id.clone(), self.component.clone());
         Self {
@@ -316,7 +317,7 @@ fn told_values(it: &ExtensionConfig, key: &str, facts: &mut Facts) {
     }
 }
 
-/// A value of `config` that stands elsewhere.
+/// Reads a table of `config`, which says where the value stands.
 fn secret(section: &mut Section<'_, '_>) -> Option<SecretSource> {
     section.explain_unknown("a table here names the source of a secret; quote a key with dots");
     section.about(FROM_FILE, || "none");

@@ -37,12 +37,12 @@ impl FileLock {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // Closing ours would not unlock: a child before its `exec` has the descriptor, too.
+        // Closing the file would not unlock it: a child process before its `exec` has the descriptor, too.
         let _there_was_none = self.0.unlock();
     }
 }
 
-/// The owner of the lock, from proc_locks(5).
+/// The process that has the lock, from proc_locks(5).
 fn owner(file: &File) -> Option<String> {
     let data = file.metadata().ok()?;
     let (major, minor) = (rustix::fs::major(data.dev()), rustix::fs::minor(data.dev()));

@@ -30,10 +30,10 @@ use crate::{keys, words};
 const STORE: &str = "the name of a store";
 const GUEST_DIR: &str = "an absolute path, as in `/data`";
 
-/// From one block to more than any file system has.
+/// The range of `max-bytes`: from one block to more than any file system has.
 const MAX_BYTES: RangeInclusive<u64> = 4 << 10..=1 << 50;
 
-/// From one entry to as many as can be counted in seconds.
+/// The range of `max-files`: from one entry to as many as can be counted in seconds.
 const MAX_FILES: RangeInclusive<u64> = 1..=1_000_000;
 
 /// Access that an operator grants. The default is nothing.
@@ -118,7 +118,7 @@ impl Table for StoreGrant {
     }
 }
 
-/// Variables of the environment, whose values may be secret.
+/// A table of environment variables, whose values may be secret.
 fn variables() -> Kind<BTreeMap<String, String>> {
     let read = |section: &mut Section<'_, '_>, key, _: Option<&_>| {
         let values = section.values(key, check_variable);
@@ -155,19 +155,19 @@ pub struct DirGrant {
     /// The permitted operations.
     pub mode: DirMode,
     /// Bytes that the directory may hold with its subdirectories, if writable. Each entry counts in blocks of 4 KiB.
-    /// `None`: no limit.
+    /// `None` sets no limit.
     pub max_bytes: Option<u64>,
-    /// Files, directories and symlinks that it may hold. `None`: no limit.
+    /// Files, directories and symlinks that the directory may hold. `None` sets no limit.
     pub max_files: Option<u64>,
 }
 
 /// Permitted operations in a directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DirMode {
-    /// Read.
+    /// Reading.
     #[default]
     Ro,
-    /// Read, write, create and remove.
+    /// Reading, writing, creating and removing.
     Rw,
 }
 
@@ -202,7 +202,7 @@ impl GrantError {
 }
 
 impl From<StoreName> for StoreGrant {
-    /// To read and write.
+    /// A grant to read and write the store.
     fn from(name: StoreName) -> Self {
         Self { name, mode: DirMode::Rw }
     }
@@ -312,10 +312,10 @@ pub(super) fn check_variable(name: &str, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A host and its port, which is not zero. `default` is the port of a host without one.
+/// Splits a host from its port, which must not be zero. `default` is the port if the text has none.
 pub fn split_port(text: &str, default: Option<u16>) -> Option<(&str, u16)> {
     match text.rsplit_once(':') {
-        // The colon is within the brackets of an IPv6 address.
+        // There is no port: the colon is within the brackets of an IPv6 address.
         Some((_, rest)) if rest.ends_with(']') => Some((text, default?)),
         Some((host, port)) => {
             let port = port.bytes().all(|b| b.is_ascii_digit()).then(|| port.parse().ok())??;
@@ -325,7 +325,7 @@ pub fn split_port(text: &str, default: Option<u16>) -> Option<(&str, u16)> {
     }
 }
 
-/// A host without a port: a name in lowercase, an IPv4 address, or an IPv6 address, which `text` has in brackets.
+/// Reads a host without a port: a name in lowercase, an IPv4 address, or an IPv6 address in brackets.
 pub fn parse_host(text: &str) -> Option<String> {
     if let Some(ip) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         return ip.parse::<Ipv6Addr>().ok().map(|ip| ip.to_string());
@@ -341,7 +341,7 @@ pub fn parse_host(text: &str) -> Option<String> {
     is_name.then(|| text.to_ascii_lowercase())
 }
 
-/// Whether it is a label of a host name (RFC 1123, section 2.1).
+/// Whether the text is a label of a host name (RFC 1123, section 2.1).
 fn is_label(label: &str) -> bool {
     (1..=63).contains(&label.len())
         && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')

@@ -88,7 +88,7 @@ fn object(others: Value) -> Value {
     json!({ "type": "object", "additionalProperties": others })
 }
 
-/// What the key means, and what its value must be.
+/// The description of a key for an editor: what the key means, what its value must be, and its default.
 fn description(key: &KnownKey) -> String {
     let must_be = format!("Must be {}.", key.shape.with_example());
     let default = match &*key.default {
@@ -105,7 +105,7 @@ fn plain(text: &str) -> String {
     let mut plain = String::new();
     while let Some((before, after)) = rest.split_once("](") {
         let Some((before, label)) = before.rsplit_once('[') else { break };
-        // "below" alone points to another place of the page.
+        // A link "below" points to another place of the page, so it is left out.
         match (label, before.strip_suffix(": ")) {
             ("below", Some(before)) => plain.push_str(before),
             _ => plain.extend([before, label]),

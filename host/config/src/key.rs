@@ -1,6 +1,6 @@
 //! The entries of keys: a key of the operator's file has one, with all that is known of it.
 //!
-//! Reading, checking, the manual, the schema and the differences of two configurations are made from it.
+//! Reading, checking, the manual, the schema and the differences of two configurations all use the entry.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ pub trait Table: Clone + 'static {
         Vec::new()
     }
 
-    /// The value as one string, for a list of strings and tables. `None`: it is written as a table.
+    /// The value as one string, for a list of strings and tables. `None` if it is written as a table.
     fn as_text(&self) -> Option<String> {
         None
     }
@@ -33,12 +33,12 @@ pub trait Table: Clone + 'static {
 pub struct Contradiction {
     /// The key to blame, and the other.
     pub keys: [&'static str; 2],
-    /// What contradicts what.
+    /// How the values contradict each other.
     pub message: String,
 }
 
 impl Contradiction {
-    /// The error for a table made in Rust.
+    /// The error for a table at `path` that was made in Rust.
     pub(super) fn in_rust(self, path: &str) -> ConfigError {
         let Self { keys: [key, _], message } = self;
         ConfigError::new(format!("{path}.{key}"), format!("in `{path}`: {message}"), None)
@@ -52,18 +52,18 @@ pub(super) type Judge<T> = Box<dyn Fn(&T, &str, &mut Vec<ConfigError>) + Send + 
 
 /// The entry of a key in the tables that become a `T`.
 pub struct Key<T: 'static> {
-    /// As in `backoff`, or `inbox.bytes` for a key in a table of its own.
+    /// The name, such as `backoff`, or `inbox.bytes` for a key in a table of its own.
     pub(super) name: &'static str,
-    /// The table of its own, or nothing, and the name in it.
+    /// The name in two parts: the key's own table, or an empty text, and the name in that table.
     split: (&'static str, &'static str),
     shape: Shape,
-    /// For the manual and the schema, in Markdown.
+    /// The meaning for the manual and the schema, in Markdown.
     meaning: &'static str,
     default: Option<&'static str>,
     required: Option<&'static str>,
-    /// Whether a reload applies a change of it in `[main]`.
+    /// Whether a reload applies a change of this key in `[main]`.
     at_once: bool,
-    /// `None`: its table has the keys that start with its name.
+    /// Reads the value. `None` for the table of the keys whose names start with this name.
     read: Option<Read<T>>,
     tell: Tell<T>,
     judge: Judge<T>,
@@ -118,7 +118,7 @@ impl<T> Key<T> {
         }
     }
 
-    /// The same with a name and a meaning, which may have more than one line.
+    /// Gives the entry its name and its meaning, which may have more than one line.
     #[must_use]
     pub fn named(self, name: &'static str, meaning: &'static str) -> Self {
         let split = name.rsplit_once('.').unwrap_or(("", name));
@@ -131,19 +131,19 @@ impl<T> Key<T> {
         Self { default: Some(default), ..self }
     }
 
-    /// The table must have the key. `what` completes "it must be".
+    /// Makes the key one that its table must have. `what` completes "it must be".
     #[must_use]
     pub fn required(self, what: &'static str) -> Self {
         Self { required: Some(what), ..self }
     }
 
-    /// A reload of Main applies a change.
+    /// Marks the key as one whose changes a reload applies.
     #[must_use]
     pub fn at_once(self) -> Self {
         Self { at_once: true, ..self }
     }
 
-    /// The default as the manual shows it: that of `table`, if the entry does not say it.
+    /// The default as the manual shows it: the text of the entry, or else the value in `table`.
     fn default_in(&self, table: &T) -> String {
         let mut facts = Facts::default();
         (self.tell)(table, "", &mut facts);
@@ -166,8 +166,8 @@ impl<T> fmt::Debug for Key<T> {
 
 /// Declares the entries of a table: for each key the meaning, as documentation, its name, the field and the
 /// [kind](crate::extend::kind) of its value, and what else is said of it, as in `default("no bound")`. A key that sets
-/// no field or several has none there; each field that has no key stands behind `without`. A field that is left out is an
-/// error of the compiler.
+/// no field or several has none there; each field that has no key stands behind `without`. A field that is left out is
+/// an error of the compiler.
 #[macro_export]
 macro_rules! keys {
     (
@@ -181,7 +181,7 @@ macro_rules! keys {
                         .named($name, concat!($($meaning),+))
                         $(.$set($($value)?))*
                 ),*]);
-            // A pattern with every field.
+            // Does not compile if a field is missing here.
             let _all = |$table { $($($field: _,)?)* $($($rest: _),+)? }: &$table| ();
             &_ENTRIES
         }
@@ -199,7 +199,7 @@ macro_rules! keys {
 pub struct Places {
     here: Option<Location>,
     items: Vec<Self>,
-    /// Few: a search is faster than a tree, which has room for eleven.
+    /// The places by key. There are few, so a list takes less room and time than a tree.
     keys: Vec<(&'static str, Self)>,
     /// Whether faulty values are left out, or a key is missing.
     pub(super) is_faulty: bool,
@@ -208,13 +208,13 @@ pub struct Places {
 }
 
 impl Places {
-    /// Of a value without parts.
+    /// The place of a value without parts.
     #[must_use]
     pub fn at(here: Location) -> Self {
         Self { here: Some(here), ..Self::default() }
     }
 
-    /// Of a list.
+    /// The places of a list's items.
     #[must_use]
     pub fn of_items(items: Vec<Self>) -> Self {
         Self { items, ..Self::default() }
@@ -256,7 +256,7 @@ impl Places {
         self.items.get(item)?.here()
     }
 
-    /// The same with the place of a table's name.
+    /// These places, with the place of the table's name as the place of the value.
     #[must_use]
     pub fn named_at(self, name: Location) -> Self {
         Self { here: Some(name), ..self }
@@ -277,7 +277,7 @@ impl Section<'_, '_> {
         places.keys.shrink_to_fit();
         places.is_faulty = self.error_count() > errors;
         for Contradiction { keys, message } in value.contradictions() {
-            // A faulty value is judged when it is mended.
+            // A contradiction with a faulty value is not reported before that value is corrected.
             let is_read = |key: &&str| places.within(key).is_some() || !self.has(key);
             if keys.iter().all(is_read) {
                 self.contradiction(keys.map(|key| (key, places.of(key))), &message);
@@ -286,7 +286,7 @@ impl Section<'_, '_> {
         places
     }
 
-    /// Reads the keys whose names start with that of a table of theirs.
+    /// Reads the keys of the table `of`, whose names start with that of the table.
     fn group<T: Table>(&mut self, of: &str, value: &mut T, places: &mut Places) {
         let keys = || T::keys().iter().filter(|key| key.split.0 == of);
         for key in keys() {

@@ -23,7 +23,7 @@ type Read<V> =
 /// A kind of value.
 pub struct Kind<V> {
     pub(super) shape: Shape,
-    /// Has the value so far.
+    /// Reads the value. It gets the value so far.
     pub(super) read: Read<V>,
     pub(super) tell: Tell<V>,
     pub(super) judge: Judge<V>,
@@ -49,13 +49,14 @@ impl<V: 'static> Kind<V> {
         Self { shape, read: Box::new(read), tell: Box::new(tell), judge: Box::new(|_, _, _| ()) }
     }
 
-    /// Differences do not show it.
+    /// Differences do not show values of this kind, which may be secret.
     #[must_use]
     pub fn hidden(self) -> Self {
         Self { tell: Box::new(|_, _, _| ()), ..self }
     }
 
-    /// Reports values of configurations made in Rust for which `is_right` does not hold, too. `what` completes "must be".
+    /// Reports values of configurations made in Rust for which `is_right` does not hold, too. `what` completes "must
+    /// be".
     #[must_use]
     pub fn checked(self, what: String, is_right: impl Fn(&V) -> bool + Send + Sync + 'static) -> Self {
         let before = self.judge;
@@ -120,7 +121,7 @@ impl<V: 'static> Kind<Vec<V>> {
         kind.checked(format!("a list of at most {max}"), move |items| items.len() <= max)
     }
 
-    /// Only the number of items that come and go is told: they may be secret.
+    /// Differences only say how many items were added and removed: the items may be secret.
     #[must_use]
     pub fn counted(self) -> Self
     where
@@ -203,7 +204,7 @@ pub fn number<N: Number + 'static>(shape: Shape) -> Kind<N> {
         .checked(must_be.to_string(), move |value| value.number().is_none_or(|number| must_be.has(number)))
 }
 
-/// The same, shown without quotes.
+/// A number in the range of the shape, which differences show without quotes.
 #[must_use]
 pub(super) fn limit<N: Number + 'static>(shape: Shape) -> Kind<N> {
     let told = shape.clone();
@@ -291,7 +292,7 @@ pub fn texts<V: Display + 'static, E: Display + 'static>(
     Kind::new(Shape::Texts(what), read, |items, key, facts| facts.texts(key, items))
 }
 
-/// The same, and the list is not empty.
+/// A list of strings that `parse` understands, and that `what` describes. It must not be empty.
 #[must_use]
 pub fn some_texts<V: Display + 'static, E: Display + 'static>(
     what: &'static str,

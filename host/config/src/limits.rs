@@ -22,8 +22,8 @@ use super::{key::Contradiction, shape::bytes};
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
-/// Ten times as long as a server may be silent. The same in each class: it hangs on what a handler waits for, not on
-/// what the extension may use.
+/// Ten times as long as a server may be silent. It is the same in each class, because it depends on what a handler
+/// waits for, not on what the extension may use.
 const HANDLER_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 /// The built-in classes. An operator's classes inherit from them and cannot redefine them.
@@ -60,7 +60,7 @@ pub struct Limits {
     pub http_rate: u32,
     /// Bytes of answers by HTTP per second, with bursts of as many: 1 KiB to 16 GiB. Further ones wait.
     pub http_bytes_in: u64,
-    /// The same for bytes of requests.
+    /// Bytes of requests by HTTP per second, with bursts of as many: 1 KiB to 16 GiB. Further ones wait.
     pub http_bytes_out: u64,
     /// Bytes of all headers of a request, or of an answer: 8 KiB to 1 MiB.
     pub http_header_size: u64,
@@ -72,8 +72,8 @@ pub struct Limits {
     pub log_rate: u32,
     /// Time from the start until ready: 1 ms to 1 day.
     pub ready_timeout: Duration,
-    /// Timeout of requests to its contracts if the call sets none: 1 ms to 1 day. `None`:
-    /// [`MainConfig::request_timeout`](super::MainConfig::request_timeout).
+    /// Timeout of requests to its contracts if the call sets none: 1 ms to 1 day. With `None`,
+    /// [`MainConfig::request_timeout`](super::MainConfig::request_timeout) applies.
     pub request_timeout: Option<Duration>,
     /// Time for an event or a job in hand: 1 ms to 1 day. Then the instance is ended; at half of it Main warns.
     pub handler_timeout: Duration,
@@ -184,7 +184,7 @@ impl Limits {
         self.sources.of(key, self)
     }
 
-    /// The same for a running instance, as if a program had set them. Bounds on loading have their defaults.
+    /// A copy for comparing running instances: values as if a program had set them, and defaults for bounds on loading.
     pub(super) fn of_an_instance(&self) -> Self {
         let Self { file_size, code_size, compile_memory, compile_timeout, .. } = Self::default();
         let (class, sources) = (String::new(), Sources::default());
@@ -222,7 +222,7 @@ impl Limits {
     }
 }
 
-/// Messages that are larger than the whole inbox.
+/// The contradiction of messages that may be larger than the whole inbox.
 pub(super) fn no_room(message_size: u64, inbox_bytes: u64) -> Option<Contradiction> {
     (message_size > inbox_bytes).then(|| Contradiction {
         keys: ["message-size", "inbox.bytes"],
@@ -247,7 +247,7 @@ pub const INTERPRETED: bool = cfg!(any(
     not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64", target_arch = "s390x"))
 ));
 
-/// A tenth of a millisecond of compiled code on a server. Pulley is 16 to 20 times slower.
+/// Fuel for a tenth of a millisecond of compiled code on a server. The interpreter Pulley is 16 to 20 times slower.
 const FUEL_SLICE: u64 = if INTERPRETED { 100_000 / 16 } else { 100_000 };
 
 /// Bounds that come with a built-in class and the classes that inherit from it.
@@ -255,7 +255,7 @@ const FUEL_SLICE: u64 = if INTERPRETED { 100_000 / 16 } else { 100_000 };
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct FixedLimits {
-    /// The name of that class.
+    /// The name of the built-in class.
     pub class: &'static str,
     /// Fuel after which the extension yields to others.
     pub fuel_slice: u64,

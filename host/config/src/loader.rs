@@ -30,11 +30,11 @@ const FILE_SIZE_MAX: u64 = 1024 * 1024;
 /// Included files in total.
 const INCLUDED_FILES_MAX: usize = 64;
 
-/// Patterns in `include`, and wildcard names in each. More might search whole disks.
+/// The most patterns in `include`, and wildcard names in each. More might search whole disks.
 const PATTERNS_MAX: usize = 64;
 const WILD_NAMES_MAX: usize = 2;
 
-/// `*` matches no hidden files: editors keep backups under such names.
+/// In patterns, `*` matches no hidden files, because editors keep backups under such names.
 const GLOB_OPTIONS: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
@@ -92,7 +92,7 @@ impl Loader {
     ///
     /// # Errors
     ///
-    /// As [`load`](Self::load).
+    /// The errors of [`load`](Self::load).
     pub fn parse(&self, text: &str, name: &str, base_dir: &Path) -> Result<Config, ConfigErrors> {
         self.parse_with(text.to_owned(), name, base_dir, &Environment::of_process())
     }
@@ -296,7 +296,7 @@ pub(super) enum ReadError {
 
 /// Reads a file of at most `max` bytes. A larger one is not read at all.
 pub(super) fn read_text(path: &Path, max: u64) -> Result<String, ReadError> {
-    // Checked before opening: opening a FIFO waits for a writer.
+    // Checked before the file is opened, because opening a FIFO would wait for a writer.
     if !path.metadata()?.is_file() {
         return Err(ReadError::NotAFile);
     }
@@ -305,7 +305,7 @@ pub(super) fn read_text(path: &Path, max: u64) -> Result<String, ReadError> {
         return Err(ReadError::TooLarge(max));
     }
     let mut bytes = Vec::new();
-    // One more byte shows whether it grew meanwhile.
+    // One more byte is read to see whether the file has grown meanwhile.
     file.take(max + 1).read_to_end(&mut bytes)?;
     if u64::try_from(bytes.len()).is_ok_and(|size| size > max) {
         return Err(ReadError::TooLarge(max));

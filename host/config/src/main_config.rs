@@ -39,30 +39,30 @@ pub struct MainConfig {
     /// The Unix socket for the `weir` command, at most 107 bytes. Default: `weir/weir.sock` in `XDG_RUNTIME_DIR`, or
     /// in `/run` without it.
     pub control_socket: PathBuf,
-    /// The Unix socket for peers, at most 107 bytes. `None`: no socket.
+    /// The Unix socket for peers, at most 107 bytes. With `None` there is no socket.
     pub peer_socket: Option<PathBuf>,
-    /// The directory that contains every component. `None`: components may be anywhere. A configuration from a file
-    /// has one.
+    /// The directory that contains every component. With `None`, components may be anywhere. A configuration from a
+    /// file has a directory.
     pub plugin_dir: Option<PathBuf>,
-    /// The cache of compiled code. Main creates it with mode 700 and owns it, so it contains no component. `None`: no
-    /// cache. A configuration from a file has one.
+    /// The cache of compiled code. Main creates it with mode 700 and owns it, so it contains no component. With `None`
+    /// there is no cache. A configuration from a file has one.
     pub cache_dir: Option<PathBuf>,
     /// Size of Main's files in [`cache_dir`](Self::cache_dir), in bytes: 1 MiB to 1 TiB. Default: 256 MiB. The least
     /// recently used are removed first.
     pub cache_size: u64,
-    /// The directory of the key-value stores' files. Main creates it with mode 700. `None`: no stores.
+    /// The directory of the key-value stores' files. Main creates it with mode 700. `None` allows no stores.
     pub data_dir: Option<PathBuf>,
     /// Artifacts run if they are signed with the private half of one of these keys.
     pub trusted_keys: Vec<TrustedKey>,
     /// Bound on the sum of all extensions' [`ExtensionConfig::memory_sum`](super::ExtensionConfig::memory_sum), in
-    /// bytes: 1 MiB to 1 TiB. `None`: no bound.
+    /// bytes: 1 MiB to 1 TiB. `None` sets no bound.
     pub memory_budget: Option<u64>,
     /// How much address space the memories of extensions and hooks may reserve. Default: as this process has it.
     pub address_space: AddressSpace,
     /// Timeout of a request if neither the call nor its contract sets one: 1 ms to 1 day. Default: 5 seconds.
     pub request_timeout: Duration,
-    /// Of so many traces, one is recorded: up to 1,000,000. Default: 0, none but those that the control interface is asked
-    /// to record.
+    /// One of this many traces is recorded: up to 1,000,000. Default: 0, which records only traces that the control
+    /// interface is asked to record.
     pub trace_one_in: u32,
     /// Spans kept: 1 to 1,000,000. Default: 4096. Each takes about 300 bytes.
     pub trace_spans: u32,
@@ -77,8 +77,8 @@ impl MainConfig {
     ///
     /// # Errors
     ///
-    /// Fails if the file is unreadable, or its socket wrong or hidden by a syntax error: the caller may be about to stop
-    /// the Main at that socket.
+    /// Fails if the file is unreadable, or its socket wrong or hidden by a syntax error: the caller may be about to
+    /// stop the Main at that socket.
     pub fn control_socket_of(file: &Path) -> Result<PathBuf, ConfigErrors> {
         let (source, _) = loader::open(file)?;
         let mut reader = Reader::new(source.into());
@@ -159,7 +159,7 @@ impl Default for MainConfig {
     }
 }
 
-/// Ignores relative paths, as the XDG Base Directory Specification says.
+/// The default control socket. Ignores a relative directory, as the XDG Base Directory Specification says.
 pub(super) fn default_control_socket(runtime_dir: Option<PathBuf>) -> PathBuf {
     let dir = runtime_dir.filter(|dir| dir.is_absolute()).unwrap_or_else(|| PathBuf::from("/run"));
     dir.join("weir").join("weir.sock")
@@ -167,7 +167,7 @@ pub(super) fn default_control_socket(runtime_dir: Option<PathBuf>) -> PathBuf {
 
 /// Whether the error makes the control socket uncertain.
 fn concerns_socket(error: &ConfigError, is_found: bool) -> bool {
-    // The key is on the line of a syntax error: broken or repeated.
+    // A syntax error concerns the socket if the key, broken or repeated, is on its line.
     let is_named = |location: &Location| {
         let line = location.source.text.lines().nth(location.line() - 1);
         line.is_some_and(|line| line.contains(CONTROL_SOCKET))
@@ -181,9 +181,8 @@ fn concerns_socket(error: &ConfigError, is_found: bool) -> bool {
     }
 }
 
-/// The first directory that systemd made for the unit (systemd.exec(5)), else `weir` in the user's cache
-/// directory (XDG Base Directory Specification), else in the machine's. As the specification says, relative
-/// paths are ignored.
+/// The first cache directory that systemd made for the unit (systemd.exec(5)), else `weir` in that of the user (XDG
+/// Base Directory Specification), else in that of the machine. As the specification says, relative paths are ignored.
 pub(super) fn default_cache_dir(environment: &Environment) -> PathBuf {
     let variable = |name| environment.get(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let of_unit =

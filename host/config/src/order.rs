@@ -6,7 +6,7 @@ use super::ExtensionConfig;
 
 #[derive(Debug, PartialEq)]
 pub(super) struct Order {
-    /// Items that neither are in nor depend on a cycle: each after its dependencies, otherwise in the given order.
+    /// Items that are not in a cycle and depend on none: each after its dependencies, otherwise in the given order.
     pub(super) sorted: Vec<usize>,
     /// Disjoint cycles, each from its smallest number.
     pub(super) cycles: Vec<Vec<usize>>,
@@ -54,8 +54,8 @@ pub(super) fn dependencies(extensions: &[ExtensionConfig]) -> Vec<Vec<usize>> {
     extensions.iter().map(needed).collect()
 }
 
-/// Walks from each unsorted item along its dependencies until one repeats. Every unsorted item has an unsorted
-/// dependency, or it would have been sorted.
+/// Finds cycles: walks from each unsorted item along its dependencies until one repeats. Every unsorted item has an
+/// unsorted dependency, or it would have been sorted.
 fn cycles(dependencies: &[Vec<usize>], mut stuck: BTreeSet<usize>) -> Vec<Vec<usize>> {
     let stays = stuck.clone();
     let mut cycles = Vec::new();
@@ -74,7 +74,7 @@ fn cycles(dependencies: &[Vec<usize>], mut stuck: BTreeSet<usize>) -> Vec<Vec<us
                 cycles.push(cycle);
                 break;
             }
-            // An earlier walk passed here, and its cycle is reported.
+            // An earlier walk has passed this item, and its cycle is reported.
             if !stuck.remove(next) {
                 break;
             }

@@ -22,10 +22,10 @@ use crate::keys;
 const TOKEN: &str = "the hash of a token, `sha256:` and 64 hexadecimal digits";
 const CALL: &str = "a contract or one operation of it, as in `settings@1` or `settings@1/get`";
 
-/// All ids of users: 4294967295 stands for none in the calls of the kernel (chown(2)).
+/// The range of user ids: 4294967295 stands for no user in the calls of the kernel (chown(2)).
 const UID: RangeInclusive<u32> = 0..=u32::MAX - 1;
 
-/// One in use, and one that replaces it.
+/// The most tokens of a peer: one in use, and one that replaces it.
 const TOKENS_MAX: usize = 2;
 
 /// The configuration of one peer: its proofs, limits and grants.
@@ -36,7 +36,7 @@ const TOKENS_MAX: usize = 2;
 pub struct PeerConfig {
     /// The name. Several sessions may have it.
     pub name: PeerName,
-    /// The user with processes that may be this peer: 0 to 4,294,967,294. `None`: no user proves it.
+    /// The user whose processes may connect as this peer: 0 to 4,294,967,294. With `None` they need a token.
     pub uid: Option<u32>,
     /// Hashes of tokens, each of which proves that a program is this peer. At most 2.
     pub tokens: Vec<TokenHash>,
@@ -77,7 +77,8 @@ impl PeerConfig {
         }
     }
 
-    /// Checks what a peer alone can get wrong. [`Config::check`] does so for all peers, and compares them with the rest.
+    /// Checks what a peer alone can get wrong. [`Config::check`] does so for all peers, and compares them with the
+    /// rest.
     ///
     /// # Errors
     ///
@@ -147,8 +148,8 @@ pub struct PeerSessionLimits {
     pub inbox_messages: u32,
     /// Waiting bytes, once for requests and once for replies and events: 1 KiB to 1 GiB. Default: 256 KiB.
     pub inbox_bytes: u64,
-    /// Timeout of requests to its contracts if the call sets none: 1 ms to 1 day. `None`:
-    /// [`MainConfig::request_timeout`](super::MainConfig::request_timeout).
+    /// Timeout of requests to its contracts if the call sets none: 1 ms to 1 day. With `None`,
+    /// [`MainConfig::request_timeout`](super::MainConfig::request_timeout) applies.
     pub request_timeout: Option<Duration>,
     /// How long it may read nothing before it ends: 1 ms to 1 day. Default: 30 seconds.
     pub stall_timeout: Duration,
@@ -205,12 +206,12 @@ impl Table for PeerSessionLimits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenHashError {
-    /// Not in the notation of one. The text may be the token itself, so the message leaves it out.
+    /// The text is not in the notation of a hash. It may be the token itself, so the message leaves it out.
     #[error(
         "this is not the hash of a token: `sha256:` and 64 hexadecimal digits, as `sha256sum` shows them"
     )]
     Notation,
-    /// The SHA-256 of no bytes.
+    /// The hash is the SHA-256 of no bytes.
     #[error("this is the hash of an empty token, which proves nothing")]
     Empty,
 }

@@ -21,7 +21,7 @@ const BYTES: Shape = Shape::Size(4 << 10..=1 << 30);
 pub struct QueueConfig {
     /// Jobs that wait or are in hand: 1 to 1,000,000. Default: 1,000.
     pub messages: u32,
-    /// Their size in bytes: 4 KiB to 1 GiB. Default: 1 MiB.
+    /// Bytes of all these jobs: 4 KiB to 1 GiB. Default: 1 MiB.
     pub bytes: u64,
     /// What happens to a job without room. Default: [`QueuePolicy::Reject`].
     pub when_full: QueuePolicy,
@@ -31,7 +31,8 @@ pub struct QueueConfig {
     /// [`QueuePolicy::DropOldest`], and no dead letters of its own.
     pub dead_letter: Option<QueueName>,
     /// The contract of the peer that keeps the jobs: a put calls its operation with this queue's name, and returns
-    /// with its answer. The peer then puts the jobs here itself. `when_full` is then [`QueuePolicy::Reject`] or [`QueuePolicy::Block`].
+    /// with its answer. The peer then puts the jobs here itself. `when_full` is then [`QueuePolicy::Reject`] or
+    /// [`QueuePolicy::Block`].
     pub store: Option<ContractName>,
 }
 
@@ -98,7 +99,7 @@ impl Table for TopicConfig {
 
 /// Topics that an extension or a peer may subscribe to, and the bounds of each subscription.
 ///
-/// From a [`TopicPattern`] or its text: the default policy and the room of the whole inbox.
+/// A grant that is made from a [`TopicPattern`] or its text has the default policy and the room of the whole inbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SubscribeGrant {
@@ -109,7 +110,7 @@ pub struct SubscribeGrant {
     /// Waiting events of a subscription: 1 to 1,000,000, and at most
     /// `inbox.messages` of its limits, the value of `None`.
     pub messages: Option<u32>,
-    /// Their size in bytes: 1 KiB to 1 GiB, and at most `inbox.bytes` of its limits, the value of `None`.
+    /// Bytes of these events: 1 KiB to 1 GiB, and at most `inbox.bytes` of its limits, the value of `None`.
     pub bytes: Option<u64>,
 }
 

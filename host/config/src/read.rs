@@ -9,14 +9,14 @@ use super::{
     section::{KnownKey, Section},
 };
 
-/// Errors that are kept while reading. A mebibyte has room for half a million.
+/// The most errors that are kept while reading. A file of one mebibyte could have half a million.
 const ERRORS_KEPT: usize = 1000;
 
-/// Levels of brackets, and names of a dotted key before its last: a bound of the parser.
+/// The most levels of brackets, and names of a dotted key before its last. This is a bound of the parser.
 const LEVELS_MAX: usize = 80;
 const DUPLICATE: &str = "duplicate key";
 
-/// Searches for the first of duplicate keys, and candidates for each. A search costs reading the file.
+/// The most searches for the first of duplicate keys, and candidates in each. A search reads the whole file again.
 const SEARCHES_MAX: usize = 4;
 const FIRSTS_MAX: usize = 16;
 
@@ -92,7 +92,7 @@ impl Reader {
         for error in syntax {
             let message = match error.message() {
                 message if message.contains("recurs") => NESTED,
-                // If nothing else is possible, the parser expects "nothing".
+                // The parser adds that it expects "nothing" if nothing else is possible.
                 message => message.trim_end_matches(", expected nothing"),
             };
             let location = self.location(span(&error));
@@ -120,7 +120,7 @@ fn cut(errors: &mut Vec<ConfigError>) -> usize {
     errors.drain(ERRORS_MAX..).count()
 }
 
-/// The key that makes this one a duplicate: one of the last earlier keys of that name.
+/// The earlier key that makes this one a duplicate. Tries the last keys of that name before it.
 fn first_of(text: &str, table: &DeTable<'_>, duplicate: &Range<usize>) -> Option<Range<usize>> {
     let is_duplicate = |text: &str| {
         let (_, errors) = DeTable::parse_recoverable(text);

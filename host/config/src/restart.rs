@@ -38,22 +38,22 @@ pub struct RestartConfig {
 /// The ends after which an extension restarts. A requested stop is never one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RestartPolicy {
-    /// None.
+    /// It never restarts.
     Never,
-    /// Failures.
+    /// It restarts after failures.
     #[default]
     OnFailure,
-    /// All ends. An end without a failure counts as one.
+    /// It restarts after all ends. An end without a failure counts as a failure.
     Always,
 }
 
 /// The order of start and stop in a reload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReloadMode {
-    /// The old instance drains and stops, then the new one starts: never more than one runs.
+    /// The old instance drains and stops, then the new one starts. There is never more than one.
     #[default]
     StopFirst,
-    /// The old instance drains once the new one is ready: for a while two run.
+    /// The old instance drains once the new one is ready. For a while, there are two.
     Overlap,
 }
 
@@ -79,7 +79,7 @@ impl RestartConfig {
         half + half.mul_f64(draw.clamp(0.0, 1.0))
     }
 
-    /// min(`backoff` · 2^(number - 1), `max-backoff`).
+    /// The longest delay after failure `number` (from 1): min(`backoff` · 2^(number - 1), `max-backoff`).
     pub fn longest_delay(&self, number: u32) -> Duration {
         let doubled = 2_u32.checked_pow(number.saturating_sub(1));
         let delay = doubled.and_then(|times| self.backoff.checked_mul(times));
@@ -92,7 +92,7 @@ impl RestartConfig {
         for failure in 1..self.failures {
             let longest = self.longest_delay(failure);
             if longest == self.max_backoff {
-                // Further delays are equal.
+                // All further delays are this long.
                 return sum.saturating_add((longest / 2).saturating_mul(self.failures - failure));
             }
             sum = sum.saturating_add(longest / 2);

@@ -1,4 +1,5 @@
-//! Sections of other crates in the operator's file: the trait for them, and their storage in a [`Config`](super::Config).
+//! Sections of other crates in the operator's file: the trait for them, and their storage in a
+//! [`Config`](super::Config).
 //!
 //! Knows no section; of hooks it knows only the names in extensions.
 
@@ -22,7 +23,8 @@ use super::{
     sections::by_name,
 };
 
-/// A table of the operator's file that another crate defines. [`Config::section`](super::Config::section) returns the type.
+/// A table of the operator's file that another crate defines. [`Config::section`](super::Config::section) returns the
+/// type.
 ///
 /// A [`Loader`](super::Loader) with the section registered reads, checks and reports it like any other table.
 pub trait ConfigSection: Clone + Debug + Default + PartialEq + Send + Sync + 'static {
@@ -51,7 +53,7 @@ pub trait ConfigSection: Clone + Debug + Default + PartialEq + Send + Sync + 'st
     /// Makes the values from all files, once the classes of limits are known.
     fn settle(draft: Self::Draft, settling: &mut Settling<'_>) -> (Self, Self::Locations);
 
-    /// Whether it is empty, as if no file had it.
+    /// Whether the section is empty, as if no file had it.
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -61,11 +63,11 @@ pub trait ConfigSection: Clone + Debug + Default + PartialEq + Send + Sync + 'st
         Vec::new()
     }
 
-    /// Adds faults between its values, and between them and the rest.
+    /// Adds contradictions between the section's values, and between them and the rest of the configuration.
     fn check(&self, _judged: &Judged<'_>, _at: &Self::Locations, _errors: &mut Vec<ConfigError>) {}
 
-    /// Adds unknown names in the rest that should be in this section. Skipped if files are broken: they may define
-    /// them.
+    /// Adds names that the rest of the configuration uses and this section lacks. Skipped if files are broken, because
+    /// they may define the names.
     fn check_names(&self, _judged: &Judged<'_>, _at: &Self::Locations, _errors: &mut Vec<ConfigError>) {}
 
     /// Memory that counts against `main.memory-budget`.
@@ -78,7 +80,7 @@ pub trait ConfigSection: Clone + Debug + Default + PartialEq + Send + Sync + 'st
         Vec::new()
     }
 
-    /// Host directories that it grants.
+    /// Host directories that the section grants.
     fn granted<'c>(&'c self, _at: &'c Self::Locations) -> Vec<Granted<'c>> {
         Vec::new()
     }
@@ -93,8 +95,8 @@ pub trait ConfigSection: Clone + Debug + Default + PartialEq + Send + Sync + 'st
         Vec::new()
     }
 
-    /// The values of its tables by key, as in `hooks.nodes` with `timeout`. A plan and the log of a reload name the keys
-    /// that differ. Without this, they name only the section.
+    /// The values of its tables by key, as in `hooks.nodes` with `timeout`. A plan and the log of a reload name the
+    /// keys that differ. Without this, they name only the section.
     fn facts(&self) -> BTreeMap<String, Facts> {
         BTreeMap::new()
     }
@@ -116,15 +118,15 @@ pub struct MemoryUse {
 /// A host directory that must not be granted for writing.
 #[derive(Clone, Debug)]
 pub struct ProtectedDir {
-    /// The key that sets it.
+    /// The key that sets the directory.
     pub key: String,
     /// The directory.
     pub dir: PathBuf,
     /// The place of the key.
     pub location: Option<Location>,
-    /// The reason, after a colon.
+    /// The reason, which follows a colon.
     pub why: &'static str,
-    /// The note for that place.
+    /// The note that points at the place of the key.
     pub note: &'static str,
 }
 
@@ -158,8 +160,8 @@ impl Settling<'_> {
         first
     }
 
-    /// The limits of a table at `path` that [`limits_of_hooks`](crate::extend::kind::limits_of_hooks) has read: those of
-    /// its `class`, or of the default class, with those that it sets. Reports an unknown class.
+    /// The limits of a table at `path` that [`limits_of_hooks`](crate::extend::kind::limits_of_hooks) has read: those
+    /// of its `class`, or of the default class, with those that it sets. Reports an unknown class.
     pub fn limits(&mut self, set: &Limits, places: &Places, path: &str) -> Limits {
         self.classes.limits_without_messages(set, places, path, self.errors)
     }
@@ -187,7 +189,7 @@ impl Sections {
         self.0.values().map(|held| &**held)
     }
 
-    /// The tables of both.
+    /// The names of the tables that either configuration has.
     pub(super) fn names(&self, other: &Self) -> BTreeSet<&'static str> {
         self.0.keys().chain(other.0.keys()).copied().collect()
     }

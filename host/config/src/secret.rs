@@ -14,16 +14,17 @@ use super::{
 /// Largest secret, in bytes.
 const SECRET_SIZE_MAX: u64 = 64 * 1024;
 
-/// Names the directory with a service's credentials. systemd sets it.
+/// The variable with the directory of a service's credentials. systemd sets it.
 const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
 
-/// Where a secret of an extension stands. Its value is read when an instance starts and at a reload, and is never shown.
+/// Where a secret of an extension stands. Its value is read when an instance starts and at a reload, and is never
+/// shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SecretSource {
     /// A file of at most 64 KiB of UTF-8. A line end at its end is no part of the value.
     File(PathBuf),
-    /// A credential of the service, as systemd's `LoadCredential=` passes it. As a file.
+    /// A credential of the service, as systemd's `LoadCredential=` passes it. It is read like a file.
     Credential(CredentialName),
 }
 
@@ -31,14 +32,14 @@ pub enum SecretSource {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CredentialName(String);
 
-/// A text is not the name of a credential.
+/// The text is not the name of a credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a credential's name has 1 to 255 visible ASCII characters without `/` and `:`, and is not `.` or `..`"
 )]
 pub struct CredentialNameError;
 
-/// Why a secret could not be read. Has no part of it.
+/// Why a secret could not be read. The message shows no part of the secret.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read `config.{key}` from {from}")]
 pub struct SecretError {
@@ -70,7 +71,7 @@ impl SecretSource {
 
     fn read(&self) -> Result<String, ReadError> {
         let mut text = read_text(&self.path()?, SECRET_SIZE_MAX)?;
-        // Editors and `echo` end a file with it.
+        // Editors and `echo` end a file with a line end.
         if text.ends_with('\n') {
             text.pop();
             if text.ends_with('\r') {
@@ -81,7 +82,7 @@ impl SecretSource {
     }
 }
 
-/// As in a file of the operator.
+/// Writes the source as the operator's file has it.
 impl fmt::Display for SecretSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -19,7 +19,7 @@ use super::{
     shape::{self, Shape, kind},
 };
 
-/// Longer keys are not compared with known ones.
+/// Keys that are longer are not compared with known ones.
 const COMPARED_MAX: usize = 64;
 
 /// A value and its place.
@@ -34,7 +34,7 @@ pub struct Located<T> {
 /// A key of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnownKey {
-    /// With its tables, as in `main.memory-budget`.
+    /// The key with its tables, such as `main.memory-budget`.
     pub path: String,
     /// The type and range of its value.
     pub shape: Shape,
@@ -51,7 +51,7 @@ pub struct KnownKey {
 pub struct Section<'r, 't> {
     reader: &'r mut Reader,
     table: &'t DeTable<'t>,
-    /// Empty for the file itself.
+    /// The path of the table. Empty for the file itself.
     path: String,
     start: Range<usize>,
     asked: Vec<&'static str>,
@@ -174,7 +174,7 @@ impl Section<'_, '_> {
         self.text_of(key, &Shape::Text(what), parse)
     }
 
-    /// The same for a string of this shape.
+    /// Reads a string of this shape with `parse`.
     pub(super) fn text_of<T, E: fmt::Display>(
         &mut self,
         key: &'static str,
@@ -195,7 +195,8 @@ impl Section<'_, '_> {
         self.unknown = Some(help);
     }
 
-    /// Reports `key` if it is missing. Comes before the key is read, for lists of keys.
+    /// Reports `key` if it is missing. Must be called before the key is read, so that lists of keys show it as
+    /// required.
     pub fn require(&mut self, key: &'static str, what: &str) {
         self.required.push(key);
         if !self.table.contains_key(key) {
@@ -206,7 +207,7 @@ impl Section<'_, '_> {
         }
     }
 
-    /// Reports `key` if it is present: it is known but out of place.
+    /// Reports `key` if it is present: the key is known, but must not be in this table.
     pub fn refuse(&mut self, key: &'static str, why: &str) {
         self.asked.push(key);
         if let Some((name, _)) = self.table.get_key_value(key) {
@@ -309,8 +310,8 @@ pub(crate) fn child(path: &str, key: &str) -> String {
     if path.is_empty() { key } else { format!("{path}.{key}") }
 }
 
-/// Help for an unknown name: the known one that it probably stands for, or `otherwise`. That one is not looked for once
-/// `errors` are as many as are shown: comparing all pairs would take minutes in a hostile file.
+/// Help for an unknown name: the known name that was probably meant, or `otherwise`. Names are compared only while more
+/// errors can be shown: in a hostile file, comparing all pairs would take minutes.
 pub fn suggestion<'c>(
     name: &str,
     known: impl Iterator<Item = &'c str>,

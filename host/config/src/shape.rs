@@ -95,7 +95,7 @@ impl Shape {
         matches!(self, Self::Table | Self::Tables | Self::Named)
     }
 
-    /// Whether a file has a number in quotes.
+    /// Whether a number of this shape is in quotes in a file.
     pub(super) fn is_quoted(&self) -> bool {
         matches!(self, Self::Size(_) | Self::Time(_) | Self::Share(_))
     }
@@ -111,7 +111,7 @@ impl Shape {
         }
     }
 
-    /// The same for a variable, without quotes.
+    /// The description with an example as a variable has it, without quotes.
     pub(super) fn with_bare_example(&self) -> String {
         self.example().map_or_else(|| self.to_string(), |example| format!("{self}, as in `{example}`"))
     }

@@ -121,7 +121,7 @@ fn factors(extension: &ExtensionConfig) -> String {
     }
 }
 
-/// The sum is wider than its terms, so that many of them cannot overflow it.
+/// Adds numbers of bytes. The sum has a wider type, so that many terms cannot overflow it.
 fn sum(bytes: impl Iterator<Item = u64>) -> u128 {
     bytes.map(u128::from).sum()
 }

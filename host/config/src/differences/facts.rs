@@ -17,13 +17,13 @@ const HIDDEN: &str = "…";
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct Difference {
-    /// As in `limits.memory`.
+    /// The key, such as `limits.memory`.
     pub key: String,
-    /// The value before. `None`: not set, or empty.
+    /// The value before. `None` if it was not set, or empty.
     pub before: Option<String>,
-    /// The value after. `None`: not set, or empty.
+    /// The value after. `None` if it is not set, or empty.
     pub after: Option<String>,
-    /// What changed, if the values do not show it, as in `1 removed`.
+    /// What changed, if the values do not show it, such as `1 removed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -45,7 +45,7 @@ pub struct Facts(BTreeMap<String, Fact>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Fact {
     Shown(String),
-    /// May be secret.
+    /// A value that may be secret.
     Hidden(String),
     /// Items that may be secret.
     Counted(BTreeSet<String>),
@@ -61,39 +61,39 @@ impl Fact {
 }
 
 impl Facts {
-    /// Adds a value without quotes, such as a number. `None`: not set.
+    /// Adds a value without quotes, such as a number. Adds nothing for `None`.
     pub fn plain(&mut self, key: &str, value: Option<impl Display>) {
         self.0.extend(value.map(|value| (key.to_owned(), Fact::Shown(value.to_string()))));
     }
 
-    /// Adds a string. `None`: not set.
+    /// Adds a string. Adds nothing for `None`.
     pub fn text(&mut self, key: &str, value: Option<impl Display>) {
         self.plain(key, value.map(quoted));
     }
 
-    /// Adds a number: times in quotes, and sizes without. `None`: not set.
+    /// Adds a number: times in quotes, and sizes without. Adds nothing for `None`.
     pub fn number(&mut self, key: &str, shape: &Shape, number: Option<u64>) {
         let text = number.map(|number| shape.text(number));
         if matches!(shape, Shape::Time(_)) { self.text(key, text) } else { self.plain(key, text) }
     }
 
-    /// Adds a list of strings. An empty one is as none.
+    /// Adds a list of strings. Adds nothing if it is empty.
     pub fn texts(&mut self, key: &str, items: impl IntoIterator<Item: Display>) {
         self.list(key, items.into_iter().map(quoted));
     }
 
-    /// Adds a list of values in the notation of a file. An empty one is as none.
+    /// Adds a list of values in the notation of a file. Adds nothing if it is empty.
     pub(crate) fn list(&mut self, key: &str, items: impl Iterator<Item = String>) {
         let items: Vec<String> = items.collect();
         self.plain(key, (!items.is_empty()).then(|| format!("[{}]", items.join(", "))));
     }
 
-    /// Adds secret values. That they differ is told, and not what they are.
+    /// Adds a secret value. A difference names the key, but never shows the value.
     pub(crate) fn secret(&mut self, key: String, value: String) {
         self.0.insert(key, Fact::Hidden(value));
     }
 
-    /// Adds secret items. Only how many come and go is told.
+    /// Adds secret items. A difference only says how many were added and removed.
     pub fn counted(&mut self, key: &str, items: impl IntoIterator<Item: Display>) {
         let items: BTreeSet<_> = items.into_iter().map(|item| item.to_string()).collect();
         if !items.is_empty() {
@@ -113,7 +113,7 @@ impl Facts {
         facts.next().is_none().then_some(value)
     }
 
-    /// The keys with other values in `after`, in alphabetical order.
+    /// The keys whose values are different in `after`, in alphabetical order.
     pub(super) fn differences(self, after: Self) -> Vec<Difference> {
         let Self(mut after) = after;
         let mut pairs: BTreeMap<String, (Option<Fact>, Option<Fact>)> = BTreeMap::new();

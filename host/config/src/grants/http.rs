@@ -57,7 +57,7 @@ pub enum AddressGrant {
     Private,
     /// Networks of a provider behind its address translation: 100.64.0.0/10.
     Shared,
-    /// These.
+    /// The addresses of this range.
     Range(AddressRange),
 }
 
@@ -69,7 +69,7 @@ pub struct AddressRange {
 }
 
 impl HttpGrant {
-    /// Reads: `GET` and `HEAD`, from public addresses.
+    /// A grant to read: `GET` and `HEAD`, from public addresses.
     #[must_use]
     pub fn new(to: HttpTarget) -> Self {
         Self { to, methods: HttpMethod::reading(), addresses: Vec::new() }
@@ -129,13 +129,13 @@ impl fmt::Display for HttpMethod {
 }
 
 impl HttpTarget {
-    /// The address of a target without a name.
+    /// The target's host as an address. `None` if it is a name.
     #[must_use]
     pub fn address(&self) -> Option<IpAddr> {
         self.host.parse().ok()
     }
 
-    /// The port of a URL without one.
+    /// The port of a URL that names none.
     #[must_use]
     pub const fn default_port(is_tls: bool) -> u16 {
         if is_tls { 443 } else { 80 }
@@ -170,12 +170,12 @@ impl FromStr for HttpTarget {
     }
 }
 
-/// `*.com` would be half of the world, and `*.1.2.3` no name.
+/// Whether a wildcard may stand before the name. `*.com` would be half of the world, and `*.1.2.3` is no name.
 fn is_below_a_top_level(name: &str) -> bool {
     name.contains('.') && name.parse::<IpAddr>().is_err()
 }
 
-/// A plain path: servers agree on its meaning.
+/// Reads a path, which must be so plain that all servers agree on its meaning.
 fn parse_path(text: &str) -> Option<String> {
     let path = text.strip_suffix('/').unwrap_or(text);
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,=:@".contains(&byte);
@@ -228,7 +228,7 @@ impl fmt::Display for AddressGrant {
     }
 }
 
-/// As in a file.
+/// Writes the range as a file has it.
 impl fmt::Debug for AddressRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { address, prefix } = self;
@@ -248,13 +248,13 @@ impl AddressRange {
         let address: IpAddr = address.parse().ok()?;
         let prefix = prefix.unwrap_or(bits(&address));
         let range = Self { address, prefix };
-        // Bits after the prefix are a slip.
+        // Bits that are set after the prefix are a mistake.
         let is_whole =
             prefix <= bits(&address) && range.contains(address) && range.masked(address) == number(address);
         is_whole.then_some(range)
     }
 
-    /// Whether the address is one of them.
+    /// Whether the address is in the range.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         address.is_ipv4() == self.address.is_ipv4() && self.masked(address) == self.masked(self.address)

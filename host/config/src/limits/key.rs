@@ -28,9 +28,9 @@ const SHARE: RangeInclusive<u64> = CpuShare::MIN.basis_points()..=CpuShare::WHOL
 /// A limit that operators set.
 #[derive(Clone, Debug)]
 pub struct LimitKey {
-    /// As in `inbox.messages`, with a dot for a table of its own.
+    /// The name, such as `inbox.messages`, where a dot stands for a table of its own.
     pub name: &'static str,
-    /// What it means, in Markdown.
+    /// What the limit means, in Markdown.
     pub(super) meaning: &'static str,
     /// The type and range of its value.
     pub shape: Shape,
@@ -40,7 +40,7 @@ pub struct LimitKey {
     pub used: MeasuredUse,
     /// Whether it applies to hooks.
     pub in_hooks: InHooks,
-    /// Gets the value. `None`: not set, possible only for `request-timeout`.
+    /// Gets the value. `None` if it is not set, which only `request-timeout` allows.
     pub get: fn(&Limits) -> Option<u64>,
     pub(super) set: fn(&mut Limits, u64),
 }
@@ -92,9 +92,9 @@ pub enum MeasuredUse {
 /// Whether a limit applies to hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InHooks {
-    /// It bounds each run of a hook.
+    /// The limit bounds each run of a hook.
     Allowed,
-    /// It means nothing there. The text says why, and completes a sentence that starts with the key.
+    /// The limit means nothing to hooks. The text says why, and completes a sentence that starts with the key.
     Refused(&'static str),
 }
 
@@ -113,7 +113,7 @@ const NO_MESSAGES: InHooks = InHooks::Refused("is for extensions: hooks have no 
 const NO_TIMEOUTS: InHooks =
     InHooks::Refused("is for extensions: `timeout` of the hooks says how long each may take");
 
-/// Makes a constant of each row, and `LIMIT_KEYS` of all.
+/// Makes a constant of each row, and the list `LIMIT_KEYS` of all rows.
 macro_rules! limits {
     ($(
         $(#[doc = $meaning:literal])+
@@ -123,7 +123,7 @@ macro_rules! limits {
         /// All limits, in display order.
         pub static LIMIT_KEYS: [LimitKey; [$($name),*].len()] = [$(LimitKey::$key),*];
 
-        // A pattern with every field.
+        // Does not compile if a field is missing here.
         const _: fn(&Limits) = |Limits { class: _, fixed: _, sources: _, $($field: _),* }| ();
 
         impl LimitKey {$(
@@ -231,7 +231,7 @@ impl Table for Limits {
 }
 
 fn entry(key: &'static LimitKey) -> Key<Limits> {
-    // `limits_of` shows and judges all.
+    // Not shown or judged key by key: `limits_of` does that for all limits.
     let read =
         move |section: &mut Section<'_, '_>, name, limits: &mut Limits| read(key, section, name, limits);
     Key::new(key.shape.clone(), read, |_, _, _| ()).default(INHERITED).named(key.name, key.meaning)
@@ -253,7 +253,7 @@ pub(crate) fn limits() -> Kind<Limits> {
     limits_of(|_| true, |section, limits| section.keys(limits))
 }
 
-/// The same of hooks, which have fewer.
+/// The limits of a table of hooks that differ from its class. Hooks have fewer limits than extensions.
 #[must_use]
 pub fn limits_of_hooks() -> Kind<Limits> {
     let is_allowed = |key: &LimitKey| key.in_hooks == InHooks::Allowed;
@@ -317,9 +317,9 @@ pub fn class<T: 'static>(get: fn(&T) -> &Limits, get_mut: fn(&mut T) -> &mut Lim
 
 /// A limit's value as a number in the unit of its shape.
 pub trait Number: Clone {
-    /// `None`: not set.
+    /// The value as a number. `None` if it is not set.
     fn number(&self) -> Option<u64>;
-    /// A number over the type's range becomes its largest value.
+    /// The value for a number. A number over the type's range becomes its largest value.
     fn of(number: u64) -> Self;
 }
 

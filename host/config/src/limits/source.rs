@@ -43,7 +43,7 @@ impl fmt::Display for LimitSource {
 ///
 /// # Errors
 ///
-/// Those of the serializer.
+/// The errors of the serializer.
 pub fn source<S: Serializer>(source: &LimitSource, serializer: S) -> Result<S::Ok, S::Error> {
     let (kind, name) = match source {
         LimitSource::Class(name) => ("class", Some(&**name)),
@@ -67,7 +67,7 @@ pub fn source<S: Serializer>(source: &LimitSource, serializer: S) -> Result<S::O
 
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct Sources {
-    /// By limit, with the value that the source set.
+    /// Each limit that was set, with the value and its source.
     set: BTreeMap<&'static str, (u64, LimitSource)>,
 }
 
@@ -76,7 +76,7 @@ impl Sources {
         self.set.insert(key.name, (value, source));
     }
 
-    /// Compares with the current value: a program may have changed it.
+    /// The source of a limit's current value. If that differs from the value that was set, a program has changed it.
     pub(super) fn of(&self, key: &'static LimitKey, limits: &Limits) -> LimitSource {
         let value = (key.get)(limits);
         if let Some((set, source)) = self.set.get(key.name) {

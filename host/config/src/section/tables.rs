@@ -145,7 +145,7 @@ impl Section<'_, '_> {
         format!("{}.{NAME}", self.path_of(key))
     }
 
-    /// A value that becomes a string. Reports any other.
+    /// The text of a string, number or boolean. Reports any other value.
     fn scalar(&mut self, path: &str, value: &Spanned<DeValue<'_>>) -> Option<String> {
         let fault = match shape::scalar(value.get_ref()) {
             Ok(text) => return Some(text),
@@ -272,7 +272,7 @@ impl<'t> Section<'_, 't> {
         table.into_iter().flatten().map(entry).collect()
     }
 
-    /// The list that a value is. Reports any other.
+    /// The value as a list. Reports a value that is none.
     fn as_list(
         &mut self,
         path: &str,
@@ -286,7 +286,7 @@ impl<'t> Section<'_, 't> {
         list
     }
 
-    /// The table that a value is. Reports any other.
+    /// The value as a table. Reports a value that is none.
     fn as_table(
         &mut self,
         path: &str,
