@@ -1,4 +1,4 @@
-//! What a handler can reach: other contracts, topics, its caller, time and configuration.
+//! The context of a handler: other contracts, topics, its caller, time and configuration.
 
 mod jobs;
 
@@ -48,12 +48,13 @@ pub struct CallOptions<'a> {
 /// The message that a handler runs for.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
-    /// A request of this sender. Gone once it is answered, which tasks may outlive.
+    /// A request of this sender. The request is gone once it is answered, but tasks of its handler may go on.
     Request(Peer, Weak<InHand>),
-    /// A job of this sender. Gone once its handler has ended.
+    /// A job of this sender. The job is gone once its handler has ended.
     Job(Peer, Weak<MessageId>),
     /// An event of this sender.
     Sent(Peer),
+    /// No message: the extension runs a hook or a background task.
     Itself,
 }
 
@@ -63,7 +64,7 @@ pub(crate) struct InHand {
     pub(crate) id: MessageId,
     /// The time left for the answer at delivery.
     pub(crate) remaining: Duration,
-    /// The time of delivery. Set on first need, so that quick handlers read no clock.
+    /// The time of delivery. It is set when it is first needed, so that quick handlers read no clock.
     pub(crate) received: Cell<Option<Duration>>,
 }
 
@@ -80,7 +81,7 @@ impl InHand {
 }
 
 impl<'a> CallOptions<'a> {
-    /// The operator's default timeout, and the owner of the contract.
+    /// Options for a call to the owner of the contract, with the operator's default timeout.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -119,10 +120,10 @@ impl Context {
         self.call_with(operation, args, CallOptions::new()).await
     }
 
-    /// [`call`](Self::call) with its own timeout, or to a named provider.
+    /// Calls another contract like [`call`](Self::call), with its own timeout, or to a named provider.
     ///
     /// # Errors
-    /// As `call`.
+    /// The errors of [`call`](Self::call).
     pub async fn call_with<A, R, C>(
         &self,
         operation: Operation<A, R, C>,
@@ -177,7 +178,7 @@ impl Context {
     /// Publishes an event with these bytes as its payload.
     ///
     /// # Errors
-    /// As `publish`.
+    /// The errors of [`publish`](Self::publish).
     pub fn publish_bytes(&self, topic: &str, payload: &[u8]) -> Result<Receipt, Error> {
         self.link.host.publish(None, topic, payload, self.options(None))
     }
@@ -185,8 +186,8 @@ impl Context {
     /// Publishes an event to one extension alone. That extension must have subscribed to the topic.
     ///
     /// # Errors
-    /// As `publish`; `NoProvider` if the extension does not run or has not subscribed; `Overloaded`, or
-    /// `Timeout` after waiting, if it has no room.
+    /// The errors of [`publish`](Self::publish); `NoProvider` if the extension does not run or has not subscribed;
+    /// `Overloaded`, or `Timeout` after waiting, if it has no room.
     pub fn publish_to<T, P>(&self, extension: &str, topic: P, value: &T) -> Result<Receipt, Error>
     where
         T: ?Sized,
@@ -300,7 +301,7 @@ impl Context {
         self.link.call((contract, operation), provider, payload, options).await
     }
 
-    /// The timeout of an operation, capped by the request in hand.
+    /// The options of an operation for Main: its timeout, and the request or job in hand, whose deadline caps it.
     fn options(&self, timeout: Option<Duration>) -> Options {
         let parent = match &self.origin {
             Origin::Request(_, request) => request.upgrade().map(|request| request.id),
@@ -308,7 +309,7 @@ impl Context {
             Origin::Sent(_) | Origin::Itself => None,
         };
         let timeout_ms = timeout.or(self.timeout).map(|timeout| {
-            // Main counts from 1: with no time left, ask for the least.
+            // Main's least timeout is 1 ms, so that is also asked for when no time is left.
             u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX).max(1)
         });
         Options { timeout_ms, parent }

@@ -113,7 +113,7 @@ macro_rules! contract {
             };
             $crate::Contract::new($name).described(DESCRIPTION)
         };
-        // Refuses what cannot be described here, not where it is used first.
+        // A contract that cannot be described is refused here, rather than where it is first used.
         #[allow(long_running_const_eval, reason = "a large contract is written in a second")]
         const _: () = $contract.check_description();
         $(
@@ -157,7 +157,7 @@ macro_rules! __described {
     };
 }
 
-/// What a payload is; with `;`, what the result beside these arguments is.
+/// The description of a payload, or, with arguments and `;` before it, of a result.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __payload {
@@ -210,6 +210,6 @@ macro_rules! __constant {
     ([$($declaration:tt)*] $contract:ident, $name:literal, queue($payload:ty)) => {
         $($declaration)*: $crate::Queue<$payload> = $crate::Queue::new($name);
     };
-    // Refused in the description.
+    // Nothing for invalid items: `__described` reports them.
     ($($other:tt)*) => {};
 }

@@ -1,10 +1,10 @@
-//! Errors as they cross the border: `weir:iec/types.error` is the same closed set.
+//! Conversions between [`Error`] and `weir:iec/types.error`, which have the same cases.
 
 use weir_names::{Error, HandlerError};
 
 use crate::bindings::weir::iec::types as wit;
 
-/// The error as a handler answers it.
+/// The error of a handler, as it is answered to the caller.
 pub(crate) fn into_answer(error: Error) -> wit::HandlerError {
     match error {
         Error::Handler(HandlerError { code, message }) => wit::HandlerError { code, message },
@@ -36,7 +36,7 @@ impl From<wit::Error> for Error {
     }
 }
 
-/// The error as a fake provider answers it.
+/// The error of a fake provider, as the extension gets it.
 #[cfg(not(target_family = "wasm"))]
 impl From<Error> for wit::Error {
     fn from(error: Error) -> Self {

@@ -1,4 +1,4 @@
-//! An extension: a value, its handlers, and the manifest that both fit.
+//! An extension: its state, its handlers, and its manifest.
 
 use std::{fmt, process::ExitCode, rc::Rc};
 
@@ -107,7 +107,7 @@ impl<S: 'static> Extension<S> {
         )
     }
 
-    /// As [`on_event`](Self::on_event), with the payload as bytes.
+    /// Subscribes at start like [`on_event`](Self::on_event), but the handler gets the payload as bytes.
     #[must_use]
     pub fn on_event_bytes<H>(mut self, pattern: &str, handler: H) -> Self
     where
@@ -146,8 +146,8 @@ impl<S: 'static> Extension<S> {
         self.on_jobs(queue, 1, handler)
     }
 
-    /// As [`on_job`](Self::on_job), with up to `at_once` jobs in hand, from 1 to the operator's `in-flight`:
-    /// for handlers that wait.
+    /// Takes jobs of a queue like [`on_job`](Self::on_job), with up to `at_once` jobs in hand, from 1 to the
+    /// operator's `in-flight`. For handlers that wait.
     #[must_use]
     pub fn on_jobs<T, C, H>(mut self, queue: Queue<T, C>, at_once: usize, handler: H) -> Self
     where

@@ -5,7 +5,7 @@ use std::{
     io::{self, Write},
 };
 
-/// Bytes of one call into the host, which may pass little more than its `message-size` at once.
+/// The most bytes of one call into the host. An extension may pass little more than its `message-size` at once.
 const AT_ONCE: usize = 64 * 1024;
 
 /// Writes to a file from a given position on, with errors that give the reason.

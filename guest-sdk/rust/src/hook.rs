@@ -26,7 +26,7 @@ pub fn exit(code: u8) -> ! {
         // If the reader of the output is gone, the code still matters.
         let _unwritten = (io::stdout().flush(), io::stderr().flush());
         wasip2::cli::exit::exit_with_code(code);
-        // The host does not return from that.
+        // Never reached: the host ends the hook.
         std::process::abort()
     }
     #[cfg(not(target_family = "wasm"))]

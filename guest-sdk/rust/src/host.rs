@@ -1,5 +1,5 @@
-//! Main, as the rest of the SDK sees it: the imports of `weir:iec` inside a component, an in-memory stand-in
-//! elsewhere.
+//! Main, as the rest of the SDK sees it: the imports of `weir:iec` inside a component, and an in-memory
+//! stand-in elsewhere.
 //!
 //! Both have the same inherent methods. `receive` and `respond_and_receive` may block inside a component:
 //! they are called only when there is nothing else to do.
@@ -22,5 +22,5 @@ pub(crate) use crate::bindings::weir::iec::{
 /// A handler's answer, as it travels.
 pub(crate) type Answer = Result<Vec<u8>, WitHandlerError>;
 
-/// Messages taken at once while others are in hand.
+/// The most messages that are taken from the inbox at once while others are in hand.
 pub(crate) const BATCH: u32 = 32;

@@ -42,8 +42,8 @@ pub use wstd;
 
 /// The codec of arguments and results, between values and payload bytes.
 pub use weir_names::codec;
-/// What JSON a type is. The derive reads the attributes of serde that change it, and refuses those that it
-/// cannot describe.
+/// A type that describes its JSON. The derive reads the attributes of serde that change the JSON, and refuses
+/// those that it cannot describe.
 ///
 /// The attribute `#[shape(as = "Type")]` describes a field, or the whole type, as another type:
 ///
@@ -81,7 +81,7 @@ pub use self::{
     topic::{AsTopic, Event, Receipt, Topic},
 };
 
-/// For the macros of this crate.
+/// Items that the macros of this crate use.
 #[doc(hidden)]
 pub mod __private {
     pub use weir_names::{Item, Payload};

@@ -1,5 +1,5 @@
-//! What an extension shares with all its handlers: Main, the targets that it has looked up, and its requests
-//! under way with their waiting callers.
+//! The link to Main, which all handlers of an extension share: the targets that were looked up, and the
+//! requests under way with their waiting callers.
 
 mod jobs;
 
@@ -22,11 +22,11 @@ pub(crate) struct Link {
     pub(crate) host: Host,
     pub(crate) jobs: Jobs,
     pub(crate) spawned: Spawned,
-    /// Only then can an answer come through the inbox.
+    /// Whether messages are received. Only then can an answer come through the inbox.
     receiving: Cell<bool>,
     targets: RefCell<Vec<Target>>,
     under_way: RefCell<HashMap<MessageId, Slot>>,
-    /// By the number of the subscription.
+    /// The pattern of each subscription, after the subscription's number.
     patterns: RefCell<Vec<(u32, String)>>,
 }
 
@@ -57,13 +57,13 @@ impl Link {
         }
     }
 
-    /// Answers and jobs come through the inbox from now on.
+    /// Notes that answers and jobs come through the inbox from now on.
     pub(crate) fn start_receiving(&self) {
         self.receiving.set(true);
         self.jobs.open();
     }
 
-    /// No answer comes through the inbox any more: waiting callers fail.
+    /// Notes that no answer comes through the inbox any more. Callers that wait get an error.
     pub(crate) fn stop_receiving(&self) {
         self.receiving.set(false);
         for slot in self.under_way.borrow_mut().values_mut() {
@@ -95,7 +95,7 @@ impl Link {
     }
 
     pub(crate) fn answered(&self, response: Response) {
-        // No slot: the caller gave up while the answer was in the inbox.
+        // There is no slot if the caller gave up while the answer was in the inbox.
         if let Some(slot) = self.under_way.borrow_mut().get_mut(&response.id) {
             slot.fill(response.outcome);
         }
@@ -120,7 +120,7 @@ impl Link {
         self.host.unsubscribe(subscription)
     }
 
-    /// The topic of an event without one: the single topic of its subscription.
+    /// The topic of an event that leaves it out: the pattern of its subscription, which is a single topic.
     pub(crate) fn topic_of(&self, subscription: u32) -> String {
         let patterns = self.patterns.borrow();
         let known = patterns.iter().find(|(known, _)| *known == subscription);
@@ -159,7 +159,7 @@ impl Slot {
     }
 }
 
-/// Waits for one answer. Dropped before that, it gives up the request.
+/// Waits for one answer. Dropping it before the answer cancels the request.
 struct PendingCall<'a> {
     link: &'a Link,
     id: MessageId,

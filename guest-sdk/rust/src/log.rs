@@ -16,27 +16,27 @@ use std::fmt::Display;
 use crate::bindings::weir::iec::log;
 use crate::bindings::weir::iec::log::Level;
 
-/// For following one request through the code.
+/// Logs a line for following one request through the code.
 pub fn trace(message: &str, fields: &[(&str, &dyn Display)]) {
     write(Level::Trace, message, fields);
 }
 
-/// For the developer of the extension.
+/// Logs a line for the developer of the extension.
 pub fn debug(message: &str, fields: &[(&str, &dyn Display)]) {
     write(Level::Debug, message, fields);
 }
 
-/// For the operator.
+/// Logs a line for the operator.
 pub fn info(message: &str, fields: &[(&str, &dyn Display)]) {
     write(Level::Info, message, fields);
 }
 
-/// Something is wrong and was dealt with.
+/// Logs that something is wrong and was dealt with.
 pub fn warn(message: &str, fields: &[(&str, &dyn Display)]) {
     write(Level::Warn, message, fields);
 }
 
-/// Something is wrong and was not dealt with.
+/// Logs that something is wrong and was not dealt with.
 pub fn error(message: &str, fields: &[(&str, &dyn Display)]) {
     write(Level::Error, message, fields);
 }
@@ -50,7 +50,7 @@ fn write(level: Level, message: &str, fields: &[(&str, &dyn Display)]) {
     log::write(level, message, &fields);
 }
 
-/// Without Main, to stderr: `cargo test` shows it for a failed test.
+/// Writes the line to standard error, since there is no Main. `cargo test` shows it for a failed test.
 #[cfg(not(target_family = "wasm"))]
 fn write(level: Level, message: &str, fields: &[(&str, &dyn Display)]) {
     let fields: String = fields.iter().map(|(name, value)| format!(" {name}={value}")).collect();

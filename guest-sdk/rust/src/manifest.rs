@@ -1,8 +1,8 @@
-//! What an extension is and needs, stated once.
+//! The manifest: what an extension is and needs.
 //!
-//! It travels inside the finished component as JSON, in the custom section `weir:manifest`. `weir inspect`
-//! prints it. It grants nothing: the operator's file decides. The descriptions of its contracts travel beside it,
-//! in the section `weir:contracts`.
+//! The finished component contains the manifest as JSON, in the custom section `weir:manifest`. `weir inspect`
+//! prints it. It grants nothing: the operator's file decides. The descriptions of its contracts are beside it, in
+//! the section `weir:contracts`.
 
 mod section;
 
@@ -108,8 +108,8 @@ impl Manifest {
         self
     }
 
-    /// The manifest in a component: the descriptions are in its section, not in memory. A test outside a component
-    /// keeps them, to compare them with the handlers.
+    /// The manifest as the program has it. In a component it has no descriptions, which are in a section. A test
+    /// outside a component keeps them, to compare them with the handlers.
     #[doc(hidden)]
     #[must_use]
     pub const fn at_run_time(
@@ -177,7 +177,7 @@ macro_rules! manifest {
             }
             .checked();
 
-            // A block of its own: these names must not hide those in the values above.
+            // These names are in a block of their own, so that they do not hide names in the values above.
             {
                 #[cfg(target_family = "wasm")]
                 const _: () = {

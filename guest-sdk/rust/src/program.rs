@@ -1,5 +1,4 @@
-//! An extension and its handlers without their types: what it serves and subscribes to, and the order in which it starts and
-//! stops.
+//! An extension and its handlers without their types. Runs them: serves and subscribes, starts and stops in order.
 
 use std::{fmt, rc::Rc};
 
@@ -76,7 +75,7 @@ impl Program {
         }
     }
 
-    /// Compares the handlers with the manifest. The error lists what is missing and what is too much.
+    /// Compares the handlers with the manifest. The error lists handlers that are missing or not in the manifest.
     pub(crate) fn check(&self) -> Result<(), String> {
         let mut faults = Vec::new();
         for (place, (contract, operation, _)) in self.operations.iter().enumerate() {
@@ -111,7 +110,7 @@ impl Program {
         }
     }
 
-    /// A component has no descriptions at run time: only tests compare them.
+    /// Compares the handlers with the descriptions of contracts. Only for tests: a component has none at run time.
     #[cfg(not(target_family = "wasm"))]
     fn check_descriptions(&self, faults: &mut Vec<String>) {
         for contract in self.manifest.fulfills {

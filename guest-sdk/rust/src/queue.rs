@@ -1,4 +1,4 @@
-//! Shared queues, as constants that producers and consumers share, and their jobs.
+//! Shared queues, as constants for the extensions that put and take jobs, and the jobs.
 
 use std::{fmt, marker::PhantomData, rc::Rc};
 
@@ -58,7 +58,7 @@ pub struct JobId(pub(crate) MessageId);
 pub struct Job<T> {
     /// The value that was put.
     pub payload: T,
-    /// The same at each delivery.
+    /// The id of the job, the same at each delivery.
     pub id: JobId,
     /// Deliveries so far, this one included. Over 1, an earlier reader did not finish the job.
     pub deliveries: u32,
@@ -80,7 +80,7 @@ impl Queue<Vec<u8>, Bytes> {
     /// A queue with bytes as jobs.
     ///
     /// # Panics
-    /// As `new`.
+    /// If the name is not well formed. In a `const`, that is a compile error.
     #[must_use]
     pub const fn bytes(name: &'static str) -> Self {
         Self::of(name)
@@ -96,7 +96,7 @@ impl<T, C> Queue<T, C> {
         Self { name, types: PhantomData }
     }
 
-    /// Its name, as the manifest lists it.
+    /// The name, as the manifest lists it.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
@@ -123,7 +123,7 @@ impl<T> Job<T> {
     }
 }
 
-/// The duty of a job in hand. Dropping it gives the job back.
+/// The duty to finish a job in hand. Dropping it gives the job back.
 pub(crate) struct Held {
     link: Rc<Link>,
     id: MessageId,

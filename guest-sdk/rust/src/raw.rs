@@ -46,7 +46,8 @@
 //! }
 //! ```
 //!
-//! With small jobs, crossings are most of the work. Then an extension that gets nothing else takes and finishes many at once:
+//! With small jobs, most of the time goes into calls to Main. An extension that only gets jobs can take and finish
+//! many at once:
 //!
 //! ```no_run
 //! use weir_sdk::raw::{
@@ -73,7 +74,7 @@
 //! }
 //! ```
 //!
-//! Jobs come again if the instance dies before it has finished them: all of the batch, here.
+//! If the instance dies before it has finished its jobs, they come again: here, all jobs of the batch.
 
 pub use wasip2::io::poll;
 

@@ -1,7 +1,7 @@
-//! The loop: takes messages, starts their handlers, sends their answers.
+//! The loop of an extension: takes messages, starts their handlers, and sends their answers.
 //!
-//! If a handler does not wait, its answer goes out in the crossing that takes the next message. Only when
-//! handlers wait does the loop wait for them and the inbox together.
+//! If a handler does not wait, its answer goes out in the same call to Main that takes the next message. If
+//! handlers wait, the loop waits for them and the inbox together.
 
 mod events;
 mod jobs;
@@ -38,7 +38,7 @@ pub(crate) struct Server {
     jobs: Jobs,
     tasks: Tasks,
     inbox: Option<Inbox>,
-    /// Only answers to requests under way still come from the inbox.
+    /// Whether the extension stops. Then only answers to requests under way still come from the inbox.
     stopping: bool,
 }
 
@@ -160,7 +160,7 @@ impl Server {
                 match self.link.host.take() {
                     Ok(messages) if !messages.is_empty() => self.handle_all(messages),
                     Ok(_) if !self.stopping => self.stopping = true,
-                    // No more messages will come.
+                    // The last answer has come, and no more messages will.
                     Ok(_) => self.link.stop_receiving(),
                     // The message was withdrawn.
                     Err(_) => {}
@@ -170,7 +170,7 @@ impl Server {
         }
     }
 
-    /// Receives, in one crossing, when nothing else is in hand.
+    /// Sends an answer and receives the next message, in one call to Main. For when nothing else is in hand.
     async fn answer_and_receive(&self, answer: Option<(MessageId, Answer)>) -> Option<Message> {
         if let Some((id, answer)) = answer {
             match self.link.host.respond_and_receive(id, &answer).await {

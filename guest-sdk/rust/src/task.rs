@@ -1,4 +1,4 @@
-//! Tasks that handlers spawn, and the handles to them.
+//! The tasks that handlers spawn, and their handles.
 
 use std::{
     cell::{Cell, RefCell},
@@ -28,13 +28,13 @@ pub(crate) trait Run {
 pub struct Task<T>(Rc<Shared<T>>);
 
 struct Shared<T> {
-    /// None while it is polled, and when it has ended or is cancelled.
+    /// `None` while the task is polled, and once it has ended or is cancelled.
     future: Cell<Option<LocalBoxFuture<'static, T>>>,
     outcome: Cell<Option<T>>,
     is_cancelled: Cell<bool>,
     is_detached: Cell<bool>,
     task: Cell<Option<Waker>>,
-    /// What waits for the outcome.
+    /// Wakes the future that waits for the outcome.
     handle: Cell<Option<Waker>>,
 }
 
@@ -98,7 +98,7 @@ impl<T> Run for Shared<T> {
                 self.outcome.set(Some(outcome));
                 wake(&self.handle);
             }
-            // It has dropped its own handle.
+            // The task has dropped its own handle.
             Poll::Pending if self.is_cancelled.get() => {}
             Poll::Pending => {
                 self.future.set(Some(future));

@@ -1,5 +1,5 @@
-//! Handlers that wait, each until its request's deadline, and the tasks that they spawn. Knows nothing of
-//! messages.
+//! The handlers that wait, each at most until its request's deadline, and the tasks that they spawn. Knows nothing
+//! of messages.
 
 use std::{
     future::Future,
@@ -18,13 +18,13 @@ use crate::{
     task::{Run, Spawned},
 };
 
-/// Rounds before others get their turn: of handlers and tasks before the inbox, and of the server's loop before
-/// sockets and timers.
+/// How many rounds handlers and tasks have before the inbox has its turn, and the server's loop before sockets and
+/// timers have theirs.
 pub(crate) const ROUNDS: u32 = 16;
 
 pub(crate) enum Running {
     Request(Rc<InHand>, LocalBoxFuture<'static, Result<Vec<u8>, Error>>),
-    /// Of events or of a job: no caller waits for them.
+    /// The handler of events or of a job, for which no caller waits.
     Unanswered(LocalBoxFuture<'static, ()>),
     Background(LocalBoxFuture<'static, Result<(), Error>>),
     Spawned(Rc<dyn Run>),
@@ -62,8 +62,8 @@ impl Tasks {
         self.waiting.push(handler);
     }
 
-    /// The next request or background task that finishes; all else just ends. A handler past its deadline is
-    /// dropped where it waits.
+    /// Waits for the next request or background task that finishes. Other tasks finish unnoticed, and handlers past
+    /// their deadline are dropped.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>, host: &Host) -> Poll<Done> {
         while let Some((_, timer)) = &mut self.timer
             && timer.as_mut().poll(cx).is_ready()
@@ -83,8 +83,7 @@ impl Tasks {
         Poll::Pending
     }
 
-    /// Runs new tasks without a waker, as many as messages are handled at once. If a task waits, it is polled
-    /// again with a waker.
+    /// Runs new tasks without a waker, up to [`BATCH`] of them. If a task waits, it is polled again with a waker.
     fn run_spawned(&self) {
         for _ in 0..BATCH {
             let Some(task) = self.spawned.borrow_mut().pop_front() else {
@@ -109,8 +108,8 @@ impl Tasks {
         }
     }
 
-    /// Keeps the timer when its handler finishes early: most handlers have the same time, so one timer serves
-    /// many.
+    /// Sets the timer to this deadline, unless it ends earlier. The timer stays when its handler finishes early: most
+    /// handlers have the same time, so one timer serves many.
     fn wake_at(&mut self, deadline: Duration, host: &Host) {
         if self.timer.as_ref().is_none_or(|(at, _)| deadline < *at) {
             let timer = host.sleep(deadline.saturating_sub(host.now()));

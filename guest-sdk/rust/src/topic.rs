@@ -1,4 +1,4 @@
-//! Topics, as constants that publishers and subscribers share; their events as handlers get them, and receipts for
+//! Topics, as constants that publishers and subscribers share, the events that handlers get, and the receipts for
 //! publishers.
 
 use std::{fmt, marker::PhantomData};
@@ -40,7 +40,7 @@ pub struct Topic<T, C = Json, N = &'static str> {
     types: PhantomData<fn(C) -> T>,
 }
 
-/// A [`Topic`], with its type of events, or text, with events in JSON.
+/// A topic or pattern: a [`Topic`], which has a type of events, or text, whose events are JSON.
 pub trait AsTopic<T: ?Sized> {
     /// The encoding of the events.
     type Codec;
@@ -65,7 +65,7 @@ impl Topic<Vec<u8>, Bytes> {
     /// A topic with bytes as events.
     ///
     /// # Panics
-    /// As `new`.
+    /// If the name is not well formed. In a `const`, that is a compile error.
     #[must_use]
     pub const fn bytes(pattern: &'static str) -> Self {
         Self::of(pattern)
@@ -81,7 +81,7 @@ impl<T, C> Topic<T, C> {
         Self { name: pattern, types: PhantomData }
     }
 
-    /// Its name, as the manifest lists it.
+    /// The name, as the manifest lists it.
     #[must_use]
     pub const fn pattern(&self) -> &'static str {
         self.name
@@ -149,14 +149,14 @@ impl<T, C, N: AsRef<str>> fmt::Display for Topic<T, C, N> {
 /// An event, with the envelope that Main stamped on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event<T> {
-    /// The topic that it was published under.
+    /// The topic that the event was published under.
     pub topic: String,
-    /// Rises with each event of the topic. 0 for an event published to this extension alone.
+    /// The number of the event, which rises with each event of the topic. 0 if it was published to this extension
+    /// alone.
     pub sequence: u64,
     /// Events of this subscription that were lost just before this one.
     pub lost: u64,
-    /// Whether it was published before this instance subscribed: it is the last value of a topic that Main
-    /// retains.
+    /// Whether the event was published before this instance subscribed, as the last one of a topic that Main retains.
     pub retained: bool,
     /// The published value.
     pub payload: T,
@@ -165,7 +165,7 @@ pub struct Event<T> {
 /// Counts of the subscriptions that an event reached or missed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receipt {
-    /// Subscriptions with the event in their inbox.
+    /// Subscriptions that have the event in their inbox.
     pub delivered: u32,
     /// Events lost because an inbox was full: this one, or older ones in its place.
     pub shed: u32,

@@ -1,7 +1,7 @@
-//! Main in memory, for tests: one extension, fakes of the contracts that it calls, and its manifest as its
-//! grants.
+//! Main in memory, for tests: it has one extension, and fakes of the contracts that the extension calls. The
+//! manifest is also the extension's grants.
 //!
-//! This file has the extension's side; `outside` has the test's.
+//! This module has the extension's side, and `outside` the test's.
 
 mod lanes;
 mod outside;
@@ -36,7 +36,7 @@ use crate::{
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The test's number, and the extension's.
+/// The numbers of the test and the extension as senders.
 const TEST: Peer = 1;
 const EXTENSION: Peer = 2;
 
@@ -60,7 +60,7 @@ struct State {
     targets: RefCell<Vec<(Contract, String)>>,
     fakes: RefCell<HashMap<(Contract, String), Fake>>,
     under_way: RefCell<FuturesUnordered<UnderWay>>,
-    /// Patterns, by number. None: ended.
+    /// The pattern of each subscription, by its number. `None` once the subscription has ended.
     subscriptions: RefCell<Vec<Option<String>>>,
     topics: RefCell<BTreeMap<String, Topic>>,
     published: RefCell<Vec<Published>>,
@@ -73,7 +73,7 @@ impl Inbox {
 }
 
 impl Host {
-    /// Fails: there is no Main to serve.
+    /// Prints how to run the extension, and fails: there is no Main outside a component.
     pub(crate) fn run(program: Program) -> ExitCode {
         eprintln!(
             "`{}` is an extension: build it with `--target wasm32-wasip2` and give it to `weir run`, \
@@ -119,12 +119,12 @@ impl Host {
                 asked.answer = Some(answer.clone().map_err(WitError::Handler));
                 Ok(())
             }
-            // The caller has given up.
+            // The caller has given up, so nobody needs the answer.
             None => Ok(()),
         }
     }
 
-    /// The waiting messages; an error if there are none. Empty means stop.
+    /// Takes the messages that wait. Returns an error if there are none, and an empty list on stop.
     pub(crate) fn take(&self) -> Result<Vec<Message>, WitError> {
         let mut inbox = self.0.inbox.borrow_mut();
         let mut messages = Vec::new();

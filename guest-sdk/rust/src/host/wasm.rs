@@ -1,4 +1,4 @@
-//! Main behind the imports of `weir:iec`, and time behind WASI.
+//! Main inside a component: the imports of `weir:iec`, and the clock of WASI.
 
 use std::{
     future::{Future, ready},
@@ -22,7 +22,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct Host;
 
-/// Waits for messages beside other things.
+/// Waits until the inbox has messages, while other futures run.
 #[derive(Debug)]
 pub(crate) struct Inbox(AsyncPollable);
 
@@ -63,7 +63,7 @@ impl Host {
         channel::respond(request, answer.as_deref())
     }
 
-    /// The waiting messages; an error if there are none. Empty means stop.
+    /// Takes the messages that wait. Returns an error if there are none, and an empty list on stop.
     pub(crate) fn take(&self) -> Result<Vec<Message>, WitError> {
         channel::receive_batch(BATCH, channel::BatchOrder::AnyOrder, Some(0))
     }
@@ -128,7 +128,7 @@ impl Host {
         Ok(queues::put(queue, payload, options)?)
     }
 
-    /// Asks for this many jobs beside those in hand.
+    /// Asks Main for this many jobs more than those in hand.
     pub(crate) fn take_jobs(&self, queue: u32, jobs: u32) -> Result<(), Error> {
         Ok(queues::take(queue, queues::Taking::Next(jobs))?)
     }
@@ -167,7 +167,7 @@ impl Host {
         })
     }
 
-    /// Time since some moment. `Instant` would bring 22 KB, mostly formatting, into a small component.
+    /// The time since some fixed moment. `Instant` would add 22 KB, mostly formatting, to a small component.
     pub(crate) fn now(&self) -> Duration {
         Duration::from_nanos(monotonic_clock::now())
     }

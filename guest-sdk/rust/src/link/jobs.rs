@@ -1,4 +1,4 @@
-//! Waits for jobs, by queue, and the number of jobs to ask Main for.
+//! The waits for jobs of each queue, and the number of jobs that Main is asked for.
 
 use std::{
     cell::{Cell, RefCell},
@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Jobs {
     host: Host,
-    /// True from the first receive until stop.
+    /// Whether jobs can come: from the first receive until stop.
     is_open: Cell<bool>,
     last_ticket: Cell<u64>,
     queues: RefCell<Vec<Queue>>,
@@ -27,7 +27,7 @@ pub(crate) struct Jobs {
 struct Queue {
     name: &'static str,
     number: u32,
-    /// Waits for one job each, by ticket, oldest first.
+    /// The waits for one job each, with their tickets, oldest first.
     takers: VecDeque<(u64, Taker)>,
     /// Jobs that the queue's handler could take now.
     free: usize,
@@ -50,7 +50,7 @@ impl Jobs {
         self.is_open.set(true);
     }
 
-    /// No more jobs come: waits for one fail.
+    /// Asks for no more jobs. Waits for a job get an error.
     pub(crate) fn close(&self) {
         self.is_open.set(false);
         for queue in self.queues.borrow().iter() {
@@ -59,7 +59,7 @@ impl Jobs {
                     waker.wake_by_ref();
                 }
             }
-            // Main may not have said stop.
+            // Without a stop from Main, jobs could still come. An error would change nothing.
             drop(self.host.take_jobs(queue.number, 0));
         }
     }
@@ -159,7 +159,7 @@ impl Jobs {
     }
 }
 
-/// Waits for one job. Dropped before that, it asks for one less; a job that still comes goes back.
+/// Waits for one job. Dropping it before that asks Main for one job less; a job that still comes is given back.
 struct PendingJob<'a> {
     jobs: &'a Jobs,
     queue: &'static str,

@@ -1,4 +1,4 @@
-//! Events: handed to their handlers one after the other, in the order in which they came.
+//! Hands events to their handlers, to each one after the other, in the order in which they came.
 
 use std::{
     cell::{Cell, RefCell},
@@ -25,7 +25,7 @@ use crate::{
 const WAITING: usize = 256;
 
 pub(super) struct Events {
-    /// By the number of the subscription.
+    /// The lane of each subscription, after the subscription's number.
     lanes: Vec<(u32, Rc<Lane>)>,
     any: Option<Rc<Lane>>,
 }
@@ -45,7 +45,7 @@ impl Events {
         self.lanes.push((subscription, Lane::new(handler)));
     }
 
-    /// The work for an event. None if the handler is busy and will get to it.
+    /// The future that handles an event. `None` if the handler is busy and will get to the event, or if there is none.
     pub(super) fn start(&self, link: &Rc<Link>, event: host::Event) -> Option<LocalBoxFuture<'static, ()>> {
         let own = self.lanes.iter().find(|(subscription, _)| *subscription == event.subscription);
         let lane = own.map(|(_, lane)| lane).or(self.any.as_ref())?;

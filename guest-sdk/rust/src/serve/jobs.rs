@@ -1,4 +1,4 @@
-//! Jobs: handed to the handlers of their queues, a fixed number at once.
+//! Hands jobs to the handlers of their queues, up to a fixed number at once.
 
 use std::rc::Rc;
 
@@ -33,7 +33,7 @@ impl Jobs {
         self.handlers.iter().try_for_each(|handler| link.jobs.offer(handler.number, handler.at_once))
     }
 
-    /// The work for a job. None if another wait took it.
+    /// The future that handles a job. `None` if the job went to a wait for one, or back to Main.
     pub(super) fn start(&self, link: &Rc<Link>, job: host::Job) -> Option<LocalBoxFuture<'static, ()>> {
         let job = link.jobs.hand_on(job)?;
         let Handler { queue, number, handler, .. } =
@@ -45,7 +45,7 @@ impl Jobs {
             let in_hand = Rc::new(id);
             let context = Context::new(link.clone(), Origin::Job(sender, Rc::downgrade(&in_hand)));
             let outcome = handler(context, payload).await;
-            // Tasks of the handler may go on, for nothing that Main knows.
+            // Tasks of the handler may go on, but what they do is not for this job any more.
             drop(in_hand);
             let outcome = match outcome {
                 Ok(()) => held.done(),

@@ -1,4 +1,4 @@
-//! Time that passes only when everything waits for it.
+//! The time of a test, which passes only when everything waits for it.
 
 use std::{
     cell::{Cell, RefCell},

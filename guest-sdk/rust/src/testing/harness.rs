@@ -133,10 +133,10 @@ impl Harness {
         self.send_bytes(operation, &C::encode(args)?, timeout)
     }
 
-    /// [`send`](Self::send) with arguments as bytes, without the operation's codec.
+    /// Calls the extension like [`send`](Self::send), with arguments as bytes, without the operation's codec.
     ///
     /// # Errors
-    /// As `send`.
+    /// Those that Main gives at once, such as `Invalid` for an operation without a handler.
     pub fn send_bytes<A, R, C>(
         &self,
         operation: Operation<A, R, C>,
@@ -205,7 +205,7 @@ impl Harness {
         self.put_bytes(queue, &payload::<T, C>(job))
     }
 
-    /// [`put`](Self::put) with a payload as bytes, without the queue's codec.
+    /// Puts a job into a queue like [`put`](Self::put), with a payload as bytes, without the queue's codec.
     ///
     /// # Panics
     /// If there are more queues than numbers.

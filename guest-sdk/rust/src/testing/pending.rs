@@ -1,4 +1,4 @@
-//! Results: answers, published events, and states of jobs.
+//! What tests look at: answers, published events, and states of jobs.
 
 use std::{fmt, marker::PhantomData, rc::Rc};
 
@@ -20,7 +20,7 @@ pub struct Pending<R, C> {
 pub struct Published {
     /// The topic.
     pub topic: String,
-    /// The one extension that it was meant for. None: all subscribers.
+    /// The one extension that the event was for. `None` if it was for all subscribers.
     pub to: Option<String>,
     /// The payload.
     pub payload: Vec<u8>,
@@ -29,19 +29,19 @@ pub struct Published {
 /// The state of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobState {
-    /// It waits in its queue.
+    /// The job waits in its queue.
     Waiting {
         /// Deliveries so far.
         deliveries: u32,
     },
-    /// The extension has it in hand.
+    /// The extension has the job in hand.
     InHand {
         /// Deliveries so far, this one included.
         deliveries: u32,
     },
-    /// It is done.
+    /// The job is done.
     Done,
-    /// It is among the dead letters: delivered three times, Main's default, and given back each time.
+    /// The job is among the dead letters. It was delivered three times, Main's default, and given back each time.
     Dead,
 }
 
@@ -60,7 +60,7 @@ impl<R, C> Pending<R, C> {
     /// Waits for the answer.
     ///
     /// # Errors
-    /// As [`Harness::call`](super::Harness::call).
+    /// The errors of [`Harness::call`](super::Harness::call).
     pub fn wait(self) -> Result<R, Error>
     where
         C: Decode<R>,

@@ -35,12 +35,12 @@ impl Run {
         }
     }
 
-    /// None while the extension runs.
+    /// The outcome of the extension. `None` while it runs.
     pub(super) fn outcome(&self) -> Option<Result<(), Error>> {
         self.outcome.borrow().clone()
     }
 
-    /// Lets time pass until the extension has answered, or its time is over.
+    /// Lets time pass until the extension has answered, or the request's deadline has passed.
     pub(super) fn wait_for(&self, id: MessageId) -> Result<Vec<u8>, Error> {
         let clock = self.host.clock();
         loop {

@@ -71,7 +71,7 @@ impl RunningMain {
         call.args(["call", "--raw", operation.contract().name(), operation.name(), "-"]);
         let mut call = call.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         if let Some(mut stdin) = call.stdin.take() {
-            // A command that ends early says why.
+            // Writing fails if the command ends early. Its output then says why.
             let _ended_early = stdin.write_all(&arguments);
         }
         let output = call.wait_with_output()?;

@@ -14,7 +14,7 @@ pub(super) struct Lanes {
     requests: VecDeque<Request>,
     events: VecDeque<Event>,
     queues: Queues,
-    /// Jobs and events take turns.
+    /// Whether it is the turn of a job. Jobs and events take turns.
     job_next: bool,
     waker: Option<Waker>,
 }
@@ -47,9 +47,9 @@ impl Lanes {
         self.wake();
     }
 
-    /// The next message. None means stop, an error that there is nothing.
+    /// Takes the next message. `None` means stop, and an error that nothing waits.
     ///
-    /// After stop only answers follow, while `expected` of them are outstanding, and then stop again.
+    /// After stop, only the `expected` answers follow that are outstanding, and then stop again.
     pub(super) fn take(&mut self, expected: usize) -> Result<Option<Message>, Empty> {
         if self.stop == Stop::Asked {
             self.stop = Stop::Told;
@@ -71,7 +71,7 @@ impl Lanes {
         next.ok_or(Empty).map(Some)
     }
 
-    /// The queues, for changes that may bring jobs.
+    /// The queues, to change them. Wakes the extension, which may get jobs from the change.
     pub(super) fn queues(&mut self) -> &mut Queues {
         self.wake();
         &mut self.queues

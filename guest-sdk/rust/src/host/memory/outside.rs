@@ -1,4 +1,4 @@
-//! The test's side: it calls, publishes, fakes other contracts, and lets time pass.
+//! The test's side of Main in memory: calls, fakes of other contracts, and settings.
 
 use std::{
     cell::{Cell, RefCell},
@@ -105,7 +105,7 @@ impl Host {
         Ok(id)
     }
 
-    /// The answer, or `timeout` if it is late.
+    /// The answer to a request, or `timeout` once its deadline has passed. `None` while it is outstanding.
     pub(crate) fn answer(&self, id: MessageId) -> Option<Result<Vec<u8>, Error>> {
         let mut asked = self.0.asked.borrow_mut();
         let outcome = match asked.get_mut(&id)? {
@@ -148,7 +148,7 @@ impl Host {
         }
     }
 
-    /// Calls a fake, with a deadline.
+    /// Calls a fake. The call fails when its timeout or the deadline of the request in hand has passed.
     pub(super) fn ask_fake(
         &self,
         target: u32,

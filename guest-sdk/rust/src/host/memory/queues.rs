@@ -1,4 +1,4 @@
-//! Queues: their waiting jobs, the jobs in hand, and the state of each.
+//! The queues of Main in memory: the jobs that wait, the jobs in hand, and the state of each job.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,14 +9,14 @@ use crate::{
     testing::JobState,
 };
 
-/// Deliveries before a job goes to the dead letters: Main's default.
+/// Deliveries of a job before it goes to the dead letters, as is Main's default.
 const MAX_DELIVERIES: u32 = 3;
 
 #[derive(Debug, Default)]
 pub(super) struct Queues {
-    /// By number.
+    /// The queues, by their numbers.
     queues: Vec<Queue>,
-    /// Waiting jobs included.
+    /// The state of all jobs so far.
     jobs: BTreeMap<MessageId, JobState>,
     in_hand: Vec<Job>,
 }
@@ -81,7 +81,7 @@ impl Queues {
         Ok(())
     }
 
-    /// Gives back what an ended extension had in hand.
+    /// Gives back the jobs that an extension had in hand when it ended.
     pub(super) fn give_all_back(&mut self) {
         let in_hand: Vec<MessageId> = self.in_hand.iter().map(|job| job.id).collect();
         for id in in_hand {
@@ -111,7 +111,7 @@ impl Host {
         self.put_as(EXTENSION, queue, payload)
     }
 
-    /// Asks for this many jobs beside those in hand.
+    /// Asks for this many jobs more than those in hand.
     pub(crate) fn take_jobs(&self, queue: u32, jobs: u32) -> Result<(), Error> {
         let name = self.0.inbox.borrow_mut().queues().queue(queue)?.name.clone();
         self.may_take(&name)?;

@@ -1,4 +1,4 @@
-//! Topics: subscriptions, events, and retained values.
+//! The topics of Main in memory: subscriptions, events, and retained values.
 
 use weir_names::rules;
 
@@ -73,7 +73,7 @@ impl Host {
         Ok(Receipt { delivered, shed: 0, refused: 0 })
     }
 
-    /// Publishes to every matching subscription. Returns their number.
+    /// Publishes an event to every matching subscription. Returns their number.
     fn deliver(&self, sender: Peer, topic: &str, payload: &[u8], lost: u64) -> u32 {
         let sequence = {
             let mut topics = self.0.topics.borrow_mut();
