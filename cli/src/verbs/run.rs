@@ -228,9 +228,9 @@ fn progress(extensions: &[ExtensionStatus]) -> String {
     }
 }
 
-/// Reloads the configuration at each SIGHUP, as services do. On a terminal there is none to wait for: there SIGHUP means that
-/// the terminal has gone, and ends the process as by default. A signal during a reload causes another one afterwards: the file may
-/// have changed again.
+/// Reloads the configuration at each SIGHUP, as services do. On a terminal there is none to wait for: there SIGHUP
+/// means that the terminal has gone, and ends the process as by default. A signal during a reload causes another one
+/// afterwards: the file may have changed again.
 async fn reload_at_hang_up(control: &Control, hang_up: Option<Signal>) -> Infallible {
     let Some(mut hang_up) = hang_up else { return future::pending().await };
     let control = control.by("SIGHUP");

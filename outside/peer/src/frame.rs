@@ -4,9 +4,10 @@
 //! what was read; [`FromPeer`] and [`FromMain`] decode what it gives, and encode whole frames. Strings are borrowed, and a
 //! payload of [`SHARED_MIN`] bytes or more shares the memory that it was read into.
 
-/// Declares the frames that one side sends: an enum, whose frames can be decoded and encoded. A frame is its variant, its
-/// kind, its name in the specification, and its fields in their order: each with its form, as [`fields`] has it, and its
-/// name in the specification. The fields of an `@` frame are those of a struct. After `..ignored`, bytes that follow are ignored: a later version may add fields.
+/// Declares the frames that one side sends: an enum, whose frames can be decoded and encoded. A frame is its variant,
+/// its kind, its name in the specification, and its fields in their order: each with its form, as [`fields`] has it,
+/// and its name in the specification. The fields of an `@` frame are those of a struct. After `..ignored`, bytes that
+/// follow are ignored: a later version may add fields.
 macro_rules! frames {
     (
         $(#[$about:meta])*

@@ -141,7 +141,8 @@ fn commands(project: &Project, component: Option<&Path>) -> anyhow::Result<Vec<C
     })
 }
 
-/// The commands that make a component of Python, by `weir-py` of the package `weir-sdk`. The first ones make the environment, if there is none.
+/// The commands that make a component of Python, by `weir-py` of the package `weir-sdk`. The first ones make the
+/// environment, if there is none.
 fn of_python(project: &Project, component: &Path) -> Vec<Command> {
     let tool = project.python_tool("weir-py");
     let mut commands = Vec::new();

@@ -13,8 +13,8 @@ use weir_host::{
 use super::needs;
 use crate::exit::chain;
 
-/// Faults and warnings of directories that Main could not write to. Without its cache Main compiles at each start; without its data it has no stores. A directory of
-/// another user is for a Main of that user.
+/// Faults and warnings of directories that Main could not write to. Without its cache Main compiles at each start;
+/// without its data it has no stores. A directory of another user is for a Main of that user.
 pub(super) fn dirs(config: &Config) -> (Vec<ConfigError>, Vec<String>) {
     let (mut errors, mut warnings) = (Vec::new(), Vec::new());
     if let Some((dir, error, _)) = config.main.cache_dir.as_deref().and_then(not_writable) {

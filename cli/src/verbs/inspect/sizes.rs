@@ -82,8 +82,8 @@ fn measure(bytes: &[u8]) -> Result<Sizes, BinaryReaderError> {
     Ok(sizes(bytes.len(), functions, data, customs))
 }
 
-/// Walks over a component. Each core module in it, and each component, gets a value of its own, which `read` fills: given in the
-/// order of their ends.
+/// Walks over a component. Each core module in it, and each component, gets a value of its own, which `read` fills:
+/// given in the order of their ends.
 pub(in crate::verbs) fn modules<'a, M: Default>(
     component: &'a [u8],
     mut read: impl FnMut(&mut M, Payload<'a>) -> Result<(), BinaryReaderError>,

@@ -50,8 +50,12 @@ pub(crate) fn payload(json: Option<&RawValue>) -> Result<Bytes, RpcError> {
 
 /// A payload among the members of a result.
 pub(crate) fn payload_value(payload: &[u8]) -> Box<RawValue> {
+    let content = Content::from(payload);
+    if let Content::Json(json) = content {
+        return json.to_owned();
+    }
     let mut json = String::new();
-    Content::from(payload).write(&mut json);
+    content.write(&mut json);
     RawValue::from_string(json).unwrap_or_default()
 }
 
