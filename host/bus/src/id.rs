@@ -10,7 +10,7 @@ pub use weir_reports::MessageId;
 
 /// The number of a peer: Main is 0, extensions follow in the order of their configuration. Names of programs outside
 /// Main and the programs under them have ranges of their own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct PeerId(pub u32);
 

@@ -32,7 +32,7 @@ const MAX_NAMES: usize = 4096;
 /// How many bytes of a sender's text an error shows where a name is expected: as many as the longest name has.
 pub(crate) const NAME_SHOWN: usize = 64;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct RoutingTable {
     /// Main and every extension, by number.
     peers: Vec<Arc<Peer>>,
@@ -63,8 +63,11 @@ impl Owners {
         main.set_phase(Phase::Ready);
         let table = RoutingTable {
             peers: vec![main.clone()],
+            names: Vec::new(),
+            sessions: HashMap::new(),
             last_session: PeerId::FIRST_SESSION,
-            ..RoutingTable::default()
+            owners: HashMap::new(),
+            of_main: Vec::new(),
         };
         Self { main, table: RwLock::new(table), version: AtomicU64::new(0) }
     }

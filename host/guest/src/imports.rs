@@ -98,7 +98,9 @@ fn add_extension(linker: &mut Linker<InstanceState>) -> wasmtime::Result<()> {
 pub(super) fn add_command<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     add_wasi(linker)?;
     linker.allow_shadowing(true);
-    narrowed::refuse_special_files(linker)
+    narrowed::refuse_special_files(linker)?;
+    linker.allow_shadowing(false);
+    Ok(())
 }
 
 fn add_wasi<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {

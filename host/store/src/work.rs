@@ -109,7 +109,9 @@ impl Write {
     /// Whether it only deletes.
     pub(crate) fn is_delete(&self) -> bool {
         match self {
-            Self::Change(changes) => changes.iter().all(|(_, _, value)| value.is_none()),
+            Self::Change(changes) => {
+                !changes.is_empty() && changes.iter().all(|(_, _, value)| value.is_none())
+            }
             Self::Swap { value, .. } | Self::SwapSeen { value, .. } => value.is_none(),
             Self::Increment { .. } | Self::Flush | Self::Compact | Self::Close => false,
         }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    fmt,
     pin::Pin,
     task::{Context, Poll},
 };
@@ -20,7 +21,7 @@ use super::output::{Close, Output};
 /// A queue, and the job that came from it. `None` if no more will come.
 type Taken = (Queue, Option<Job>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Jobs {
     /// How many more jobs the program takes from each queue. Its grant bounds the number of queues.
     credit: HashMap<String, u32>,
@@ -28,6 +29,13 @@ pub(super) struct Jobs {
     waits: FuturesUnordered<Pin<Box<dyn Future<Output = Taken> + Send>>>,
     in_hand: HashMap<u32, Job>,
     last: u32,
+}
+
+/// Without the jobs' payloads.
+impl fmt::Debug for Jobs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Jobs").field("in_hand", &self.in_hand.len()).finish_non_exhaustive()
+    }
 }
 
 impl Jobs {
