@@ -251,6 +251,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_on_the_page_is_in_the_record() {
+        let record = record(&ours()).unwrap();
+        for (scenario, names) in table::NOT_ON_THE_PAGE {
+            let of_scenario = record.entries.iter().filter(|entry| entry.scenario == scenario);
+            let figures: Vec<_> = of_scenario.flat_map(|entry| &entry.figures).collect();
+            let is_there = |name: &&&str| figures.iter().any(|figure| table::is_named(figure, name));
+            assert_eq!(names.iter().find(|name| !is_there(name)), None, "{scenario}");
+        }
+    }
+
+    #[test]
     fn every_scenario_has_its_marks_on_the_page() {
         let page = read(&ours()).unwrap();
         for scenario in &SCENARIOS {

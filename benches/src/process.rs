@@ -113,8 +113,11 @@ pub(crate) fn of_all_threads() -> Duration {
 
 /// Seconds of the processor that this process has spent, of its own and in the kernel: to the tick.
 pub(crate) fn user_and_system() -> Result<[f64; 2]> {
-    let stat = Stat::from_file("/proc/self/stat")?;
-    Ok([stat.utime, stat.stime].map(|ticks| ticks as f64 / TICKS))
+    Ok(times(&Stat::from_file("/proc/self/stat")?))
+}
+
+fn times(stat: &Stat) -> [f64; 2] {
+    [stat.utime, stat.stime].map(|ticks| ticks as f64 / TICKS)
 }
 
 /// Resident memory of this process, in MiB.
@@ -135,7 +138,15 @@ mod tests {
         assert!(before.values().any(|thread| thread.switches > 0), "{before:?}");
         let memory = this.memory().unwrap();
         assert!(memory.private() <= memory.resident && memory.resident < memory.address_space, "{memory:?}");
+        assert!(memory.private() > 0.0, "{memory:?}");
         assert!(resident().unwrap() > 1.0 && user_and_system().is_ok());
+    }
+
+    #[test]
+    fn the_time_of_a_process_is_its_own_and_the_kernels() {
+        let stat = "1 (a b) c) S 2 3 4 5 6 7 8 9 10 11 250 50 14 15 20 0 1 0 22 23 24 25 26 27 28 29 30 31 32 33 34 35 \
+                    36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52\n";
+        assert_eq!(times(&Stat::from_read(stat.as_bytes()).unwrap()), [2.5, 0.5]);
     }
 
     #[test]

@@ -17,7 +17,7 @@ const SUMMARY: [&str; 5] = ["scenario", "case", "metric", "target", "stretch"];
 const WORDS: usize = 2;
 
 /// What is measured to explain other figures, and is in the record alone: metrics of a scenario, or beginnings of cases.
-const NOT_ON_THE_PAGE: [(&str, &[&str]); 8] = [
+pub(crate) const NOT_ON_THE_PAGE: [(&str, &[&str]); 8] = [
     ("footprint", &["private RSS, written", "private RSS, as in a file"]),
     ("gateway", &["cpu per request, server", "p99 of the last delivery"]),
     ("broadcast", &["p99 of the last delivery", "events"]),
@@ -91,11 +91,13 @@ fn find<'a>(figures: &'a [Figure], same: &Figure) -> Option<&'a Figure> {
 }
 
 fn is_on_the_page(figure: &Figure) -> bool {
-    let is_other =
-        |name: &&str| figure.metric == *name || (name.ends_with('-') && figure.case.starts_with(name));
-    !NOT_ON_THE_PAGE
-        .iter()
-        .any(|(scenario, names)| figure.scenario == *scenario && names.iter().any(is_other))
+    let mut of_scenario = NOT_ON_THE_PAGE.iter().filter(|(scenario, _)| figure.scenario == *scenario);
+    !of_scenario.any(|(_, names)| names.iter().any(|name| is_named(figure, name)))
+}
+
+/// Whether its metric has this name, or its case begins with it: a name with `-` at its end is of cases.
+pub(crate) fn is_named(figure: &Figure, name: &str) -> bool {
+    figure.metric == name || (name.ends_with('-') && figure.case.starts_with(name))
 }
 
 /// What was reached; in bold where that misses the target.

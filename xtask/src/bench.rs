@@ -90,7 +90,7 @@ pub(crate) fn check() -> Result<()> {
     let json = tempfile::tempdir()?;
     let mut measure = program(Profile::OfTests, None)?;
     Profile::OfTests.add_fleet(&mut measure)?;
-    run(measure.args(["--scale", "quick", "--json"]).arg(json.path().join("figures.json")))
+    run(measure.args(["--scale", "smoke", "--json"]).arg(json.path().join("figures.json")))
 }
 
 /// Runs every scenario with programs that write what they did to files of this name: all but the fleet, whose programs do

@@ -1,7 +1,6 @@
 //! Instructions of Weir's hot path: counted, and compared with the kept numbers.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -10,7 +9,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::{
-    demo, guests, pgo,
+    demo, files, guests, pgo,
     run::{cargo, output, root, run, target_dir},
 };
 
@@ -79,12 +78,12 @@ fn artifacts() -> Result<PathBuf> {
     let weir = demo::weir::build()?;
     let artifacts = target_dir()?.join("instructions/artifacts");
     // A key is never written over.
-    drop(fs::remove_dir_all(&artifacts));
-    fs::create_dir_all(&artifacts).with_context(|| format!("cannot make `{}`", artifacts.display()))?;
+    files::clear(&artifacts)?;
+    files::make_directory(&artifacts)?;
     let key = artifacts.join("key.pem");
     let line = output(Command::new(&weir).arg("keygen").arg(&key))?;
     let trusted = line.split('"').nth(1).context("`weir keygen` printed no key")?;
-    fs::write(artifacts.join("key"), trusted).context("cannot write the key")?;
+    files::write(&artifacts.join("key"), trusted)?;
     for (component, artifact) in [("echo-raw.wasm", "echo.cwasm"), ("bench-guest.wasm", "caller.cwasm")] {
         let mut compile = Command::new(&weir);
         compile.arg("compile").arg(guests.join(component)).arg("--key").arg(&key);

@@ -26,7 +26,8 @@ const RELEASE: &str = "release";
 /// Whether programs for this machine are compiled with the profile.
 pub(crate) const IS_HERE: bool = cfg!(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"));
 
-/// Has Cargo build programs of `weir`, `weir-bench` and `weir-count`, to be named, as they are shipped. Returns their directory, too.
+/// Has Cargo build programs of `weir`, `weir-bench` and `weir-count`, to be named, as they are shipped. Returns their
+/// directory, too.
 pub(crate) fn build() -> Result<(Command, PathBuf)> {
     if IS_HERE && file()?.exists() {
         return build_with(flags(TARGET, RELEASE)?);

@@ -97,7 +97,7 @@ const TEMPLATES: &str = "cli/generate/src/rust/runtime";
 #[test]
 fn every_module_says_first_what_it_holds() {
     let is_module = |path: &PathBuf| {
-        // After the room.
+        // Below the folder at the top, which may be `tests`.
         let mut parts = path.iter().skip(1);
         parts.any(|part| part == "src") && !parts.any(|part| part == "tests" || part == "tests.rs")
     };

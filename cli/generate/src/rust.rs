@@ -82,7 +82,7 @@ fn parts(
     (own.into_text(), definitions.into_text())
 }
 
-/// Writes them after what they import.
+/// Writes a client and the types of its contract. What they import stands before.
 fn write_parts(code: &mut Code, own: &str, definitions: &str) {
     code.gap();
     code.lines(own.trim_end());

@@ -155,6 +155,7 @@ mod tests {
 
     #[test]
     fn each_key_follows_another_and_all_come_around() {
+        assert_eq!(SortKey::value_variants(), KEYS.map(|(key, ..)| key));
         let mut key = SortKey::Cpu;
         for _ in SortKey::value_variants() {
             assert_eq!(key.next().previous(), key);

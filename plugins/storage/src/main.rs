@@ -43,9 +43,9 @@ const MAX_LIST: usize = 512 * 1024;
 const MAX_VALUE: usize = 1024 * 1024;
 
 /// As `storage::GET`.
-pub(crate) const GET: Operation<storage::Key, Found> = storage::CONTRACT.operation(storage::GET.name());
+const GET: Operation<storage::Key, Found> = storage::CONTRACT.operation(storage::GET.name());
 /// As `storage::SET`.
-pub(crate) const SET: Operation<Entry, Empty> = storage::CONTRACT.operation(storage::SET.name());
+const SET: Operation<Entry, Empty> = storage::CONTRACT.operation(storage::SET.name());
 
 fn main() -> ExitCode {
     extension().run()

@@ -124,7 +124,12 @@ mod tests {
         if std::env::var_os("WEIR_BLESS").is_some() {
             fs::write(&path, &made).unwrap();
         }
-        assert_eq!(fs::read_to_string(&path).unwrap(), made, "`{}` is out of date", path.display());
+        assert_eq!(
+            fs::read_to_string(&path).unwrap(),
+            made,
+            "`{}` is out of date: write it with `WEIR_BLESS=1`, then run `guest-sdk/go/generate.sh` for the bindings",
+            path.display()
+        );
         // As `weir build` reads it.
         let mut resolve = Resolve::default();
         let (package, _) = resolve.push_path(path.parent().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! A server with its process: Main with a gateway, or the native one. Both are asked the same (`benches/gateway`).
+//! A server with its process: Main with a gateway, or the native one. Both are asked the same (`benches/src/programs.rs`).
 
 use std::{
     fs,

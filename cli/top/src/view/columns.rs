@@ -50,7 +50,7 @@ const BY_IMPORTANCE: [Column; 12] = [
 /// The columns that fit, as they stand in a line, with their widths. That of `sort` is among them from 20 columns on,
 /// if need be with less room for names. Names get what is left, up to `longest_name`.
 pub(super) fn fitting(width: u16, sort: SortKey, longest_name: u16) -> Vec<(Column, u16)> {
-    let sorted = BY_IMPORTANCE.into_iter().find(|column| column.facts().2 == Some(sort));
+    let sorted = BY_IMPORTANCE.into_iter().find(|column| column.own_sort() == Some(sort));
     let sorted = sorted.filter(|column| *column != Column::Name && column.width() < width);
     let beside_name = sorted.map_or(0, |column| column.width().saturating_add(1));
     let least_name = MIN_NAME.min(width.saturating_sub(beside_name));
@@ -92,9 +92,13 @@ impl Column {
         self.facts().1
     }
 
+    fn own_sort(self) -> Option<SortKey> {
+        self.facts().2
+    }
+
     pub(super) fn header(self, sort: SortKey, is_reversed: bool) -> Text<'static> {
-        let (name, _, own_sort) = self.facts();
-        let mark = match (own_sort == Some(sort), is_reversed) {
+        let (name, ..) = self.facts();
+        let mark = match (self.own_sort() == Some(sort), is_reversed) {
             (false, _) => "",
             (true, false) => "▼",
             (true, true) => "▲",
@@ -173,7 +177,7 @@ mod tests {
             for sort in [SortKey::Cpu, SortKey::Memory, SortKey::Restarts, SortKey::Name, SortKey::P99] {
                 let columns = fitting(width, sort, 30);
                 assert!(
-                    columns.iter().any(|(column, _)| column.facts().2 == Some(sort)),
+                    columns.iter().any(|(column, _)| column.own_sort() == Some(sort)),
                     "{sort:?} in {width}"
                 );
             }

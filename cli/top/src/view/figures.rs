@@ -102,8 +102,8 @@ fn short(number: f64) -> String {
 
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// A sparkline: the last samples that fit, newest at the right. `least` is the smallest value of a full bar, so that noise stays
-/// flat. A gap is what is not known.
+/// A sparkline: the last samples that fit, newest at the right. `least` is the smallest value of a full bar, so that
+/// noise stays flat. A gap is what is not known.
 pub(super) fn spark(samples: &[Option<f64>], width: usize, least: f64) -> String {
     let shown = samples.get(samples.len().saturating_sub(width)..).unwrap_or_default();
     let full = maximum(shown).unwrap_or(0.0).max(least);
