@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::{
-    AsTopic, Contract, Error, Operation, Receipt, Task,
+    AsTopic, Error, Operation, Receipt, Task,
     codec::{Decode, Encode},
     host::{MessageId, Options, Peer},
     link::Link,
@@ -134,7 +134,9 @@ impl Context {
         C: Encode<A> + Decode<R>,
     {
         let payload = C::encode(args)?;
-        let answer = self.send(operation.contract(), operation.name(), &payload, options).await?;
+        let target = (operation.contract(), operation.name());
+        let answer =
+            self.link.call(target, options.provider, &payload, self.options(options.timeout)).await?;
         C::decode(answer)
             .map_err(|error| Error::handler("invalid-answer", format_args!("`{operation}`: {error}")))
     }
@@ -288,17 +290,6 @@ impl Context {
     /// [`ready`](Self::ready).
     pub fn interrupted(&self, reason: &str) {
         self.link.host.interrupted(reason);
-    }
-
-    async fn send(
-        &self,
-        contract: Contract,
-        operation: &'static str,
-        payload: &[u8],
-        options: CallOptions<'_>,
-    ) -> Result<Vec<u8>, Error> {
-        let (provider, options) = (options.provider, self.options(options.timeout));
-        self.link.call((contract, operation), provider, payload, options).await
     }
 
     /// The options of an operation for Main: its timeout, and the request or job in hand, whose deadline caps it.

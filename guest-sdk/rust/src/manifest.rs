@@ -10,6 +10,19 @@ use weir_names::rules;
 
 use crate::Contract;
 
+/// Whether all texts of a list fit a rule: `Iterator::all` in a `const`.
+macro_rules! all {
+    ($texts:expr, $fits:path) => {{
+        let mut rest: &[&str] = $texts;
+        let mut all_fit = true;
+        while let [text, tail @ ..] = rest {
+            all_fit = all_fit && $fits(text);
+            rest = tail;
+        }
+        all_fit
+    }};
+}
+
 /// What an extension is and needs. Made with [`manifest!`](crate::manifest!).
 #[derive(Clone, Copy, Debug)]
 pub struct Manifest {
@@ -91,12 +104,18 @@ impl Manifest {
             "`id` must be 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter, and not `main`"
         );
         assert!(is_plain(self.version), "`version` must not be empty nor hold quotes");
-        assert!(all_patterns(self.publishes), "`publishes` holds something that is no topic pattern");
-        assert!(all_patterns(self.subscribes), "`subscribes` holds something that is no topic pattern");
-        assert!(all_queues(self.puts), "`puts` holds something that is no name of a queue");
-        assert!(all_queues(self.takes), "`takes` holds something that is no name of a queue");
-        assert!(all_plain(self.env), "`env` holds an empty name or one with quotes");
-        assert!(all_plain(self.net), "`net` holds an empty address or one with quotes");
+        assert!(
+            all!(self.publishes, rules::is_topic_pattern),
+            "`publishes` holds something that is no topic pattern"
+        );
+        assert!(
+            all!(self.subscribes, rules::is_topic_pattern),
+            "`subscribes` holds something that is no topic pattern"
+        );
+        assert!(all!(self.puts, rules::is_queue_name), "`puts` holds something that is no name of a queue");
+        assert!(all!(self.takes, rules::is_queue_name), "`takes` holds something that is no name of a queue");
+        assert!(all!(self.env, is_plain), "`env` holds an empty name or one with quotes");
+        assert!(all!(self.net, is_plain), "`net` holds an empty address or one with quotes");
         let mut dirs = self.dirs;
         while let [dir, rest @ ..] = dirs {
             assert!(
@@ -203,28 +222,6 @@ macro_rules! manifest {
     };
 }
 
-const fn all_patterns(texts: &[&str]) -> bool {
-    let mut texts = texts;
-    while let [text, rest @ ..] = texts {
-        if !rules::is_topic_pattern(text) {
-            return false;
-        }
-        texts = rest;
-    }
-    true
-}
-
-const fn all_queues(texts: &[&str]) -> bool {
-    let mut texts = texts;
-    while let [text, rest @ ..] = texts {
-        if !rules::is_queue_name(text) {
-            return false;
-        }
-        texts = rest;
-    }
-    true
-}
-
 /// Whether the text needs no escapes in a JSON string.
 const fn is_plain(text: &str) -> bool {
     let mut rest = text.as_bytes();
@@ -235,15 +232,4 @@ const fn is_plain(text: &str) -> bool {
         rest = tail;
     }
     !text.is_empty()
-}
-
-const fn all_plain(texts: &[&str]) -> bool {
-    let mut texts = texts;
-    while let [text, rest @ ..] = texts {
-        if !is_plain(text) {
-            return false;
-        }
-        texts = rest;
-    }
-    true
 }

@@ -192,27 +192,21 @@ impl Server {
 
     /// Starts the handler of a message. Returns the answer if the handler did not wait.
     fn handle(&mut self, message: Message) -> Option<(MessageId, Answer)> {
-        match message {
+        let task = match message {
             Message::Request(request) => return self.request(request),
-            Message::Response(response) => self.link.answered(response),
-            Message::Event(event) => {
-                let task = self.events.start(&self.link, event);
-                self.start(task);
+            Message::Response(response) => {
+                self.link.answered(response);
+                None
             }
-            Message::Job(job) => {
-                let task = self.jobs.start(&self.link, job);
-                self.start(task);
-            }
-        }
-        None
-    }
-
-    fn start(&mut self, task: Option<LocalBoxFuture<'static, ()>>) {
+            Message::Event(event) => self.events.start(&self.link, event),
+            Message::Job(job) => self.jobs.start(&self.link, job),
+        };
         if let Some(mut task) = task
             && poll_once(&mut task).is_pending()
         {
             self.tasks.push(Running::Unanswered(task), &self.link.host);
         }
+        None
     }
 
     fn request(&mut self, request: Request) -> Option<(MessageId, Answer)> {

@@ -124,10 +124,7 @@ impl Tasks {
 
 impl Running {
     fn deadline(&self) -> Option<Duration> {
-        match self {
-            Self::Request(request, _) => request.deadline(),
-            _ => None,
-        }
+        if let Self::Request(request, _) = self { request.deadline() } else { None }
     }
 }
 

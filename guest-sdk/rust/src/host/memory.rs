@@ -175,14 +175,13 @@ impl Host {
         self.check_size(payload)?;
         let id = self.next_id();
         let outcome = self.ask_fake(target, payload, options);
-        self.0.under_way.borrow_mut().push(UnderWay::new(id, outcome));
+        self.0.under_way.borrow_mut().push(UnderWay { id, outcome });
         Ok(id)
     }
 
     pub(crate) fn cancel(&self, request: MessageId) {
         let mut under_way = self.0.under_way.borrow_mut();
-        *under_way =
-            std::mem::take(&mut *under_way).into_iter().filter(|call| call.id() != request).collect();
+        *under_way = std::mem::take(&mut *under_way).into_iter().filter(|call| call.id != request).collect();
     }
 
     pub(crate) fn ready(&self) {

@@ -37,7 +37,7 @@ impl Host {
         match wstd::runtime::block_on(program.run(Self)) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                Self.error(&error.to_string());
+                lifecycle::error(&error.to_string());
                 ExitCode::FAILURE
             }
         }
@@ -147,10 +147,6 @@ impl Host {
 
     pub(crate) fn interrupted(&self, reason: &str) {
         lifecycle::interrupted(reason);
-    }
-
-    pub(crate) fn error(&self, reason: &str) {
-        lifecycle::error(reason);
     }
 
     pub(crate) fn own_name(&self) -> String {

@@ -5,6 +5,21 @@ use weir_names::{Role, json::Writer};
 use super::{Dir, Manifest};
 use crate::{Contract, Description};
 
+/// Writes the items of a list as a JSON list, each with `$write`.
+macro_rules! list {
+    ($writer:ident, $items:expr, $item:ident => $write:expr) => {{
+        let mut rest = $items;
+        let mut separator = "[";
+        while let [$item, tail @ ..] = rest {
+            $writer.text(separator);
+            $write;
+            separator = ",";
+            rest = tail;
+        }
+        $writer.text(if $items.is_empty() { "[]" } else { "]" });
+    }};
+}
+
 impl Manifest {
     /// Bytes of [`section`](Self::section).
     #[doc(hidden)]
@@ -94,45 +109,19 @@ const fn describe_all(contracts: &[Contract], role: Role, writer: &mut Writer<'_
 }
 
 const fn contracts(writer: &mut Writer<'_>, contracts: &[Contract]) {
-    let mut rest = contracts;
-    let mut separator = "[";
-    while let [contract, tail @ ..] = rest {
-        writer.text(separator);
-        writer.string(contract.name());
-        separator = ",";
-        rest = tail;
-    }
-    end(writer, contracts.is_empty());
+    list!(writer, contracts, contract => writer.string(contract.name()));
 }
 
 const fn strings(writer: &mut Writer<'_>, strings: &[&str]) {
-    let mut rest = strings;
-    let mut separator = "[";
-    while let [string, tail @ ..] = rest {
-        writer.text(separator);
-        writer.string(string);
-        separator = ",";
-        rest = tail;
-    }
-    end(writer, strings.is_empty());
+    list!(writer, strings, string => writer.string(string));
 }
 
 const fn dirs(writer: &mut Writer<'_>, dirs: &[Dir]) {
-    let mut rest = dirs;
-    let mut separator = "[";
-    while let [dir, tail @ ..] = rest {
-        writer.text(separator);
+    list!(writer, dirs, dir => {
         writer.text("{\"guest\":");
         writer.string(dir.guest);
         writer.text(if dir.writable { ",\"mode\":\"rw\"}" } else { ",\"mode\":\"ro\"}" });
-        separator = ",";
-        rest = tail;
-    }
-    end(writer, dirs.is_empty());
-}
-
-const fn end(writer: &mut Writer<'_>, empty: bool) {
-    writer.text(if empty { "[]" } else { "]" });
+    });
 }
 
 #[cfg(test)]

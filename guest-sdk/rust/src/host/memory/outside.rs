@@ -180,18 +180,8 @@ impl Host {
 }
 
 pub(super) struct UnderWay {
-    id: MessageId,
-    outcome: LocalBoxFuture<'static, Result<Vec<u8>, WitError>>,
-}
-
-impl UnderWay {
-    pub(super) fn new(id: MessageId, outcome: LocalBoxFuture<'static, Result<Vec<u8>, WitError>>) -> Self {
-        Self { id, outcome }
-    }
-
-    pub(super) fn id(&self) -> MessageId {
-        self.id
-    }
+    pub(super) id: MessageId,
+    pub(super) outcome: LocalBoxFuture<'static, Result<Vec<u8>, WitError>>,
 }
 
 impl Future for UnderWay {
