@@ -32,7 +32,6 @@ const LAST_BUFFER: usize = 512 * 1024;
 
 /// Why a socket cannot be bound.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum SocketError {
     /// Another Main has it.
     #[error("`{}` is in use: another Main answers there; stop it, or choose another socket", .0.display())]
