@@ -32,16 +32,16 @@ pub struct Publishing {
     receipt: Receipt,
     /// How many comparisons it took to find the subscriptions. An extension pays fuel for each.
     pub compared: u32,
-    waiting: Vec<BlockedEvent>,
+    waiting: Vec<PendingDelivery>,
     _waits: Option<WaitGuard>,
     topic: Option<SharedTopic>,
     /// The only receiver, if the publisher named one.
     to: Option<String>,
 }
 
-/// The wait for room in one subscriber's inbox.
+/// A delivery that waits for room in one subscriber's inbox.
 #[derive(Debug)]
-struct BlockedEvent {
+struct PendingDelivery {
     subscription: Arc<Subscription>,
     room: Arc<Room>,
     id: (Instant, MessageId),
@@ -75,7 +75,7 @@ impl Publishing {
 
     fn settle(&mut self) {
         let mut settled = Receipt::default();
-        for BlockedEvent { subscription, room, id } in self.waiting.drain(..) {
+        for PendingDelivery { subscription, room, id } in self.waiting.drain(..) {
             self.bus.deadlines.forget(id);
             subscription.inbox.withdraw(subscription.number(), &room);
             if room.is_admitted() {
@@ -180,7 +180,7 @@ impl Bus {
                 self.deadlines.watch(id, room.clone());
                 waits.push(Wait { on, room: Some(room.clone()) });
             }
-            waiting.push(BlockedEvent { subscription, room, id });
+            waiting.push(PendingDelivery { subscription, room, id });
         }
         let to = to.map(ToOwned::to_owned);
         let bus = self.clone();

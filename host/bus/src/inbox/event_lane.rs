@@ -89,6 +89,7 @@ pub(super) struct EventLane {
     pub(super) refused: u64,
 }
 
+/// An event that waits for room in its lane.
 #[derive(Debug)]
 pub(super) struct BlockedEvent {
     pub(super) ticket: Ticket,
