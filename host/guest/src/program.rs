@@ -239,7 +239,7 @@ impl<G: Guest> Programs<G> {
     }
 
     /// Waits a moment for abandoned loads to end.
-    pub async fn settle(&self) {
+    pub async fn wait_for_loads(&self) {
         // A load that takes longer is on a file system that hangs, or is compiled within Main.
         let _too_long = timeout(GRACE, self.permits.all()).await;
     }

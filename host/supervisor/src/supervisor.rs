@@ -202,7 +202,7 @@ impl Supervisor {
         for index in self.slots.those(|slot| slot.config.autostart) {
             self.want(index);
         }
-        self.settle();
+        self.reconcile();
         let mut started = Some(started);
         loop {
             if started.is_some()
@@ -217,7 +217,7 @@ impl Supervisor {
             }
             let event = self.next().await;
             self.decide(event);
-            self.settle();
+            self.reconcile();
             self.go_on_applying();
         }
     }
@@ -254,7 +254,7 @@ impl Supervisor {
             SupervisorEvent::Done(Done::Loaded(loaded)) => self.loaded(*loaded),
             SupervisorEvent::Done(Done::Read(read)) => self.read(*read),
             SupervisorEvent::Due => self.end_delays(),
-            // Nothing to do here: extensions that wait for a provider are settled after each event.
+            // Nothing to do here: extensions that wait for a provider are reconciled after each event.
             SupervisorEvent::Providers => {}
         }
     }
@@ -372,7 +372,7 @@ impl Supervisor {
     }
 
     /// Tells the askers that wait for the extension to be ready that it did not start, and why.
-    fn settle_starters(&mut self, index: usize, reason: &str) {
+    fn fail_starters(&mut self, index: usize, reason: &str) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         let id = slot.unit.id().clone();
         answer(std::mem::take(&mut slot.starters), || {
@@ -381,7 +381,7 @@ impl Supervisor {
     }
 
     /// Answers the askers that wait for the extension's end, once none of its instances runs.
-    fn settle_stoppers(&mut self, index: usize) {
+    fn answer_stoppers(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         if slot.runs().next().is_none() {
             answer(std::mem::take(&mut slot.stoppers), || Ok(()));

@@ -65,7 +65,7 @@ impl Publishing {
             waiting.room.settled().await;
             is_overdue |= waiting.room.is_overdue();
         }
-        self.settle();
+        self.end_waits();
         match (self.to.take(), self.receipt) {
             (Some(_), Receipt { delivered: 0, shed: 0, refused: 1.. }) if is_overdue => Err(Error::Timeout),
             (Some(name), Receipt { delivered: 0, shed: 0, refused: 1.. }) => Err(Error::Overloaded(name)),
@@ -73,29 +73,30 @@ impl Publishing {
         }
     }
 
-    fn settle(&mut self) {
-        let mut settled = Receipt::default();
+    /// Withdraws what still waits for room, and counts how each wait ended.
+    fn end_waits(&mut self) {
+        let mut ended = Receipt::default();
         for PendingDelivery { subscription, room, id } in self.waiting.drain(..) {
             self.bus.deadlines.forget(id);
             subscription.inbox.withdraw(subscription.number(), &room);
             if room.is_admitted() {
-                settled.delivered += 1;
+                ended.delivered += 1;
             } else {
-                settled.refused += 1;
+                ended.refused += 1;
                 self.bus.count_lost(&subscription.peer, 1);
             }
         }
-        self.receipt.delivered += settled.delivered;
-        self.receipt.refused += settled.refused;
+        self.receipt.delivered += ended.delivered;
+        self.receipt.refused += ended.refused;
         if let Some(topic) = &self.topic {
-            topic.lock().count(settled);
+            topic.lock().count(ended);
         }
     }
 }
 
 impl Drop for Publishing {
     fn drop(&mut self) {
-        self.settle();
+        self.end_waits();
     }
 }
 

@@ -167,7 +167,7 @@ impl World {
                 self.bus.leave(&session);
             }
         }
-        self.settle();
+        self.poll_all();
     }
 
     fn put(&mut self, leaves: bool) {
@@ -202,7 +202,7 @@ impl World {
     }
 
     /// Everybody hears what there is to hear, and the provider offers what is not offered.
-    fn settle(&mut self) {
+    fn poll_all(&mut self) {
         self.putting.retain(|number, putting| match putting.now_or_never() {
             None => true,
             Some(outcome) => {

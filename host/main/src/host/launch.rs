@@ -269,7 +269,7 @@ impl Work {
             std::panic::resume_unwind(error.into_panic());
         }
         self.hooks.close().await;
-        self.programs.settle().await;
+        self.programs.wait_for_loads().await;
         opening.abort();
         self.stores.close().await;
         drop(self.open);

@@ -231,7 +231,7 @@ impl Store {
             self.tell(format!("{} cannot be written: {error}", self.path.display()));
             self.pending.lock().doubt = attempt.number;
             self.close_now();
-            if self.settle() != Some(true) {
+            if self.resolve_doubt() != Some(true) {
                 self.recover();
                 return Err(StoreError::Io(error.to_string()));
             }
@@ -247,7 +247,7 @@ impl Store {
 
     /// Whether the file has the transaction whose commit failed, because the disk failed only after all was written.
     /// `None` if that is not known, because the file cannot be opened.
-    fn settle(&self) -> Option<bool> {
+    fn resolve_doubt(&self) -> Option<bool> {
         let Some(number) = self.pending.lock().doubt else { return Some(false) };
         let Ok(Ok(last)) = self.with_database(file::number) else { return None };
         if last == number {
@@ -306,7 +306,7 @@ impl Store {
 
     /// Opens the file again after it failed, and makes the pending changes again.
     fn recover(self: &Arc<Self>) {
-        if self.settle().is_none() {
+        if self.resolve_doubt().is_none() {
             return self.flush_in(AGAIN);
         }
         let made = self.pending.lock().made.clone();

@@ -86,7 +86,7 @@ enum Stage {
     Adding,
     Changing,
     /// New extensions that require a changed one start last.
-    Settling,
+    AddingLast,
 }
 
 impl Supervisor {
@@ -272,7 +272,7 @@ impl Supervisor {
                 }
                 Stage::Adding => slots(&applying.added, |slot| slot.life.is_coming()),
                 Stage::Changing => !applying.pending.is_empty(),
-                Stage::Settling => slots(&applying.added, |slot| slot.life.is_coming()),
+                Stage::AddingLast => slots(&applying.added, |slot| slot.life.is_coming()),
             };
             if goes_on {
                 return;
@@ -282,10 +282,10 @@ impl Supervisor {
                 Stage::Removing => self.add(),
                 Stage::Adding => self.change(),
                 Stage::Changing => {
-                    self.settle();
-                    self.report_on(|applying| applying.stage = Stage::Settling);
+                    self.reconcile();
+                    self.report_on(|applying| applying.stage = Stage::AddingLast);
                 }
-                Stage::Settling => {
+                Stage::AddingLast => {
                     self.report_added();
                     return self.end_applying(None);
                 }
@@ -337,7 +337,7 @@ impl Supervisor {
                 self.want(index);
             }
         }
-        self.settle();
+        self.reconcile();
     }
 
     fn change(&mut self) {

@@ -19,7 +19,7 @@ impl Supervisor {
         slot.starters.push(reply);
         if slot.life.state() == ExtensionState::Quarantined {
             let reason = slot.unit.status().reason.unwrap_or_default();
-            return self.settle_starters(index, &reason);
+            return self.fail_starters(index, &reason);
         }
         if slot.life.state() == ExtensionState::BackingOff {
             // A start means the component file as it is now, so the loaded program is dropped.
@@ -53,9 +53,9 @@ impl Supervisor {
             // Waiting requests are answered now, because it takes no more of them, however long its end takes.
             self.turn_away(index);
         }
-        self.settle_starters(index, "it was stopped");
+        self.fail_starters(index, "it was stopped");
         self.give_up_reload(index, "it was stopped");
-        self.settle_stoppers(index);
+        self.answer_stoppers(index);
     }
 
     pub(super) fn restart(&mut self, index: usize, reply: OrderReply) {
@@ -113,7 +113,7 @@ impl Supervisor {
             }
             slot.due = None;
             let was = slot.life.state();
-            // A quarantine refuses the start. Extensions that wait for it learn of that when they are settled.
+            // A quarantine refuses the start. Extensions that wait for it learn of that when they are reconciled.
             let _quarantined = slot.apply(LifecycleEvent::Start);
             let state = slot.life.state();
             if state == ExtensionState::Draining {

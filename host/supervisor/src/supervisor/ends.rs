@@ -87,12 +87,12 @@ impl Supervisor {
             (_, ExtensionState::Loaded) => self.put_next(index),
             _ => {
                 let reason = reason.unwrap_or_else(|| "it finished before it was ready".to_owned());
-                self.settle_starters(index, &reason);
+                self.fail_starters(index, &reason);
                 self.gave_up(index, &reason);
                 self.adopt(index);
             }
         }
-        self.settle_stoppers(index);
+        self.answer_stoppers(index);
     }
 
     /// Ends the subscriptions of a stopped or removed extension with its last instance. A failed extension keeps them,
@@ -153,8 +153,8 @@ impl Supervisor {
         }
         let reason = "`restart.policy` does not start it again";
         self.set_state(index, state, Some(reason.to_owned()));
-        self.settle_starters(index, reason);
-        self.settle_stoppers(index);
+        self.fail_starters(index, reason);
+        self.answer_stoppers(index);
     }
 
     pub(super) fn end_delays(&mut self) {

@@ -401,7 +401,7 @@ impl Supervisor {
             self.record_failure(&unit, &ended.end, state, None);
             self.finish(index, Err(format!("{}; the version before serves on", ended.end.exit)));
         }
-        self.settle_stoppers(index);
+        self.answer_stoppers(index);
     }
 
     pub(super) fn predecessor_ended(&mut self, index: usize, ended: &Ended) {
@@ -412,7 +412,7 @@ impl Supervisor {
             self.record_failure(&unit, &ended.end, state, None);
         }
         self.finish(index, Ok(true));
-        self.settle_stoppers(index);
+        self.answer_stoppers(index);
     }
 
     fn set_stage(&mut self, index: usize, stage: Stage) {

@@ -9,13 +9,13 @@ use super::{LifecycleEvent, Step, Supervisor};
 impl Supervisor {
     /// Starts each waiting extension whose requirements are met, once no extension that it wants is still on its way.
     /// An extension whose requirement cannot come fails, and starts if the requirement comes after all.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn reconcile(&mut self) {
         // An extension that fails in one pass no longer holds up the extensions that want it.
-        while self.settle_once() {}
+        while self.reconcile_once() {}
     }
 
     /// One pass over the waiting extensions. Returns whether any was blocked, which can decide others.
-    fn settle_once(&mut self) -> bool {
+    fn reconcile_once(&mut self) -> bool {
         let waiting = self.slots.waiting();
         if waiting.is_empty() {
             return false;
@@ -63,11 +63,11 @@ impl Supervisor {
             given_up.push((*index, reason));
         }
         for (index, reason) in given_up {
-            self.settle_starters(index, reason);
+            self.fail_starters(index, reason);
             self.gave_up(index, reason);
         }
         if fell_back {
-            self.settle();
+            self.reconcile();
         }
     }
 
