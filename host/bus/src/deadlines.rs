@@ -94,7 +94,7 @@ impl Deadlines {
     }
 
     /// Expires `room` at the deadline in `key`, unless [`forget`](Self::forget) removes the key before.
-    pub(crate) fn watch(&self, key: Key, room: Arc<Room>) {
+    pub(crate) fn register_room(&self, key: Key, room: Arc<Room>) {
         let mut queue = self.queue.lock();
         if queue.closed {
             drop(queue);

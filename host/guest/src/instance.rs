@@ -90,8 +90,8 @@ impl Instance {
             Err(exit) => return (exit, None, SystemTime::now()),
         };
         // A panic of the host is caught, so that messages are given back then, too.
-        let watch = self.watch(&program, &mut store, activity, started, limit);
-        let exit = AssertUnwindSafe(watch).catch_unwind().await;
+        let driving = self.drive(&program, &mut store, activity, started, limit);
+        let exit = AssertUnwindSafe(driving).catch_unwind().await;
         let exit = exit.unwrap_or_else(|panic| Exit::panicked(&*panic));
         let ended = SystemTime::now();
         meter::finish(&store);
@@ -114,7 +114,7 @@ impl Instance {
     }
 
     /// Drives the guest until it ends or a deadline passes.
-    async fn watch(
+    async fn drive(
         &self,
         program: &Program,
         store: &mut Store<InstanceState>,

@@ -37,7 +37,7 @@ pub(crate) struct Pool {
     max_open: usize,
     idle_timeout: Duration,
     /// The task that closes idle connections. It also counts as finished if its runtime is gone.
-    watcher: Mutex<Option<AbortHandle>>,
+    reaper: Mutex<Option<AbortHandle>>,
 }
 
 /// A connection that is ready for a request.
@@ -72,7 +72,7 @@ impl Pool {
             open: AtomicUsize::new(0),
             max_open: usize::try_from(max_open).unwrap_or(usize::MAX),
             idle_timeout,
-            watcher: Mutex::default(),
+            reaper: Mutex::default(),
         })
     }
 
@@ -96,17 +96,17 @@ impl Pool {
             return;
         }
         self.idle.lock().push_back(Idle { guest, place, since: Instant::now(), connection });
-        let mut watcher = self.watcher.lock();
-        if watcher.as_ref().is_none_or(AbortHandle::is_finished) {
-            *watcher = Some(tokio::spawn(self.clone().watch()).abort_handle());
+        let mut reaper = self.reaper.lock();
+        if reaper.as_ref().is_none_or(AbortHandle::is_finished) {
+            *reaper = Some(tokio::spawn(self.clone().reap_idle()).abort_handle());
         }
     }
 
     /// Closes what has been idle for too long. Ends with the last one, so an empty pool has no timer.
-    async fn watch(self: Arc<Self>) {
+    async fn reap_idle(self: Arc<Self>) {
         loop {
             let next = {
-                let mut watcher = self.watcher.lock();
+                let mut reaper = self.reaper.lock();
                 let mut idle = self.idle.lock();
                 let now = Instant::now();
                 while idle.front().is_some_and(|first| now >= first.since + self.idle_timeout) {
@@ -115,7 +115,7 @@ impl Pool {
                 match idle.front() {
                     Some(first) => first.since + self.idle_timeout,
                     None => {
-                        *watcher = None;
+                        *reaper = None;
                         return;
                     }
                 }

@@ -186,7 +186,7 @@ impl Bus {
             Placed::In => Way::Over,
             Placed::Waiting(room) => {
                 let deadline = self.deadline_within(timeout, until);
-                self.deadlines.watch((deadline, id), room.clone());
+                self.deadlines.register_room((deadline, id), room.clone());
                 let (bus, queue) = (self.clone(), queue.clone());
                 self.block(sender, BlockedPut { bus, queue, id, room, deadline, _waits: None })?
             }

@@ -178,7 +178,7 @@ impl Bus {
                 // The room went after the check above, and the subscriber waits for the sender: it refuses the event.
                 room.expire();
             } else {
-                self.deadlines.watch(id, room.clone());
+                self.deadlines.register_room(id, room.clone());
                 waits.push(Wait { on, room: Some(room.clone()) });
             }
             waiting.push(PendingDelivery { subscription, room, id });

@@ -72,7 +72,7 @@ impl Turns {
         Service::new("turns@1".parse().unwrap()).on("watch".parse().unwrap(), move |_| {
             let turns = turns.clone();
             async move {
-                let waits = turns.watch().await;
+                let waits = turns.measure().await;
                 *turns.measured.lock().unwrap() = Some(waits);
                 Ok("".into())
             }
@@ -98,7 +98,7 @@ impl Turns {
         (happened, self.measured.lock().unwrap().take().unwrap())
     }
 
-    async fn watch(&self) -> Waits {
+    async fn measure(&self) -> Waits {
         let watched = self.watched.lock().unwrap().take().unwrap();
         let short = pace().max(Duration::from_millis(2));
         let mut waits = Waits { turns: 0, late: 0, longest: Duration::ZERO, short, piece: 30 * short };
