@@ -93,7 +93,7 @@ impl Deadlines {
         drop((ended, others));
     }
 
-    /// Expires `room` at the deadline in `key`, unless [`forget`](Self::forget) removes the key before.
+    /// Expires `room` at the deadline in `key`, unless [`remove_room`](Self::remove_room) comes before.
     pub(crate) fn register_room(&self, key: Key, room: Arc<Room>) {
         let mut queue = self.queue.lock();
         if queue.closed {
@@ -104,7 +104,7 @@ impl Deadlines {
         self.arm(queue, key.0);
     }
 
-    pub(crate) fn forget(&self, key: Key) {
+    pub(crate) fn remove_room(&self, key: Key) {
         self.queue.lock().rooms.remove(&key);
     }
 

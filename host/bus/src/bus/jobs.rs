@@ -113,7 +113,7 @@ impl BlockedPut {
 
 impl Drop for BlockedPut {
     fn drop(&mut self) {
-        self.bus.deadlines.forget((self.deadline, self.id));
+        self.bus.deadlines.remove_room((self.deadline, self.id));
         self.queue.withdraw(&self.room);
     }
 }

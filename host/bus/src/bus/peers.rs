@@ -50,7 +50,7 @@ impl Bus {
 
     /// The peer reads no more. Unless another peer serves its inbox, its subscriptions end and callers that wait get
     /// `peer-gone`.
-    pub fn forget(&self, peer: &Peer) {
+    pub fn disconnect(&self, peer: &Peer) {
         if !peer.inbox().is_served() {
             self.unsubscribe_all(peer);
             peer.inbox().clear(peer.seat());

@@ -77,7 +77,7 @@ impl Publishing {
     fn end_waits(&mut self) {
         let mut ended = Receipt::default();
         for PendingDelivery { subscription, room, id } in self.waiting.drain(..) {
-            self.bus.deadlines.forget(id);
+            self.bus.deadlines.remove_room(id);
             subscription.inbox.withdraw(subscription.number(), &room);
             if room.is_admitted() {
                 ended.delivered += 1;

@@ -47,7 +47,7 @@ async fn a_number_that_was_looked_up_with_one_owner_is_not_used_with_one_that_st
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_predecessor_gets_the_replies_that_came_when_its_successor_is_forgotten() {
+async fn a_predecessor_gets_the_replies_that_came_when_its_successor_is_disconnected() {
     let bus = TestBus::new();
     let (old, server) = (bus.ready("a", &[], &["s@1"]), bus.ready("server", &["s@1"], &[]));
     bus.send(&old, "s@1", "of the old").unwrap();
@@ -60,7 +60,7 @@ async fn a_predecessor_gets_the_replies_that_came_when_its_successor_is_forgotte
     // The new one ends while the old one still finishes.
     new.end_instance();
     new.set_phase(Phase::Down);
-    bus.forget(&new);
+    bus.disconnect(&new);
     assert_eq!(take_reply(&old).outcome.unwrap(), "late");
     assert!(matches!(old.take(), Taken::Stop));
 }
@@ -77,7 +77,7 @@ async fn a_predecessor_is_told_that_no_reply_comes_when_those_that_came_were_dro
     assert!(matches!(old.take(), Taken::Stop));
     take_request(&server).responder.give(ok("late"));
     new.end_instance();
-    bus.forget(&new);
+    bus.disconnect(&new);
     assert!(!matches!(old.take(), Taken::Empty), "it waits for a reply that never comes");
 }
 

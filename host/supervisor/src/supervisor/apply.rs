@@ -322,7 +322,7 @@ impl Supervisor {
         for index in &applying.removed {
             if let Some(slot) = self.slots.get(*index) {
                 self.parts.bus.retire(&slot.unit.version().peer);
-                self.forget(*index);
+                self.disconnect(*index);
                 applying.report.removed.push(slot.unit.id().clone());
             }
         }

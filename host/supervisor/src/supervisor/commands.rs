@@ -44,7 +44,7 @@ impl Supervisor {
                 let (version, state) = (slot.unit.version(), slot.life.state());
                 version.forget_program();
                 version.peer.set_phase(Phase::Down);
-                self.forget(index);
+                self.disconnect(index);
                 self.set_state(index, state, None);
             }
             _ => {}

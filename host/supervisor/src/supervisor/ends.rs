@@ -65,7 +65,7 @@ impl Supervisor {
                 self.turn_away(index);
             }
             (_, ExtensionState::Loaded) => {}
-            (_, ExtensionState::Stopped) => self.forget(index),
+            (_, ExtensionState::Stopped) => self.disconnect(index),
             _ => self.turn_away(index),
         }
         if !matches!(state, ExtensionState::Loaded | ExtensionState::BackingOff) && !is_succeeded {
@@ -97,7 +97,7 @@ impl Supervisor {
 
     /// Ends the subscriptions of a stopped or removed extension with its last instance. A failed extension keeps them,
     /// because it can come again.
-    pub(super) fn forget(&self, index: usize) {
+    pub(super) fn disconnect(&self, index: usize) {
         let Some(slot) = self.slots.get(index) else { return };
         let comes = |slot: &Slot| {
             let state = slot.life.state();
@@ -110,7 +110,7 @@ impl Supervisor {
         };
         match self.slots.sharing(index).into_iter().any(comes) {
             true => self.turn_away(index),
-            false => self.parts.bus.forget(&slot.unit.version().peer),
+            false => self.parts.bus.disconnect(&slot.unit.version().peer),
         }
     }
 
@@ -148,7 +148,7 @@ impl Supervisor {
         version.forget_program();
         version.peer.set_phase(Phase::Down);
         match state {
-            ExtensionState::Stopped => self.forget(index),
+            ExtensionState::Stopped => self.disconnect(index),
             _ => self.turn_away(index),
         }
         let reason = "`restart.policy` does not start it again";
