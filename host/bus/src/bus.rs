@@ -1,7 +1,7 @@
 //! The bus itself: every peer, route, subscription, topic and queue of one Main, and the requests under way.
 //!
 //! Each file in its folder holds one kind of traffic, and alone joins the parts which that traffic needs. Starts no
-//! task: the owner drives [`Bus::run_deadlines`].
+//! task: the caller drives [`Bus::run_deadlines`].
 
 mod deadlocks;
 pub(crate) mod jobs;

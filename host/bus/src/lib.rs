@@ -1,7 +1,7 @@
 //! The message bus: which peer may send what to which, where it waits, and how it ends.
 //!
 //! Owns peers with their inboxes, the routing table, subscriptions, topics, shared queues and requests under way. Knows
-//! nothing of WebAssembly, files or configuration formats. Starts no task: the owner drives the one future needed,
+//! nothing of WebAssembly, files or configuration formats. Starts no task: the caller drives the one future needed,
 //! [`Bus::run_deadlines`]. `docs/internals/messages.md` tells the way of a message, and what ends it.
 
 mod bus;

@@ -215,7 +215,7 @@ impl Owners {
 
     /// Whether requests of this contract go to this peer.
     pub(crate) fn is_provider(&self, contract: &ContractName, peer: &Peer) -> bool {
-        self.find(contract, None).is_ok_and(|(owner, _)| owner.id() == peer.owner())
+        self.find(contract, None).is_ok_and(|(owner, _)| owner.id() == peer.original())
     }
 
     /// Whether a peer that is ready owns this contract.
@@ -249,7 +249,7 @@ impl Owners {
     /// Returns Main, every extension that there ever was, except copies, and every name of programs.
     pub(crate) fn providers(&self) -> Vec<Arc<Peer>> {
         let table = self.table.read();
-        let peers = table.peers.iter().filter(|peer| peer.owner() == peer.id());
+        let peers = table.peers.iter().filter(|peer| peer.original() == peer.id());
         peers.chain(&table.names).cloned().collect()
     }
 

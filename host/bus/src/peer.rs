@@ -301,8 +301,8 @@ impl Peer {
         }
     }
 
-    /// Returns the peer that owns the inbox: the original of a copy, or else the peer itself.
-    pub(crate) fn owner(&self) -> PeerId {
+    /// Returns the original if this peer is a copy, which shares its inbox, or else the peer itself.
+    pub(crate) fn original(&self) -> PeerId {
         self.lasting.original.unwrap_or(self.id)
     }
 

@@ -37,9 +37,9 @@ pub(crate) struct SubscriptionTable {
 }
 
 impl SubscriptionTable {
-    /// Returns the subscriptions of this peer, which owns the inbox that they share.
-    pub(crate) fn of(&self, owner: PeerId) -> &[Arc<Subscription>] {
-        self.by_peer.get(&owner).map_or(&[], Vec::as_slice)
+    /// Returns the subscriptions of this peer and its copies. A copy has none of its own.
+    pub(crate) fn of(&self, original: PeerId) -> &[Arc<Subscription>] {
+        self.by_peer.get(&original).map_or(&[], Vec::as_slice)
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Subscription>> {
@@ -47,10 +47,10 @@ impl SubscriptionTable {
     }
 
     /// Returns a number for one more subscription of this peer. Numbers repeat only after four thousand million others.
-    pub(crate) fn next_number(&mut self, owner: PeerId) -> u32 {
+    pub(crate) fn next_number(&mut self, original: PeerId) -> u32 {
         loop {
             self.last_number = self.last_number.wrapping_add(1);
-            if self.of(owner).iter().all(|own| own.number != self.last_number) {
+            if self.of(original).iter().all(|own| own.number != self.last_number) {
                 return self.last_number;
             }
         }

@@ -20,8 +20,8 @@ impl FileLock {
     pub fn take(file: File) -> io::Result<Self> {
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => {
-                let owner = owner(&file).unwrap_or_else(|| "another process".to_owned());
-                Err(io::Error::new(io::ErrorKind::WouldBlock, format!("it is in use by {owner}")))
+                let holder = holder(&file).unwrap_or_else(|| "another process".to_owned());
+                Err(io::Error::new(io::ErrorKind::WouldBlock, format!("it is in use by {holder}")))
             }
             Ok(()) | Err(TryLockError::Error(_)) => Ok(Self(file)),
         }
@@ -43,7 +43,7 @@ impl Drop for FileLock {
 }
 
 /// The process that has the lock, from proc_locks(5).
-fn owner(file: &File) -> Option<String> {
+fn holder(file: &File) -> Option<String> {
     let data = file.metadata().ok()?;
     let (major, minor) = (rustix::fs::major(data.dev()), rustix::fs::minor(data.dev()));
     let id = format!("{major:02x}:{minor:02x}:{}", data.ino());

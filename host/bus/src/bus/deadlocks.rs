@@ -64,19 +64,19 @@ impl Bus {
         caller: &Peer,
         known: &mut BTreeMap<PeerId, Option<Vec<String>>>,
     ) -> Option<Vec<String>> {
-        let owner = match on {
+        let original = match on {
             WaitTarget::Queue(queue) => {
                 let takers: Vec<_> = queue.takers().into_iter().filter_map(|id| self.peer(id)).collect();
                 return self.way_back_of(&takers, caller, known);
             }
             WaitTarget::Peer(id) => *id,
         };
-        if let Some(way) = known.get(&owner) {
+        if let Some(way) = known.get(&original) {
             return way.clone();
         }
-        known.insert(owner, None);
-        let way = self.way_back_of(&self.servers(&self.peer(owner)?), caller, known);
-        known.insert(owner, way.clone());
+        known.insert(original, None);
+        let way = self.way_back_of(&self.servers(&self.peer(original)?), caller, known);
+        known.insert(original, way.clone());
         way
     }
 
@@ -99,7 +99,7 @@ impl Bus {
                 .iter()
                 .filter(|wait| !wait.is_over())
                 .find_map(|wait| self.way_back(&wait.on, caller, known))?;
-            let name = self.peer(server.owner()).map_or_else(String::new, |owner| owner.name().to_owned());
+            let name = self.peer(server.original()).map_or_else(String::new, |peer| peer.name().to_owned());
             way.get_or_insert_with(|| std::iter::once(name).chain(on).collect());
         }
         way

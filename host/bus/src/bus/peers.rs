@@ -154,9 +154,9 @@ impl Bus {
     }
 
     /// All peers that serve this peer's inbox.
-    pub(crate) fn servers(&self, owner: &Arc<Peer>) -> Vec<Arc<Peer>> {
-        let copies = owner.copies();
+    pub(crate) fn servers(&self, original: &Arc<Peer>) -> Vec<Arc<Peer>> {
+        let copies = original.copies();
         let copies = copies.into_iter().filter_map(|id| self.peer(id));
-        std::iter::once(owner.clone()).chain(copies).collect()
+        std::iter::once(original.clone()).chain(copies).collect()
     }
 }

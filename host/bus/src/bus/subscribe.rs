@@ -46,8 +46,8 @@ impl Bus {
         }
         let reader = peer.reader();
         // Peers that serve one inbox share its subscriptions.
-        let owner = self.peer(peer.owner()).unwrap_or_else(|| peer.clone());
-        let own = table.of(owner.id());
+        let original = self.peer(peer.original()).unwrap_or_else(|| peer.clone());
+        let own = table.of(original.id());
         if let Some(known) = own.iter().find(|s| s.pattern == pattern && Arc::ptr_eq(&s.inbox, inbox)) {
             inbox.events().note_reader(known.number, reader);
             if known.asked_by.fetch_max(reader.0, Ordering::Relaxed) < reader.0 {
@@ -65,9 +65,9 @@ impl Bus {
             return Err(Error::LimitExceeded { name: "subscriptions".into(), used, allowed });
         }
         let subscription = Arc::new(Subscription {
-            number: table.next_number(owner.id()),
+            number: table.next_number(original.id()),
             pattern,
-            peer: owner,
+            peer: original,
             inbox: inbox.clone(),
             asked_by: AtomicU64::new(reader.0),
             greets_successor: AtomicBool::new(false),
@@ -96,7 +96,7 @@ impl Bus {
     pub fn renew_subscriptions(&self, peer: &Peer) {
         self.unsubscribe_those(peer, |subscription| peer.may_subscribe(&subscription.pattern).is_err());
         let (mut table, mut blocks) = (self.subscriptions.write(), false);
-        for subscription in table.of(peer.owner()) {
+        for subscription in table.of(peer.original()) {
             subscription.set_message_size(peer.limits().message_size);
             if let Ok(delivery) = peer.may_subscribe(&subscription.pattern) {
                 subscription.inbox.hold_events(subscription.number, false);
@@ -138,7 +138,7 @@ impl Bus {
 
     /// The numbers of a peer's subscriptions.
     pub fn subscriptions_of(&self, peer: &Peer) -> Vec<u32> {
-        self.subscriptions.read().of(peer.owner()).iter().map(|own| own.number).collect()
+        self.subscriptions.read().of(peer.original()).iter().map(|own| own.number).collect()
     }
 
     /// Every subscription, by peer.
@@ -162,7 +162,7 @@ impl Bus {
     /// subscriptions without a grant give it no events.
     pub(crate) fn hold_subscriptions(&self, peer: &Peer) {
         let table = self.subscriptions.read();
-        for subscription in table.of(peer.owner()) {
+        for subscription in table.of(peer.original()) {
             let is_granted = peer.may_subscribe(&subscription.pattern).is_ok();
             subscription.inbox.hold_events(subscription.number, !is_granted);
         }
@@ -178,7 +178,7 @@ impl Bus {
     }
 
     fn unsubscribe_those(&self, peer: &Peer, ends: impl Fn(&Subscription) -> bool) -> usize {
-        let ended = self.subscriptions.write().remove(peer.owner(), ends);
+        let ended = self.subscriptions.write().remove(peer.original(), ends);
         for ended in &ended {
             ended.inbox.remove_subscription(ended.number);
             if !Arc::ptr_eq(&ended.inbox, ended.peer.inbox()) {

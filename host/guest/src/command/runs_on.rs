@@ -28,7 +28,7 @@ pub enum RunsOn {
 pub enum Cut {
     /// The deadline passed.
     TimedOut,
-    /// The owner of the work is closing.
+    /// The part of Main that does the work is closing.
     Interrupted,
 }
 
