@@ -25,15 +25,15 @@ impl PeerId {
     pub(crate) const FIRST_SESSION: Self = Self(1 << 31);
 }
 
-/// One instance of a peer, as a reader of its inbox. Later instances have greater numbers.
+/// One instance of a peer, which reads the peer's inbox. Later instances have greater numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ReaderId(pub(super) u64);
+pub struct InstanceId(pub(super) u64);
 
-impl ReaderId {
+impl InstanceId {
     /// No instance at all.
     pub const NOBODY: Self = Self(0);
 
-    /// The reader that every inbox begins with.
+    /// The instance that every inbox begins with.
     pub const FIRST: Self = Self(1);
 }
 

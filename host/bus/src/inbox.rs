@@ -1,15 +1,16 @@
 //! The messages that wait for one peer. Replies, requests and events wait apart, so a flood in one delays no other: each
-//! reader's replies and the requests in a channel, the events of each subscription in a lane of their own.
+//! instance's replies and the requests in a channel, the events of each subscription in a lane of their own.
 //!
 //! Requests and events are each bounded by count and bytes. Replies are bounded by the requests that the peer has under
 //! way and are never shed; one that does not fit by bytes arrives as an error. Replies share the bytes of the events,
 //! and the oldest events make room for them. Behind a full lane, messages of senders that wait for room keep their
-//! order. All lanes share one lock. A reader that finds nothing leaves its waker before it unlocks, so it need not look
-//! again.
+//! order. All lanes share one lock. An instance that finds nothing leaves its waker before it unlocks, so it need not
+//! look again.
 //!
-//! The inbox belongs to the peer; its instances are **readers**. Requests and events go to the current reader. Others
-//! may read beside it: one that will take over, or one that finishes. They get only the replies to what they sent. A
-//! peer with copies has a **seat** for each, with its own current reader; these compete for requests and events.
+//! The inbox belongs to the peer, and the peer's instances read it. Requests and events go to the current instance.
+//! Others may read beside it: one that will take over, or one that finishes. They get only the replies to what they
+//! sent. A peer with copies has a **seat** for each, with its own current instance; these compete for requests and
+//! events.
 //!
 //! Knows nothing of peers, routes, grants or subscribers: its callers do.
 
@@ -34,7 +35,7 @@ pub use self::{
     event_lane::{LaneSettings, LaneStats},
     lanes::Seat,
 };
-use crate::{id::ReaderId, message::Incoming};
+use crate::{id::InstanceId, message::Incoming};
 
 /// The messages that wait for one peer.
 #[derive(Debug)]
@@ -43,7 +44,7 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// An inbox with one reader, the current one.
+    /// An inbox with one instance, the current one.
     pub fn new(limits: InboxLimits) -> Self {
         Self { lanes: Mutex::new(Lanes::new(limits)) }
     }
@@ -52,17 +53,17 @@ impl Inbox {
     ///
     /// Leaves out requests that are waited for no more. After a stop come only the replies still expected, and then stop
     /// again. An instance that has ended is told to stop.
-    pub fn take(&self, reader: ReaderId) -> Taken {
-        self.take_with(reader, &TakeOptions { events: true, hold: None, task: None })
+    pub fn take(&self, instance: InstanceId) -> Taken {
+        self.take_with(instance, &TakeOptions { events: true, hold: None, task: None })
     }
 
     /// [`take`](Self::take), with options.
-    pub(crate) fn take_with(&self, reader: ReaderId, options: &TakeOptions<'_>) -> Taken {
+    pub(crate) fn take_with(&self, instance: InstanceId, options: &TakeOptions<'_>) -> Taken {
         let mut lanes = self.lanes.lock();
-        let (taken, has_admitted) = lanes.take(reader, options);
+        let (taken, has_admitted) = lanes.take(instance, options);
         let waiting = has_admitted.then(|| lanes.waiting());
         let former = match (&taken, options.task) {
-            (Taken::Empty, Some(task)) => lanes.wait(reader, task),
+            (Taken::Empty, Some(task)) => lanes.wait(instance, task),
             _ => None,
         };
         drop(lanes);
@@ -73,25 +74,25 @@ impl Inbox {
         taken
     }
 
-    /// Waits until `take` finds something, in one task for each reader.
-    pub fn readable(&self, reader: ReaderId) -> impl Future<Output = ()> {
-        poll_fn(move |context| self.poll_readable(reader, context))
+    /// Waits until `take` finds something, in one task for each instance.
+    pub fn readable(&self, instance: InstanceId) -> impl Future<Output = ()> {
+        poll_fn(move |context| self.poll_readable(instance, context))
     }
 
     /// Waits until `take` finds something, or `other` holds. The code that makes `other` hold must [wake](Self::wake)
-    /// the reader.
-    pub fn readable_or(&self, reader: ReaderId, other: impl Fn() -> bool) -> impl Future<Output = ()> {
-        // `other` is asked after the waker is left, so a change in between wakes the reader. It is asked outside the
+    /// the instance.
+    pub fn readable_or(&self, instance: InstanceId, other: impl Fn() -> bool) -> impl Future<Output = ()> {
+        // `other` is asked after the waker is left, so a change in between wakes the instance. It is asked outside the
         // lock, because the code that changes it may wait for the lock.
-        poll_fn(move |context| match self.poll_readable(reader, context) {
+        poll_fn(move |context| match self.poll_readable(instance, context) {
             Poll::Pending if !other() => Poll::Pending,
             _ => Poll::Ready(()),
         })
     }
 
-    /// From now on `take` says stop to this reader.
-    pub fn stop(&self, reader: ReaderId) {
-        if let Some(own) = self.lanes.lock().reader(reader)
+    /// From now on `take` says stop to this instance.
+    pub fn stop(&self, instance: InstanceId) {
+        if let Some(own) = self.lanes.lock().instance(instance)
             && own.stop == StopState::No
         {
             own.stop = StopState::Asked;
@@ -100,21 +101,21 @@ impl Inbox {
     }
 
     pub(crate) fn stop_all(&self) {
-        for own in self.lanes.lock().readers.iter_mut().filter(|own| own.stop == StopState::No) {
+        for own in self.lanes.lock().instances.iter_mut().filter(|own| own.stop == StopState::No) {
             own.stop = StopState::Asked;
         }
         self.wake();
     }
 
-    /// Whether `take` says stop to this reader, or has said it.
-    pub fn is_stopping(&self, reader: ReaderId) -> bool {
-        self.lanes.lock().reader(reader).is_none_or(|own| own.stop != StopState::No)
+    /// Whether `take` says stop to this instance, or has said it.
+    pub fn is_stopping(&self, instance: InstanceId) -> bool {
+        self.lanes.lock().instance(instance).is_none_or(|own| own.stop != StopState::No)
     }
 
     /// Messages and bytes that wait in all lanes.
     pub fn depth(&self) -> (u64, u64) {
         let lanes = self.lanes.lock();
-        let replies: usize = lanes.readers.iter().map(|reader| reader.replies.items.len()).sum();
+        let replies: usize = lanes.instances.iter().map(|instance| instance.replies.items.len()).sum();
         let messages = replies + lanes.requests.items.len() + lanes.events.messages;
         let bytes = lanes.reply_bytes() + lanes.requests.bytes + lanes.events.bytes;
         (u64::try_from(messages).unwrap_or(u64::MAX), bytes)
@@ -126,17 +127,17 @@ impl Inbox {
         (lanes.filling(), lanes.peak)
     }
 
-    /// Wakes all readers that wait.
+    /// Wakes all instances that wait.
     pub fn wake(&self) {
         wake(self.lanes.lock());
     }
 
-    fn poll_readable(&self, reader: ReaderId, context: &Context<'_>) -> Poll<()> {
+    fn poll_readable(&self, instance: InstanceId, context: &Context<'_>) -> Poll<()> {
         let mut lanes = self.lanes.lock();
-        if lanes.is_readable(reader) {
+        if lanes.is_readable(instance) {
             return Poll::Ready(());
         }
-        let former = lanes.wait(reader, context.waker());
+        let former = lanes.wait(instance, context.waker());
         drop(lanes);
         drop(former);
         Poll::Pending

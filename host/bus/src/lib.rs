@@ -32,7 +32,7 @@ pub use self::{
         publish::Publishing,
         requests::{PendingCall, Sending, SentCall, Target},
     },
-    id::{MessageId, OperationId, PeerId, ReaderId},
+    id::{InstanceId, MessageId, OperationId, PeerId},
     inbox::{Filling, Inbox, InboxLimits, LaneSettings, LaneStats, Seat, TakeOptions, Taken},
     message::{Event, Incoming, Published, Receipt, Reply, Request, Responder},
     operations::OperationStats,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use weir_names::{Error, Topic, TraceContext};
 
 use crate::{
-    id::{MessageId, PeerId, ReaderId},
+    id::{InstanceId, MessageId, PeerId},
     waiter::Waiter,
 };
 
@@ -54,7 +54,7 @@ pub struct Request {
     /// The operation's number among those that one instance of the receiver serves.
     pub number: u32,
     /// The instance of the receiver for which `number` holds.
-    pub reader: ReaderId,
+    pub instance: InstanceId,
     /// What is asked, in the contract's own encoding.
     pub payload: Bytes,
     /// The means to answer the request.

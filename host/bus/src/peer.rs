@@ -25,7 +25,7 @@ use weir_names::{ContractName, Error, PeerName, RequestPolicy};
 pub use self::{grants::Access, phase::Phase};
 use self::{grants::Grants, phase::PhaseCell};
 use crate::{
-    id::{OperationId, PeerId, ReaderId},
+    id::{InstanceId, OperationId, PeerId},
     inbox::{Inbox, InboxLimits, Seat},
     operations::Operations,
     queue::SharedQueue,
@@ -42,8 +42,8 @@ pub struct Peer {
     kind: Kind,
     lasting: Arc<Lasting>,
     served: Mutex<Vec<Arc<OperationId>>>,
-    /// The number of the peer's instance as a reader of the inbox.
-    reader: AtomicU64,
+    /// The number of the peer's present instance.
+    instance: AtomicU64,
     waits: Mutex<Vec<Wait>>,
 }
 
@@ -149,7 +149,7 @@ impl Peer {
             kind,
             lasting: lasting.into(),
             served: Mutex::default(),
-            reader: AtomicU64::new(ReaderId::FIRST.0),
+            instance: AtomicU64::new(InstanceId::FIRST.0),
             waits: Mutex::default(),
         }
     }

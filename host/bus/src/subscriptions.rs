@@ -18,7 +18,7 @@ use weir_reports::SubscriptionStatus;
 
 use self::index::Index;
 use crate::{
-    id::{PeerId, ReaderId},
+    id::{InstanceId, PeerId},
     inbox::Inbox,
     peer::Peer,
 };
@@ -140,8 +140,8 @@ impl Subscription {
         }
     }
 
-    pub(crate) fn last_asker(&self) -> ReaderId {
-        ReaderId(self.asked_by.load(Ordering::Relaxed))
+    pub(crate) fn last_asker(&self) -> InstanceId {
+        InstanceId(self.asked_by.load(Ordering::Relaxed))
     }
 
     pub(crate) fn set_message_size(&self, bytes: u64) {

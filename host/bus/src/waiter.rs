@@ -18,7 +18,7 @@ use weir_metrics::moment;
 use weir_metrics::nanoseconds;
 
 use crate::{
-    id::{MessageId, OperationId, PeerId, ReaderId},
+    id::{InstanceId, MessageId, OperationId, PeerId},
     message::Reply,
     operations::{OperationStats, Operations},
     peer::Peer,
@@ -86,7 +86,7 @@ pub(crate) enum ReplyTo {
     Lane {
         sender: Arc<Peer>,
         /// The instance that sent the request.
-        reader: ReaderId,
+        instance: InstanceId,
     },
 }
 
@@ -139,8 +139,8 @@ impl Waiter {
         if first {
             self.end_span("cancelled");
             self.route.receiver.inbox().note_abandoned();
-            if let ReplyTo::Lane { sender, reader } = &self.to {
-                sender.inbox().expect_no_reply(*reader);
+            if let ReplyTo::Lane { sender, instance } = &self.to {
+                sender.inbox().expect_no_reply(*instance);
             }
         }
         first
@@ -214,8 +214,8 @@ impl Waiter {
         self.end_span(outcome.as_ref().map_or_else(Error::case, |_| "ok"));
         match &self.to {
             ReplyTo::Slot(slot) => slot.fill(outcome),
-            ReplyTo::Lane { sender, reader } => {
-                let lost = sender.inbox().push_reply(Reply { id: self.id, outcome }, *reader);
+            ReplyTo::Lane { sender, instance } => {
+                let lost = sender.inbox().push_reply(Reply { id: self.id, outcome }, *instance);
                 sender.count_lost(lost);
             }
         }

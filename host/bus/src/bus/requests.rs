@@ -12,7 +12,7 @@ use weir_names::{ContractName, Error, OperationName, RequestPolicy};
 
 use super::{Bus, deadlocks::WaitGuard};
 use crate::{
-    id::{OperationId, ReaderId, parsed},
+    id::{InstanceId, OperationId, parsed},
     inbox::requests::{Refusal, Refused},
     message::{Request, Responder},
     peer::{Peer, Phase},
@@ -31,7 +31,7 @@ pub struct Target {
     by_grant: bool,
     /// The operation's number, and the receiver's instance for which it holds.
     number: u32,
-    reader: ReaderId,
+    instance: InstanceId,
     /// The version of the owners at the look-up, or before. If it has changed, the receiver is looked up again.
     owners: u64,
 }
@@ -155,12 +155,12 @@ impl Bus {
             is_named: provider.is_some(),
             by_grant,
             number: 0,
-            reader: ReaderId::NOBODY,
+            instance: InstanceId::NOBODY,
             owners,
         };
         let server = self.server(&target.route.receiver);
         if server.is_ready() {
-            refresh(&target.route, &server, &mut target.reader, &mut target.number)?;
+            refresh(&target.route, &server, &mut target.instance, &mut target.number)?;
         }
         Ok(target)
     }
@@ -209,12 +209,12 @@ impl Bus {
         if target.route.receiver.id() == caller.id() {
             return Err(Error::Invalid(format!("`{}` sends a request to itself", caller.name())));
         }
-        let reader = caller.reader();
-        caller.inbox().expect_reply(reader);
-        let reply_to = ReplyTo::Lane { sender: caller.clone(), reader };
+        let instance = caller.instance();
+        caller.inbox().expect_reply(instance);
+        let reply_to = ReplyTo::Lane { sender: caller.clone(), instance };
         let (waiter, room) = self
             .submit(caller, target, payload, term, reply_to)
-            .inspect_err(|_| caller.inbox().expect_no_reply(reader))?;
+            .inspect_err(|_| caller.inbox().expect_no_reply(instance))?;
         Ok((waiter, Sending(room)))
     }
 
@@ -260,7 +260,7 @@ impl Bus {
             let operation = target.route.operation.clone();
             let (receiver, _) = self.owners.find(&operation.contract, provider)?;
             // Operations have other numbers at another peer: `submit` finds the number again.
-            target.reader = ReaderId::NOBODY;
+            target.instance = InstanceId::NOBODY;
             (target.route, target.owners) = (Arc::new(Route::new(operation, receiver)), owners);
         }
         Ok(())
@@ -277,7 +277,7 @@ impl Bus {
         caller.check_size(&payload)?;
         // Only a request of `send` needs a guard and a deadline here: `call` and `watch` make their own.
         let is_to_wait = matches!(reply_to, ReplyTo::Lane { .. });
-        let Target { route, number, reader, .. } = target;
+        let Target { route, number, instance, .. } = target;
         let receiver = &route.receiver;
         receiver.check_size(&payload)?;
         let other;
@@ -288,7 +288,7 @@ impl Bus {
             &other
         };
         match server.is_ready() {
-            true => refresh(route, server, reader, number)?,
+            true => refresh(route, server, instance, number)?,
             false => check_phase(server)?,
         }
         let waiter = Arc::new(Waiter::new(
@@ -302,8 +302,12 @@ impl Bus {
         if is_to_wait {
             self.deadlines.register(&waiter);
         }
-        let request =
-            Request { number: *number, reader: *reader, payload, responder: Responder::new(waiter.clone()) };
+        let request = Request {
+            number: *number,
+            instance: *instance,
+            payload,
+            responder: Responder::new(waiter.clone()),
+        };
         let pushed = match receiver.inbox().push_request(request) {
             Err(Refused { request, because: Refusal::Full })
                 if receiver.limits().when_full == RequestPolicy::Block =>
@@ -383,10 +387,10 @@ fn not_running(peer: &Peer) -> Error {
 }
 
 /// Finds the operation's number again if the known number is of another instance.
-fn refresh(route: &Route, server: &Peer, reader: &mut ReaderId, number: &mut u32) -> Result<(), Error> {
-    if *reader != server.reader() {
+fn refresh(route: &Route, server: &Peer, instance: &mut InstanceId, number: &mut u32) -> Result<(), Error> {
+    if *instance != server.instance() {
         let operation = &route.operation;
-        (*reader, *number) = server.find(operation).ok_or_else(|| server.no_operation(operation))?;
+        (*instance, *number) = server.find(operation).ok_or_else(|| server.no_operation(operation))?;
         route.stats.get_or_init(|| route.receiver.operations().of(operation));
     }
     Ok(())

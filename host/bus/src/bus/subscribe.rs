@@ -44,13 +44,13 @@ impl Bus {
         if table.is_closed {
             inbox.stop(inbox.current(peer.seat()));
         }
-        let reader = peer.reader();
+        let instance = peer.instance();
         // Peers that serve one inbox share its subscriptions.
         let original = self.peer(peer.original()).unwrap_or_else(|| peer.clone());
         let own = table.of(original.id());
         if let Some(known) = own.iter().find(|s| s.pattern == pattern && Arc::ptr_eq(&s.inbox, inbox)) {
-            inbox.events().note_reader(known.number, reader);
-            if known.asked_by.fetch_max(reader.0, Ordering::Relaxed) < reader.0 {
+            inbox.events().note_instance(known.number, instance);
+            if known.asked_by.fetch_max(instance.0, Ordering::Relaxed) < instance.0 {
                 if peer.is_current() {
                     self.give_retained(known);
                 } else {
@@ -69,12 +69,12 @@ impl Bus {
             pattern,
             peer: original,
             inbox: inbox.clone(),
-            asked_by: AtomicU64::new(reader.0),
+            asked_by: AtomicU64::new(instance.0),
             greets_successor: AtomicBool::new(false),
             message_size: AtomicU64::new(peer.limits().message_size),
         });
         let names_one_topic = subscription.pattern.as_topic().is_some();
-        inbox.events().add(subscription.number, names_one_topic, reader, delivery);
+        inbox.events().add(subscription.number, names_one_topic, instance, delivery);
         table.can_block |= delivery.policy == Policy::Block;
         table.insert(subscription.clone());
         // The table is locked: later events come after the retained ones.
@@ -112,8 +112,8 @@ impl Bus {
 
     /// An instance ended before it took over: subscriptions that it alone asked for end.
     pub fn discard(&self, peer: &Peer) {
-        let reader = peer.reader();
-        self.unsubscribe_those(peer, |own| own.inbox.events().leave(own.number, reader, own.last_asker()));
+        let instance = peer.instance();
+        self.unsubscribe_those(peer, |own| own.inbox.events().leave(own.number, instance, own.last_asker()));
         peer.end_instance();
     }
 
@@ -182,7 +182,7 @@ impl Bus {
         for ended in &ended {
             ended.inbox.remove_subscription(ended.number);
             if !Arc::ptr_eq(&ended.inbox, ended.peer.inbox()) {
-                // The inbox has only this subscription, so its reader is told to stop.
+                // The inbox has only this subscription, so its instance is told to stop.
                 ended.inbox.stop_all();
             }
         }

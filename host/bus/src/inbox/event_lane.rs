@@ -1,4 +1,4 @@
-//! The events of one subscription: waiting for a reader or for room, each with the losses before it.
+//! The events of one subscription: waiting for an instance or for room, each with the losses before it.
 //!
 //! Knows nothing of other lanes, or of the room that all share.
 
@@ -10,7 +10,7 @@ use std::{
 use weir_names::{Policy, Topic};
 
 use crate::{
-    id::ReaderId,
+    id::InstanceId,
     message::Published,
     room::{Room, Ticket},
 };
@@ -36,13 +36,13 @@ impl Default for LaneSettings {
 /// How full a subscription's lane is, and what happened to its events so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneStats {
-    /// Events that wait for a reader.
+    /// Events that wait for an instance.
     pub waiting: u64,
     /// Bytes that wait, envelopes included.
     pub bytes: u64,
     /// Publishers that wait for room.
     pub blocked: u64,
-    /// Events that a reader took.
+    /// Events that an instance took.
     pub taken: u64,
     /// Events lost for want of room.
     pub shed: u64,
@@ -73,13 +73,13 @@ pub(super) struct EventLane {
     pub(super) number: u32,
     pub(super) names_one_topic: bool,
     /// The first instance that subscribed: no earlier one knows of the subscription.
-    pub(super) since: ReaderId,
-    /// No reader gets its events for now.
+    pub(super) since: InstanceId,
+    /// No instance gets its events for now.
     pub(super) is_held: bool,
     pub(super) delivery: LaneSettings,
     pub(super) items: VecDeque<WaitingEvent>,
     pub(super) bytes: u64,
-    /// Events lost after the last that waits for its reader or for room.
+    /// Events lost after the last that waits for its instance or for room.
     pub(super) lost: u64,
     /// Under [`Policy::Latest`], the arrival of each topic's event.
     pub(super) latest: HashMap<Topic, i64>,
@@ -120,8 +120,8 @@ impl EventLane {
         self.shed += lost;
     }
 
-    /// Adds `lost` to what the event at `item` reports. Events that wait for a reader count first, then those that wait
-    /// for room. Beyond these, the next event to come reports it.
+    /// Adds `lost` to what the event at `item` reports. Events that wait for an instance count first, then those that
+    /// wait for room. Beyond these, the next event to come reports it.
     pub(super) fn note_lost(&mut self, item: usize, lost: u64) {
         let items = self.items.len();
         let next = match self.items.get_mut(item) {

@@ -15,7 +15,7 @@ use super::{
     event_lane::{BlockedEvent, EventLane, EventOrigin, LaneSettings, LaneStats, WaitingEvent},
 };
 use crate::{
-    id::ReaderId,
+    id::InstanceId,
     message::{Event, Published},
 };
 
@@ -39,7 +39,7 @@ impl EventLanes {
         &mut self,
         number: u32,
         names_one_topic: bool,
-        since: ReaderId,
+        since: InstanceId,
         delivery: LaneSettings,
     ) {
         self.lanes.push(EventLane { number, names_one_topic, since, delivery, ..EventLane::default() });
@@ -76,20 +76,20 @@ impl EventLanes {
     }
 
     /// Notes that one more instance subscribed. It may have begun before the first that did.
-    pub(crate) fn note_reader(&mut self, number: u32, reader: ReaderId) {
+    pub(crate) fn note_instance(&mut self, number: u32, instance: InstanceId) {
         if let Some(lane) = self.lane(number) {
-            lane.since = lane.since.min(reader);
+            lane.since = lane.since.min(instance);
         }
     }
 
     /// Forgets that an instance subscribed. `last` is the latest that did. Returns whether it was the only one.
-    pub(crate) fn leave(&mut self, number: u32, reader: ReaderId, last: ReaderId) -> bool {
-        let Some(lane) = self.lane(number).filter(|lane| lane.since == reader) else { return false };
-        if last > reader {
+    pub(crate) fn leave(&mut self, number: u32, instance: InstanceId, last: InstanceId) -> bool {
+        let Some(lane) = self.lane(number).filter(|lane| lane.since == instance) else { return false };
+        if last > instance {
             // It belongs to instances that began later.
-            lane.since = ReaderId(reader.0 + 1);
+            lane.since = InstanceId(instance.0 + 1);
         }
-        last <= reader
+        last <= instance
     }
 
     pub(super) fn hold(&mut self, number: u32, hold: bool) {
@@ -126,12 +126,12 @@ impl EventLanes {
         lane.map(|lane| (lane.delivery, lane.stats())).unwrap_or_default()
     }
 
-    pub(super) fn has_any_for(&self, reader: ReaderId) -> bool {
-        self.heads.values().any(|number| self.is_for(*number, reader))
+    pub(super) fn has_any_for(&self, instance: InstanceId) -> bool {
+        self.heads.values().any(|number| self.is_for(*number, instance))
     }
 
-    pub(super) fn pop(&mut self, reader: ReaderId) -> Option<Event> {
-        let number = *self.heads.values().find(|number| self.is_for(**number, reader))?;
+    pub(super) fn pop(&mut self, instance: InstanceId) -> Option<Event> {
+        let number = *self.heads.values().find(|number| self.is_for(**number, instance))?;
         let place = self.place(number).ok()?;
         let taken = self.remove_first(place)?;
         let lane = self.lanes.get_mut(place)?;
@@ -211,9 +211,9 @@ impl EventLanes {
         })
     }
 
-    fn is_for(&self, number: u32, reader: ReaderId) -> bool {
+    fn is_for(&self, number: u32, instance: InstanceId) -> bool {
         let lane = self.place(number).ok().and_then(|place| self.lanes.get(place));
-        lane.is_some_and(|lane| !lane.is_held && lane.since <= reader)
+        lane.is_some_and(|lane| !lane.is_held && lane.since <= instance)
     }
 
     fn append(&mut self, place: usize, published: Arc<Published>, retained: bool) {

@@ -1,40 +1,40 @@
-//! How the readers of an inbox follow each other: which one is current, and what happens to the messages that an ended
-//! reader leaves.
+//! How the instances at an inbox follow each other: which one is current, and what happens to the messages that an
+//! ended instance leaves.
 
 use std::task::Waker;
 
 use super::{
     Inbox, InboxLimits,
-    lanes::{InboxReader, Seat, SeatState, StopState, wake},
+    lanes::{InstanceEntry, Seat, SeatState, StopState, wake},
 };
-use crate::{id::ReaderId, message::Incoming};
+use crate::{id::InstanceId, message::Incoming};
 
 impl Inbox {
     pub(crate) fn add_seat(&self) -> Seat {
         let mut lanes = self.lanes.lock();
-        lanes.seats.push(SeatState { current: ReaderId::NOBODY, refuses: true });
+        lanes.seats.push(SeatState { current: InstanceId::NOBODY, refuses: true });
         Seat(lanes.seats.len() - 1)
     }
 
-    /// Adds a reader for a new instance, beside the others, and returns its number.
-    pub(crate) fn open(&self) -> ReaderId {
+    /// Adds a new instance beside the others, and returns its number.
+    pub(crate) fn open(&self) -> InstanceId {
         let mut lanes = self.lanes.lock();
-        lanes.last_reader = ReaderId(lanes.last_reader.0 + 1);
-        let id = lanes.last_reader;
-        lanes.readers.push(InboxReader::new(id));
+        lanes.last_instance = InstanceId(lanes.last_instance.0 + 1);
+        let id = lanes.last_instance;
+        lanes.instances.push(InstanceEntry::new(id));
         id
     }
 
-    /// Makes requests and events go to this reader from now on. The former one is told to stop.
-    pub(crate) fn set_current(&self, seat: Seat, reader: ReaderId, limits: InboxLimits) {
+    /// Makes requests and events go to this instance from now on. The former one is told to stop.
+    pub(crate) fn set_current(&self, seat: Seat, instance: InstanceId, limits: InboxLimits) {
         let mut lanes = self.lanes.lock();
         lanes.limits = limits;
         lanes.admit_events();
         lanes.admit_requests();
         let Some(sitting) = lanes.seats.get_mut(seat.0) else { return };
-        let former = std::mem::replace(&mut sitting.current, reader);
-        if former != reader
-            && let Some(former) = lanes.reader(former)
+        let former = std::mem::replace(&mut sitting.current, instance);
+        if former != instance
+            && let Some(former) = lanes.instance(former)
             && former.stop == StopState::No
         {
             former.stop = StopState::Asked;
@@ -42,29 +42,28 @@ impl Inbox {
         wake(lanes);
     }
 
-    /// Removes the reader of an instance that has ended. Replies to it are dropped, and all other messages wait for
-    /// another instance.
-    pub(crate) fn close(&self, reader: ReaderId) {
+    /// Removes an instance that has ended. Replies to it are dropped, and all other messages wait for another instance.
+    pub(crate) fn close(&self, instance: InstanceId) {
         let mut lanes = self.lanes.lock();
-        // The ended reader is woken with the others, so that a wait of its own ends.
+        // The ended instance is woken with the others, so that a wait of its own ends.
         let waiting = lanes.waiting();
-        let closed: Vec<_> = lanes.readers.extract_if(.., |own| own.id == reader).collect();
+        let closed: Vec<_> = lanes.instances.extract_if(.., |own| own.id == instance).collect();
         drop(lanes);
         waiting.into_iter().for_each(Waker::wake);
         drop(closed);
     }
 
-    pub(crate) fn is_current(&self, reader: ReaderId) -> bool {
-        self.lanes.lock().is_current(reader)
+    pub(crate) fn is_current(&self, instance: InstanceId) -> bool {
+        self.lanes.lock().is_current(instance)
     }
 
-    pub(crate) fn is_serving(&self, reader: ReaderId) -> bool {
+    pub(crate) fn is_serving(&self, instance: InstanceId) -> bool {
         let mut lanes = self.lanes.lock();
-        lanes.is_current(reader) && lanes.reader(reader).is_some_and(|own| own.stop == StopState::No)
+        lanes.is_current(instance) && lanes.instance(instance).is_some_and(|own| own.stop == StopState::No)
     }
 
-    pub(crate) fn current(&self, seat: Seat) -> ReaderId {
-        self.lanes.lock().seats.get(seat.0).map_or(ReaderId::NOBODY, |sitting| sitting.current)
+    pub(crate) fn current(&self, seat: Seat) -> InstanceId {
+        self.lanes.lock().seats.get(seat.0).map_or(InstanceId::NOBODY, |sitting| sitting.current)
     }
 
     /// Whether some peer that shares the inbox takes requests, or will.
@@ -91,8 +90,8 @@ impl Inbox {
     /// get `peer-gone`.
     pub fn clear(&self, seat: Seat) {
         let mut lanes = self.lanes.lock();
-        let current = lanes.seats.get(seat.0).map_or(ReaderId::NOBODY, |sitting| sitting.current);
-        let replies = lanes.reader(current).map(|reader| reader.replies.retain(|_| false));
+        let current = lanes.seats.get(seat.0).map_or(InstanceId::NOBODY, |sitting| sitting.current);
+        let replies = lanes.instance(current).map(|instance| instance.replies.retain(|_| false));
         let requests = (lanes.requests.retain(|_| false), std::mem::take(&mut lanes.parked));
         lanes.events.clear();
         let dropped = (replies, requests);
@@ -106,9 +105,9 @@ impl Inbox {
     ///
     /// If another instance has taken over, it may have read later messages. Then these messages are lost too, so that
     /// none arrives out of order.
-    pub(crate) fn give_back(&self, reader: ReaderId, messages: Vec<Incoming>, lost: &[(u32, u64)]) {
+    pub(crate) fn give_back(&self, instance: InstanceId, messages: Vec<Incoming>, lost: &[(u32, u64)]) {
         let mut lanes = self.lanes.lock();
-        let (messages, unreached) = match lanes.is_current(reader) {
+        let (messages, unreached) = match lanes.is_current(instance) {
             true => (messages, Vec::new()),
             false => (Vec::new(), messages),
         };

@@ -1,6 +1,6 @@
-//! Everything that the inbox's one lock guards: lanes, readers and seats.
+//! Everything that the inbox's one lock guards: lanes, instances and seats.
 //!
-//! Decides a reader's next message, and what gets in when there is room again.
+//! Decides an instance's next message, and what gets in when there is room again.
 
 use std::{collections::VecDeque, task::Waker};
 
@@ -8,7 +8,7 @@ use parking_lot::MutexGuard;
 
 use super::{Filling, InboxLimits, TakeOptions, Taken, event_lanes::EventLanes, lane::Lane};
 use crate::{
-    id::ReaderId,
+    id::InstanceId,
     message::{Incoming, Reply, Request},
     room::Ticket,
 };
@@ -16,10 +16,10 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
     pub(super) limits: InboxLimits,
-    /// The readers. Each seat has at most three: the current one, its successor and its predecessor.
-    pub(super) readers: Vec<InboxReader>,
+    /// The instances. Each seat has at most three: the current one, its successor and its predecessor.
+    pub(super) instances: Vec<InstanceEntry>,
     pub(super) seats: Vec<SeatState>,
-    pub(super) last_reader: ReaderId,
+    pub(super) last_instance: InstanceId,
     /// Whether the sender of a request in the lane may have stopped waiting.
     pub(super) has_abandoned: bool,
     pub(super) requests: Lane<Request>,
@@ -34,26 +34,26 @@ impl Lanes {
     pub(super) fn new(limits: InboxLimits) -> Self {
         Self {
             limits,
-            readers: vec![InboxReader::new(ReaderId::FIRST)],
-            seats: vec![SeatState { current: ReaderId::FIRST, refuses: false }],
-            last_reader: ReaderId::FIRST,
+            instances: vec![InstanceEntry::new(InstanceId::FIRST)],
+            seats: vec![SeatState { current: InstanceId::FIRST, refuses: false }],
+            last_instance: InstanceId::FIRST,
             ..Self::default()
         }
     }
 
-    pub(super) fn reader(&mut self, id: ReaderId) -> Option<&mut InboxReader> {
-        self.readers.iter_mut().find(|reader| reader.id == id)
+    pub(super) fn instance(&mut self, id: InstanceId) -> Option<&mut InstanceEntry> {
+        self.instances.iter_mut().find(|instance| instance.id == id)
     }
 
-    pub(super) fn is_current(&self, reader: ReaderId) -> bool {
-        self.seats.iter().any(|sitting| sitting.current == reader)
+    pub(super) fn is_current(&self, instance: InstanceId) -> bool {
+        self.seats.iter().any(|sitting| sitting.current == instance)
     }
 
-    /// Takes the next message. Also returns whether an event got in for which other readers must be woken.
-    pub(super) fn take(&mut self, reader: ReaderId, options: &TakeOptions<'_>) -> (Taken, bool) {
-        let is_current = self.is_current(reader);
-        let Some(own) = self.reader(reader) else { return (Taken::Stop, false) };
-        // If a sender has given up on a request in hand, the reader may have fewer in hand than it thinks.
+    /// Takes the next message. Also returns whether an event got in for which other instances must be woken.
+    pub(super) fn take(&mut self, instance: InstanceId, options: &TakeOptions<'_>) -> (Taken, bool) {
+        let is_current = self.is_current(instance);
+        let Some(own) = self.instance(instance) else { return (Taken::Stop, false) };
+        // If a sender has given up on a request in hand, the instance may have fewer in hand than it thinks.
         own.holds_requests = options.hold.unwrap_or(own.holds_requests) && !own.has_abandoned_in_hand;
         if own.stop == StopState::Asked {
             own.stop = StopState::Told;
@@ -80,7 +80,7 @@ impl Lanes {
                 return (Taken::Message(Incoming::Request(request)), false);
             }
         }
-        match options.events.then(|| self.events.pop(reader)).flatten() {
+        match options.events.then(|| self.events.pop(instance)).flatten() {
             Some(event) => {
                 self.admit_events();
                 (Taken::Message(Incoming::Event(event)), false)
@@ -89,18 +89,18 @@ impl Lanes {
         }
     }
 
-    /// Notes the task in which the reader waits. Returns the former task, to be dropped outside the lock.
-    pub(super) fn wait(&mut self, reader: ReaderId, task: &Waker) -> Option<Waker> {
-        let own = self.reader(reader)?;
+    /// Notes the task in which the instance waits. Returns the former task, to be dropped outside the lock.
+    pub(super) fn wait(&mut self, instance: InstanceId, task: &Waker) -> Option<Waker> {
+        let own = self.instance(instance)?;
         match &own.task {
             Some(known) if known.will_wake(task) => None,
             _ => own.task.replace(task.clone()),
         }
     }
 
-    pub(super) fn is_readable(&mut self, reader: ReaderId) -> bool {
-        let is_current = self.is_current(reader);
-        let Some(own) = self.reader(reader) else { return true };
+    pub(super) fn is_readable(&mut self, instance: InstanceId) -> bool {
+        let is_current = self.is_current(instance);
+        let Some(own) = self.instance(instance) else { return true };
         match own.stop {
             StopState::Asked => true,
             StopState::Told => !own.replies.is_empty() || own.expected == 0,
@@ -109,7 +109,7 @@ impl Lanes {
                 let holds_requests = own.holds_requests;
                 has_replies
                     || (is_current
-                        && (self.events.has_any_for(reader) || (!holds_requests && self.has_request())))
+                        && (self.events.has_any_for(instance) || (!holds_requests && self.has_request())))
             }
         }
     }
@@ -129,10 +129,10 @@ impl Lanes {
         is_there
     }
 
-    /// Takes the wakers of all readers, because different messages may be for different readers. The caller wakes them
-    /// outside the lock, because a waker may run any code.
+    /// Takes the wakers of all instances, because different messages may be for different instances. The caller wakes
+    /// them outside the lock, because a waker may run any code.
     pub(super) fn waiting(&mut self) -> Vec<Waker> {
-        self.readers.iter_mut().filter_map(|reader| reader.task.take()).collect()
+        self.instances.iter_mut().filter_map(|instance| instance.task.take()).collect()
     }
 
     pub(super) fn is_served(&self) -> bool {
@@ -140,7 +140,7 @@ impl Lanes {
     }
 
     pub(super) fn reply_bytes(&self) -> u64 {
-        self.readers.iter().map(|reader| reader.replies.bytes).sum()
+        self.instances.iter().map(|instance| instance.replies.bytes).sum()
     }
 
     pub(super) fn beside_replies(&self) -> InboxLimits {
@@ -193,14 +193,14 @@ impl Seat {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SeatState {
-    /// The reader that gets requests and events. It may have ended.
-    pub(super) current: ReaderId,
+    /// The instance that gets requests and events. It may have ended.
+    pub(super) current: InstanceId,
     pub(super) refuses: bool,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct InboxReader {
-    pub(super) id: ReaderId,
+pub(super) struct InstanceEntry {
+    pub(super) id: InstanceId,
     pub(super) stop: StopState,
     /// How many replies are still to come.
     pub(super) expected: u32,
@@ -208,12 +208,12 @@ pub(super) struct InboxReader {
     /// Whether the sender of a request in hand may have stopped waiting.
     pub(super) has_abandoned_in_hand: bool,
     pub(super) replies: Lane<Reply>,
-    /// Wakes the one task in which the reader waits.
+    /// Wakes the one task in which the instance waits.
     pub(super) task: Option<Waker>,
 }
 
-impl InboxReader {
-    pub(super) fn new(id: ReaderId) -> Self {
+impl InstanceEntry {
+    pub(super) fn new(id: InstanceId) -> Self {
         Self { id, ..Self::default() }
     }
 }
@@ -226,10 +226,10 @@ pub(super) enum StopState {
     Told,
 }
 
-/// Wakes all readers, after letting the lock go.
+/// Wakes all instances, after letting the lock go.
 pub(super) fn wake(mut lanes: MutexGuard<'_, Lanes>) {
-    // Nearly always there is one reader, which is woken without a vector.
-    if let [only] = lanes.readers.as_mut_slice() {
+    // Nearly always there is one instance, which is woken without a vector.
+    if let [only] = lanes.instances.as_mut_slice() {
         let task = only.task.take();
         drop(lanes);
         return task.into_iter().for_each(Waker::wake);

@@ -7,7 +7,7 @@ use weir_names::Error;
 
 use super::{Inbox, lane::Weigh, lanes::wake};
 use crate::{
-    id::ReaderId,
+    id::InstanceId,
     message::{Reply, Request},
     room::Room,
 };
@@ -66,10 +66,10 @@ impl Inbox {
         Ok(Some(room))
     }
 
-    /// Sets whether requests stay in the inbox for now, because this reader has enough in hand.
-    pub fn hold_requests(&self, reader: ReaderId, hold: bool) {
+    /// Sets whether requests stay in the inbox for now, because this instance has enough in hand.
+    pub fn hold_requests(&self, instance: InstanceId, hold: bool) {
         let mut lanes = self.lanes.lock();
-        let Some(own) = lanes.reader(reader) else { return };
+        let Some(own) = lanes.instance(instance) else { return };
         let released = std::mem::replace(&mut own.holds_requests, hold) && !hold;
         if released {
             wake(lanes);
@@ -89,19 +89,19 @@ impl Inbox {
             lanes.admit_requests();
             released = true;
         }
-        for reader in &mut lanes.readers {
-            reader.has_abandoned_in_hand = true;
-            // A reader with all it may hold in hand must look again.
-            released |= std::mem::take(&mut reader.holds_requests);
+        for instance in &mut lanes.instances {
+            instance.has_abandoned_in_hand = true;
+            // An instance with all it may hold in hand must look again.
+            released |= std::mem::take(&mut instance.holds_requests);
         }
         if released {
             wake(lanes);
         }
     }
 
-    /// Whether a sender may have given up on a request in this reader's hand since the last call.
-    pub fn take_abandoned_in_hand(&self, reader: ReaderId) -> bool {
-        self.lanes.lock().reader(reader).is_some_and(|own| std::mem::take(&mut own.has_abandoned_in_hand))
+    /// Whether a sender may have given up on a request in this instance's hand since the last call.
+    pub fn take_abandoned_in_hand(&self, instance: InstanceId) -> bool {
+        self.lanes.lock().instance(instance).is_some_and(|own| std::mem::take(&mut own.has_abandoned_in_hand))
     }
 
     /// Drops the requests for which `is_hopeless` holds, if no peer serves the inbox. Their senders get `peer-gone`.
@@ -119,25 +119,25 @@ impl Inbox {
         drop((dropped, hopeless));
     }
 
-    pub(crate) fn expect_reply(&self, reader: ReaderId) {
-        if let Some(own) = self.lanes.lock().reader(reader) {
+    pub(crate) fn expect_reply(&self, instance: InstanceId) {
+        if let Some(own) = self.lanes.lock().instance(instance) {
             own.expected += 1;
         }
     }
 
-    pub(crate) fn expect_no_reply(&self, reader: ReaderId) {
-        if let Some(own) = self.lanes.lock().reader(reader) {
+    pub(crate) fn expect_no_reply(&self, instance: InstanceId) {
+        if let Some(own) = self.lanes.lock().instance(instance) {
             own.expected = own.expected.saturating_sub(1);
         }
         self.wake();
     }
 
-    /// Appends the reply that `reader` expects; an ended reader gets none. Returns how many of the oldest events made
-    /// room for it.
-    pub(crate) fn push_reply(&self, mut reply: Reply, reader: ReaderId) -> u32 {
+    /// Appends the reply that `instance` expects; an ended instance gets none. Returns how many of the oldest events
+    /// made room for it.
+    pub(crate) fn push_reply(&self, mut reply: Reply, instance: InstanceId) -> u32 {
         let mut lanes = self.lanes.lock();
         let (allowed, waiting) = (lanes.limits.bytes, lanes.reply_bytes());
-        let Some(own) = lanes.reader(reader) else { return 0 };
+        let Some(own) = lanes.instance(instance) else { return 0 };
         // With no reply waiting, any reply fits: a reply that is too large in itself was refused before.
         if waiting > 0 && waiting + reply.bytes() > allowed {
             let used = waiting + reply.bytes();

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use super::{Peer, phase::Phase};
 use crate::{
-    id::ReaderId,
+    id::InstanceId,
     inbox::{TakeOptions, Taken},
     message::{Incoming, Reply, Request},
 };
@@ -22,63 +22,63 @@ impl Peer {
     /// [`become_current`](Self::become_current).
     pub fn begin_beside(&self) {
         self.served.lock().clear();
-        self.reader.store(self.inbox().open().0, Ordering::Release);
+        self.instance.store(self.inbox().open().0, Ordering::Release);
     }
 
     /// Makes requests and events go to this instance from now on. The former one is told to stop.
     pub fn become_current(&self) {
-        self.inbox().set_current(self.seat(), self.reader(), self.limits.inbox);
+        self.inbox().set_current(self.seat(), self.instance(), self.limits.inbox);
     }
 
     /// Ends the instance. Replies to it are dropped from now on.
     pub fn end_instance(&self) {
-        self.inbox().close(self.reader());
+        self.inbox().close(self.instance());
     }
 
     /// Gives back the messages that an instance which ended had not reached. `lost` counts the events that it had in
     /// hand, by subscription.
     pub fn give_back(&self, unreached: Vec<Incoming>, lost: &[(u32, u64)]) {
-        self.inbox().give_back(self.reader(), unreached, lost);
+        self.inbox().give_back(self.instance(), unreached, lost);
     }
 
     /// Tells the instance to stop.
     pub fn stop(&self) {
-        self.inbox().stop(self.reader());
+        self.inbox().stop(self.instance());
     }
 
     /// Whether the instance was told to stop, or has ended.
     pub fn is_stopping(&self) -> bool {
-        self.inbox().is_stopping(self.reader())
+        self.inbox().is_stopping(self.instance())
     }
 
     /// Waits until [`take`](Self::take) finds something for the present instance.
     pub fn readable(&self) -> impl Future<Output = ()> {
-        self.inbox().readable(self.reader())
+        self.inbox().readable(self.instance())
     }
 
     /// Waits until [`take`](Self::take) finds something, or `other` holds.
     pub fn readable_or(&self, other: impl Fn() -> bool) -> impl Future<Output = ()> {
-        self.inbox().readable_or(self.reader(), other)
+        self.inbox().readable_or(self.instance(), other)
     }
 
     /// Sets whether requests stay in the inbox for now, because the instance has enough in hand.
     pub fn hold_requests(&self, hold: bool) {
-        self.inbox().hold_requests(self.reader(), hold);
+        self.inbox().hold_requests(self.instance(), hold);
     }
 
     /// Whether a sender may have given up on a request in hand since the last call.
     pub fn take_abandoned_in_hand(&self) -> bool {
-        self.inbox().take_abandoned_in_hand(self.reader())
+        self.inbox().take_abandoned_in_hand(self.instance())
     }
 
     /// Whether this instance gets the peer's requests and events, and not another instance.
     pub fn is_current(&self) -> bool {
-        self.inbox().is_current(self.reader())
+        self.inbox().is_current(self.instance())
     }
 
     /// Whether this instance gets the peer's requests and events, and was not told to stop.
     pub fn is_serving(&self) -> bool {
-        self.inbox().is_serving(self.reader())
+        self.inbox().is_serving(self.instance())
     }
 
     /// Takes the next message, without waiting. Requests for operations that this instance does not serve are answered
@@ -91,7 +91,7 @@ impl Peer {
     /// Takes the next message like [`take`](Self::take), with options.
     pub fn take_with(&self, options: &TakeOptions<'_>) -> Taken {
         loop {
-            let mut taken = self.inbox().take_with(self.reader(), options);
+            let mut taken = self.inbox().take_with(self.instance(), options);
             // Changed in place, to avoid another move of the message.
             let Taken::Message(message) = &mut taken else { return taken };
             match message {
@@ -111,18 +111,18 @@ impl Peer {
     }
 
     #[inline]
-    pub(crate) fn reader(&self) -> ReaderId {
-        ReaderId(self.reader.load(Ordering::Acquire))
+    pub(crate) fn instance(&self) -> InstanceId {
+        InstanceId(self.instance.load(Ordering::Acquire))
     }
 
     /// Whether the peer's instance has yet to take over from the current one.
     pub(crate) fn is_successor(&self) -> bool {
-        self.reader() > self.inbox().current(self.seat())
+        self.instance() > self.inbox().current(self.seat())
     }
 
     /// Whether another instance has taken over from the peer's instance.
     pub(crate) fn is_predecessor(&self) -> bool {
-        self.reader() < self.inbox().current(self.seat())
+        self.instance() < self.inbox().current(self.seat())
     }
 
     fn refuse(&self, taken: Taken) {
@@ -133,7 +133,7 @@ impl Peer {
     }
 
     fn number_of(&self, request: &Request) -> Option<u32> {
-        if request.reader == self.reader() {
+        if request.instance == self.instance() {
             return Some(request.number);
         }
         let (_, number) = self.find(request.responder.operation())?;

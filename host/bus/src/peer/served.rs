@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use weir_names::{ContractName, Error, OperationName};
 
 use super::Peer;
-use crate::id::{OperationId, ReaderId, parsed};
+use crate::id::{InstanceId, OperationId, parsed};
 
 /// How many operations of one contract a peer may serve.
 const MAX_OPERATIONS: usize = 256;
@@ -60,10 +60,10 @@ impl Peer {
     }
 
     /// Returns the number of an operation and the instance for which the number holds, if that instance serves it.
-    pub(crate) fn find(&self, operation: &OperationId) -> Option<(ReaderId, u32)> {
+    pub(crate) fn find(&self, operation: &OperationId) -> Option<(InstanceId, u32)> {
         let served = self.served.lock();
         let number = served.iter().position(|served| **served == *operation)?;
-        Some((self.reader(), u32::try_from(number).ok()?))
+        Some((self.instance(), u32::try_from(number).ok()?))
     }
 
     /// Makes the error for an operation that the peer does not serve. It lists the operations of the contract that the

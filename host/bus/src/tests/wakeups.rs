@@ -1,4 +1,4 @@
-//! A waiting reader wakes for a message that another one's leaving lets in.
+//! A waiting instance wakes for a message that another one's leaving lets in.
 
 use weir_names::Policy;
 
@@ -46,5 +46,5 @@ async fn an_event_that_gets_in_because_a_successor_unsubscribes_wakes_the_one_th
     tokio::task::yield_now().await;
     let woken = readable.is_finished();
     readable.abort();
-    assert!(woken, "an event waits, and the reader sleeps until something else comes");
+    assert!(woken, "an event waits, and the instance sleeps until something else comes");
 }

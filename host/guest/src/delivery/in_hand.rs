@@ -4,7 +4,8 @@ use std::{collections::VecDeque, time::Instant};
 
 use bytes::Bytes;
 use weir_bus::{
-    Error, Event, Incoming, MessageId, OperationId, Parent, PeerId, ReaderId, Request, Responder, SpanOrigin,
+    Error, Event, Incoming, InstanceId, MessageId, OperationId, Parent, PeerId, Request, Responder,
+    SpanOrigin,
 };
 
 use super::{held::Handling, jobs::Jobs};
@@ -217,9 +218,9 @@ impl InHand {
                 let place = place(&self.requests, id).ok()?;
                 let HeldRequest { responder, payload } = self.requests.remove(place)?;
                 // The number is invalid, so that the next instance looks up its own.
-                let (number, reader) = (0, ReaderId::NOBODY);
+                let (number, instance) = (0, InstanceId::NOBODY);
                 let payload = payload?;
-                Some(Incoming::Request(Request { number, reader, payload, responder }))
+                Some(Incoming::Request(Request { number, instance, payload, responder }))
             }
         });
         let back = back.collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::Serialize;
 use weir_bus::{
-    Bus, Error, Event, Inbox, InboxLimits, Incoming, LaneSettings, ReaderId, Subscription, Taken,
+    Bus, Error, Event, Inbox, InboxLimits, Incoming, InstanceId, LaneSettings, Subscription, Taken,
 };
 use weir_names::Topic;
 
@@ -57,10 +57,10 @@ impl Subscriber {
     /// Dropping the future loses no event.
     pub async fn next(&mut self) -> Option<ReceivedEvent> {
         loop {
-            match self.inbox.take(ReaderId::FIRST) {
+            match self.inbox.take(InstanceId::FIRST) {
                 Taken::Message(Incoming::Event(event)) => return Some(received(&self.client.bus, &event)),
                 Taken::Stop => return None,
-                _ => self.inbox.readable(ReaderId::FIRST).await,
+                _ => self.inbox.readable(InstanceId::FIRST).await,
             }
         }
     }
