@@ -17,7 +17,7 @@ use super::{
     error::{ConfigError, ERRORS_MAX, Location, Source, quote},
     json_schema,
     main_config::default_cache_dir,
-    read::Reader,
+    read::FileReader,
     schema::{ConfigSection, Registered, Settling},
     section::{KnownKey, Located},
     sections::{Draft, by_name},
@@ -113,7 +113,7 @@ impl Loader {
     /// All keys of a file, with `NAME` for names that the operator chooses.
     #[must_use]
     pub fn keys(&self) -> Vec<KnownKey> {
-        let mut reader = Reader::new(Source::new("", String::new(), Path::new(""), 0).into());
+        let mut reader = FileReader::new(Source::new("", String::new(), Path::new(""), 0).into());
         reader.keys = Some(Vec::new());
         reader.read(|file| Draft::new(self).main_file(file));
         reader.keys.unwrap_or_default()
@@ -137,7 +137,7 @@ impl Loader {
     ) -> Result<Config, ConfigErrors> {
         let mut draft = Draft::new(self);
         let dir = source.dir.clone();
-        let mut reader = Reader::new(source.into());
+        let mut reader = FileReader::new(source.into());
         reader.read(|file| draft.main_file(file));
         let (mut errors, mut more) = reader.finish();
 
@@ -153,7 +153,7 @@ impl Loader {
             match read_text(&path, FILE_SIZE_MAX) {
                 Ok(text) => {
                     let source = Source::new(&name, text, path.parent().unwrap_or(&dir), order + 1);
-                    let mut reader = Reader::new(source.into());
+                    let mut reader = FileReader::new(source.into());
                     reader.read(|file| draft.included_file(file));
                     let (found, left_out) = reader.finish();
                     errors.extend(found);

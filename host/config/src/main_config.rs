@@ -16,7 +16,7 @@ use super::{
     kind::{number, path, socket, texts, word},
     limits::TIMEOUT,
     loader,
-    read::Reader,
+    read::FileReader,
     section::nearest,
     sections::{CONTRACT, HOST_DIR, SOCKET, artifact_text, socket_in},
     shape::Shape,
@@ -81,7 +81,7 @@ impl MainConfig {
     /// stop the Main at that socket.
     pub fn control_socket_of(file: &Path) -> Result<PathBuf, ConfigErrors> {
         let (source, _) = loader::open(file)?;
-        let mut reader = Reader::new(source.into());
+        let mut reader = FileReader::new(source.into());
         let found = reader.read(|file| {
             file.table("main", |main| {
                 let dir = main.dir().to_owned();

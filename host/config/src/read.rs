@@ -23,7 +23,7 @@ const FIRSTS_MAX: usize = 16;
 const NESTED: &str = "this nests too deep: at most 80 levels are allowed";
 
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct FileReader {
     pub(super) source: Arc<Source>,
     errors: Vec<ConfigError>,
     missing: Vec<ConfigError>,
@@ -32,7 +32,7 @@ pub(super) struct Reader {
     pub(super) keys: Option<Vec<KnownKey>>,
 }
 
-impl Reader {
+impl FileReader {
     pub(super) fn new(source: Arc<Source>) -> Self {
         Self { source, errors: Vec::new(), missing: Vec::new(), more: 0, keys: None }
     }

@@ -1,6 +1,6 @@
 //! Reads one table of a file, key by key.
 //!
-//! A key exists because a reader asks a [`Section`] for it, mostly for its [entry](super::key). A serde structure could
+//! A key exists because code asks a [`Section`] for it, mostly for its [entry](super::key). A serde structure could
 //! not keep ranges with their keys, nor report all errors at once.
 
 mod tables;
@@ -15,7 +15,7 @@ use toml::{
 pub(super) use self::tables::NAME;
 use super::{
     error::{ConfigError, ERRORS_MAX, Location, listed, quote, shorten},
-    read::Reader,
+    read::FileReader,
     shape::{self, Shape, kind},
 };
 
@@ -49,7 +49,7 @@ pub struct KnownKey {
 /// A table of a file, read key by key. Keys that are not asked for are reported as unknown.
 #[derive(Debug)]
 pub struct Section<'r, 't> {
-    reader: &'r mut Reader,
+    reader: &'r mut FileReader,
     table: &'t DeTable<'t>,
     /// The path of the table. Empty for the file itself.
     path: String,
@@ -67,7 +67,7 @@ pub struct Section<'r, 't> {
 impl Section<'_, '_> {
     /// Reads `table` with `read`, and reports unknown keys.
     pub(super) fn read<R>(
-        reader: &mut Reader,
+        reader: &mut FileReader,
         table: &DeTable<'_>,
         path: String,
         start: Range<usize>,

@@ -34,10 +34,10 @@ pub(super) fn stream(
     let failure = Failure::default();
     let rest = mem::replace(body, HostIncomingBody::new(nothing().boxed_unsync())).into_future_trailers();
     *body = HostIncomingBody::new(nothing().with_trailers(trailers(rest, failure.clone())).boxed_unsync());
-    // The reader holds `after`, so that the trailers wait until the guest drops the stream.
+    // The new stream holds `after`, so that the trailers wait until the guest drops the stream.
     let after = body.take_stream();
-    let reader: DynInputStream = Box::new(Reader { stream, came: Bytes::new(), failure, _after: after });
-    Ok(Ok(table.push_child(reader, id)?))
+    let stream: DynInputStream = Box::new(BodyStream { stream, came: Bytes::new(), failure, _after: after });
+    Ok(Ok(table.push_child(stream, id)?))
 }
 
 fn nothing() -> impl BodyExt<Data = Bytes, Error = Error> + Send + 'static {
@@ -56,7 +56,8 @@ async fn trailers(mut rest: HostFutureTrailers, failure: Failure) -> Option<Resu
     }
 }
 
-struct Reader {
+/// The stream of a body, which the guest reads. It shows a failure again on each later read.
+struct BodyStream {
     /// Declared before `_after`, so that it is dropped before the trailers go on.
     stream: HostIncomingBodyStream,
     /// Bytes that arrived while the guest waited, and that it has not read yet.
@@ -65,7 +66,7 @@ struct Reader {
     _after: Option<HostIncomingBodyStream>,
 }
 
-impl Reader {
+impl BodyStream {
     fn next(&mut self, size: usize) -> StreamResult<Bytes> {
         if let Some(code) = self.failure.get() {
             return Err(failed(code));
@@ -80,7 +81,7 @@ impl Reader {
     }
 }
 
-impl InputStream for Reader {
+impl InputStream for BodyStream {
     fn read(&mut self, size: usize) -> StreamResult<Bytes> {
         if self.came.is_empty() {
             return self.next(size);
@@ -90,7 +91,7 @@ impl InputStream for Reader {
 }
 
 #[wasmtime_wasi::async_trait]
-impl Pollable for Reader {
+impl Pollable for BodyStream {
     /// Waits until bytes are there or the body has failed. It reads ahead, because only a read shows a failure.
     async fn ready(&mut self) {
         while self.came.is_empty() {
