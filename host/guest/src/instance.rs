@@ -82,7 +82,7 @@ impl Instance {
             () = limit.over() => Err(self.opens_late()),
         };
         let store = opened.and_then(|(machine, net, locks)| {
-            let store = self.store(&program, machine, net, activity.clone());
+            let store = self.new_store(&program, machine, net, activity.clone());
             store.map(|store| (store, locks)).map_err(|error| Exit::cannot_start(&error, None))
         });
         let (mut store, _locks) = match store {
@@ -217,7 +217,7 @@ impl Instance {
         Exit::Hindered { reason, limit: late.limit() }
     }
 
-    fn store(
+    fn new_store(
         &self,
         program: &Program,
         mut machine: Machine,
@@ -246,6 +246,6 @@ impl Instance {
             }
             state.delivery.checks = Some(checks);
         }
-        sandbox::store(program.pre.engine(), state, limits)
+        sandbox::new_store(program.pre.engine(), state, limits)
     }
 }

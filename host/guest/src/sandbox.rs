@@ -111,7 +111,7 @@ impl fmt::Debug for Sandbox {
 }
 
 /// Makes the Store of one guest, with its limits in force.
-pub(super) fn store<G: Guest>(engine: &Engine, guest: G, limits: &Limits) -> wasmtime::Result<Store<G>> {
+pub(super) fn new_store<G: Guest>(engine: &Engine, guest: G, limits: &Limits) -> wasmtime::Result<Store<G>> {
     let mut store = Store::new(engine, guest);
     store.limiter(|guest| &mut guest.sandbox_mut().memory);
     meter::install(&mut store)?;

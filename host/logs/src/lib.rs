@@ -1,7 +1,7 @@
-//! Log lines of extensions: written to `tracing` and to a bounded store, then read and followed.
+//! Log lines of extensions: written to `tracing` and to a bounded buffer, then read and followed.
 //!
 //! Knows only the extensions' ids.
 
-mod store;
+mod logs;
 
-pub use self::store::{Level, LogLine, Logs, MAX_FIELD_NAME, MAX_FIELD_VALUE, MAX_FIELDS, MAX_LINE, Source};
+pub use self::logs::{Level, LogLine, Logs, MAX_FIELD_NAME, MAX_FIELD_VALUE, MAX_FIELDS, MAX_LINE, Source};

@@ -123,7 +123,7 @@ async fn jobs_go_both_ways_and_come_back_from_a_session_that_ends() {
 }
 
 /// Keeps the jobs of `q`.
-fn store() -> PeerConfig {
+fn store_peer() -> PeerConfig {
     peer_with("sidecar:store", |store| {
         store.fulfills = vec!["store@1".parse().unwrap()];
         store.puts = vec!["q".parse().unwrap()];
@@ -141,7 +141,7 @@ fn worker() -> ExtensionConfig {
 
 #[tokio::test]
 async fn a_job_of_a_stored_queue_goes_through_its_store_to_a_reader() {
-    let main = start_with_queue(vec![a(), worker()], vec![store()], |queue| {
+    let main = start_with_queue(vec![a(), worker()], vec![store_peer()], |queue| {
         queue.store = Some("store@1".parse().unwrap());
         queue.when_full = QueuePolicy::Block;
         queue.max_deliveries = 2;
@@ -183,7 +183,7 @@ async fn a_job_of_a_stored_queue_goes_through_its_store_to_a_reader() {
 
 #[tokio::test]
 async fn jobs_of_a_store_that_leaves_are_taken_out_and_those_in_hand_are_done() {
-    let main = start_with_queue(vec![a()], vec![store()], |queue| {
+    let main = start_with_queue(vec![a()], vec![store_peer()], |queue| {
         queue.store = Some("store@1".parse().unwrap());
         queue.when_full = QueuePolicy::Block;
     })

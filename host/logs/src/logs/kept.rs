@@ -1,6 +1,6 @@
 //! The last log lines, within a bound of bytes that writers share fairly.
 //!
-//! No writer has a reserved part: a lone writer may fill the store. When it is full, the writer with the most bytes
+//! No writer has a reserved part: a lone writer may fill the buffer. When it is full, the writer with the most bytes
 //! loses its oldest line, so a flood pushes out itself.
 
 use std::{
@@ -100,7 +100,7 @@ mod tests {
     use std::time::SystemTime;
 
     use super::*;
-    use crate::store::Level;
+    use crate::Level;
 
     fn add(kept: &mut Kept, extension: &str, source: Source, message: &str) {
         kept.add(Arc::new(LogLine {

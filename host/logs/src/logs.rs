@@ -1,4 +1,4 @@
-//! Writes each line of an extension to `tracing` and to the bounded store for `weir logs` and embedders.
+//! Writes each line of an extension to `tracing` and to the bounded buffer for `weir logs` and embedders.
 //!
 //! Also makes lines harmless: escapes control characters and cuts lengths.
 
@@ -92,7 +92,7 @@ impl Default for Logs {
 }
 
 impl Logs {
-    /// Writes a line to `tracing`, the store and all followers.
+    /// Writes a line to `tracing`, the buffer and all followers.
     pub fn write(
         &self,
         extension: &Arc<str>,
