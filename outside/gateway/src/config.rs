@@ -49,6 +49,7 @@ const HOST: &str = "a DNS name or an IP address without a port, as in `device.lo
 ///
 /// The default listens nowhere, so there is no gateway. A change takes effect when Main is started anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct GatewayConfig {
     /// Addresses for HTTP and WebSocket: at most 8. One that other machines reach needs [`tls`](Self::tls).
     pub listen: Vec<Listen>,

@@ -12,7 +12,9 @@ fn gateway(text: &str) -> GatewayConfig {
 }
 
 fn made() -> GatewayConfig {
-    GatewayConfig { listen: vec!["127.0.0.1:7410".parse().unwrap()], ..GatewayConfig::default() }
+    let mut made = GatewayConfig::default();
+    made.listen = vec!["127.0.0.1:7410".parse().unwrap()];
+    made
 }
 
 fn check(gateway: GatewayConfig) -> Result<(), ConfigErrors> {
@@ -44,24 +46,23 @@ fn every_key_is_read() {
     let text = fs::read_to_string(golden().join("valid/weir.toml")).unwrap();
     let read = gateway(&text);
     let address = |text: &str| text.parse::<Listen>().unwrap();
-    let listen = ["127.0.0.1:7410", "[::1]:7410", "0.0.0.0:7410", "unix:/run/weir/gateway.sock"];
+    let mut made = GatewayConfig::default();
+    made.listen =
+        ["127.0.0.1:7410", "[::1]:7410", "0.0.0.0:7410", "unix:/run/weir/gateway.sock"].map(address).to_vec();
+    made.hosts = ["device.local", "192.168.0.2", "fe80::1"].map(str::to_owned).to_vec();
+    made.connections = 65_536;
+    made.buffer = 64 << 20;
+    made.when_slow = WhenSlow::Close;
+    made.ping_interval = Some(Duration::from_secs(30));
+    made.tls = Some(TlsConfig { certificate: "/etc/weir/cert.pem".into(), key: "/etc/ssl/key.pem".into() });
     let origins = ["http://127.0.0.1:8080", "https://example.com"].map(|text| text.parse().unwrap());
+    made.origins = BTreeMap::from([("app:page".parse().unwrap(), origins.to_vec())]);
     let (contract, operation) = ("device.info@1".parse().unwrap(), "name".parse().unwrap());
-    let made = GatewayConfig {
-        listen: listen.map(address).to_vec(),
-        hosts: ["device.local", "192.168.0.2", "fe80::1"].map(str::to_owned).to_vec(),
-        connections: 65_536,
-        buffer: 64 << 20,
-        when_slow: WhenSlow::Close,
-        ping_interval: Some(Duration::from_secs(30)),
-        tls: Some(TlsConfig { certificate: "/etc/weir/cert.pem".into(), key: "/etc/ssl/key.pem".into() }),
-        origins: BTreeMap::from([("app:page".parse().unwrap(), origins.to_vec())]),
-        aliases: BTreeMap::from([
-            ("device.name".to_owned(), Alias::Call { contract, operation }),
-            ("device.onNameChanged".to_owned(), Alias::Topic("device.name.changed".parse().unwrap())),
-        ]),
-        streams: ["127.0.0.1:7411", "unix:/etc/weir/streams.sock"].map(address).to_vec(),
-    };
+    made.aliases = BTreeMap::from([
+        ("device.name".to_owned(), Alias::Call { contract, operation }),
+        ("device.onNameChanged".to_owned(), Alias::Topic("device.name.changed".parse().unwrap())),
+    ]);
+    made.streams = ["127.0.0.1:7411", "unix:/etc/weir/streams.sock"].map(address).to_vec();
     assert_eq!(read, made);
     let mut config = parse(&text).unwrap();
     config.set_section(made);
@@ -91,17 +92,16 @@ fn a_change_takes_effect_when_main_is_started_anew() {
 
 #[test]
 fn what_is_wrong_with_one_that_is_made_in_rust_is_refused() {
-    let aliases = ["rpc.a", "a/b", "queues.put"];
-    let nowhere = GatewayConfig {
-        connections: 0,
-        buffer: 1,
-        ping_interval: Some(Duration::ZERO),
-        hosts: ["a b", "Device.Local", "x", "x"].map(str::to_owned).to_vec(),
-        origins: BTreeMap::from([("app:page".parse().unwrap(), Vec::new())]),
-        aliases: aliases.map(|name| (name.to_owned(), Alias::Topic("t".parse().unwrap()))).into(),
-        tls: Some(TlsConfig { certificate: "".into(), key: "a\0".into() }),
-        ..GatewayConfig::default()
-    };
+    let mut nowhere = GatewayConfig::default();
+    nowhere.connections = 0;
+    nowhere.buffer = 1;
+    nowhere.ping_interval = Some(Duration::ZERO);
+    nowhere.hosts = ["a b", "Device.Local", "x", "x"].map(str::to_owned).to_vec();
+    nowhere.origins = BTreeMap::from([("app:page".parse().unwrap(), Vec::new())]);
+    nowhere.aliases = ["rpc.a", "a/b", "queues.put"]
+        .map(|name| (name.to_owned(), Alias::Topic("t".parse().unwrap())))
+        .into();
+    nowhere.tls = Some(TlsConfig { certificate: "".into(), key: "a\0".into() });
     let mut somewhere = made();
     let unix = |path: &str| Listen::Unix(path.into());
     somewhere
