@@ -74,35 +74,23 @@ async fn ask(client: &mut Client, id: Option<&str>, patience: Patience) -> anyho
 }
 
 fn text(plan: &ReloadPlan) -> String {
-    let ReloadPlan {
-        added,
-        removed,
-        changed,
-        main,
-        needs_restart,
-        tables,
-        tables_for_restart,
-        table_differences,
-        faults,
-        ..
-    } = plan;
     let mut text = String::new();
-    for (ids, what) in [(removed, "stopped and removed"), (added, "added")] {
+    for (ids, what) in [(&plan.removed, "stopped and removed"), (&plan.added, "added")] {
         for id in ids {
             text.push_str(&format!("`{id}` would be {what}\n"));
-            let fault = faults.iter().find(|fault| fault.extension == *id);
+            let fault = plan.faults.iter().find(|fault| fault.extension == *id);
             text.extend(fault.map(|PlannedFault { fault, .. }| would_not_come_up(fault)));
         }
     }
-    text.extend(changed.iter().map(change));
-    for key in main {
-        let when = if needs_restart.contains(&key.key) { AT_RESTART } else { "at once" };
+    text.extend(plan.changed.iter().map(change));
+    for key in &plan.main {
+        let when = if plan.needs_restart.contains(&key.key) { AT_RESTART } else { "at once" };
         text.push_str(&format!("`main.{}` would be changed, {when}\n", printable(&key.key)));
         text.push_str(&difference("main.", key));
     }
-    for (tables, when) in [(tables, ""), (tables_for_restart, AT_RESTART)] {
+    for (tables, when) in [(&plan.tables, ""), (&plan.tables_for_restart, AT_RESTART)] {
         for table in tables {
-            let found = table_differences.iter().find(|it| it.table == *table);
+            let found = plan.table_differences.iter().find(|it| it.table == *table);
             let what = match found.map(|it| it.change) {
                 Some(TableChange::Added) => "added",
                 Some(TableChange::Removed) => "removed",

@@ -59,29 +59,20 @@ async fn apply(Asked { json, target }: Asked) -> anyhow::Result<()> {
 }
 
 fn say(report: &ReloadReport) -> anyhow::Result<()> {
-    let ReloadReport {
-        added,
-        removed,
-        changed,
-        failed,
-        needs_restart,
-        tables,
-        tables_for_restart,
-        warnings,
-        ..
-    } = report;
-    let mut is_empty = [needs_restart, tables, tables_for_restart].iter().all(|keys| keys.is_empty())
-        && [added, removed, changed].iter().all(|ids| ids.is_empty())
-        && failed.is_empty();
-    for warning in warnings {
+    let keys = [&report.needs_restart, &report.tables, &report.tables_for_restart];
+    let ids = [(&report.removed, "removed"), (&report.added, "added"), (&report.changed, "changed")];
+    let mut is_empty = report.failed.is_empty()
+        && keys.iter().all(|keys| keys.is_empty())
+        && ids.iter().all(|(ids, _)| ids.is_empty());
+    for warning in &report.warnings {
         output::complain(&format!("warning: {}", printable(warning)));
     }
-    for (ids, done) in [(removed, "removed"), (added, "added"), (changed, "changed")] {
+    for (ids, done) in ids {
         for id in ids {
             output::line(&format!("`{id}` was {done}"))?;
         }
     }
-    for table in tables {
+    for table in &report.tables {
         output::line(&format!("`{}` was changed", printable(table)))?;
     }
     let of_main =
@@ -90,14 +81,14 @@ fn say(report: &ReloadReport) -> anyhow::Result<()> {
         is_empty = false;
         output::line(&format!("`main.{}` was changed", printable(&difference.key)))?;
     }
-    let keys = needs_restart.iter().map(|key| format!("main.{key}"));
-    for changed in keys.chain(tables_for_restart.iter().cloned()) {
+    let keys = report.needs_restart.iter().map(|key| format!("main.{key}"));
+    for changed in keys.chain(report.tables_for_restart.iter().cloned()) {
         let changed = printable(&changed);
         output::complain(&format!(
             "warning: `{changed}` has changed, and takes effect when Main is started anew"
         ));
     }
-    for NotReloaded { extension, reason, .. } in failed {
+    for NotReloaded { extension, reason, .. } in &report.failed {
         output::complain(&format!("error: `{extension}` did not come up: {}", printable(reason)));
     }
     if is_empty { output::line("nothing to add, to remove or to change") } else { Ok(()) }
