@@ -148,7 +148,7 @@ Starts several extensions one after another; if one does not start, the others s
 Examples:
   weir start uploader
   weir start --all")]
-    Start(orders::Args) = awaited(orders::start),
+    Start(orders::Args) = awaited(|args| orders::run(args, "start")),
     /// Stop extensions and wait until they have ended
     #[command(after_help = "\
 Extensions that require a stopped one go on, and get `no-provider` until it runs again. Stops several
@@ -157,7 +157,7 @@ extensions one after another; with --all, the last of the configuration first.
 Examples:
   weir stop uploader
   weir stop uploader telemetry")]
-    Stop(orders::Args) = awaited(orders::stop),
+    Stop(orders::Args) = awaited(|args| orders::run(args, "stop")),
     /// Stop and start extensions, forget their failures, and wait until they are ready
     #[command(after_help = "\
 Reads the components again, forgets earlier failures and lifts a quarantine. Restarts several extensions
@@ -166,7 +166,7 @@ one after another; if one does not start, the others still do.
 Examples:
   weir restart uploader
   weir restart --all")]
-    Restart(orders::Args) = awaited(orders::restart),
+    Restart(orders::Args) = awaited(|args| orders::run(args, "restart")),
     /// Replace extensions while Main runs: one, or all that have changed in the configuration
     Reload(reload::Args) = awaited(reload::run),
     /// Show what a reload would do: the keys, limits, grants and components that would change

@@ -29,20 +29,8 @@ pub(crate) struct Args {
     target: Target,
 }
 
-pub(super) async fn start(args: Args) -> anyhow::Result<()> {
-    orders(args, "start").await
-}
-
-pub(super) async fn stop(args: Args) -> anyhow::Result<()> {
-    orders(args, "stop").await
-}
-
-pub(super) async fn restart(args: Args) -> anyhow::Result<()> {
-    orders(args, "restart").await
-}
-
 /// Sends the order to each extension. A refusal does not stop the others.
-async fn orders(Args { ids, all, json, target }: Args, verb: &str) -> anyhow::Result<()> {
+pub(super) async fn run(Args { ids, all, json, target }: Args, verb: &str) -> anyhow::Result<()> {
     let mut client = Client::connect(&target).await?;
     let ids = if all { configured(&mut client).await? } else { ids };
     // In reverse: most extensions come after those that they require.
