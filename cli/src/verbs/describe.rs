@@ -45,7 +45,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     if described.is_empty() {
         return output::line("nothing that runs describes a contract");
     }
-    let show = if args.markdown { markdown } else { text };
+    let show = |of: &Described| if args.markdown { of.document.markdown() } else { text(of) };
     let pages: Vec<String> = described.iter().map(show).collect();
     output::write(pages.join("\n").as_bytes())
 }
@@ -62,10 +62,6 @@ fn openrpc(described: Vec<Described>) -> anyhow::Result<()> {
     };
     let json = serde_json::to_string_pretty(&json)?;
     output::line(&if output::is_terminal() { printable_json(&json) } else { json })
-}
-
-fn markdown(described: &Described) -> String {
-    described.document.markdown()
 }
 
 fn text(Described { provider, document }: &Described) -> String {
