@@ -83,7 +83,7 @@ pub(in crate::verbs) async fn run(args: Args) -> anyhow::Result<()> {
         output::write(cases.tap().as_bytes())?;
     }
     output::complain(&cases.summary());
-    if cases.of(Outcome::is_failed) == 0 {
+    if cases.of(Outcome::Failed) == 0 {
         return Ok(());
     }
     let log = project.own(LOG)?;

@@ -31,22 +31,13 @@ pub(super) enum Outcome {
     Skipped,
 }
 
-impl Outcome {
-    pub(super) fn is_failed(self) -> bool {
-        self == Self::Failed
-    }
-
-    pub(super) fn is_skipped(self) -> bool {
-        self == Self::Skipped
-    }
-}
-
 impl Cases {
     /// Takes the next line of the output.
     pub(super) fn read(&mut self, line: &str) {
         let line = line.trim_end_matches('\r');
         if let Some(mut case) = of_tap(line).or_else(|| of_rust(line)).or_else(|| of_go(line)) {
-            case.explanation = self.heard.take().filter(|_| case.outcome.is_failed()).unwrap_or_default();
+            case.explanation =
+                self.heard.take().filter(|_| case.outcome == Outcome::Failed).unwrap_or_default();
             self.cases.push(case);
             self.explained = Some(self.cases.len() - 1);
         } else if line.starts_with("=== RUN ") {
@@ -74,7 +65,7 @@ impl Cases {
             self.fail("plan", &format!("{} were planned, and {} ran", planned, self.cases.len()));
         }
         match ended {
-            Err(error) if self.of(Outcome::is_failed) == 0 => self.fail(program, &error),
+            Err(error) if self.of(Outcome::Failed) == 0 => self.fail(program, &error),
             Ok(()) if self.cases.is_empty() => {
                 let name = program.to_owned();
                 self.cases.push(Case { name, outcome: Outcome::Passed, explanation: String::new() });
@@ -83,17 +74,17 @@ impl Cases {
         }
     }
 
-    /// How many cases have such an outcome.
-    pub(super) fn of(&self, is_such: fn(Outcome) -> bool) -> usize {
-        self.cases.iter().filter(|case| is_such(case.outcome)).count()
+    /// How many cases have this outcome.
+    pub(super) fn of(&self, outcome: Outcome) -> usize {
+        self.cases.iter().filter(|case| case.outcome == outcome).count()
     }
 
     pub(super) fn summary(&self) -> String {
-        let (failed, skipped) = (self.of(Outcome::is_failed), self.of(Outcome::is_skipped));
+        let (failed, skipped) = (self.of(Outcome::Failed), self.of(Outcome::Skipped));
         let all = counted(self.cases.len().try_into().unwrap_or(u64::MAX), "case");
         let passed = self.cases.len() - failed - skipped;
         let mut text = String::new();
-        for case in self.cases.iter().filter(|case| case.outcome.is_failed()) {
+        for case in self.cases.iter().filter(|case| case.outcome == Outcome::Failed) {
             // Writing to a string cannot fail.
             let _infallible = writeln!(text, "failed: {}", printable(&case.name));
         }
@@ -103,8 +94,8 @@ impl Cases {
     pub(super) fn tap(&self) -> String {
         let mut text = format!("TAP version 13\n1..{}\n", self.cases.len());
         for (index, case) in self.cases.iter().enumerate() {
-            let not = if case.outcome.is_failed() { "not " } else { "" };
-            let skip = if case.outcome.is_skipped() { " # SKIP" } else { "" };
+            let not = if case.outcome == Outcome::Failed { "not " } else { "" };
+            let skip = if case.outcome == Outcome::Skipped { " # SKIP" } else { "" };
             let name = printable(&case.name).replace('#', "\\#");
             let _infallible = writeln!(text, "{not}ok {} - {name}{skip}", index + 1);
             for line in case.explanation.lines() {
@@ -131,7 +122,7 @@ impl Cases {
             self.explained = None;
         }
         let case = self.explained.and_then(|index| self.cases.get_mut(index));
-        if let Some(case) = case.filter(|case| case.outcome.is_failed())
+        if let Some(case) = case.filter(|case| case.outcome == Outcome::Failed)
             && !(line.trim().is_empty() && case.explanation.is_empty())
         {
             case.explanation.push_str(line);

@@ -4,7 +4,7 @@ use super::cases::{Cases, Outcome};
 
 /// The report. `suite` is the name of the project.
 pub(super) fn report(suite: &str, cases: &Cases) -> String {
-    let (failed, skipped) = (cases.of(Outcome::is_failed), cases.of(Outcome::is_skipped));
+    let (failed, skipped) = (cases.of(Outcome::Failed), cases.of(Outcome::Skipped));
     let (suite, all, time) = (escaped(suite), cases.cases.len(), cases.time.as_secs_f64());
     let counts = format!("tests=\"{all}\" failures=\"{failed}\" skipped=\"{skipped}\" time=\"{time:.3}\"");
     let cases: String = cases
