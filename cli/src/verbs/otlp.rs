@@ -93,7 +93,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
         socket: socket.into(),
         export: Export::new(resource),
         teller: Teller::new(settings.endpoint.to_string()),
-        collector: Collector::new(settings),
+        collector: Collector(settings),
     };
     if args.once {
         return exporter.once().await;

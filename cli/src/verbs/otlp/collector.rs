@@ -39,17 +39,11 @@ enum NoAnswer {
     Request(#[from] hyper::http::Error),
 }
 
-pub(super) struct Collector {
-    settings: Settings,
-}
+pub(super) struct Collector(pub(super) Settings);
 
 impl Collector {
-    pub(super) fn new(settings: Settings) -> Self {
-        Self { settings }
-    }
-
     pub(super) async fn send(&self, batch: Bytes) -> Sent {
-        let time = self.settings.timeout;
+        let time = self.0.timeout;
         // The connection ends with this.
         let mut connection = JoinSet::new();
         let later = |why| Sent::Later { why, pause: None, is_there: false };
@@ -75,7 +69,7 @@ impl Collector {
     }
 
     async fn post(&self, batch: Bytes, connection: &mut JoinSet<()>) -> Result<Response<Incoming>, NoAnswer> {
-        let endpoint = &self.settings.endpoint;
+        let endpoint = &self.0.endpoint;
         let stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await?;
         let (mut requests, task) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
         connection.spawn(async move { drop(task.await) });
@@ -86,7 +80,7 @@ impl Collector {
             header::USER_AGENT,
             header::HeaderValue::from_static(concat!("weir-otlp/", env!("CARGO_PKG_VERSION"))),
         );
-        headers.extend(self.settings.headers.clone());
+        headers.extend(self.0.headers.clone());
         // The body is of this type, whatever a header of the operator says.
         headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/x-protobuf"));
         Ok(requests.send_request(request).await?)
