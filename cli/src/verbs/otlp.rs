@@ -204,12 +204,11 @@ impl Exporter {
                 }
                 Sent::Later { why, pause, is_there } => {
                     let pause = pause.unwrap_or_else(|| retry.pause(fastrand::f64()));
-                    if !tries.allow(pause) {
-                        anyhow::bail!(
-                            "the collector at `{}` does not take spans: {why}",
-                            self.teller.endpoint()
-                        );
-                    }
+                    let endpoint = &self.teller.endpoint;
+                    anyhow::ensure!(
+                        tries.allow(pause),
+                        "the collector at `{endpoint}` does not take spans: {why}"
+                    );
                     refusals += u32::from(is_there);
                     if refusals >= MOST_REFUSALS {
                         self.export.settle();

@@ -11,7 +11,7 @@ const QUIET: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
 pub(super) struct Teller {
-    endpoint: String,
+    pub(super) endpoint: String,
     is_main_away: bool,
     is_collector_away: bool,
     dropped: Loss,
@@ -22,10 +22,6 @@ pub(super) struct Teller {
 impl Teller {
     pub(super) fn new(endpoint: String) -> Self {
         Self { endpoint, ..Self::default() }
-    }
-
-    pub(super) fn endpoint(&self) -> &str {
-        &self.endpoint
     }
 
     pub(super) fn main_is_away(&mut self, why: &str) {
