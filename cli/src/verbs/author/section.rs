@@ -1,11 +1,7 @@
 //! The custom sections of an author, in a component that is built already: the manifest, and the description of
 //! contracts.
 
-use std::{
-    fs,
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::{fs, io::Write, path::Path};
 
 use anyhow::{Context, ensure};
 use serde::Deserialize;
@@ -66,15 +62,13 @@ pub(super) fn embed(component: &Path, sections: &[Section]) -> anyhow::Result<()
     }
     // A reader sees the whole old file or the whole new one.
     let directory = component.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let written = NamedTempFile::new_in(directory.map_or(PathBuf::from("."), Path::to_owned))
-        .and_then(|mut file| file.write_all(&described).map(|()| file));
-    written
-        .and_then(|file| {
-            file.as_file().set_permissions(fs::metadata(component)?.permissions())?;
-            Ok(file.persist(component)?)
-        })
-        .with_context(|| format!("cannot write `{shown}`"))?;
-    Ok(())
+    let written = NamedTempFile::new_in(directory.unwrap_or(Path::new("."))).and_then(|mut file| {
+        file.write_all(&described)?;
+        file.as_file().set_permissions(fs::metadata(component)?.permissions())?;
+        file.persist(component)?;
+        Ok(())
+    });
+    written.with_context(|| format!("cannot write `{shown}`"))
 }
 
 /// The component with one custom section of this name, at its end.
