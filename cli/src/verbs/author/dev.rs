@@ -2,8 +2,9 @@
 
 use std::{
     collections::BTreeMap,
-    fs, future,
+    fs, future, io,
     path::{Path, PathBuf},
+    process::ExitStatus,
     time::Duration,
 };
 
@@ -161,24 +162,12 @@ impl Running {
     /// Waits until Main or the program ends by itself, and says so.
     async fn part_ended(&mut self) {
         let Self { program, main } = self;
-        let of_program = async {
-            match program {
-                Some(program) => program.wait().await,
-                None => future::pending().await,
-            }
-        };
-        let of_main = async {
-            match main {
-                Some(main) => main.ended().await,
-                None => future::pending().await,
-            }
-        };
         tokio::select! {
-            status = of_program => {
+            status = end_of(program.as_mut()) => {
                 self.program = None;
-                say(&format!("the program has ended: {}", shown(status.map_err(Into::into))));
+                say(&format!("the program has ended: {}", shown(status)));
             }
-            status = of_main => {
+            status = end_of(main.as_mut().map(|main| &mut main.group)) => {
                 self.main = None;
                 say(&format!("Main has ended: {}; it starts again with the next change", shown(status)));
             }
@@ -186,8 +175,16 @@ impl Running {
     }
 }
 
-fn shown(status: anyhow::Result<std::process::ExitStatus>) -> String {
-    status.map_or_else(|error| exit::chain(&error), |status| status.to_string())
+/// Waits for the end of the group's process, and without a group for ever.
+async fn end_of(group: Option<&mut Group>) -> io::Result<ExitStatus> {
+    match group {
+        Some(group) => group.wait().await,
+        None => future::pending().await,
+    }
+}
+
+fn shown(status: io::Result<ExitStatus>) -> String {
+    status.map_or_else(|error| exit::chain(&error.into()), |status| status.to_string())
 }
 
 fn shown_path(dir: &Path, path: &Path) -> String {

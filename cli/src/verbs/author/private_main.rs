@@ -3,7 +3,7 @@
 use std::{
     env,
     path::{Path, PathBuf},
-    process::{Command, ExitStatus, Stdio},
+    process::{Command, Stdio},
     sync::OnceLock,
     time::Duration,
 };
@@ -23,7 +23,7 @@ const UP_PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) struct PrivateMain {
     // Dropped before the directory, which has its socket.
-    group: Group,
+    pub(super) group: Group,
     directory: TempDir,
 }
 
@@ -55,10 +55,6 @@ impl PrivateMain {
             client.ask(Method::POST, &route, Bytes::new(), Patience::WhileMainAnswers).await?;
         }
         Ok(())
-    }
-
-    pub(super) async fn ended(&mut self) -> anyhow::Result<ExitStatus> {
-        Ok(self.group.wait().await?)
     }
 
     async fn until_it_answers(&mut self) -> anyhow::Result<()> {
