@@ -176,6 +176,11 @@ impl Client {
         read(&self.ask(Method::GET, route, Bytes::new(), Patience::Query).await?)
     }
 
+    /// Sends an order, which has no body, and waits for its answer as long as Main answers other requests.
+    pub(crate) async fn post(&mut self, route: &Route) -> anyhow::Result<Bytes> {
+        self.ask(Method::POST, route, Bytes::new(), Patience::WhileMainAnswers).await
+    }
+
     pub(crate) async fn stream(&mut self, route: &Route) -> anyhow::Result<Lines> {
         let response = within(QUERY_TIMEOUT, self.send(Method::GET, route, Bytes::new())).await?;
         Ok(Lines { body: response.into_body(), buffer: BytesMut::new(), searched: 0 })

@@ -1,15 +1,13 @@
 //! `weir start`, `stop` and `restart`: orders to extensions, one after another.
 
-use bytes::Bytes;
 use clap_complete::engine::ArgValueCompleter;
-use hyper::Method;
 use serde_json::Value;
 use weir_host::control::ExtensionStatus;
 
 use super::ps::Extensions;
 use crate::{
     args::Target,
-    client::{Client, Patience, Refused, Route, read},
+    client::{Client, Refused, Route, read},
     complete, exit, output,
 };
 
@@ -57,7 +55,7 @@ async fn configured(client: &mut Client) -> anyhow::Result<Vec<String>> {
 /// Sends an order to one extension. Main's deadlines bound the time that it takes.
 pub(super) async fn order(client: &mut Client, id: &str, verb: &str, json: bool) -> anyhow::Result<()> {
     let route = Route::named(&["extensions", id, verb])?;
-    let body = client.ask(Method::POST, &route, Bytes::new(), Patience::WhileMainAnswers).await?;
+    let body = client.post(&route).await?;
     if json {
         return output::json(&serde_json::from_slice::<Value>(&body)?);
     }

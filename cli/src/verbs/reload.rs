@@ -1,8 +1,6 @@
 //! `weir reload`: replaces extensions while Main runs.
 
-use bytes::Bytes;
 use clap_complete::engine::ArgValueCompleter;
-use hyper::Method;
 use serde_json::Value;
 use weir_host::{
     config::Effect,
@@ -12,7 +10,7 @@ use weir_host::{
 use super::orders::order;
 use crate::{
     args::Asked,
-    client::{Client, Patience, Route, read},
+    client::{Client, Route, read},
     complete,
     exit::Said,
     output::{self, printable},
@@ -46,9 +44,7 @@ pub(super) async fn run(Args { id, asked }: Args) -> anyhow::Result<()> {
 }
 
 async fn apply(Asked { json, target }: Asked) -> anyhow::Result<()> {
-    let mut client = Client::connect(&target).await?;
-    let route = Route::new(&["reload"]);
-    let body = client.ask(Method::POST, &route, Bytes::new(), Patience::WhileMainAnswers).await?;
+    let body = Client::connect(&target).await?.post(&Route::new(&["reload"])).await?;
     let report: ReloadReport = read(&body)?;
     if json {
         output::json(&serde_json::from_slice::<Value>(&body)?)?;

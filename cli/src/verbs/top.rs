@@ -154,8 +154,7 @@ async fn get(client: &mut Client, route: &Route) -> anyhow::Result<Vec<u8>> {
 async fn give(socket: &Path, order: Order, id: &str) -> anyhow::Result<String> {
     let mut client = Client::connect_to(socket).await?;
     let route = Route::named(&["extensions", id, order.verb()])?;
-    let body = client.ask(Method::POST, &route, Bytes::new(), Patience::WhileMainAnswers).await?;
-    let now: ExtensionStatus = read(&body)?;
+    let now: ExtensionStatus = read(&client.post(&route).await?)?;
     Ok(now.state.to_string())
 }
 

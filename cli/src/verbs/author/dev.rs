@@ -8,9 +8,7 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use clap::ValueHint;
-use hyper::Method;
 use serde_json::Value;
 
 use super::{
@@ -22,7 +20,7 @@ use super::{
     watch::Watch,
 };
 use crate::{
-    client::{Client, Patience, Route},
+    client::{Client, Route},
     exit,
     output::{self, printable},
     verbs::{ps::Extensions, tail::Event},
@@ -139,9 +137,7 @@ async fn start(project: &Project) -> anyhow::Result<PrivateMain> {
 }
 
 async fn reload(main: &PrivateMain) -> anyhow::Result<()> {
-    let mut client = main.connect().await?;
-    let route = Route::new(&["reload"]);
-    let answer = client.ask(Method::POST, &route, Bytes::new(), Patience::WhileMainAnswers).await?;
+    let answer = main.connect().await?.post(&Route::new(&["reload"])).await?;
     let answer: Value = serde_json::from_slice(&answer)?;
     let listed = |key: &str| answer.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
     for id in [listed("added"), listed("changed")].concat() {

@@ -9,12 +9,10 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use bytes::Bytes;
-use hyper::Method;
 use tempfile::TempDir;
 
 use super::{group::Group, project::Project};
-use crate::client::{Client, Patience, Route};
+use crate::client::{Client, Route};
 
 /// From the start of the process to its first answer. It reads the configuration meanwhile.
 const UP_WITHIN: Duration = Duration::from_secs(30);
@@ -52,7 +50,7 @@ impl PrivateMain {
         let mut client = self.connect().await?;
         for extension in project.config.extensions.iter().filter(|extension| extension.autostart) {
             let route = Route::new(&["extensions", extension.id.as_str(), "start"]);
-            client.ask(Method::POST, &route, Bytes::new(), Patience::WhileMainAnswers).await?;
+            client.post(&route).await?;
         }
         Ok(())
     }
