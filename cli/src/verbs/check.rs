@@ -49,7 +49,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
     let components = Components::check(&config, &mut inspected);
     warnings.extend(contracts::warnings(&config, &mut inspected));
     for extension in &config.extensions {
-        let found = extension.component.path().and_then(|path| inspected.of(path));
+        let found = inspected.of(extension);
         warnings.extend(found.iter().flat_map(|found| needs::warnings(extension, found)));
     }
     #[cfg(feature = "gateway")]
@@ -108,7 +108,7 @@ impl Components {
         }
         for (extension, fault) in config.extensions.iter().zip(&mut faults) {
             if fault.is_none() {
-                let found = extension.component.path().and_then(|path| inspected.of(path));
+                let found = inspected.of(extension);
                 *fault = found.and_then(|found| needs::fault(extension, &found)).map(|text| (false, text));
             }
         }

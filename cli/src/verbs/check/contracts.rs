@@ -4,13 +4,14 @@ use std::{collections::HashMap, path::Path, rc::Rc};
 
 #[cfg(feature = "gateway")]
 use weir_gateway::{Alias, GatewayConfig};
+#[cfg(feature = "gateway")]
+use weir_host::config::extend::nearest;
 use weir_host::{
     Config, ExtensionConfig,
     component::{self, Inspection},
+    names::ContractName,
     openrpc::{Document, Role, needs},
 };
-#[cfg(feature = "gateway")]
-use weir_host::{config::extend::nearest, names::ContractName};
 
 /// Warnings of one caller about one contract.
 const MAX_SHOWN: usize = 8;
@@ -21,27 +22,22 @@ pub(super) struct Inspected<'c>(HashMap<&'c Path, Option<Rc<Inspection>>>);
 
 impl<'c> Inspected<'c> {
     /// `None`: it cannot be read, which is an error of its own, or it is an artifact.
-    pub(super) fn of(&mut self, path: &'c Path) -> Option<Rc<Inspection>> {
+    pub(super) fn of(&mut self, extension: &'c ExtensionConfig) -> Option<Rc<Inspection>> {
+        let path = extension.component.path()?;
         self.0.entry(path).or_insert_with(|| component::inspect(path).ok().map(Rc::new)).clone()
     }
 }
 
 /// What is called otherwise than it is described. A component that cannot be read has an error of its own.
 pub(super) fn warnings<'c>(config: &'c Config, inspected: &mut Inspected<'c>) -> Vec<String> {
-    let mut described: Vec<(&ExtensionConfig, Rc<Inspection>)> = Vec::new();
-    for extension in &config.extensions {
-        let found = extension.component.path().and_then(|path| inspected.of(path));
-        described.extend(found.map(|found| (extension, found)));
-    }
+    let found = config.extensions.iter().map(|extension| Some((extension, inspected.of(extension)?)));
+    let described: Vec<_> = found.flatten().collect();
     let mut warnings = Vec::new();
     for (caller, found) in &described {
         for expected in found.contracts.iter().filter(|document| document.role == Role::Caller) {
             let provider = described.iter().find_map(|(provider, found)| {
-                let is_it = |document: &&Document| {
-                    document.role == Role::Provider && document.contract == expected.contract
-                };
-                let serves = provider.fulfills.contains(&expected.contract);
-                found.contracts.iter().find(is_it).filter(|_| serves).map(|document| (provider, document))
+                let served = served_by(found, &expected.contract)?;
+                provider.fulfills.contains(&expected.contract).then_some((provider, served))
             });
             if let Some((provider, served)) = provider {
                 warnings.extend(of_pair(caller, expected, provider, served));
@@ -49,6 +45,12 @@ pub(super) fn warnings<'c>(config: &'c Config, inspected: &mut Inspected<'c>) ->
         }
     }
     warnings
+}
+
+/// How a component describes a contract that it serves, if it does.
+fn served_by<'i>(found: &'i Inspection, contract: &ContractName) -> Option<&'i Document> {
+    let is_it = |document: &&Document| document.role == Role::Provider && document.contract == *contract;
+    found.contracts.iter().find(is_it)
 }
 
 fn of_pair(
@@ -75,10 +77,8 @@ pub(super) fn of_aliases<'c>(config: &'c Config, inspected: &mut Inspected<'c>) 
         let Alias::Call { contract, operation } = alias else { continue };
         let head = format!("`gateway.alias.{name:?}` stands for `{contract}/{operation}`");
         if let Some((id, found)) = provider(config, contract, inspected) {
-            let is_it =
-                |described: &&Document| described.role == Role::Provider && described.contract == *contract;
             // A provider that describes nothing may have any operation.
-            let Some(described) = found.as_ref().and_then(|it| it.contracts.iter().find(is_it)) else {
+            let Some(described) = found.as_deref().and_then(|found| served_by(found, contract)) else {
                 continue;
             };
             let operations = || described.methods.iter().map(|method| method.name.as_str());
@@ -101,7 +101,7 @@ fn provider<'c>(
     inspected: &mut Inspected<'c>,
 ) -> Option<(&'c str, Option<Rc<Inspection>>)> {
     let extension = config.extensions.iter().find(|extension| extension.fulfills.contains(contract))?;
-    Some((extension.id.as_str(), extension.component.path().and_then(|path| inspected.of(path))))
+    Some((extension.id.as_str(), inspected.of(extension)))
 }
 
 #[cfg(feature = "gateway")]
