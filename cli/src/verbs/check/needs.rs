@@ -25,12 +25,11 @@ pub(super) fn fault(extension: &ExtensionConfig, found: &Inspection) -> Option<S
 
 /// What it may do without, and is not granted.
 pub(super) fn warnings(extension: &ExtensionConfig, found: &Inspection) -> Vec<String> {
-    let mut missing =
-        found.manifest.as_ref().map(|manifest| of_channels(extension, manifest)).unwrap_or_default();
-    if let Some(manifest) = &found.manifest {
-        missing.extend(of_grants(&extension.grants, &manifest.grants));
-    }
-    let missing = missing.into_iter().map(|(does, names, key)| {
+    let needs = found.manifest.iter().flat_map(|manifest| {
+        let of_channels = of_channels(extension, manifest).into_iter();
+        of_channels.chain(of_grants(&extension.grants, &manifest.grants))
+    });
+    let missing = needs.filter(|(_, names, _)| !names.is_empty()).map(|(does, names, key)| {
         let names = listed(names, ", ");
         format!("by its manifest it {does} {names}, which its `{key}` does not have")
     });
@@ -54,43 +53,39 @@ pub(super) fn of_imports(grants: &Grants, found: &Inspection) -> impl Iterator<I
     missing.into_iter().flatten()
 }
 
-/// What the extension does, the names, and the key that lacks them.
+/// What the extension does, the names that are not granted, and the key that lacks them.
 type Missing = (&'static str, BTreeSet<String>, &'static str);
 
-fn of_channels(extension: &ExtensionConfig, manifest: &Manifest) -> Vec<Missing> {
+fn of_channels(extension: &ExtensionConfig, manifest: &Manifest) -> [Missing; 6] {
     let Manifest { fulfills, wants, publishes, subscribes, puts, takes, .. } = manifest;
     let calls = |contract: &_| extension.requires.contains(contract) || extension.wants.contains(contract);
     let publishes = without(publishes, |topic| extension.publishes.iter().any(|grant| grant.covers(topic)));
     let hears = |topic: &_| extension.subscribes.iter().any(|grant| grant.topic.covers(topic));
-    existing([
+    [
         ("serves", without(fulfills, |contract| extension.fulfills.contains(contract)), "fulfills"),
         ("calls", without(wants, calls), "wants"),
         ("publishes", publishes, "publishes"),
         ("subscribes to", without(subscribes, hears), "subscribes"),
         ("puts jobs into", without(puts, |queue| extension.puts.contains(queue)), "puts"),
         ("takes jobs of", without(takes, |queue| extension.takes.contains(queue)), "takes"),
-    ])
+    ]
 }
 
-fn of_grants(grants: &Grants, needs: &Needs) -> Vec<Missing> {
+fn of_grants(grants: &Grants, needs: &Needs) -> [Missing; 4] {
     let Needs { dirs, env, net, .. } = needs;
     let granted = |guest: &str| grants.dirs.iter().find(|grant| grant.guest.as_str() == guest);
     let opened = dirs.iter().filter(|dir| granted(&dir.guest).is_none());
     let writes = |guest: &str| granted(guest).is_none_or(|grant| grant.mode == DirMode::Rw);
     let written = dirs.iter().filter(|dir| dir.mode == "rw" && !writes(&dir.guest));
     let connects = |address: &String| grants.net.iter().any(|grant| grant.to_string() == *address);
-    existing([
+    [
         ("opens", opened.map(|dir| dir.guest.clone()).collect(), "grants.dirs"),
         ("writes to", written.map(|dir| dir.guest.clone()).collect(), "grants.dirs` with the mode `rw"),
         ("reads the variables", without(env, |name| grants.env.contains_key(name)), "grants.env"),
         ("connects to", without(net, connects), "grants.net"),
-    ])
+    ]
 }
 
 fn without<T: Display>(names: &[T], is_granted: impl Fn(&T) -> bool) -> BTreeSet<String> {
     names.iter().filter(|name| !is_granted(name)).map(ToString::to_string).collect()
-}
-
-fn existing<const N: usize>(missing: [Missing; N]) -> Vec<Missing> {
-    missing.into_iter().filter(|(_, names, _)| !names.is_empty()).collect()
 }
