@@ -46,7 +46,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
     };
     let mut warnings = warnings(&config, check_mappings(&config));
     let mut inspected = Inspected::default();
-    let components = Components::check(&config, &mut inspected);
+    let components = checked(&config, &mut inspected);
     warnings.extend(contracts::warnings(&config, &mut inspected));
     for extension in &config.extensions {
         let found = inspected.of(extension);
@@ -59,12 +59,13 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
         errors.extend(faults);
         warnings.extend(more);
     }
+    let is_ok = errors.is_empty() && components.iter().all(|(_, error)| error.is_none());
     if args.json {
-        report_components(&config, &components, &errors, &warnings)?;
+        report_components(&config, &components, &errors, &warnings, is_ok)?;
     } else {
         print_components(&config, &components, &errors, &warnings)?;
     }
-    if errors.is_empty() && components.failures() == 0 { Ok(()) } else { Err(Said.into()) }
+    if is_ok { Ok(()) } else { Err(Said.into()) }
 }
 
 /// Problems that are no errors. Too few mappings are one: the file may be for another machine.
@@ -85,55 +86,45 @@ fn warnings(config: &Config, mappings: Result<(), TooFewMappings>) -> Vec<String
     warnings
 }
 
-/// The fault in each extension's component, with its place in the file.
-struct Components(Vec<Option<ConfigError>>);
+/// An extension, and the fault in its component with the fault's place in the file.
+type Checked<'c> = (&'c ExtensionConfig, Option<ConfigError>);
 
-impl Components {
-    /// Checks each component once per set of compile limits, and then what each extension cannot do without.
-    fn check<'c>(config: &'c Config, inspected: &mut Inspected<'c>) -> Self {
-        let mut faults: Vec<Option<(bool, String)>> = Vec::new();
-        let compilation = compilation();
-        let is_same = |a: &ExtensionConfig, b: &ExtensionConfig| {
-            (&a.component, a.sha256, &a.limits, a.traces) == (&b.component, b.sha256, &b.limits, b.traces)
-        };
-        for extension in &config.extensions {
-            let before = config.extensions.iter().zip(&faults).find(|(other, _)| is_same(other, extension));
-            let fault = before.map(|(_, fault)| fault.clone()).unwrap_or_else(|| {
-                let what = format!("checking `{}`", extension.id);
-                let check = || weir_host::component::check(&config.main, extension, &compilation);
-                let error = output::during(&what, check).err()?;
-                Some((matches!(error.fault, LoadFault::Pinned(_)), chain(&error.into())))
-            });
-            faults.push(fault);
+/// Checks each component once per set of compile limits, and then what each extension cannot do without.
+fn checked<'c>(config: &'c Config, inspected: &mut Inspected<'c>) -> Vec<Checked<'c>> {
+    let mut faults: Vec<Option<(bool, String)>> = Vec::new();
+    let compilation = compilation();
+    let is_same = |a: &ExtensionConfig, b: &ExtensionConfig| {
+        (&a.component, a.sha256, &a.limits, a.traces) == (&b.component, b.sha256, &b.limits, b.traces)
+    };
+    for extension in &config.extensions {
+        let before = config.extensions.iter().zip(&faults).find(|(other, _)| is_same(other, extension));
+        let fault = before.map(|(_, fault)| fault.clone()).unwrap_or_else(|| {
+            let what = format!("checking `{}`", extension.id);
+            let check = || weir_host::component::check(&config.main, extension, &compilation);
+            let error = output::during(&what, check).err()?;
+            Some((matches!(error.fault, LoadFault::Pinned(_)), chain(&error.into())))
+        });
+        faults.push(fault);
+    }
+    for (extension, fault) in config.extensions.iter().zip(&mut faults) {
+        if fault.is_none() {
+            let found = inspected.of(extension);
+            *fault = found.and_then(|found| needs::fault(extension, &found)).map(|text| (false, text));
         }
-        for (extension, fault) in config.extensions.iter().zip(&mut faults) {
-            if fault.is_none() {
-                let found = inspected.of(extension);
-                *fault = found.and_then(|found| needs::fault(extension, &found)).map(|text| (false, text));
-            }
-        }
-        let placed = |(index, fault): (usize, Option<(bool, String)>)| {
-            let ((pinned, message), id) = (fault?, &config.extensions.get(index)?.id);
-            Some(config.component_error(index, pinned, format!("`{id}`: {message}")))
-        };
-        Self(faults.into_iter().enumerate().map(placed).collect())
     }
-
-    fn of<'a>(
-        &'a self,
-        config: &'a Config,
-    ) -> impl Iterator<Item = (&'a ExtensionConfig, Option<&'a ConfigError>)> {
-        config.extensions.iter().zip(self.0.iter().map(Option::as_ref))
-    }
-
-    fn failures(&self) -> usize {
-        self.0.iter().flatten().count()
-    }
+    let faults = config.extensions.iter().zip(faults).enumerate();
+    let placed = faults.map(|(index, (extension, fault))| {
+        let error = fault.map(|(pinned, message)| {
+            config.component_error(index, pinned, format!("`{}`: {message}", extension.id))
+        });
+        (extension, error)
+    });
+    placed.collect()
 }
 
 fn print_components(
     config: &Config,
-    components: &Components,
+    components: &[Checked<'_>],
     errors: &[ConfigError],
     warnings: &[String],
 ) -> anyhow::Result<()> {
@@ -143,7 +134,7 @@ fn print_components(
     for absent in config.absent_paths() {
         output::complain(&format!("warning: {absent}"));
     }
-    for (extension, error) in components.of(config) {
+    for (extension, error) in components {
         match error {
             None => output::line(&format!("`{}` is ok", extension.id))?,
             Some(error) => output::complain(&format!("error: {error}")),
@@ -160,23 +151,23 @@ fn print_components(
 
 fn report_components(
     config: &Config,
-    components: &Components,
+    components: &[Checked<'_>],
     errors: &[ConfigError],
     warnings: &[String],
+    is_ok: bool,
 ) -> anyhow::Result<()> {
     let extensions: Vec<_> = components
-        .of(config)
+        .iter()
         .map(|(extension, error)| {
-            let error = error.map(error_json);
+            let error = error.as_ref().map(error_json);
             json!({ "id": extension.id, "path": extension.component.path(), "ok": error.is_none(), "error": error })
         })
         .collect();
     let absent: Vec<_> = config.absent_paths().iter().map(error_json).collect();
     let warnings: Vec<_> =
         warnings.iter().map(|warning| json!({ "message": warning })).chain(absent).collect();
-    let ok = errors.is_empty() && components.failures() == 0;
     let errors: Vec<_> = errors.iter().map(error_json).collect();
-    output::json(&json!({ "ok": ok, "errors": errors, "warnings": warnings, "extensions": extensions }))
+    output::json(&json!({ "ok": is_ok, "errors": errors, "warnings": warnings, "extensions": extensions }))
 }
 
 fn report_errors(errors: &ConfigErrors) -> anyhow::Result<()> {
