@@ -140,11 +140,7 @@ fn of_one(extension: &ExtensionLimits, fuel_per_ms: Option<u64>) -> String {
             printable(&limit.source.text),
         ]);
     }
-    for dir in &extension.dirs {
-        for row in directory(dir) {
-            table.add_row(row);
-        }
-    }
+    table.add_rows(extension.dirs.iter().flat_map(directory));
     let class = extension.fixed.get("class").and_then(|class| class.as_str()).unwrap_or_default();
     let from = format!("fixed, `{}`", printable(class));
     for (key, value) in &extension.fixed {
@@ -162,10 +158,8 @@ fn of_one(extension: &ExtensionLimits, fuel_per_ms: Option<u64>) -> String {
 }
 
 fn directory(dir: &DirLimits) -> [[String; 5]; 2] {
-    let shown =
-        |number: Option<u64>, show: &dyn Fn(u64) -> String| number.map_or_else(|| NOTHING.to_owned(), show);
     let row = |of: &str, numbers: [Option<u64>; 3], show: &dyn Fn(u64) -> String| {
-        let [allowed, used, peak] = numbers.map(|number| shown(number, show));
+        let [allowed, used, peak] = numbers.map(|number| number.map_or(NOTHING.to_owned(), show));
         [format!("{of} in {}", printable(&dir.guest)), allowed, used, peak, "`grants.dirs`".to_owned()]
     };
     let mut bytes = row("bytes", [dir.max_bytes, dir.used_bytes, dir.peak_bytes], &size);
@@ -207,9 +201,8 @@ fn consequence(extension: &ExtensionLimits, limit: &Limit) -> String {
 
 fn memory(report: &Limits) -> String {
     let mut table = table(["ID", "MEMORY, STACK AND INBOX"]);
-    for extension in &report.extensions {
-        table.add_row([printable(&extension.id), size(extension.memory_sum)]);
-    }
+    let row = |extension: &ExtensionLimits| [printable(&extension.id), size(extension.memory_sum)];
+    table.add_rows(report.extensions.iter().map(row));
     let sum = size(report.memory_sum);
     let sum = match report.memory_budget {
         Some(budget) => format!("{sum} of {}, the `main.memory-budget`", size(budget)),
