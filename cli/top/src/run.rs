@@ -127,7 +127,7 @@ impl Top {
                 match handle(event, &mut state) {
                     Some(Effect::Quit) => return Ok(()),
                     Some(Effect::Suspend) => {
-                        screen.leave();
+                        screen::restore();
                         suspend();
                         screen.enter()?;
                     }

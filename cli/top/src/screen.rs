@@ -76,11 +76,6 @@ impl Screen {
         self.terminal.draw(|frame| view::draw(frame, state)).map(drop)
     }
 
-    /// Gives the terminal back until `enter`.
-    pub(crate) fn leave(&mut self) {
-        restore();
-    }
-
     /// Takes the terminal over, and forgets what was on it. A shell may have had it meanwhile.
     pub(crate) fn enter(&mut self) -> io::Result<()> {
         restore();

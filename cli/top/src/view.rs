@@ -34,7 +34,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
     let title_height = u16::from(area.height >= HEIGHT_WITH_TITLE);
     let rows = [Constraint::Length(title_height), Constraint::Fill(1), Constraint::Length(1)];
     let [title_area, body, bottom_area] = Layout::vertical(rows).areas(area);
-    let styles = Styles::new(state.has_color);
+    let styles = Styles { has_color: state.has_color };
     frame.render_widget(title(state, styles), title_area);
     if state.mode == Mode::Help {
         let lines = HELP.map(|(keys, what)| Line::from(format!("{keys:<12} {what}")));

@@ -4,14 +4,10 @@ use ratatui::style::{Color, Modifier, Style};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Styles {
-    has_color: bool,
+    pub(super) has_color: bool,
 }
 
 impl Styles {
-    pub(super) fn new(has_color: bool) -> Self {
-        Self { has_color }
-    }
-
     pub(super) fn strong(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
