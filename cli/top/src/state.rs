@@ -200,7 +200,8 @@ impl State {
             Press::Open => return self.open(),
             Press::Order(order) => self.ask(order),
             Press::Help => (self.mode, self.help_scroll) = (Mode::Help, 0),
-            Press::Filter => self.filter(),
+            Press::Filter if self.pane.is_none() => self.mode = Mode::Filtering,
+            Press::Filter => {}
             Press::Reverse => self.is_reversed = !self.is_reversed,
             Press::Sort(key) => self.sort_by(key),
             Press::NextSort => self.sort_by(self.sort.next()),
@@ -247,12 +248,6 @@ impl State {
         }
         let shown = self.shown();
         shown.get(self.position(&shown)).map(|row| row.key.clone())
-    }
-
-    fn filter(&mut self) {
-        if self.pane.is_none() {
-            self.mode = Mode::Filtering;
-        }
     }
 
     fn read_help(&mut self, press: Option<Press>) {
