@@ -154,14 +154,11 @@ impl<'d> Types<'d> {
 
     fn named(&self, name: &str, place: Place<'_>) -> String {
         let own = self.name(name);
-        let contains = place.inside.is_some_and(|inside| {
-            name == inside
-                || self
-                    .document
-                    .named(name)
-                    .is_some_and(|to| leads_to(self.document, to, inside, Way::Inside))
-        });
-        if contains { format!("Box<{own}>") } else { own }
+        let contains = |inside: &str| {
+            let to = self.document.named(name);
+            name == inside || to.is_some_and(|to| leads_to(self.document, to, inside, Way::Inside))
+        };
+        if place.inside.is_some_and(contains) { format!("Box<{own}>") } else { own }
     }
 
     /// Writes what stands before a type, with further traits that it derives.

@@ -1,6 +1,6 @@
 //! The class of a contract in TypeScript.
 
-use weir_openrpc::{Field, Method, Payload, Queue, Topic};
+use weir_openrpc::{Method, Payload, Queue, Topic};
 
 use super::{comment, doc, string, types::Types};
 use crate::{
@@ -40,7 +40,7 @@ fn operation(
     let (parameter, argument) = match input {
         Input::Nothing => (String::new(), "undefined"),
         Input::Bytes => ("bytes: Uint8Array, ".to_owned(), "bytes"),
-        Input::Record(record) if contract.fields(record).iter().all(is_optional) => {
+        Input::Record(record) if contract.fields(record).iter().all(|field| !field.required) => {
             (format!("params: {} = {{}}, ", types.name(record)), "params")
         }
         Input::Record(record) => (format!("params: {}, ", types.name(record)), "params"),
@@ -61,10 +61,6 @@ fn operation(
         code.line(format!("  return this.#weir.call<{result}>({full}, {argument}, options);"));
     }
     code.line("}");
-}
-
-fn is_optional(field: &Field) -> bool {
-    !field.required
 }
 
 fn subscription(code: &mut Code, types: &Types<'_>, topic: &Topic, name: &str, scope: &mut Scope) {
