@@ -33,7 +33,7 @@ use tracing_subscriber::{
 use weir_host::names::log_filter;
 
 use self::stderr::Lines;
-use crate::output::{counted, printable, printable_json};
+use crate::output::{counted, printable, printable_json, wants_color};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
@@ -67,8 +67,7 @@ pub(crate) fn init(format: LogFormat) -> anyhow::Result<()> {
     let log: Box<dyn Layer<Registry> + Send + Sync> = match format {
         LogFormat::Json => log.json().flatten_event(true).boxed(),
         LogFormat::Human => {
-            let ansi =
-                io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty());
+            let ansi = io::stderr().is_terminal() && wants_color();
             log.with_ansi(ansi).event_format(Human).boxed()
         }
     };
