@@ -63,7 +63,7 @@ pub(crate) struct Asked {
     pub(crate) target: Target,
 }
 
-/// The choice before the verb. It holds for a verb that has none of its own.
+/// The Main that was chosen before the verb. It holds for a verb that has no choice of its own.
 static BEFORE: OnceLock<Target> = OnceLock::new();
 
 const NEEDS_NO_MAIN: &str =
@@ -74,7 +74,7 @@ const GIVEN_TWICE: &str = "`--socket` or `--config` is given before and after th
 const VARIABLE: &str = "WEIR_SOCKET";
 
 impl Args {
-    /// The verb of this process's command line. Ends the process if there is none, or help is asked for.
+    /// Returns the verb of this process's command line. Ends the process if there is none, or help is asked for.
     pub(crate) fn verb() -> anyhow::Result<Verb> {
         let matches = Self::command().get_matches();
         let Self { target, verb } = Self::from_arg_matches(&matches)
@@ -88,24 +88,24 @@ impl Args {
 }
 
 impl Target {
-    /// Whether the verb takes this choice, which was made before it.
+    /// Checks that the verb takes this choice, which stands before it.
     fn fits(&self, mut matches: &ArgMatches) -> Result<(), &'static str> {
         while let Some((_, below)) = matches.subcommand() {
             matches = below;
         }
-        // `None`: the verb has no such option.
+        // `None` means that the verb has no such option.
         let [socket, config] = ["socket", "config"].map(|option| matches.try_contains_id(option).ok());
         match (socket, config) {
             (Some(false), Some(false)) => Ok(()),
             (Some(_), Some(_)) => Err(GIVEN_TWICE),
-            // `weir run` makes the socket.
+            // `weir run` has no `--config`: it makes the socket that is chosen before it.
             (Some(false), None) if self.socket.is_some() => Ok(()),
             _ => Err(NEEDS_NO_MAIN),
         }
     }
 
-    /// The socket: from the arguments, else the environment, else the default. Of a configuration only this key is
-    /// read, since the file may have changed after Main read it.
+    /// Returns the socket: from the arguments, else the environment, else the default. Of a configuration only this key
+    /// is read, since the file may have changed after Main read it.
     pub(crate) fn socket(&self) -> anyhow::Result<PathBuf> {
         match self {
             Self { socket: Some(socket), .. } => Ok(socket.clone()),
@@ -118,12 +118,12 @@ impl Target {
     }
 }
 
-/// Where `weir run` serves, if anything but its configuration says so.
+/// Returns the socket at which `weir run` serves, if anything but its configuration names it.
 pub(crate) fn socket_beside_file(argument: Option<PathBuf>) -> Option<PathBuf> {
     argument.or_else(|| BEFORE.get()?.socket.clone()).or_else(of_environment)
 }
 
-/// For a verb that needs no Main as it is used now.
+/// Fails if a Main was chosen before the verb. For a verb that needs no Main with its present arguments.
 pub(crate) fn refuse_choice_before() -> Result<(), Usage> {
     if BEFORE.get().is_some() { Err(Usage(NEEDS_NO_MAIN.to_owned())) } else { Ok(()) }
 }

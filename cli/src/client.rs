@@ -28,22 +28,22 @@ use weir_host::traces::{SpanId, TraceContext, TraceId};
 
 use crate::{args::Target, exit::Usage, output};
 
-/// For answers that Main gives at once.
+/// How long the command waits for an answer that Main gives at once.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Added to the time that Main is asked to answer within.
+/// How much longer the command waits than the time within which Main was asked to answer.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Between two checks that Main still answers during a long operation.
+/// The pause between two checks that Main still answers during a long operation.
 const LOOK_PAUSE: Duration = Duration::from_secs(5);
 
-/// A busy Main must accept a connection within this time.
+/// How long the command tries again while Main is too busy to take a connection or a request.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Between two attempts to connect to a busy Main.
+/// The pause between two attempts to connect to a busy Main.
 const CONNECT_PAUSE: Duration = Duration::from_millis(10);
 
-/// A line of a stream: the largest payload in base64, and its envelope.
+/// The most bytes of a line of a stream: room for the largest payload in base64, and its envelope.
 const MAX_LINE: usize = 96 * 1024 * 1024;
 
 #[derive(Debug, thiserror::Error)]
@@ -58,7 +58,7 @@ pub(crate) struct Unreachable {
 #[error("Main did not answer within {}; it may be stopped, or have too much to do{then}", humantime::format_duration(*time))]
 pub(crate) struct Unanswered {
     time: Duration,
-    /// What becomes of the command.
+    /// What becomes of a command that Main did not answer. Empty for a request that changes nothing.
     then: &'static str,
 }
 
@@ -107,7 +107,7 @@ impl Signals {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    /// Waits for either, and gives its name.
+    /// Waits for one of the two signals, and returns its name.
     pub(crate) async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
@@ -116,13 +116,14 @@ impl Signals {
     }
 }
 
+/// How long the command waits for an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Patience {
-    /// For answers that Main gives at once.
+    /// Waits ten seconds, for answers that Main gives at once.
     Query,
-    /// For answers that Main was asked to give within this time. Waits a little longer.
+    /// Waits a little longer than this time, within which Main was asked to answer.
     Asked(Duration),
-    /// As long as Main answers other requests: its own deadlines end the operation.
+    /// Waits as long as Main answers other requests, since Main's own deadlines end the operation.
     WhileMainAnswers,
 }
 
@@ -219,7 +220,7 @@ impl Client {
     }
 }
 
-/// Random bytes of the system.
+/// Returns random bytes of the operating system.
 pub(crate) fn random<const BYTES: usize>() -> anyhow::Result<[u8; BYTES]> {
     let mut bytes = [0; BYTES];
     let given = getrandom(&mut bytes, GetRandomFlags::empty()).context("the system gives no random bytes")?;
@@ -245,7 +246,7 @@ pub(crate) fn is_misfit<T>(answer: &anyhow::Result<T>) -> bool {
     refused.is_some_and(|refused| refused.code == MISFIT)
 }
 
-/// `None` if Main refused with one of these codes.
+/// Turns a refusal with one of these codes into `None`. Other errors stay errors.
 pub(crate) fn unless<T>(codes: &[&str], answer: anyhow::Result<T>) -> anyhow::Result<Option<T>> {
     let is_one = |refused: &Refused| codes.contains(&&*refused.code);
     match answer {
@@ -270,7 +271,8 @@ pub(crate) async fn while_main_answers<T>(
                 let mut client = Client::connect_to(path).await?;
                 whole(client.send(Method::GET, &Route::new(&["version"]), Bytes::new()).await?).await
             };
-            // Only silence counts: busy is an answer, and a gone Main ends `answer` itself.
+            // Only a missing answer counts. A busy Main does answer, and a Main that has gone ends `answer` with an
+            // error.
             if let Err(error) = within(QUERY_TIMEOUT, look).await
                 && error.is::<Unanswered>()
             {
@@ -294,7 +296,7 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'
 pub(crate) struct Route(String);
 
 impl Route {
-    /// `/v1/` and the segments.
+    /// Makes the route `/v1/` with these segments, percent-encoded.
     pub(crate) fn new(segments: &[&str]) -> Self {
         let mut route = String::from("/v1");
         for segment in segments {
@@ -304,7 +306,7 @@ impl Route {
         Self(route)
     }
 
-    /// All of a kind, or the one of this name.
+    /// Makes the route to all things of a kind, or to the one with this name.
     pub(crate) fn all_or_one(kind: &str, name: Option<&str>) -> anyhow::Result<Self> {
         Self::named(&[kind].into_iter().chain(name).collect::<Vec<_>>())
     }
@@ -319,7 +321,7 @@ impl Route {
         self
     }
 
-    /// Refuses empty segments: they would name another route.
+    /// Makes the route with these segments. An empty one is an error: it would lead to another route.
     pub(crate) fn named(segments: &[&str]) -> anyhow::Result<Self> {
         if segments.contains(&"") {
             return Err(Usage("a name cannot be empty".to_owned()).into());
@@ -394,7 +396,7 @@ async fn handshake(path: &Path) -> anyhow::Result<SendRequest<Full<Bytes>>> {
     Ok(requests)
 }
 
-/// Whether nobody listens at a socket that is there, as after the end of a Main that was killed.
+/// Whether the file of the socket is there and nobody listens, as after a Main was killed.
 pub(crate) async fn is_abandoned(path: &Path) -> bool {
     let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
     UnixStream::connect(path).await.is_err_and(refused)

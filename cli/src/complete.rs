@@ -46,7 +46,8 @@ pub(crate) fn script(shell: Shell) -> io::Result<Vec<u8>> {
 /// The script for bash. It needs bash 4.4.
 const SCRIPT: &str = include_str!("complete/weir.bash");
 
-/// Bash, with a script of our own: that of `clap_complete` loses names with characters at which bash breaks words.
+/// Completes for bash with a script of our own. The script of `clap_complete` loses names with characters at which bash
+/// breaks words.
 struct Bash;
 
 impl EnvCompleter for Bash {

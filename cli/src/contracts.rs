@@ -47,7 +47,7 @@ impl Source {
         }
     }
 
-    /// The documents, at least one.
+    /// Loads the documents: at least one.
     pub(crate) async fn load(&self, target: &Target) -> anyhow::Result<Vec<Described>> {
         match self {
             Self::Contract(contract) => of_main(target, Some(contract.as_str())).await,
@@ -59,7 +59,7 @@ impl Source {
     }
 }
 
-/// Main's answer.
+/// Main's answer about contracts.
 #[derive(Deserialize)]
 struct Answer {
     contracts: Vec<Contract>,
@@ -71,7 +71,7 @@ struct Contract {
     document: Json,
 }
 
-/// The documents that Main knows: at least one of this contract, or those of all contracts that are served.
+/// Asks Main for the documents of this contract, at least one, or for those of all contracts that are served.
 pub(crate) async fn of_main(target: &Target, contract: Option<&str>) -> anyhow::Result<Vec<Described>> {
     let route = Route::all_or_one("contracts", contract)?;
     let Answer { contracts } = Client::connect(target).await?.get(&route).await?;
@@ -83,7 +83,7 @@ pub(crate) async fn of_main(target: &Target, contract: Option<&str>) -> anyhow::
     contracts.into_iter().map(described).collect()
 }
 
-/// The documents in a component or a file, at least one.
+/// Reads the documents in a component or a JSON file: at least one.
 pub(crate) fn of_file(path: &Path) -> anyhow::Result<Vec<Document>> {
     let documents = if path.extension().is_some_and(|end| end == "json") {
         of_json(path, &path.to_string_lossy())?
@@ -94,7 +94,7 @@ pub(crate) fn of_file(path: &Path) -> anyhow::Result<Vec<Document>> {
     Ok(documents)
 }
 
-/// The documents of the contracts that a component or a file serves, at least one.
+/// Reads the documents of the contracts that a component or a JSON file serves: at least one.
 pub(crate) fn served_by_file(path: &Path) -> anyhow::Result<Vec<Document>> {
     let mut documents = of_file(path)?;
     documents.retain(|document| document.role == Role::Provider);
@@ -102,7 +102,7 @@ pub(crate) fn served_by_file(path: &Path) -> anyhow::Result<Vec<Document>> {
     Ok(documents)
 }
 
-/// One document, or a list of them. Errors name the file as `shown`.
+/// Reads one document or a list of them from a JSON file. Errors name the file as `shown`.
 pub(crate) fn of_json(path: &Path, shown: &str) -> anyhow::Result<Vec<Document>> {
     let mut text = String::new();
     File::open(path)

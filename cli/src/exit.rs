@@ -19,6 +19,7 @@ use crate::{
 #[error("{0}")]
 pub(crate) struct Usage(pub(crate) String);
 
+/// The command has failed, and has already printed why.
 #[derive(Debug, thiserror::Error)]
 #[error("failed")]
 pub(crate) struct Said;
@@ -29,7 +30,7 @@ pub(crate) struct Said;
 pub(crate) struct HookFailed(pub(crate) HookOutcome);
 
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
-    // The reader of the output needed no more.
+    // The reader of the output has left, since it needed no more.
     if error.is::<OutputClosed>() {
         return ExitCode::SUCCESS;
     }

@@ -12,13 +12,13 @@ pub(crate) fn load(path: &Path) -> Result<Config, ConfigErrors> {
     loader().load(path)
 }
 
-/// Reads configurations with the tables of this program, also at a reload.
+/// The loader of configurations with the tables of this program. Reloads use it, too.
 #[cfg(feature = "gateway")]
 pub(crate) fn loader() -> Loader {
     weir_host::loader().section::<weir_gateway::GatewayConfig>()
 }
 
-/// Reads configurations with the tables of this program.
+/// The loader of configurations with the tables of this program. It refuses the gateway's table.
 #[cfg(not(feature = "gateway"))]
 pub(crate) fn loader() -> Loader {
     weir_host::loader().refuse("gateway", "cannot be used: this build of Weir has no gateway")
@@ -28,26 +28,26 @@ pub(crate) fn loader() -> Loader {
 #[cfg(feature = "compiler")]
 const HELPER: &str = "compile-helper";
 
-/// Compiles in a child process of this program, even if its file was replaced since.
+/// Components are compiled in a child process of this program, even if the program's file was replaced since.
 #[cfg(feature = "compiler")]
 pub(crate) fn compilation() -> Compilation {
     Compilation::Child { program: "/proc/self/exe".into(), arguments: vec![HELPER.into()] }
 }
 
-/// Only artifacts run.
+/// Components are not compiled: this build runs only artifacts.
 #[cfg(not(feature = "compiler"))]
 pub(crate) fn compilation() -> Compilation {
     Compilation::PrecompiledOnly
 }
 
-/// Compiles, if this process was started for that.
+/// Compiles and returns the exit code, if this process was started for that. Otherwise returns `None`.
 #[cfg(feature = "compiler")]
 pub(crate) fn compile_helper() -> Option<ExitCode> {
     let is_helper = std::env::args_os().nth(1).is_some_and(|first| first == HELPER);
     is_helper.then(weir_host::component::compile_helper)
 }
 
-/// No process is started for that.
+/// Returns `None`: without the compiler, no process is started to compile.
 #[cfg(not(feature = "compiler"))]
 pub(crate) fn compile_helper() -> Option<ExitCode> {
     None

@@ -85,13 +85,13 @@ pub(crate) fn show_below(text: String) {
 /// Appends whole lines to the log. False if this process has no log.
 pub(crate) fn append(text: &str) -> bool {
     let Some(lines) = LINES.get() else { return false };
-    // The text says why the process ends, so it must find room.
+    // Waits for room first: the text says why the process ends, and must not be lost.
     lines.flush();
     lines.push(text.as_bytes());
     true
 }
 
-/// Waits briefly for the reader of the log.
+/// Waits briefly until the log is written.
 pub(crate) fn flush() {
     if let Some(lines) = LINES.get() {
         lines.flush();
@@ -131,7 +131,7 @@ fn lost_line(format: LogFormat, lost: u64) -> String {
     }
 }
 
-/// The text that Rust's own panic hook writes. That hook would wait for the reader of stderr.
+/// Makes the text that Rust's own panic hook writes. That hook itself would wait for the reader of stderr.
 fn panicked(panic: &panic::PanicHookInfo<'_>) -> String {
     let thread = thread::current();
     let trace = Backtrace::capture();

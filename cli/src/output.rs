@@ -1,5 +1,5 @@
-//! Writes to stdout. A reader that leaves is no error, and no outside text can control the terminal. During long work a line
-//! on stderr says what it is and the time so far, if that is a terminal.
+//! Writes to stdout. A reader that leaves is no error, and no outside text can control the terminal. During long work,
+//! a line on a terminal's stderr says what it is and the time so far.
 
 use std::{
     io::{self, ErrorKind, IsTerminal, Write},
@@ -28,7 +28,7 @@ pub(crate) fn write(bytes: &[u8]) -> anyhow::Result<()> {
 
 /// Waits until the reader of stdout leaves. A write would notice that only when there is something to write.
 pub(crate) async fn reader_left() -> OutputClosed {
-    // A clone just to watch. Its blocking mode does not matter.
+    // The clone is only watched, so its blocking mode does not matter.
     let stdout = io::stdout().as_fd().try_clone_to_owned().and_then(pipe::Sender::from_owned_fd_unchecked);
     match stdout {
         Ok(stdout) if stdout.ready(Interest::ERROR).await.is_ok_and(|ready| ready.is_error()) => OutputClosed,
@@ -75,8 +75,7 @@ pub(crate) fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     }
 }
 
-/// Escapes the characters that `printable` escapes; the JSON stays equal. Outside strings such a character can
-/// only be a line feed between lines.
+/// Escapes in JSON the characters that [`printable`] escapes. It stays the same JSON, and line feeds stay as they are.
 pub(crate) fn printable_json(json: &str) -> String {
     let mut clean = String::with_capacity(json.len());
     for character in json.chars() {
@@ -99,10 +98,10 @@ pub(crate) fn counted(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Interval at which the time is drawn.
+/// The interval at which the elapsed time is drawn.
 pub(crate) const TICK: Duration = Duration::from_secs(1);
 
-/// Does long work, with a line about it.
+/// Does long work, and meanwhile shows a line that says what it is.
 pub(crate) fn during<T>(what: &str, work: impl FnOnce() -> T) -> T {
     let line = progress_line();
     line.set_message(what.to_owned());
@@ -112,7 +111,7 @@ pub(crate) fn during<T>(what: &str, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// A line below all others. It draws nothing if stderr is no terminal.
+/// Makes a line that is drawn below all others. Nothing is drawn if stderr is no terminal.
 pub(crate) fn progress_line() -> ProgressBar {
     let style = ProgressStyle::with_template("{elapsed:>4} {wide_msg}");
     ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))

@@ -33,10 +33,10 @@ pub(crate) fn table<'h>(header: impl IntoIterator<Item = &'h str>) -> Table {
     table
 }
 
-/// A heading, and what stands below it for an item.
+/// A column: its heading, and the function that makes its text for an item.
 pub(crate) type Column<'a, T> = (&'a str, &'a dyn Fn(&T) -> String);
 
-/// A line for each item.
+/// Makes a table with a line for each item.
 pub(crate) fn lined_up<T>(items: &[T], columns: &[Column<'_, T>]) -> String {
     let mut table = table(columns.iter().map(|(heading, _)| *heading));
     table.add_rows(items.iter().map(|item| columns.iter().map(|(_, value)| value(item))));
@@ -58,7 +58,7 @@ pub(crate) fn state(state: &str) -> Cell {
 }
 
 pub(crate) fn restarts(extension: &ExtensionStatus) -> String {
-    // A failure during the wait, such as a failed reload, has no next restart.
+    // Failures during the wait, such as a failed reload, have no next restart, so the last one that has one counts.
     let next = extension.failures.iter().rev().find_map(|failure| failure.next_restart);
     match next {
         Some(time) if extension.state == ExtensionState::BackingOff => {
@@ -91,23 +91,23 @@ pub(crate) fn size(bytes: u64) -> String {
     ByteSize::b(bytes).display().iec().to_string()
 }
 
-/// The time since a moment. Main and this command share a clock.
+/// Formats the time since a moment. Main and this command share a clock.
 pub(crate) fn age(since: SystemTime, now: SystemTime) -> String {
     time(now.duration_since(since).unwrap_or_default().as_secs_f64())
 }
 
-/// A time as Main's JSON has it.
+/// Formats a time as Main's JSON does.
 pub(crate) fn moment(time: SystemTime) -> String {
     humantime::format_rfc3339_millis(time).to_string()
 }
 
-/// Names with spaces between.
+/// Joins names with spaces. Returns `-` if there are none.
 pub(crate) fn list(names: &[ContractName]) -> String {
     let names: Vec<_> = names.iter().map(ContractName::as_str).collect();
     if names.is_empty() { NOTHING.to_owned() } else { names.join(" ") }
 }
 
-/// A duration with its significant digits.
+/// Formats a duration in the units that fit its length.
 pub(crate) fn time(seconds: f64) -> String {
     let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
     match time.as_secs() {

@@ -48,7 +48,7 @@ mod trace;
 
 use crate::client::block_on;
 
-/// Makes the verbs of the list below: for each its help, its arguments, and what runs it.
+/// Makes the verbs from the list below, which has for each its help, its arguments, and the function that runs it.
 macro_rules! verbs {
     ($(
         $(#[doc = $about:tt])+
@@ -190,7 +190,7 @@ Examples:
     Completions(completions::Args) = completions::run,
 }
 
-/// A verb that waits for Main or for other processes.
+/// Makes a plain function of a verb that waits for Main or for other processes.
 fn awaited<A, R: Future<Output = anyhow::Result<()>>>(
     run: impl FnOnce(A) -> R,
 ) -> impl FnOnce(A) -> anyhow::Result<()> {

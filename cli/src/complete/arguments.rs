@@ -13,10 +13,10 @@ pub(super) fn candidates(params: &[Value], current: &str) -> Vec<CompletionCandi
 }
 
 struct Param<'p> {
-    /// Quoted, as in JSON.
+    /// The name, quoted as in JSON.
     name: String,
     required: bool,
-    /// An empty value of its type.
+    /// An empty value of the parameter's type, as JSON.
     value: &'p str,
 }
 
@@ -24,7 +24,7 @@ impl<'p> Param<'p> {
     fn of(param: &'p Value) -> Option<Self> {
         let name = Value::from(param.get("name")?.as_str()?).to_string();
         let kind = param.pointer("/schema/type");
-        // The first of several types.
+        // Of several types, the first one counts.
         let kind = kind.and_then(|kind| kind.get(0).unwrap_or(kind).as_str());
         let value = match kind {
             Some("string") => "\"\"",
@@ -39,7 +39,7 @@ impl<'p> Param<'p> {
     }
 }
 
-/// One object with the required arguments, and one with all.
+/// Returns one object with the required arguments, and one with all.
 fn whole(params: &[Param<'_>]) -> Vec<String> {
     let object = |only_required: bool| {
         let members = params.iter().filter(|param| param.required || !only_required);
@@ -52,7 +52,8 @@ fn whole(params: &[Param<'_>]) -> Vec<String> {
     objects
 }
 
-/// The object that was begun, with one more name. Empty if its end is at or inside a value.
+/// Returns the object that was begun with one more name, once for each name that fits. Returns nothing if the text ends
+/// at or inside a value.
 fn next(params: &[Param<'_>], current: &str) -> Vec<String> {
     let (mut depth, mut in_string, mut escaped, mut start) = (0_usize, false, false, None);
     for (at, character) in current.char_indices() {

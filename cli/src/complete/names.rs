@@ -16,7 +16,7 @@ use crate::{
 /// How long Main may take to answer: a person waits for the names.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A contract that an extension serves, described or not.
+/// Completes a contract that an extension serves, described or not.
 pub(crate) fn contract(current: &OsStr) -> Vec<CompletionCandidate> {
     let [described, extensions] = ask([Route::new(&["contracts"]), Route::new(&["extensions"])]);
     let mut names = Names::default();
@@ -29,7 +29,7 @@ pub(crate) fn contract(current: &OsStr) -> Vec<CompletionCandidate> {
     names.that_begin_with(current)
 }
 
-/// A file, or a contract that an extension serves.
+/// Completes a file, or a contract that an extension serves.
 #[cfg(feature = "tools")]
 pub(crate) fn contract_or_file(current: &OsStr) -> Vec<CompletionCandidate> {
     let mut candidates = contract(current);
@@ -37,7 +37,7 @@ pub(crate) fn contract_or_file(current: &OsStr) -> Vec<CompletionCandidate> {
     candidates
 }
 
-/// An operation of the contract on the command line.
+/// Completes an operation of the contract on the command line.
 pub(crate) fn operation(current: &OsStr) -> Vec<CompletionCandidate> {
     let mut names = Names::default();
     if let Some(contract) = word("contract") {
@@ -49,7 +49,7 @@ pub(crate) fn operation(current: &OsStr) -> Vec<CompletionCandidate> {
     names.that_begin_with(current)
 }
 
-/// The arguments of the operation on the command line, or `@` and a file.
+/// Completes the arguments of the operation on the command line, or `@` and a file.
 pub(crate) fn argument(current: &OsStr) -> Vec<CompletionCandidate> {
     let Some(current) = current.to_str() else { return Vec::new() };
     // Zsh and fish pass the quote that is still open.
@@ -65,7 +65,7 @@ pub(crate) fn argument(current: &OsStr) -> Vec<CompletionCandidate> {
     method.map(|method| arguments::candidates(list(method, "params"), current)).unwrap_or_default()
 }
 
-/// The id of an extension.
+/// Completes the id of an extension.
 pub(crate) fn extension(current: &OsStr) -> Vec<CompletionCandidate> {
     let [extensions] = ask([Route::new(&["extensions"])]);
     let mut names = Names::default();
@@ -75,7 +75,7 @@ pub(crate) fn extension(current: &OsStr) -> Vec<CompletionCandidate> {
     names.that_begin_with(current)
 }
 
-/// A shared queue.
+/// Completes a shared queue.
 pub(crate) fn queue(current: &OsStr) -> Vec<CompletionCandidate> {
     let [queues] = ask([Route::new(&["queues"])]);
     let mut names = Names::default();
@@ -83,14 +83,14 @@ pub(crate) fn queue(current: &OsStr) -> Vec<CompletionCandidate> {
     names.that_begin_with(current)
 }
 
-/// A topic: one that Main knows, or one that a contract describes.
+/// Completes a topic that Main knows or that a contract describes.
 pub(crate) fn topic(current: &OsStr) -> Vec<CompletionCandidate> {
     let mut topics = topics();
     topics.0.retain(|topic, _| !topic.contains(['*', '>']));
     topics.that_begin_with(current)
 }
 
-/// A topic or a pattern of topics.
+/// Completes a topic or a pattern of topics.
 pub(crate) fn topic_pattern(current: &OsStr) -> Vec<CompletionCandidate> {
     topics().that_begin_with(current)
 }
@@ -107,13 +107,13 @@ fn topics() -> Names {
     names
 }
 
-/// The document of a contract, of its first provider.
+/// Returns the document of a contract's first provider, or null.
 fn document(contract: &str) -> Value {
     let [mut described] = ask([Route::new(&["contracts", contract])]);
     described.pointer_mut("/contracts/0/document").map(Value::take).unwrap_or_default()
 }
 
-/// Main's answers. Null for one that did not come in time, or that Main refuses.
+/// Asks Main for these routes. An answer is null if it did not come in time, or if Main refused.
 fn ask<const N: usize>(routes: [Route; N]) -> [Value; N] {
     let mut answers = [const { Value::Null }; N];
     let asking = async {
@@ -128,7 +128,7 @@ fn ask<const N: usize>(routes: [Route; N]) -> [Value; N] {
     answers
 }
 
-/// Names with a line about each.
+/// Names, each with a line about it.
 #[derive(Debug, Default)]
 struct Names(BTreeMap<String, Option<String>>);
 
@@ -155,24 +155,24 @@ fn text<'v>(value: &'v Value, pointer: &str) -> Option<&'v str> {
     value.pointer(pointer)?.as_str()
 }
 
-/// A word of the command line by the name of its argument.
+/// Returns the value of an argument on the unfinished command line.
 fn word(argument: &str) -> Option<String> {
     found::<String>(&line()?, argument)
 }
 
-/// The Main that the command line names.
+/// Returns the Main that the command line names.
 fn target() -> Target {
     let line = line().unwrap_or_default();
     Target { socket: found::<PathBuf>(&line, "socket"), config: found(&line, "config") }
 }
 
-/// The unfinished command line, as far as it can be understood. It stands after `--`.
+/// Returns the unfinished command line, as far as clap understands it. It stands after `--`.
 fn line() -> Option<ArgMatches> {
     let words = env::args_os().skip_while(|word| word != "--").skip(1);
     Args::command().ignore_errors(true).try_get_matches_from(words).ok()
 }
 
-/// The value of an argument: that of the innermost subcommand that has one.
+/// Returns the value of an argument, from the innermost subcommand that has one.
 fn found<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, argument: &str) -> Option<T> {
     let below = matches.subcommand().and_then(|(_, matches)| found(matches, argument));
     below.or_else(|| matches.try_get_one(argument).ok().flatten().cloned())

@@ -13,10 +13,10 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::output;
 
-/// Bytes that may wait. As many again may be in the writer's hands. Further lines are lost.
+/// The most bytes that wait. The writer thread may hold as many again. Further lines are lost.
 const MAX_WAITING: usize = 256 * 1024;
 
-/// Time that the end of the process waits for the reader.
+/// How long the process waits at its end until all lines are written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
@@ -29,9 +29,9 @@ pub(super) struct Lines {
 struct State {
     /// Whole lines with their line feeds.
     waiting: Vec<u8>,
-    /// Lines lost after `waiting`.
+    /// The number of lines that were lost after those in `waiting`.
     lost: u64,
-    /// The next text below the log. Empty removes it.
+    /// The next text to show below the log. An empty text removes the one that is shown.
     below: Option<String>,
     is_writing: bool,
 }
@@ -54,7 +54,7 @@ impl Lines {
     /// Queues whole lines, or counts them as lost. Never waits for the reader.
     pub(super) fn push(&self, lines: &[u8]) {
         let mut state = self.state.lock();
-        // After a loss no line may pass, or the gap would show in the wrong place.
+        // After a loss, later lines are lost, too. Otherwise the gap would show in the wrong place.
         if state.lost > 0 || state.waiting.len().saturating_add(lines.len()) > MAX_WAITING {
             state.lost += 1;
         } else {
