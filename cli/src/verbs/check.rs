@@ -68,7 +68,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
     if is_ok { Ok(()) } else { Err(Said.into()) }
 }
 
-/// Problems that are no errors. Too few mappings are one: the file may be for another machine.
+/// Returns the warnings. Too few memory mappings are only a warning, since the file may be for another machine.
 fn warnings(config: &Config, mappings: Result<(), TooFewMappings>) -> Vec<String> {
     let mut warnings = config.warnings();
     if !config.main.serves.is_empty() {

@@ -32,7 +32,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// A contract of before, and how it differs now.
+/// A contract of the old version, and its differences in the new version.
 struct Judged {
     contract: String,
     findings: Vec<Finding>,
@@ -95,7 +95,7 @@ impl Judged {
     }
 }
 
-/// The contract with the next version.
+/// Returns the contract's name with the next version number.
 fn next(contract: &str) -> String {
     match contract.split_once('@').map(|(name, version)| (name, version.parse::<u32>())) {
         Some((name, Ok(version))) => format!("{name}@{}", version + 1),

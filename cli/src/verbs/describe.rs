@@ -50,7 +50,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     output::write(pages.join("\n").as_bytes())
 }
 
-/// One document as it is. Of several, those of providers in one.
+/// Prints one document as it is. Of several documents, those of providers are combined in one.
 fn openrpc(described: Vec<Described>) -> anyhow::Result<()> {
     let mut documents: Vec<Document> = described.into_iter().map(|described| described.document).collect();
     let json = match &*documents {

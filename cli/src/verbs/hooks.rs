@@ -26,7 +26,7 @@ use crate::{
     tables::{limit_hit, time},
 };
 
-/// Loading times from this on are shown: somebody waited for the compiler.
+/// The shortest loading time that is shown: somebody waited for the compiler.
 const LONG: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Subcommand)]
@@ -143,7 +143,7 @@ fn configured(file: &Path, name: &Path) -> anyhow::Result<(HookDirName, Config)>
     Ok((name.clone(), alone(config.main, name, dir)))
 }
 
-/// The hooks of a directory without a configuration. They have the class as a file would set it.
+/// Makes the configuration of a directory that no file configures. Its class sets limits as in a file.
 fn asked_for(args: &Args) -> anyhow::Result<(HookDirName, Config)> {
     let text = format!("hooks.run = {{ dir = \".\", class = \"{}\" }}", args.class);
     let config = weir_host::parse(&text, "weir hooks run", Path::new("."))?;
@@ -168,7 +168,7 @@ fn asked_for(args: &Args) -> anyhow::Result<(HookDirName, Config)> {
     Ok((name, config))
 }
 
-/// Makes paths absolute, as those of files are. Overlaps are found by comparing text.
+/// Makes a path absolute, as those of files are. Directories that overlap are found by comparing the text of paths.
 fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
     path::absolute(path).with_context(|| format!("cannot find the directory `{}`", path.display()))
 }
@@ -201,7 +201,7 @@ fn of_call<E: Error + Send + Sync + 'static>(error: BlockingError<E>) -> anyhow:
     }
 }
 
-/// Each hook with its output, and a summary. The output is indented, so that it cannot look like the report.
+/// Shows each hook with its output, and a summary. The output is indented, so that it cannot look like the report.
 fn shown(report: &HookReport) -> anyhow::Result<String> {
     let names: Vec<_> = report.runs.iter().map(|run| printable(&run.hook)).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or_default();

@@ -126,7 +126,7 @@ fn show_artifact(args: &Args, artifact: &ArtifactFacts) -> anyhow::Result<()> {
     )
 }
 
-/// A described contract with its parts by name: `settings@1: get, set; topics settings.changed.>`.
+/// Shows a contract with its parts by name: `settings@1: get, set; topics settings.changed.>`.
 fn in_short(document: &Document) -> String {
     let parts = [
         ("", document.methods.iter().map(|method| &*method.name).collect::<Vec<_>>()),

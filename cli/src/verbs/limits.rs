@@ -112,7 +112,7 @@ pub(super) struct LimitSource {
     pub(super) text: String,
 }
 
-/// All of `weir limits`: a table for each extension, the sum of their memory, and the time of fuel.
+/// Shows all of `weir limits`: a table for each extension, the sum of their memory, and the time of fuel.
 fn limits(report: Limits) -> String {
     let mut text: String =
         report.extensions.iter().map(|extension| of_one(extension, report.fuel_per_ms)).collect();
@@ -169,7 +169,7 @@ fn directory(dir: &DirLimits) -> [[String; 5]; 2] {
     [bytes, row("files", [dir.max_files, dir.used_files, dir.peak_files], &|number| number.to_string())]
 }
 
-/// The limit. Fuel also has a time.
+/// Shows the limit. A limit of fuel is shown with its time, too.
 fn allowed(limit: &Limit, fuel_per_ms: Option<u64>) -> String {
     let text = printable(&limit.text);
     match (limit.unit, limit.allowed.as_u64(), fuel_per_ms) {

@@ -42,7 +42,7 @@ pub(crate) struct Args {
     target: Target,
 }
 
-/// A moment, or how long ago it was.
+/// Reads a moment, or how long ago it was.
 fn moment(text: &str) -> Result<SystemTime, String> {
     let ago = || SystemTime::now().checked_sub(humantime::parse_duration(text).ok()?);
     humantime::parse_rfc3339_weak(text).ok().or_else(ago).ok_or_else(|| {

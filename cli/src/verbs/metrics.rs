@@ -28,13 +28,14 @@ use crate::{
     output,
 };
 
-/// Scrapers at one time. Others wait in the backlog.
+/// The most scrapers that are answered at one time. Others wait in the backlog.
 const MAX_CONNECTIONS: usize = 8;
 
-/// Time for one scrape. One that says nothing or does not read takes no place from others for longer.
+/// The time limit of one scrape. A scraper that sends nothing or does not read must not keep others out for longer.
 const MAX_AGE: Duration = Duration::from_secs(30);
 
-/// Without a pause, `accept` fails again and again, as when file descriptors have run out.
+/// The pause after `accept` has failed. Without a pause it would fail again and again, as without free file
+/// descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Debug, clap::Args)]
@@ -75,7 +76,8 @@ pub(super) async fn run(Args { listen, allow_remote, topics, target }: Args) -> 
 struct Bridge {
     socket: Box<Path>,
     topics: bool,
-    /// A page in a browser of this machine may not reach it under a name of its own.
+    /// Whether requests must name `localhost` or an address as their host. A web page of a stranger, which this
+    /// machine's browser shows, can then not read the metrics.
     is_local: bool,
 }
 
@@ -150,12 +152,13 @@ impl Bridge {
     }
 }
 
-/// Whether what a scraper accepts is the format before OpenMetrics alone.
+/// Whether a scraper accepts only the text format before OpenMetrics.
 fn wants_classic(accepted: &str) -> bool {
     accepted.contains("text/plain") && !accepted.contains("application/openmetrics-text")
 }
 
-/// Whether the host of a URL is no name that a stranger's DNS server could have given to this machine.
+/// Whether the host of a URL is `localhost` or an address. A stranger's DNS server can give this machine any other
+/// name.
 fn is_of_this_machine(host: &str) -> bool {
     let name = host.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok());
     let name = name.map_or(host, |(name, _)| name);

@@ -25,16 +25,16 @@ use crate::{
     output::counted,
 };
 
-/// Spans in one batch.
+/// The most spans of one batch.
 const BATCH: &str = "512";
 
-/// How long `--once` tries again.
+/// How long `--once` tries again while the collector is away.
 const ONCE: Duration = Duration::from_secs(30);
 
-/// Time for what is there when a signal comes.
+/// How long spans are still sent after a signal.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// A collector that is there and refuses a batch so often gets the next one: this one may be the reason.
+/// A batch is given up after so many refusals by a collector that is there: the batch may be the reason.
 const MOST_REFUSALS: u32 = 16;
 
 #[derive(Debug, clap::Args)]
@@ -74,7 +74,7 @@ pub(crate) struct Args {
     target: Target,
 }
 
-/// Some time, and at most a day.
+/// Reads a time that is more than zero and at most a day.
 fn some_time(text: &str) -> Result<Duration, String> {
     let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
     if time.is_zero() || time > Duration::from_secs(86_400) {
@@ -110,7 +110,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
 /// How long a pass may try again while the collector is away.
 #[derive(Clone, Copy)]
 enum Tries {
-    /// The batch in hand is older than what is in Main's ring: nothing is gained by giving it up.
+    /// Without end: the batch in hand is older than all that Main still has, so giving it up gains nothing.
     Endless,
     Until(Instant),
     One,
@@ -151,9 +151,9 @@ impl Exporter {
         Ok(())
     }
 
-    /// Once more what is in hand, and what Main has. A batch that was being sent may arrive twice.
+    /// Sends once more the batch in hand, and what Main has. A batch that was being sent may arrive twice.
     async fn say_farewell(&mut self) {
-        // Main or the collector may be gone, too: this was said, or is no news at the end.
+        // Main or the collector may be gone, too. That was said already, or is no news at the end.
         let _ended = timeout(FAREWELL, self.pass(Tries::One)).await;
         self.teller.finish();
     }
@@ -185,7 +185,7 @@ impl Exporter {
         client.ask(Method::GET, &route, Bytes::new(), Patience::Query).await
     }
 
-    /// Sends the batch in hand until the collector has it, or will not have it.
+    /// Sends the batch in hand until the collector takes it or refuses it for good.
     async fn deliver(&mut self, tries: Tries) -> anyhow::Result<()> {
         let (mut retry, mut refusals) = (Retry::default(), 0);
         while let Some(batch) = self.export.hand() {

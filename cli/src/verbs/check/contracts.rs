@@ -1,4 +1,4 @@
-//! Calls of extensions and aliases of the gateway, and what the components that serve in the same configuration describe.
+//! Compares calls of extensions and aliases of the gateway with what the components that serve them describe.
 
 use std::{collections::HashMap, path::Path, rc::Rc};
 
@@ -13,22 +13,23 @@ use weir_host::{
     openrpc::{Document, Role, needs},
 };
 
-/// Warnings of one caller about one contract.
+/// The most warnings about one contract of one caller.
 const MAX_SHOWN: usize = 8;
 
-/// What components say of themselves, each read once.
+/// The inspections of components. Each file is read once.
 #[derive(Debug, Default)]
 pub(super) struct Inspected<'c>(HashMap<&'c Path, Option<Rc<Inspection>>>);
 
 impl<'c> Inspected<'c> {
-    /// `None`: it cannot be read, which is an error of its own, or it is an artifact.
+    /// Inspects the extension's component. Returns `None` if it is an artifact, or cannot be read, which is an error
+    /// elsewhere.
     pub(super) fn of(&mut self, extension: &'c ExtensionConfig) -> Option<Rc<Inspection>> {
         let path = extension.component.path()?;
         self.0.entry(path).or_insert_with(|| component::inspect(path).ok().map(Rc::new)).clone()
     }
 }
 
-/// What is called otherwise than it is described. A component that cannot be read has an error of its own.
+/// Warns of contracts that an extension calls otherwise than their provider describes them.
 pub(super) fn warnings<'c>(config: &'c Config, inspected: &mut Inspected<'c>) -> Vec<String> {
     let found = config.extensions.iter().map(|extension| Some((extension, inspected.of(extension)?)));
     let described: Vec<_> = found.flatten().collect();
@@ -47,7 +48,7 @@ pub(super) fn warnings<'c>(config: &'c Config, inspected: &mut Inspected<'c>) ->
     warnings
 }
 
-/// How a component describes a contract that it serves, if it does.
+/// Returns the description of a contract by a component that serves it, if it has one.
 fn served_by<'i>(found: &'i Inspection, contract: &ContractName) -> Option<&'i Document> {
     let is_it = |document: &&Document| document.role == Role::Provider && document.contract == *contract;
     found.contracts.iter().find(is_it)
@@ -69,7 +70,7 @@ fn of_pair(
     warnings
 }
 
-/// Aliases of the gateway for calls that nothing would answer.
+/// Warns of aliases of the gateway for calls that nothing would answer.
 #[cfg(feature = "gateway")]
 pub(super) fn of_aliases<'c>(config: &'c Config, inspected: &mut Inspected<'c>) -> Vec<String> {
     let mut warnings = Vec::new();

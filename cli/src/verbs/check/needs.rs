@@ -1,4 +1,4 @@
-//! What extensions need by their authors' account and by their imports, and what the file grants them.
+//! Compares what extensions need, by their manifests and imports, with what the file grants them.
 
 use std::{collections::BTreeSet, fmt::Display};
 
@@ -9,7 +9,7 @@ use weir_host::{
     names::ContractName,
 };
 
-/// What it cannot do without by its author's account, and may not call.
+/// Returns the fault if the extension may not call a contract that its manifest requires.
 pub(super) fn fault(extension: &ExtensionConfig, found: &Inspection) -> Option<String> {
     let required = &found.manifest.as_ref()?.requires;
     let is_granted =
@@ -23,7 +23,7 @@ pub(super) fn fault(extension: &ExtensionConfig, found: &Inspection) -> Option<S
     })
 }
 
-/// What it may do without, and is not granted.
+/// Warns of what the extension's manifest and imports need and the file does not grant.
 pub(super) fn warnings(extension: &ExtensionConfig, found: &Inspection) -> Vec<String> {
     let needs = found.manifest.iter().flat_map(|manifest| {
         let of_channels = of_channels(extension, manifest).into_iter();
@@ -37,7 +37,7 @@ pub(super) fn warnings(extension: &ExtensionConfig, found: &Inspection) -> Vec<S
     missing.chain(of_imports(&extension.grants, found)).map(|text| format!("`{id}`: {text}")).collect()
 }
 
-/// Interfaces that reach nothing without a grant.
+/// Warns of imported interfaces that reach nothing without a grant.
 pub(super) fn of_imports(grants: &Grants, found: &Inspection) -> impl Iterator<Item = String> {
     let imports = |start: &str| found.imports.iter().any(|name| name.starts_with(start));
     let http = imports("wasi:http/outgoing-handler@") && grants.http.is_empty();

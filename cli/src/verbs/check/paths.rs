@@ -13,8 +13,8 @@ use weir_host::{
 use super::needs;
 use crate::exit::chain;
 
-/// Faults and warnings of directories that Main could not write to. Without its cache Main compiles at each start;
-/// without its data it has no stores. A directory of another user is for a Main of that user.
+/// Returns errors and warnings about directories that Main could not write to. A data directory of another user is only
+/// a warning, since Main may run as that user.
 pub(super) fn dirs(config: &Config) -> (Vec<ConfigError>, Vec<String>) {
     let (mut errors, mut warnings) = (Vec::new(), Vec::new());
     if let Some((dir, error, _)) = config.main.cache_dir.as_deref().and_then(not_writable) {
@@ -37,11 +37,11 @@ pub(super) fn dirs(config: &Config) -> (Vec<ConfigError>, Vec<String>) {
     (errors, warnings)
 }
 
-/// The directory, or the one in which it would be made, if this user cannot write there; why; and whether it is this
-/// user's, or nobody's to write to.
+/// Returns the directory or its nearest parent that exists, if this user cannot write there; why; and whether it is
+/// this user's or on a read-only file system.
 fn not_writable(dir: &Path) -> Option<(&Path, io::Error, bool)> {
     let (dir, found) = dir.ancestors().find_map(|dir| Some((dir, fs::metadata(dir).ok()?)))?;
-    // Nothing is made there. A file in a directory's place is told by the dot.
+    // The check writes nothing. The dot makes it fail for a file in the place of a directory.
     let access = Access::WRITE_OK | Access::EXEC_OK;
     let error = io::Error::from(accessat(CWD, dir.join("."), access, AtFlags::EACCESS).err()?);
     let is_ours = found.uid() == rustix::process::geteuid().as_raw();
@@ -49,8 +49,8 @@ fn not_writable(dir: &Path) -> Option<(&Path, io::Error, bool)> {
     Some((dir, error, is_ours))
 }
 
-/// Faults and warnings of the files of hooks: one that is no hook ends every run of its directory. A directory that cannot be
-/// read has a warning of its own.
+/// Returns errors and warnings about the files of hooks: one that is no hook ends every run of its directory. A
+/// directory that cannot be read has a warning elsewhere.
 pub(super) fn hooks(config: &Config) -> (Vec<ConfigError>, Vec<String>) {
     let (mut errors, mut warnings) = (Vec::new(), Vec::new());
     for (name, dir) in config.section::<HooksConfig>().into_iter().flat_map(|hooks| &hooks.0) {

@@ -14,11 +14,12 @@ use crate::{
 /// The step in which memory grows.
 const PAGE: u64 = 64 * 1024;
 
-/// The largest that a file can set: 4 GiB of memory, 10^15 units of fuel.
+/// The largest limits that a file can set: 4 GiB of memory, 10^15 units of fuel.
 const MAX_MEMORY: u64 = 4 << 30;
 const MAX_FUEL: u64 = 1_000_000_000_000_000;
 
-/// Lines of TOML for extension `id`, from a file with the output of `weir limits --json`. Each says what was measured.
+/// Returns lines of TOML for the extension `id`, from a file with the output of `weir limits --json`. Each says what
+/// was measured.
 pub(super) fn limits(file: &Path, id: &str) -> anyhow::Result<String> {
     let name = file.display().to_string();
     let report: Measured = serde_json::from_slice(&payload::file(&name)?)
@@ -72,7 +73,7 @@ fn limit<'e>(extension: &'e ExtensionLimits, key: &str) -> Option<&'e Limit> {
     extension.limits.iter().find(|limit| limit.key == key)
 }
 
-/// A number as a file groups it: `2_400_600`.
+/// Writes a number as a file groups it: `2_400_600`.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();

@@ -19,10 +19,10 @@ use weir_host::names::harmless;
 
 use crate::output::counted;
 
-/// Functions, and kinds of custom sections, that are listed.
+/// The most functions, and kinds of custom sections, that are listed.
 const LISTED: usize = 20;
 
-/// Bytes of a name that is shown.
+/// The most bytes of a name that are shown.
 const MAX_NAME: usize = 120;
 
 /// The sizes of a component's parts. They add up to the file's.
@@ -43,7 +43,7 @@ struct Part {
     bytes: usize,
 }
 
-/// The sizes of a component.
+/// Reads the component in a file, and returns its sizes.
 pub(super) fn of(file: &Path) -> anyhow::Result<Sizes> {
     let bytes = fs::read(file).with_context(|| format!("cannot read `{}`", file.display()))?;
     measure(&bytes).with_context(|| format!("`{}` is damaged", file.display()))
@@ -54,7 +54,7 @@ impl Sizes {
     pub(super) fn lines(&self) -> impl Iterator<Item = String> {
         let parts = self.functions.iter().chain([&self.others]).chain(&self.sections);
         parts.filter(|part| part.bytes > 0).map(|Part { name, bytes }| {
-            // In tenths of a percent.
+            // The share is in tenths of a percent.
             let share = bytes.saturating_mul(1000) / self.bytes.max(1);
             format!("{bytes:>9} {:>3}.{}% {name}", share / 10, share % 10)
         })
@@ -82,8 +82,8 @@ fn measure(bytes: &[u8]) -> Result<Sizes, BinaryReaderError> {
     Ok(sizes(bytes.len(), functions, data, customs))
 }
 
-/// Walks over a component. Each core module in it, and each component, gets a value of its own, which `read` fills:
-/// given in the order of their ends.
+/// Makes a value for each module and each component in a component, which `read` fills from its payloads. Returns the
+/// values in the order in which the modules end.
 pub(in crate::verbs) fn modules<'a, M: Default>(
     component: &'a [u8],
     mut read: impl FnMut(&mut M, Payload<'a>) -> Result<(), BinaryReaderError>,
@@ -103,7 +103,7 @@ pub(in crate::verbs) fn modules<'a, M: Default>(
     Ok(ended)
 }
 
-/// How many functions these are.
+/// Counts the functions among the imports.
 pub(in crate::verbs) fn imported_functions(
     imports: ImportSectionReader<'_>,
 ) -> Result<u32, BinaryReaderError> {
@@ -124,7 +124,7 @@ struct Module<'a> {
 
 impl<'a> Module<'a> {
     fn read(&mut self, names: NameSectionReader<'a>) {
-        // Damaged names are no names.
+        // Names that are damaged are left out.
         for names in names.into_iter().flatten() {
             if let Name::Function(names) = names {
                 self.names.extend(names.into_iter().flatten().map(|name| (name.index, name.name)));

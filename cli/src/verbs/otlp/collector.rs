@@ -1,4 +1,4 @@
-//! HTTP/1 to a collector: one connection for each batch, each step with an end.
+//! HTTP/1 to a collector: one connection for each batch, and a time limit for each step.
 
 use std::{io, time::Duration, time::SystemTime};
 
@@ -17,10 +17,10 @@ const MAX_ANSWER: usize = 64 * 1024;
 /// What came of a batch.
 pub(super) enum Sent {
     Delivered(Option<PartialSuccess>),
-    /// Nobody knows whether the collector will take it later.
+    /// The collector has not taken the batch, and may take it later.
     Later {
         why: String,
-        /// What the collector asks for.
+        /// The pause that the collector asks for, if it asks for one.
         pause: Option<Duration>,
         /// The collector, or a proxy before it, has answered.
         is_there: bool,
@@ -44,7 +44,7 @@ pub(super) struct Collector(pub(super) Settings);
 impl Collector {
     pub(super) async fn send(&self, batch: Bytes) -> Sent {
         let time = self.0.timeout;
-        // The connection ends with this.
+        // The set owns the task of the connection, and ends it when it is dropped.
         let mut connection = JoinSet::new();
         let later = |why| Sent::Later { why, pause: None, is_there: false };
         let response = match timeout(time, self.post(batch, &mut connection)).await {
@@ -55,7 +55,7 @@ impl Collector {
         let status = response.status();
         let pause = response.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
         let pause = pause.and_then(|value| retry_after(value, SystemTime::now()));
-        // The head has decided: a body that is too long or does not come explains nothing.
+        // The head of the answer decides. A body that is too long or does not come only explains nothing.
         let body = timeout(time, whole(response.into_body())).await.ok().flatten().unwrap_or_default();
         let why = || match said(&body) {
             text if text.is_empty() => format!("HTTP status {status}"),
@@ -87,7 +87,7 @@ impl Collector {
     }
 }
 
-/// A body of at most [`MAX_ANSWER`] bytes, in one buffer: chunks that are kept as they come cost many times their bytes.
+/// Reads a body of at most [`MAX_ANSWER`] bytes into one buffer. Chunks kept as they come cost many times their bytes.
 async fn whole(mut body: Incoming) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {

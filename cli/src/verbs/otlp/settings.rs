@@ -34,7 +34,7 @@ impl Settings {
     }
 }
 
-/// A variable that is empty counts as one that is not there.
+/// Reads a variable for exporters of OpenTelemetry. An empty variable counts as one that is not set.
 fn variable(name: &str) -> Option<String> {
     env::var(format!("OTEL_EXPORTER_OTLP_{name}")).ok().filter(|value| !value.trim().is_empty())
 }
@@ -85,9 +85,9 @@ fn insert(headers: &mut HeaderMap, name: &str, value: &str) -> anyhow::Result<()
 pub(super) struct Endpoint {
     pub(super) host: String,
     pub(super) port: u16,
-    /// For the header `Host`.
+    /// The host and the port, for the header `Host`.
     pub(super) authority: String,
-    /// With the query, if there is one.
+    /// The path, and the query if there is one.
     pub(super) path: String,
 }
 

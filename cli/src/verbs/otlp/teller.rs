@@ -6,7 +6,7 @@ use weir_otlp::{PartialSuccess, Taken};
 
 use crate::output::{complain, counted, printable};
 
-/// Between two lines about the same loss.
+/// The least time between two lines about the same loss.
 const QUIET: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
@@ -59,7 +59,7 @@ impl Teller {
         self.unreadable.count(taken.unreadable, "left out: they cannot be read; is Main of another version?");
     }
 
-    /// The collector will not have these spans. It is there.
+    /// Says that the collector has refused these spans. It has answered, so it counts as being there.
     pub(super) fn refused(&mut self, spans: u64, why: &str) {
         self.collector_is_there();
         self.refused.count(spans, &format!("lost: the collector refused them: {why}"));
