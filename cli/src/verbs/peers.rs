@@ -29,12 +29,12 @@ use crate::{
 /// Marks a token, also for programs that search files for secrets.
 const PREFIX: &str = "weir_";
 
-/// Too many to guess.
+/// The random bytes of a token: too many to guess.
 const RANDOM_BYTES: usize = 32;
 
 pub(super) const NOT_CONNECTED: &str = "not connected";
 
-/// The proof of a session that belongs to a part of Main.
+/// How a session of a part of Main has proved its name.
 const OF_MAIN: &str = "main";
 
 #[derive(Debug, clap::Args)]
@@ -108,7 +108,7 @@ pub(crate) struct TokenArgs {
 #[derive(Default, Deserialize)]
 pub(super) struct Peers {
     pub(super) peers: Vec<PeerStatus>,
-    /// An older Main has none.
+    /// The parts of Main. An older Main does not list them.
     #[serde(default)]
     pub(super) parts: Vec<PartStatus>,
 }
@@ -156,43 +156,43 @@ fn token(TokenArgs { name, config, json }: &TokenArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A token that nobody has yet.
+/// Makes a new random token.
 pub(crate) fn generate() -> anyhow::Result<String> {
     Ok(PREFIX.to_owned() + &hex::encode(random::<RANDOM_BYTES>()?))
 }
 
-/// How an exchange ends.
+/// What the operator does once the program uses the new token.
 const REPLACE: &str = "When the program has connected with the new token,\ntake the second hash out \
                        and reload: sessions that still use the token before end.";
 
-/// What becomes of the peer's table.
+/// The change to the peer's table that the operator has to make.
 struct Plan<'a> {
     name: &'a PeerName,
     file: Option<&'a Path>,
-    /// The peer in the file, if the command was given one.
+    /// The peer in the file. The outer `None` means that no file was given; the inner, that the file has no such peer.
     peer: Option<Option<&'a PeerConfig>>,
     hash: TokenHash,
 }
 
 impl Plan<'_> {
-    /// The hashes of the table: the new one, and the newest before it.
+    /// Returns the hashes for the table: the new one, and the newest before it.
     fn hashes(&self) -> Vec<TokenHash> {
         [self.hash].into_iter().chain(self.present().first().copied()).collect()
     }
 
-    /// The hashes that the file has, newest first.
+    /// Returns the hashes that the file has, newest first.
     fn present(&self) -> &[TokenHash] {
         self.peer.flatten().map_or(&[], |peer| &peer.tokens)
     }
 
-    /// Where the table is, for people.
+    /// Says where the table is, for people.
     fn place(&self) -> String {
         self.file.map_or("the configuration".to_owned(), |file| {
             format!("`{}`", printable(&file.display().to_string()))
         })
     }
 
-    /// Empty if there is nothing to warn of.
+    /// Warns if the file has no such peer. Otherwise the text is empty.
     fn warning(&self) -> String {
         match self.peer {
             Some(None) => {
@@ -228,12 +228,12 @@ impl Plan<'_> {
     }
 }
 
-/// Sessions, and what was refused.
+/// Shows the sessions, and below them what was refused.
 fn shown(Peers { peers, parts }: Peers) -> String {
     listed(&peers, SystemTime::now()) + &refusals(&parts)
 }
 
-/// A line for each session, and for each name without one.
+/// Makes a table with a line for each session, and for each peer without one.
 fn listed(peers: &[PeerStatus], now: SystemTime) -> String {
     if peers.is_empty() {
         return "no peers are configured\n".to_owned();
@@ -289,7 +289,7 @@ fn session(name: &PeerName, session: &SessionStatus, now: SystemTime) -> Vec<Cel
     ]
 }
 
-/// The part of `weir peers` about what was refused; empty if nothing was.
+/// Shows what parts of Main have refused. The text is empty if nothing was refused.
 fn refusals(parts: &[PartStatus]) -> String {
     let lines: String = parts
         .iter()

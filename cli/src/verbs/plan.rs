@@ -57,7 +57,7 @@ pub(super) async fn run(Args { id, asked: Asked { json, target } }: Args) -> any
     if json { Ok(()) } else { output::write(text(&plan).as_bytes()) }
 }
 
-/// Compares the running extension with the file, in words. `None` if that is impossible.
+/// Compares the running extension with the file, in words. Returns `None` if Main does not answer with a plan.
 pub(super) async fn compared(client: &mut Client, id: &str) -> Option<&'static str> {
     let body = ask(client, Some(id), Patience::Query).await.ok()?;
     let plan: ReloadPlan = read(&body).ok()?;

@@ -107,7 +107,7 @@ async fn of_all<T: DeserializeOwned>(client: &mut Client) -> anyhow::Result<T> {
     client.get(&Route::new(&["extensions"])).await
 }
 
-/// `None`: Main is older, and has no peers.
+/// Asks for the peers. Returns `None` if Main is older, and has no peers.
 async fn of_peers<T: DeserializeOwned>(client: &mut Client) -> anyhow::Result<Option<T>> {
     unless(&["no-such-route"], client.get(&Route::new(&["peers"])).await)
 }
@@ -127,7 +127,7 @@ fn failures_in(all: &Value) -> Vec<&Value> {
     extensions.filter_map(|extension| extension.get("failures")?.as_array()).flatten().collect()
 }
 
-/// The table of `weir ps`, and why extensions have failed.
+/// Makes the table of `weir ps`, and below it says why extensions have failed.
 fn listed(extensions: &[ExtensionStatus]) -> String {
     let mut table = table(["ID", "STATE", "CPU", "CPU%", "MEMORY", "INBOX", "SHED", "RESTARTS"]);
     table.add_rows(extensions.iter().map(|extension| {
@@ -151,7 +151,7 @@ fn listed(extensions: &[ExtensionStatus]) -> String {
     format!("{}{gap}{reasons}", finish(&table))
 }
 
-/// The table of `weir ps --failures`, oldest first.
+/// Makes the table of `weir ps --failures`, oldest first.
 fn failures(extensions: &[ExtensionStatus]) -> String {
     let mut failures: Vec<_> = extensions.iter().flat_map(|extension| &extension.failures).collect();
     failures.sort_by_key(|failure| failure.time);
@@ -179,7 +179,7 @@ fn failures(extensions: &[ExtensionStatus]) -> String {
     finish(&table)
 }
 
-/// The part of `weir ps` below the extensions; empty without peers. Counts are of all sessions since Main started.
+/// Makes the table of peers below the extensions: empty without peers. Counts are of all sessions since Main started.
 fn peers_in_short(peers: &[PeerStatus]) -> String {
     if peers.is_empty() {
         return String::new();
@@ -202,7 +202,7 @@ fn peers_in_short(peers: &[PeerStatus]) -> String {
     format!("\n{}", finish(&table))
 }
 
-/// The part of `weir ps` for parts of Main that have ended before; empty if none has.
+/// Makes the table of parts of Main that have ended before: empty if none has.
 fn faulty_parts(parts: &[PartStatus]) -> String {
     let faulty = parts.iter().filter(|part| part.restarts > 0 || part.state == PartState::BackingOff);
     let mut table = table(["PART OF MAIN", "STATE", "RESTARTS", "ENDED BECAUSE"]);

@@ -38,7 +38,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     args.asked.send(Method::POST, &route, payload, Patience::WhileMainAnswers, received).await
 }
 
-/// The outcome of a publication.
+/// Says how many subscriptions got the event, and what was lost or refused.
 fn received(Receipt { delivered, shed, refused, .. }: Receipt) -> String {
     let mut text = format!("delivered to {}", counted(delivered.into(), "subscription"));
     if shed > 0 {

@@ -19,7 +19,7 @@ use crate::{
     tables::{NOTHING, age, lined_up, size},
 };
 
-/// Characters shown of a payload.
+/// The most characters of a payload that are shown.
 const SHOWN: usize = 60;
 
 #[derive(Debug, clap::Args)]

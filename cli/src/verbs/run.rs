@@ -131,7 +131,7 @@ fn allow_all_descriptors() {
     }
 }
 
-/// Ends with Main. A signal asks Main to end.
+/// Waits until Main ends, and tells the log and the service manager what happens. A signal asks Main to end.
 async fn watch(
     control: &Control,
     started: Started,
@@ -151,7 +151,7 @@ async fn watch(
             biased;
             name = signals.next() => {
                 if is_told_to_end {
-                    // A log line first would wait for the reader of stderr.
+                    // A log line before the end would wait for the reader of stderr.
                     process::exit(1);
                 }
                 is_told_to_end = true;
@@ -177,7 +177,7 @@ async fn watch(
                         manager.stopping();
                     }
                     MainEvent::Reloading if is_up => manager.reloading(),
-                    // The lost events may include the beginning or the end of a reload.
+                    // The lost events may include the beginning or the end of a reload, so Main is asked.
                     MainEvent::Lagged { .. } if is_up && control.is_reloading() => manager.reloading(),
                     MainEvent::Reloaded | MainEvent::Lagged { .. } if is_up => {
                         manager.ready(&readiness(&control.extensions()));
@@ -228,9 +228,8 @@ fn progress(extensions: &[ExtensionStatus]) -> String {
     }
 }
 
-/// Reloads the configuration at each SIGHUP, as services do. On a terminal there is none to wait for: there SIGHUP
-/// means that the terminal has gone, and ends the process as by default. A signal during a reload causes another one
-/// afterwards: the file may have changed again.
+/// Reloads the configuration at each SIGHUP, and again after one during a reload: the file may have changed again.
+/// Waits for ever without `hang_up`, as on a terminal, where SIGHUP ends the process by default.
 async fn reload_at_hang_up(control: &Control, hang_up: Option<Signal>) -> Infallible {
     let Some(mut hang_up) = hang_up else { return future::pending().await };
     let control = control.by("SIGHUP");
@@ -244,14 +243,14 @@ async fn reload_at_hang_up(control: &Control, hang_up: Option<Signal>) -> Infall
     future::pending().await
 }
 
-/// Reloads, after a reload under way for somebody else: that may have read the file before the signal.
+/// Waits for a reload that is under way, and then reloads: the other one may have read the file before the signal.
 async fn reloaded(control: &Control) -> Result<ReloadReport, ControlError> {
     loop {
-        // From before the look, so that no end is missed.
+        // The stream begins before `is_reloading` is asked, so that no end of a reload is missed.
         let mut events = control.events();
         while control.is_reloading() && events.next().await.is_some() {}
         match control.reload().await {
-            // Another one has come first.
+            // Another reload has begun first.
             Err(ControlError::Reloading(_)) => {}
             outcome => return outcome,
         }

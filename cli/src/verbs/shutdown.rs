@@ -13,7 +13,7 @@ use crate::{
 
 const GONE_PAUSE: Duration = Duration::from_millis(10);
 
-/// From Main's last event to the end of its process.
+/// How long Main's process may take to end after its last event.
 const GONE_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]

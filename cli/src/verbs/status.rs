@@ -37,10 +37,10 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     output::write(status(&extension, compared).as_bytes())
 }
 
-/// All of `weir status`. `compared` is the comparison with the file.
+/// Shows all of `weir status`. `compared` is the comparison with the file.
 fn status(extension: &ExtensionStatus, compared: Option<&str>) -> String {
     let told = |reason: &String| {
-        // An extension's own words may begin with the state's, too.
+        // The state is not shown twice: an extension's own words may begin with it.
         let own = reason.strip_prefix(extension.state.as_str()).and_then(|rest| rest.strip_prefix(": "));
         format!(": {}", own.unwrap_or(reason))
     };

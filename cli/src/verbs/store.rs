@@ -301,7 +301,7 @@ fn value(store: &str, owner: &str, key: &str) -> anyhow::Result<Route> {
     Ok(Route::named(&["stores", store, "value"])?.with("owner", owner).with("key", Some(key)))
 }
 
-/// All of `weir store ls`, and why stores cannot be used.
+/// Makes the table of `weir store ls`, and below it says why stores cannot be used.
 fn stores(stores: &[StoreStatus]) -> String {
     if stores.is_empty() {
         return "no stores are configured\n".to_owned();
@@ -329,7 +329,7 @@ fn stores(stores: &[StoreStatus]) -> String {
     format!("{}{gap}{failed}", finish(&table))
 }
 
-/// A page of keys.
+/// Makes the table of a page of keys.
 fn entries(store: &str, entries: &[Entry]) -> String {
     if entries.is_empty() {
         return format!("`{}` has no such keys\n", printable(store));

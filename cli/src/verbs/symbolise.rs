@@ -76,7 +76,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
 struct Function<'a> {
     #[serde(rename = "function")]
     text: &'a str,
-    /// Inlined functions first, the function itself last. Empty if nothing is known.
+    /// The lines: of inlined functions first, of the function itself last. Empty if nothing is known.
     lines: Vec<Line>,
 }
 
@@ -98,7 +98,7 @@ impl std::fmt::Display for Line {
     }
 }
 
-/// The trace of a failure, or of the last failure in a list.
+/// Returns the trace of a failure, or of the last failure in a list.
 fn trace(json: &Value) -> anyhow::Result<Vec<&str>> {
     let failure = match json.get("failures").and_then(Value::as_array) {
         Some(failures) => failures.last().context("it has not failed")?,
@@ -108,7 +108,7 @@ fn trace(json: &Value) -> anyhow::Result<Vec<&str>> {
     Ok(trace.iter().filter_map(Value::as_str).collect())
 }
 
-/// The function's index and the offset: the end of the text, in Weir's own format.
+/// Reads the function's index and the offset from the end of a line of a trace, in Weir's own format.
 fn place(text: &str) -> Option<(u32, u64)> {
     let (before, offset) = text.rsplit_once(" +0x")?;
     let (_, number) = before.rsplit_once("function ")?;
@@ -125,7 +125,7 @@ struct Module<'a> {
 }
 
 impl<'a> Module<'a> {
-    /// The only module of the component with debug information.
+    /// Returns the only module of the component with debug information.
     fn with_lines(component: &'a [u8]) -> anyhow::Result<Self> {
         let mut modules = modules(component, |module: &mut Self, payload| {
             match payload {

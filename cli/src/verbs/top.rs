@@ -30,10 +30,10 @@ use crate::{
     output,
 };
 
-/// Of an extension's log.
+/// The number of lines that are asked for of an extension's log.
 const LOG_LINES: &str = "100";
 
-/// More often than that costs Main too much, and less often shows too little.
+/// The permitted times between two looks. A shorter time costs Main too much, and a longer one shows too little.
 const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);
 
 #[derive(Debug, clap::Args)]
@@ -77,12 +77,12 @@ fn interval(text: &str) -> Result<Duration, String> {
 pub(super) fn run(Args { interval, sort, filter, no_color, target }: Args) -> anyhow::Result<()> {
     refuse_what_is_no_screen()?;
     let socket = target.socket()?;
-    // A Main that is not there is an error of the command. Later, the view says it and tries again.
+    // A Main that is not there is an error of the command here. Later, the view says it and tries again.
     client::block_on(async { Client::connect_to(&socket).await.map(drop) })?;
     let color = !no_color && output::wants_color();
     let top = Top::new(Options { interval, sort, filter, color });
     watch(top.outside())?;
-    // The terminal is given back before the process stops. `TSTP` is heard from outside, too, and so stops nothing.
+    // The view gives the terminal back before it calls this. `TSTP` would stop nothing, since it is handled here, too.
     let suspend = || {
         if has_shell() {
             let _stopped = kill_current_process_group(Signal::STOP);
@@ -91,9 +91,9 @@ pub(super) fn run(Args { interval, sort, filter, no_color, target }: Args) -> an
     top.run(Main { socket: socket.clone() }, Main { socket }, suspend).context("cannot use the terminal")
 }
 
-/// Whether somebody would let the process go on once it is stopped: its parent is of the same session and another group.
+/// Whether a shell would let the stopped process go on: its parent is of the same session and another group.
 ///
-/// In a container, the leader of either can be outside. The kernel says 0 then, which `rustix` does not take.
+/// In a container, the leader of either can be outside. The kernel then says 0, which `rustix` does not take.
 fn has_shell() -> bool {
     let parent = Some(getppid());
     getsid(parent) == getsid(None) && getpgid(parent) != getpgid(None)
@@ -110,7 +110,7 @@ fn refuse_what_is_no_screen() -> anyhow::Result<()> {
     Err(Usage(format!("{why}: use `weir ps` or `weir limits`, which print the figures once")).into())
 }
 
-/// A connection for each look and order: while none is under way, Main does nothing for the view.
+/// Makes a connection for each look and order, so that Main does nothing for the view in between.
 struct Main {
     socket: PathBuf,
 }
@@ -140,7 +140,7 @@ async fn look(socket: &Path, log: Option<&str>) -> anyhow::Result<Answers> {
     answers.peers = unless(&["no-such-route"], get(&mut client, &Route::new(&["peers"])).await)?;
     if let Some(id) = log {
         let route = Route::new(&["logs"]).with("extension", Some(id)).with("lines", Some(LOG_LINES));
-        // It may have gone with a reload.
+        // A reload may have removed the extension.
         let lines = unless(&["unknown-extension"], get(&mut client, &route).await)?;
         answers.log = lines.unwrap_or_default();
     }
@@ -158,10 +158,10 @@ async fn give(socket: &Path, order: Order, id: &str) -> anyhow::Result<String> {
     Ok(now.state.to_string())
 }
 
-/// For the view to give the terminal back. One that nobody reads takes longer.
+/// How long the view may take to give the terminal back. On a terminal that nobody reads, it takes longer.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// From now on tells the view of signals and of a terminal that goes, on threads that end with the process.
+/// Starts threads that tell the view of signals and of a terminal that goes. They end with the process.
 fn watch(outside: Outside) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     // Signals count from here on, before the terminal is taken over.
@@ -198,17 +198,17 @@ fn watch(outside: Outside) -> anyhow::Result<()> {
 /// Ends the view. If it cannot end, because the terminal takes nothing more, ends the process.
 async fn end(outside: &Outside) {
     let view = outside.clone();
-    // The view has no room for this while it cannot draw.
+    // A thread sends this, since the channel to the view has no room while the view cannot draw.
     let _told = start("end", move || view.end());
     tokio::time::sleep(GRACE).await;
     weir_top::abandon();
     process::exit(1);
 }
 
-/// Whatever reads keys may not notice it, and would ask for the next key again and again.
+/// Waits until the terminal is gone. What reads keys may not notice it, and would ask again and again.
 fn wait_until_it_is_gone() {
     let stdin = io::stdin();
-    // Without a timeout, and for no input: only for the end.
+    // The poll waits for no input and without a timeout: only for the end.
     let mut fds = [PollFd::new(&stdin, PollFlags::empty())];
     loop {
         match poll(&mut fds, None) {

@@ -117,7 +117,7 @@ fn subscribed(subscriptions: &[SubscriptionStatus]) -> String {
     )
 }
 
-/// What is used, of what is allowed if that is bounded.
+/// Shows what is used, and the limit if there is one.
 fn bounded(used: String, limit: Option<String>) -> String {
     match limit {
         Some(limit) => format!("{used} / {limit}"),

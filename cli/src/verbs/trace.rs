@@ -20,12 +20,12 @@ use crate::{
     tables::{NOTHING, finish, table},
 };
 
-/// Spans of one answer of Main.
+/// The most spans of one answer of Main.
 const AT_ONCE: &str = "4096";
 
 const UNREADABLE: &str = "cannot read the spans of Main; is it of another version?";
 
-/// Levels of a tree that are indented.
+/// The most levels of a tree that are indented.
 const MAX_DEPTH: usize = 64;
 
 #[derive(Debug, clap::Args)]
@@ -79,7 +79,7 @@ pub(super) async fn run(Args { trace, slow, number, json, target }: Args) -> any
     output::write(text.as_bytes())
 }
 
-/// The tree of one trace.
+/// Asks Main for its spans, and shows those of one trace as a tree.
 pub(super) async fn of_call(client: &mut Client, trace: TraceId) -> anyhow::Result<String> {
     tree(&understood(recorded(client).await?)?, trace)
 }
@@ -98,7 +98,7 @@ fn understood(spans: Vec<Value>) -> anyhow::Result<Vec<Span>> {
     serde_json::from_value(Value::Array(spans)).context(UNREADABLE)
 }
 
-/// All spans that Main has, oldest first.
+/// Asks Main for all spans that it has, oldest first.
 async fn recorded(client: &mut Client) -> anyhow::Result<Vec<Value>> {
     let mut all: Vec<Value> = Vec::new();
     let mut until = u64::MAX;
@@ -119,7 +119,7 @@ async fn recorded(client: &mut Client) -> anyhow::Result<Vec<Value>> {
     }
 }
 
-/// The list of `weir trace`.
+/// Makes the table of `weir trace`: a line for each trace.
 fn traces(spans: &[Span], is_slowest: bool, max: usize) -> String {
     if spans.is_empty() {
         return "no traces are recorded; `weir call --trace` records one, and `main.trace-one-in` selects some\n"
@@ -150,7 +150,7 @@ fn traces(spans: &[Span], is_slowest: bool, max: usize) -> String {
     finish(&table)
 }
 
-/// The tree of one trace; none if it has no spans.
+/// Shows the spans of one trace as a tree. Returns `None` if there are none.
 fn spans_of(spans: &[Span], trace: TraceId) -> Option<String> {
     let mut own: Vec<&Span> = spans.iter().filter(|span| span.trace == trace).collect();
     in_order(&mut own);
@@ -193,8 +193,8 @@ fn spans_of(spans: &[Span], trace: TraceId) -> Option<String> {
     Some(text)
 }
 
-/// Puts the children of a span on the stack, the first on top. `lasts` says of it and each span above it whether it was
-/// the last.
+/// Puts the children of a span on the stack, the first on top. `lasts` says for the span and each above it whether it
+/// is the last child.
 fn push<'s>(left: &mut Vec<(&'s Span, Vec<bool>)>, children: Option<Vec<&'s Span>>, lasts: &[bool]) {
     for (place, span) in children.unwrap_or_default().into_iter().rev().enumerate() {
         let lasts = lasts.iter().copied().chain([place == 0]).collect();
@@ -215,7 +215,7 @@ fn in_order(spans: &mut [&Span]) {
     spans.sort_by_key(|span| (span.start, span.number));
 }
 
-/// What was sent where.
+/// Says what was sent, and to whom.
 fn message(span: &Span) -> String {
     let receiver = span.provider.as_deref().unwrap_or_default();
     let text = match &span.kind {
@@ -227,7 +227,7 @@ fn message(span: &Span) -> String {
     printable(&text)
 }
 
-/// The first outcome that is an error, or `ok`.
+/// Shows the first outcome that is an error, or `ok`.
 fn outcome(spans: &[&Span]) -> Cell {
     match spans.iter().find(|span| span.outcome != "ok") {
         None => Cell::new("ok"),
@@ -235,14 +235,14 @@ fn outcome(spans: &[&Span]) -> Cell {
     }
 }
 
-/// From the beginning of the first span to the end of the last.
+/// Returns the time from the beginning of the first span to the end of the last.
 fn length(spans: &[&Span]) -> Duration {
     let end = |span: &&Span| span.start + span.duration;
     let (began, ended) = (spans.iter().map(|span| span.start).min(), spans.iter().map(end).max());
     began.zip(ended).and_then(|(began, ended)| ended.duration_since(began).ok()).unwrap_or_default()
 }
 
-/// A duration with three digits or more.
+/// Formats a duration with about three digits.
 fn time(time: Duration) -> String {
     let micros = time.as_secs_f64() * 1e6;
     match micros {

@@ -1,6 +1,6 @@
 //! What glibc does with freed memory.
 
-/// From this size on, in bytes, memory is mapped straight from the system.
+/// Memory of this size or more, in bytes, is mapped straight from the system.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const LARGE_BLOCK: libc::c_int = 1024 * 1024;
 
@@ -15,8 +15,8 @@ pub(super) fn return_large_blocks() {
     }
 }
 
-/// Returns freed memory to the system. A start or reload takes several times the memory of what it loads, and
-/// glibc keeps it.
+/// Returns freed memory to the system. A start or reload takes several times the memory of what it loads, and glibc
+/// would keep it.
 pub(super) fn give_back_freed() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[expect(unsafe_code, reason = "the only way to ask for it")]

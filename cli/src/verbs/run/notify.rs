@@ -47,15 +47,15 @@ impl ServiceManager {
         Self { socket, watchdog }
     }
 
-    /// Every extension that starts with Main is ready or has failed, or a reload has ended.
+    /// Says that every extension that starts with Main is ready or has failed, or that a reload has ended.
     pub(super) fn ready(&self, status: &str) {
         self.tell(&[NotifyState::Ready, NotifyState::Status(status)]);
     }
 
-    /// A reload has begun. `ready` ends it.
+    /// Says that a reload has begun. `ready` ends it.
     pub(super) fn reloading(&self) {
-        // `sd_notify` computes the time in the width of the platform's seconds, which overflows in 32 bits. Before 1970
-        // there is no time to send, and older systemd needs none.
+        // `sd_notify` would overflow where the platform's seconds have 32 bits, so the time is computed here. A time
+        // before the clock's zero is left out: older systemd needs none.
         let now = Duration::try_from(clock_gettime(ClockId::Monotonic)).ok();
         let time = now.and_then(|now| i128::try_from(now.as_micros()).ok()).map(NotifyState::MonotonicUsec);
         self.tell(&Vec::from_iter([NotifyState::Reloading].into_iter().chain(time)));
@@ -65,8 +65,8 @@ impl ServiceManager {
         self.tell(&[NotifyState::Stopping]);
     }
 
-    /// Pings the watchdog after each answer of Main, so never while its worker thread is stuck. Sends the status with
-    /// the ping when it has changed.
+    /// Pings the watchdog after each answer of Main, so never while its worker thread is stuck. A status that has
+    /// changed is sent with the ping.
     pub(super) async fn keep_alive(&self, control: &Control) -> Infallible {
         if let (Some(_), Some(time)) = (&self.socket, self.watchdog) {
             let mut ticks = interval(time / 2);
@@ -117,7 +117,7 @@ impl Socket {
         Ok(Self { socket, address })
     }
 
-    /// Resolves the path each time: the socket may have been replaced.
+    /// Sends to the path, which is resolved each time: the socket may have been replaced.
     fn send(&self, states: &[NotifyState]) -> io::Result<()> {
         let message: String = states.iter().map(|state| format!("{state}\n")).collect();
         self.socket.send_to_addr(message.as_bytes(), &self.address).map(|_sent_whole| ())

@@ -20,13 +20,13 @@ use crate::{
     output,
 };
 
-/// Entries of one page of an export and of an import, at most.
+/// The most entries of one page of an export or an import.
 const PAGE: usize = 1000;
 
-/// Bytes of entries in one page of an import, or one entry more.
+/// A page of an import ends once its entries have this many bytes.
 const PAGE_BYTES: usize = 4 << 20;
 
-/// Bytes of a line of an import: the largest value, in Base64.
+/// The most bytes of a line of an import: room for the largest value in Base64.
 const MAX_LINE: u64 = 96 << 20;
 
 #[derive(Debug, clap::Args)]
@@ -66,7 +66,7 @@ pub(crate) struct ImportArgs {
     asked: Asked,
 }
 
-/// An entry as an export has it, without its size.
+/// An entry of an export, which does not have the entry's size.
 #[derive(Deserialize, Serialize)]
 struct Line {
     #[serde(default)]
