@@ -19,10 +19,10 @@ use super::{
 };
 use crate::output;
 
-/// What an extension is and needs, beside `weir.toml`.
+/// The file beside `weir.toml` that says what an extension is and needs.
 const MANIFEST: &str = "manifest.json";
 
-/// The description, beside `weir.toml`.
+/// The file beside `weir.toml` that describes contracts.
 const CONTRACTS: &str = "contracts.json";
 
 #[derive(Debug, clap::Args)]
@@ -74,7 +74,7 @@ pub(super) struct Descriptions {
 
 /// Builds the project and describes its component. The tools write to stderr.
 pub(super) async fn build(project: &Project, named: &Descriptions) -> anyhow::Result<()> {
-    // Before anything is written.
+    // If it is not clear which component is the project's, this fails before anything is written.
     let component = match project.tools {
         Tools::Python | Tools::Go => project.own_component()?,
         Tools::Cargo | Tools::Npm | Tools::None => None,
@@ -99,7 +99,8 @@ pub(super) async fn build(project: &Project, named: &Descriptions) -> anyhow::Re
 }
 
 impl Descriptions {
-    /// With the files of the project in place of those that are not named, or else those that its SDK has written.
+    /// Adds the files of the project for those that are not named, or else the files that the project's SDK has
+    /// written.
     fn or_found(&self, project: &Project) -> anyhow::Result<Self> {
         let or_found = |named: &Option<PathBuf>, file: &str| {
             let by_sdk = (project.tools == Tools::Go).then(|| project.own(file)).transpose()?;
@@ -141,8 +142,8 @@ fn commands(project: &Project, component: Option<&Path>) -> anyhow::Result<Vec<C
     })
 }
 
-/// The commands that make a component of Python, by `weir-py` of the package `weir-sdk`. The first ones make the
-/// environment, if there is none.
+/// Returns the commands that make a component of Python, by `weir-py` of the package `weir-sdk`. The first ones make
+/// the environment, if there is none.
 fn of_python(project: &Project, component: &Path) -> Vec<Command> {
     let tool = project.python_tool("weir-py");
     let mut commands = Vec::new();
@@ -167,14 +168,14 @@ fn cargo_for_wasm(project: &Project) -> anyhow::Result<Command> {
         bail!("this toolchain cannot build for WebAssembly: run `rustup target add {TARGET}`");
     }
     let mut cargo = project.command("cargo", &["build", "--release", "--target", TARGET]);
-    // Where `weir.toml` looks for the component, whatever the environment says.
+    // Cargo builds where `weir.toml` looks for the component, whatever the environment says.
     if let Some(target) = project.own_target_dir()? {
         cargo.arg("--target-dir").arg(target);
     }
     Ok(cargo)
 }
 
-/// Components of the extensions, and hooks.
+/// Returns the components of the extensions, and the files of hooks.
 pub(super) fn artifacts(project: &Project) -> anyhow::Result<Vec<PathBuf>> {
     let mut artifacts: Vec<PathBuf> = project.components().into_iter().map(Path::to_owned).collect();
     for (_, dir) in project.hooks() {

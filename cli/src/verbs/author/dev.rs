@@ -26,7 +26,7 @@ use crate::{
     verbs::{ps::Extensions, tail::Event},
 };
 
-/// Between two looks at the counts of messages.
+/// The pause between two looks at the counts of messages.
 const LOOK_PAUSE: Duration = Duration::from_millis(500);
 
 #[derive(Debug, clap::Args)]
@@ -46,16 +46,16 @@ pub(crate) struct Args {
 
 pub(in crate::verbs) async fn run(args: Args) -> anyhow::Result<()> {
     match until_interrupted(develop(&args.dir)).await {
-        // Ctrl-C is how it ends.
+        // Ctrl-C is the usual end of `weir dev`.
         Err(error) if error.is::<super::Interrupted>() => Ok(()),
         other => other,
     }
 }
 
-/// What runs of the project now.
+/// The parts of the project that run now.
 #[derive(Default)]
 struct Running {
-    // Dropped before Main, which it speaks with.
+    // It speaks with Main, so it is dropped first.
     program: Option<Group>,
     main: Option<PrivateMain>,
 }
@@ -103,7 +103,7 @@ fn follow(watch: &mut Watch, project: &Project) -> anyhow::Result<()> {
     watch.follow(sources::of_dependencies(project), project.written())
 }
 
-/// Builds the project, and has what runs be that.
+/// Builds the project, and replaces what runs with the new build.
 async fn renew(dir: &Path, running: &mut Running) -> anyhow::Result<()> {
     let project = Project::load(dir)?;
     build(&project, &Descriptions::default()).await?;
@@ -122,7 +122,7 @@ async fn renew(dir: &Path, running: &mut Running) -> anyhow::Result<()> {
     for (name, _) in project.hooks() {
         let mut hooks = weir()?;
         hooks.args(["hooks", "run", "--config"]).arg(project.file()).arg(name).stdout(to_stderr()?);
-        // It says itself what failed.
+        // The command prints itself what failed.
         Group::spawn(&mut hooks)?.wait().await?;
     }
     Ok(())

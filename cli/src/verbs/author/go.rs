@@ -24,7 +24,7 @@ const WORLD: &str = "go";
 /// Tells the SDK to write what the program serves into this directory, in place of serving it.
 const DESCRIBE: &str = "WEIR_DESCRIBE";
 
-/// The bindings call functions of Go's runtime.
+/// Lets the bindings call functions of Go's runtime.
 const LINK: &str = "-ldflags=-checklinkname=0";
 
 const NO_GO: &str = "cannot run `go`; `https://go.dev/dl` says how to install it";
@@ -38,7 +38,8 @@ pub(super) fn commands(project: &Project) -> anyhow::Result<Vec<Command>> {
         commands.push(project.command("go", &["build", "./..."]));
         return Ok(commands);
     }
-    // Not a command: its adapter asks Go for memory before Go has started. The SDK exports `run`.
+    // The module is a library, since the adapter of commands asks Go for memory before Go has started. The SDK exports
+    // `run`.
     let mut build = project.command("go", &["build", "-buildmode=c-shared", "-trimpath", LINK, "-o"]);
     build.arg(module(project)?).arg(".").envs([("GOOS", "wasip1"), ("GOARCH", "wasm")]);
     let mut describe = project.command("go", &["run", "."]);
@@ -47,7 +48,7 @@ pub(super) fn commands(project: &Project) -> anyhow::Result<Vec<Command>> {
     Ok(commands)
 }
 
-/// Makes the component of the module that the commands made.
+/// Makes the component from the module that the commands made.
 pub(super) fn encode(project: &Project, component: &Path) -> anyhow::Result<()> {
     let module = module(project)?;
     let mut bytes = fs::read(&module).with_context(|| format!("cannot read `{}`", module.display()))?;

@@ -14,15 +14,15 @@ use rustix::{
 };
 use tokio::net::unix::pipe::Receiver;
 
-/// From the request to end to the kill.
+/// How long the group may take to end after it was asked to, and before it is killed.
 const END_WITHIN: Duration = Duration::from_secs(15);
 
-/// Ctrl-C on the terminal does not reach the group: the owner decides when it ends.
+/// A child process and its group. Ctrl-C on the terminal does not reach the group: the owner decides when it ends.
 #[derive(Debug)]
 pub(super) struct Group {
     child: Child,
-    /// Readable once the child has ended. It is a descriptor of the process, and only waited on: the kernel tells of it as
-    /// of a pipe.
+    /// A descriptor of the process, which is readable once the child has ended. Tokio has no type for it, and takes it
+    /// for a pipe.
     ended: Receiver,
     is_reaped: bool,
 }
@@ -58,7 +58,7 @@ impl Group {
 
     fn end(&mut self) {
         let group = Pid::from_child(&self.child);
-        // Fails if the whole group has ended, which is the aim.
+        // This fails if the whole group has ended, which is the aim.
         let _ended = kill_process_group(group, Signal::TERM);
         self.wait_within(END_WITHIN);
         // The child may have children. It is not reaped yet, so its number is not another process's.
@@ -68,7 +68,7 @@ impl Group {
 
     fn wait_within(&self, time: Duration) {
         let mut ended = [PollFd::new(&self.ended, PollFlags::IN)];
-        // Without an answer, the kill comes at once.
+        // If the wait fails, the kill comes at once.
         let _ready = poll(&mut ended, Timespec::try_from(time).ok().as_ref());
     }
 }

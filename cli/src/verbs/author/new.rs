@@ -22,10 +22,10 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION_MAJOR"), ".", env!("CARGO_
 
 const REPOSITORY: &str = "https://github.com/weir-rt/weir";
 
-/// The token of an app that connects through the gateway.
+/// The file of the token of an app that connects through the gateway.
 const TOKEN: &str = ".weir/token";
 
-/// Names that Rust or Cargo keep for themselves, of those that Weir allows.
+/// Names that Weir allows, and that Rust or Cargo keep for themselves.
 const RESERVED: &str = "\
     abstract alloc as async await become box break build const continue core crate deps do dyn else enum \
     examples extern false final fn for gen if impl in incremental let loop macro match mod move mut pub \
@@ -123,7 +123,7 @@ fn check_name(name: &str, lang: Language) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The absolute path of a clone of Weir.
+/// Returns the absolute path of a clone of Weir.
 fn clone(path: &Path) -> anyhow::Result<String> {
     let shown = path.display();
     let path = fs::canonicalize(path).with_context(|| format!("cannot open `{shown}`"))?;
@@ -140,7 +140,7 @@ fn write(path: &PathBuf, content: &str, mode: u32) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write `{}`", path.display()))
 }
 
-/// What stands in place of `{{…}}` in a template.
+/// The texts that stand in place of `{{…}}` in a template.
 struct Filler(Vec<(&'static str, String)>);
 
 impl Filler {
@@ -160,7 +160,7 @@ impl Filler {
         let npm = of(format!("^{VERSION}.0"), &|clone| {
             format!("file:{clone}/guest-sdk/typescript/weir-sdk-{}.tgz", env!("CARGO_PKG_VERSION"))
         });
-        // Until the packages are published.
+        // With a clone, the workflow makes the clone itself and builds from it, until the packages are published.
         let install = of("      - run: cargo install --locked weir".to_owned(), &|clone| {
             format!(
                 "      - run: sudo install -d -o \"$USER\" {clone}\n      \

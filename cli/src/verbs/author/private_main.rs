@@ -14,19 +14,19 @@ use tempfile::TempDir;
 use super::{group::Group, project::Project};
 use crate::client::{Client, Route};
 
-/// From the start of the process to its first answer. It reads the configuration meanwhile.
+/// How long Main may take from its start to its first answer. It reads the configuration meanwhile.
 const UP_WITHIN: Duration = Duration::from_secs(30);
 
 const UP_PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) struct PrivateMain {
-    // Dropped before the directory, which has its socket.
+    // Main has its socket in the directory, so it ends before the directory is removed.
     pub(super) group: Group,
     directory: TempDir,
 }
 
 impl PrivateMain {
-    /// Starts Main with the project's `weir.toml`, and its log there. Ends once it answers.
+    /// Starts Main with the project's `weir.toml`, and returns once Main answers. Its log goes to `log`.
     pub(super) async fn start(project: &Project, log: Stdio) -> anyhow::Result<Self> {
         let directory = TempDir::with_prefix("weir-").context("cannot make a directory for Main's socket")?;
         let mut command = weir()?;
@@ -70,7 +70,7 @@ impl PrivateMain {
     }
 }
 
-/// The variables by which other programs find a project's Main.
+/// Returns the variables by which other programs find a project's Main.
 pub(super) fn variables(
     project: &Project,
     main: &PrivateMain,
@@ -80,13 +80,13 @@ pub(super) fn variables(
     Ok(own.into_iter().chain(peers).collect())
 }
 
-/// This command itself.
+/// Makes a command that runs this program itself.
 pub(super) fn weir() -> anyhow::Result<Command> {
     Ok(Command::new(this_command()?))
 }
 
-/// The path of this command as it was at the first call. If the file is replaced, the path leads to the new one, and
-/// the system no longer tells it.
+/// Returns the path of this program as it was at the first call. After the file was replaced, the system no longer
+/// tells that path.
 pub(super) fn this_command() -> anyhow::Result<&'static Path> {
     static COMMAND: OnceLock<PathBuf> = OnceLock::new();
     if let Some(command) = COMMAND.get() {

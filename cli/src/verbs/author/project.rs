@@ -15,7 +15,7 @@ use weir_host::{Config, config::DirMode, hooks::HooksConfig};
 use super::sources;
 use crate::features;
 
-/// The component's part of a path below Cargo's target directory.
+/// The target of components, and so a directory in the path of each component that Cargo makes.
 pub(super) const TARGET: &str = "wasm32-wasip2";
 
 const FILE: &str = "weir.toml";
@@ -26,11 +26,11 @@ const BUILT: &str = "dist";
 /// The virtual environment of Python, if none is active.
 pub(super) const PYTHON_ENVIRONMENT: &str = ".venv";
 
-/// For what these commands leave: logs and measurements.
+/// The directory for what these commands leave: logs and measurements.
 const OWN_DIRECTORY: &str = ".weir";
 
 pub(super) struct Project {
-    /// Absolute.
+    /// The absolute path of the project's directory.
     pub(super) dir: PathBuf,
     pub(super) config: Config,
     pub(super) tools: Tools,
@@ -69,16 +69,16 @@ impl Project {
         self.dir.join(FILE)
     }
 
-    /// The files of the extensions, each once.
+    /// Returns the components of the extensions, each once.
     pub(super) fn components(&self) -> Vec<&Path> {
         let paths = self.config.extensions.iter().filter_map(|extension| extension.component.path());
         paths.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// The component that a build of this project makes. `None`: the configuration names no component.
+    /// Returns the component that a build of this project makes, or `None` if the configuration names no component.
     ///
     /// # Errors
-    /// If that is not clear: a component of another project must not be overwritten.
+    /// If that is not clear, since a component of another project must not be overwritten.
     pub(super) fn own_component(&self) -> anyhow::Result<Option<&Path>> {
         let components = self.components();
         // Cargo puts what it makes of all packages of a workspace into one directory.
@@ -115,12 +115,12 @@ impl Project {
         component.starts_with(&self.dir) || self.tools == Tools::Cargo && by_cargo()
     }
 
-    /// Cargo's directory for what it makes, as far as the configuration names one of the project or its workspace.
+    /// Returns Cargo's target directory, as far as the configuration names one of the project or its workspace.
     pub(super) fn own_target_dir(&self) -> anyhow::Result<Option<PathBuf>> {
         let hooks = self.hooks().into_iter().map(|(_, dir)| dir);
         let places = self.components().into_iter().chain(hooks).filter(|path| self.is_own(path));
         let dirs = places.filter_map(|path| target_dir(&real(path)).map(Path::to_owned));
-        // That of another project can be within this one.
+        // The target directory of another project can be within this project.
         let (of_project, within): (BTreeSet<_>, BTreeSet<_>) =
             dirs.partition(|dir| dir.parent().is_some_and(|of| self.dir.starts_with(of)));
         let dirs = if of_project.is_empty() { within } else { of_project };
@@ -135,7 +135,7 @@ impl Project {
         }
     }
 
-    /// What is in the project and no source: the build's component, and where extensions may write.
+    /// Returns the paths in the project that are no sources: the build's component, and where extensions may write.
     pub(super) fn written(&self) -> BTreeSet<PathBuf> {
         let is_built = self.tools != Tools::None;
         let component = self.own_component().ok().flatten().filter(|_| is_built);
@@ -145,19 +145,19 @@ impl Project {
         all.filter(|path| !self.dir.starts_with(path)).collect()
     }
 
-    /// The names of the directories of hooks, and where they are.
+    /// Returns the names of the directories of hooks, and where they are.
     pub(super) fn hooks(&self) -> Vec<(&str, &Path)> {
         let hooks = self.config.section::<HooksConfig>().into_iter().flat_map(|hooks| &hooks.0);
         hooks.map(|(name, hooks)| (name.as_str(), hooks.dir.as_path())).collect()
     }
 
-    /// Where components are, as far as Cargo builds them. `None`: the program runs outside Main.
+    /// Returns the first component or directory of hooks. `None` means that the program runs outside Main.
     pub(super) fn place_of_components(&self) -> Option<&Path> {
         let hooks = self.hooks().into_iter().map(|(_, dir)| dir);
         self.components().into_iter().chain(hooks).next()
     }
 
-    /// The program itself, if it runs outside Main.
+    /// Returns the command that runs the program, if it runs outside Main.
     pub(super) fn program(&self) -> Option<Command> {
         if self.place_of_components().is_some() {
             return None;
@@ -171,7 +171,7 @@ impl Project {
         }
     }
 
-    /// The tests that run without being named.
+    /// Returns the command that runs the tests, if the author names none.
     pub(super) fn tests(&self) -> Option<Command> {
         match self.tools {
             Tools::Cargo => Some(self.command("cargo", &["test"])),
@@ -186,41 +186,41 @@ impl Project {
         }
     }
 
-    /// A program of Python's active virtual environment, else of the project's own.
+    /// Returns the path of a program in Python's active virtual environment, else in the project's own.
     pub(super) fn python_tool(&self, name: &str) -> PathBuf {
         let active = env::var_os("VIRTUAL_ENV").map(PathBuf::from);
         active.unwrap_or_else(|| self.dir.join(PYTHON_ENVIRONMENT)).join("bin").join(name)
     }
 
-    /// A command in the directory of the project, without stdin.
+    /// Makes a command in the directory of the project, without stdin.
     pub(super) fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(&self.dir).stdin(Stdio::null());
         command
     }
 
-    /// A path below the directory for what these commands leave.
+    /// Makes a path below the directory for what these commands leave.
     pub(super) fn own(&self, file: &str) -> anyhow::Result<PathBuf> {
         let directory = self.dir.join(OWN_DIRECTORY);
         fs::create_dir_all(&directory).with_context(|| format!("cannot make `{}`", directory.display()))?;
         Ok(directory.join(file))
     }
 
-    /// A path as a person in the directory would write it.
+    /// Shows a path as a person in the directory would write it.
     pub(super) fn shown(&self, path: &Path) -> String {
         path.strip_prefix(&self.dir).unwrap_or(path).display().to_string()
     }
 }
 
-/// The path without links, as far as it exists.
+/// Returns the path without links, as far as it exists.
 fn real(path: &Path) -> PathBuf {
     let existing = path.ancestors().find_map(|part| Some((part, fs::canonicalize(part).ok()?)));
     let whole = existing.and_then(|(part, real)| Some(real.join(path.strip_prefix(part).ok()?)));
-    // Without a slash at the end, which `join` with an empty path leaves.
+    // This removes the slash at the end, which `join` with an empty path leaves.
     whole.map_or_else(|| path.to_owned(), |whole| whole.components().collect())
 }
 
-/// Of a component, or a directory of hooks, that Cargo builds.
+/// Returns the target directory that the path of a component or a directory of hooks is in, if Cargo builds it.
 fn target_dir(path: &Path) -> Option<&Path> {
     path.ancestors().find(|path| path.ends_with(TARGET)).and_then(Path::parent)
 }

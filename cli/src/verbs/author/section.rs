@@ -29,7 +29,7 @@ const HEADER: usize = 8;
 /// The id of a custom section.
 const CUSTOM: u8 = 0;
 
-/// The manifest in a file. Errors name the file as `shown`.
+/// Reads the manifest in a file. Errors name the file as `shown`.
 pub(super) fn manifest(path: &Path, shown: &str) -> anyhow::Result<Section> {
     let text = fs::read(path).with_context(|| format!("cannot read `{shown}`"))?;
     let json: Value = serde_json::from_slice(&text).with_context(|| format!("`{shown}` is not JSON"))?;
@@ -41,7 +41,7 @@ pub(super) fn manifest(path: &Path, shown: &str) -> anyhow::Result<Section> {
     Ok((MANIFEST, serde_json::to_vec(&json)?))
 }
 
-/// The documents in a file, one a line. Errors name the file as `shown`.
+/// Reads the documents in a file, and writes one a line. Errors name the file as `shown`.
 pub(super) fn contracts(path: &Path, shown: &str) -> anyhow::Result<Section> {
     let lines: String = of_json(path, shown)?.iter().map(|document| document.line() + "\n").collect();
     Document::parse_section(lines.as_bytes())
@@ -71,7 +71,7 @@ pub(super) fn embed(component: &Path, sections: &[Section]) -> anyhow::Result<()
     written.with_context(|| format!("cannot write `{shown}`"))
 }
 
-/// The component with one custom section of this name, at its end.
+/// Returns the component with one custom section of this name, at its end.
 fn replace(component: &[u8], name: &str, contents: &[u8]) -> anyhow::Result<Vec<u8>> {
     let mut reader = BinaryReader::new(component, 0);
     let header = reader.read_bytes(HEADER).ok().context("it is too short")?;

@@ -1,5 +1,5 @@
-//! What the tools of a language tell of a project: what Cargo makes of it, and where its sources are beside its own directory,
-//! in packages that it depends on by their paths.
+//! What the tools of a language tell of a project: what Cargo makes of it, and where its sources outside its own
+//! directory are, in packages that it depends on by their paths.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use super::project::{Project, Tools};
 
-/// The directories of packages that the project depends on by their paths, outside its own. Those that its tools do not tell,
-/// as before the first build, are left out.
+/// Returns the directories of packages outside the project that it depends on by their paths. Packages that its tools
+/// do not tell, as before the first build, are left out.
 pub(super) fn of_dependencies(project: &Project) -> BTreeSet<PathBuf> {
     let found = match project.tools {
         Tools::Cargo => of_cargo(project),
@@ -36,7 +36,7 @@ fn of_npm(dir: &Path) -> Vec<PathBuf> {
     paths.map(|path| dir.join(path)).collect()
 }
 
-/// Modules of the workspace, and those that stand in place of others.
+/// Returns the modules of the workspace, and those that stand in place of others.
 fn of_go(project: &Project) -> Vec<PathBuf> {
     let local =
         "{{if .Main}}{{.Dir}}{{else}}{{with .Replace}}{{if not .Version}}{{.Dir}}{{end}}{{end}}{{end}}";
@@ -45,7 +45,8 @@ fn of_go(project: &Project) -> Vec<PathBuf> {
     listed.lines().filter(|line| !line.is_empty()).map(PathBuf::from).collect()
 }
 
-/// Packages that are installed as links to their directories: a change of another one needs an installation.
+/// Returns the packages that are installed as links to their directories. A change of another package needs an
+/// installation.
 fn of_python(dir: &Path) -> Vec<PathBuf> {
     let requirements = fs::read_to_string(dir.join("requirements.txt")).unwrap_or_default();
     let editable =
@@ -71,7 +72,7 @@ struct Metadata {
 struct Package {
     id: String,
     manifest_path: PathBuf,
-    /// `None`: the package is on this machine.
+    /// Where the package comes from. `None` means that it is on this machine.
     source: Option<String>,
     targets: Vec<Target>,
 }
@@ -93,7 +94,8 @@ struct Node {
     dependencies: Vec<String>,
 }
 
-/// The directories of the project's packages, and of those on this machine that they depend on, also through others.
+/// Returns the directories of the project's packages, and of packages on this machine that they depend on, also through
+/// others.
 fn of_cargo(project: &Project) -> Vec<PathBuf> {
     let Some(metadata) = metadata(project, &["--offline"]) else { return Vec::new() };
     let nodes = metadata.resolve.iter().flat_map(|resolve| &resolve.nodes);
@@ -110,7 +112,7 @@ fn of_cargo(project: &Project) -> Vec<PathBuf> {
     local.filter_map(|package| Some(package.manifest_path.parent()?.to_owned())).collect()
 }
 
-/// The names of what a build makes of the project's packages, as [`component_name`] has them.
+/// Returns the names of what a build makes of the project's packages, as [`component_name`] has them.
 pub(super) fn component_names(project: &Project) -> BTreeSet<String> {
     let Some(metadata) = metadata(project, &["--no-deps", "--offline"]) else { return BTreeSet::new() };
     let targets = own(project, &metadata).flat_map(|package| &package.targets);
@@ -118,12 +120,12 @@ pub(super) fn component_names(project: &Project) -> BTreeSet<String> {
     made.map(|target| target.name.replace('-', "_")).collect()
 }
 
-/// Cargo writes `-` of a library's name as `_`.
+/// Returns the name of a component's file with `_` for `-`, since Cargo writes names of libraries so.
 pub(super) fn component_name(component: &Path) -> Option<String> {
     Some(component.file_stem()?.to_str()?.replace('-', "_"))
 }
 
-/// The package in the project's directory. Without one there, those of the workspace.
+/// Returns the package in the project's directory, or all packages of the workspace if there is none.
 fn own<'a>(project: &Project, metadata: &'a Metadata) -> impl Iterator<Item = &'a Package> {
     let dir = |package: &Package| fs::canonicalize(package.manifest_path.parent()?).ok();
     let mut packages = metadata.packages.iter();

@@ -35,7 +35,7 @@ const LOG: &str = "main.log";
 
 const MEASURED: &str = "measured.json";
 
-/// Lines of the test program that wait to be shown. A full channel makes the program wait.
+/// The most lines of the test program that wait to be shown. A full channel makes the program wait.
 const LINES: usize = 256;
 
 #[derive(Debug, clap::Args)]
@@ -128,7 +128,7 @@ async fn cases_of(command: &mut Command, timeout: Duration, is_tap: bool) -> any
     let mut program = Group::spawn(command.stdout(Stdio::piped()))?;
     let stdout = program.child().stdout.take().context("the test program has no stdout")?;
     let (sender, mut lines) = mpsc::channel(LINES);
-    // Ends with the pipe, or with the receiver.
+    // The thread ends with the pipe, or with the receiver.
     thread::Builder::new().name("weir-test-output".to_owned()).spawn(move || {
         for line in BufReader::new(stdout).split(b'\n') {
             let Ok(line) = line else { return };

@@ -22,60 +22,60 @@ use tokio::net::unix::pipe::Receiver;
 use super::dev::say;
 use crate::{exit, output::printable};
 
-/// After the last change, before anything is done: editors write a file in several steps.
+/// How long nothing must change before changes count as complete: editors write a file in several steps.
 const QUIET: Duration = Duration::from_millis(100);
 
-/// Then it is done also if something goes on writing.
+/// The longest wait for that, if something goes on writing.
 const QUIET_WITHIN: Duration = Duration::from_secs(2);
 
 /// Directories and files that tools write themselves.
 const WRITTEN_BY_TOOLS: [&str; 8] =
     ["target", "node_modules", "dist", "__pycache__", "venv", "Cargo.lock", "package-lock.json", "go.sum"];
 
-/// Room for some events.
+/// The bytes of the buffer for events.
 const BUFFER: usize = 4096;
 
-/// Bytes of a file whose content is compared. Of a larger one the size and the time of the last change are.
+/// The most bytes of a file whose content is compared. Of a larger file, the size and the time of the last change are.
 const COMPARED: u64 = 1 << 20;
 
-/// Files and directories that are looked at: a link can lead anywhere.
+/// The most files and directories that are looked at: a link can lead anywhere.
 const MOST_SOURCES: usize = 100_000;
 
-/// A build that changes a file, three times since anybody else did, does so itself. An author that saves one file during
-/// three builds, and never between two, is taken for it.
+/// Once a file has changed during so many builds, and never between two, the build counts as its writer. An author who
+/// saves a file only during builds is taken for the build.
 const OWN_AFTER: u32 = 3;
 
-/// Builds in a row that each bring or remove files do so themselves. More than `OWN_AFTER`: the first builds bring caches
-/// and the like, and an author may add a file meanwhile.
+/// After so many builds in a row that bring or remove files, the build counts as their writer. These are more builds
+/// than `OWN_AFTER`: the first ones bring caches, and an author may add a file.
 const OWN_NAMES_AFTER: u32 = 10;
 
 pub(super) struct Watch {
-    /// No pipe, but the kernel tells of it as of one.
+    /// The descriptor of inotify. It is no pipe, but is waited for like one.
     inotify: Receiver,
-    /// Whose files count. The first is the project's own directory.
+    /// The directories whose files count. The first is the project's own.
     roots: Vec<PathBuf>,
-    /// What tools and extensions write, where it is known.
+    /// Paths that tools and extensions write, where they are known.
     no_sources: BTreeSet<PathBuf>,
     sources: Sources,
     /// `MOST_SOURCES`, except in tests.
     most_sources: usize,
     /// Directories outside of the project's that cannot be watched, with all below them. They are not tried again.
     left_out: BTreeSet<PathBuf>,
-    /// Something happened since the last look.
+    /// Whether something happened since the last look.
     is_due: bool,
-    /// In how many builds a source changed. Fewer than `OWN_AFTER` count up to a change outside of builds.
+    /// During how many builds each source changed. A change between builds resets counts below `OWN_AFTER`.
     in_builds: BTreeMap<PathBuf, u32>,
-    /// Builds in a row during which files came or went, and nothing else changed.
+    /// The number of builds in a row during which files came or went, and nothing else changed.
     in_a_row: u32,
 }
 
-/// Files and directories, each with what tells one content from another.
+/// Files and directories, each with a number that tells one content from another.
 type Sources = BTreeMap<PathBuf, u64>;
 
 /// What changed during a build.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct DuringBuild {
-    /// Sources that may be saved by the author: they need another build.
+    /// Sources that the author may have saved: they need another build.
     pub(super) saved: Vec<PathBuf>,
     /// Sources that turn out to be written by the build.
     pub(super) written: Vec<PathBuf>,
@@ -103,7 +103,7 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Watches these directories, too, and leaves out others. Neither is a change.
+    /// Watches these directories, too, and leaves out paths that are no sources. Neither counts as a change.
     pub(super) fn follow(
         &mut self,
         further: BTreeSet<PathBuf>,
@@ -128,7 +128,8 @@ impl Watch {
         Ok(())
     }
 
-    /// Ends once sources have another content, and then no more for a moment. It goes on where it was given up.
+    /// Waits until sources have another content, and then do not change for a moment. If it is dropped, the next call
+    /// goes on where it was.
     pub(super) async fn changed(&mut self) -> anyhow::Result<()> {
         loop {
             while !self.is_due {
@@ -147,7 +148,7 @@ impl Watch {
         }
     }
 
-    /// What has changed during a build that has just ended.
+    /// Returns what has changed during a build that has just ended.
     pub(super) async fn built(&mut self) -> anyhow::Result<DuringBuild> {
         self.is_quiet().await?;
         let mut during = DuringBuild::default();
@@ -161,19 +162,19 @@ impl Watch {
                 Ordering::Greater => {}
             }
         }
-        // A file that was there before is the author's, as far as it alone tells.
+        // A file that was there before was edited, as it seems, by the author.
         let was_edited = |path: &PathBuf| was.contains_key(path) && self.sources.contains_key(path);
         let are_saved = during.saved.is_empty() || during.saved.iter().any(was_edited);
         self.in_a_row = if are_saved { 0 } else { self.in_a_row.saturating_add(1) };
         if self.in_a_row >= OWN_NAMES_AFTER {
-            // It writes a new file each time.
+            // The build writes a new file each time.
             during.written.append(&mut during.saved);
             self.in_a_row = 0;
         }
         Ok(during)
     }
 
-    /// What has changed since the last look, and what was there then. Later looks are compared with this one.
+    /// Returns what has changed since the last look, and the sources of then. The next look is compared with this one.
     fn renew(&mut self) -> anyhow::Result<(Vec<PathBuf>, Sources)> {
         self.is_due = false;
         let now = self.look()?;
@@ -195,7 +196,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Waits for events. Whether one is of a source.
+    /// Waits for events, and returns whether one of them is of a source.
     async fn next_are_changes(&self) -> anyhow::Result<bool> {
         self.inotify.readable().await?;
         let mut buffer = [MaybeUninit::uninit(); BUFFER];
@@ -204,7 +205,7 @@ impl Watch {
         let read: io::Result<Infallible> = self.inotify.try_io(|| {
             loop {
                 let event = events.next()?;
-                // Without a name: events were lost, or a watched directory has gone.
+                // An event without a name says that events were lost, or that a watched directory has gone.
                 are_changes |= event.file_name().is_none_or(|name| is_source(&name.to_string_lossy()));
             }
         });
@@ -215,7 +216,7 @@ impl Watch {
         }
     }
 
-    /// All sources. New directories are watched from then on.
+    /// Returns all sources. New directories are watched from then on.
     fn look(&mut self) -> anyhow::Result<Sources> {
         let [own, further @ ..] = self.roots.as_slice() else { return Ok(Sources::new()) };
         let mut look = Look {
@@ -242,7 +243,7 @@ impl Watch {
         Ok(found)
     }
 
-    /// Whether the directory is there.
+    /// Watches a directory. Returns false if it is not there.
     fn add(&self, dir: &Path) -> anyhow::Result<bool> {
         let of = WatchFlags::CLOSE_WRITE
             | WatchFlags::CREATE
@@ -253,7 +254,7 @@ impl Watch {
             | WatchFlags::DONT_FOLLOW;
         match inotify::add_watch(&self.inotify, dir, of) {
             Ok(_) => Ok(true),
-            // It has gone again.
+            // The directory has gone again.
             Err(Errno::NOENT | Errno::NOTDIR) if self.roots.first().is_none_or(|own| own != dir) => Ok(false),
             Err(error) => {
                 Err(io::Error::from(error)).with_context(|| format!("cannot watch `{}`", dir.display()))
@@ -268,18 +269,18 @@ struct Look<'a> {
     /// The project's own directory.
     own: &'a Path,
     found: Sources,
-    /// What is found in the tree that is looked at now.
+    /// The sources in the tree that is looked at now.
     of_tree: Sources,
-    /// Outside of the project's own directory, and not yet looked at.
+    /// Directories outside of the project's own that are not yet looked at.
     trees: VecDeque<PathBuf>,
-    /// Directories, each once: links can lead in a circle.
+    /// Directories that were looked at: links can lead in a circle.
     seen: BTreeSet<PathBuf>,
-    /// Why they cannot be watched.
+    /// Directories that cannot be watched, and why.
     left_out: BTreeMap<PathBuf, anyhow::Error>,
 }
 
 impl Look<'_> {
-    /// Leaves the whole tree out if a part of it cannot be watched.
+    /// Looks at a tree outside of the project. If a part of it cannot be watched, the whole tree is left out.
     fn at_tree(&mut self, tree: PathBuf) {
         if self.watch.left_out.contains(&tree) || self.left_out.contains_key(&tree) {
             return;
@@ -298,7 +299,7 @@ impl Look<'_> {
         }
     }
 
-    /// `dir` is no link.
+    /// Looks at a directory and all below it. `dir` itself must be no link.
     fn at(&mut self, dir: &Path) -> anyhow::Result<()> {
         if self.watch.no_sources.contains(dir) || !self.seen.insert(dir.to_owned()) || !self.watch.add(dir)? {
             return Ok(());
@@ -356,7 +357,7 @@ fn is_left_out(path: &Path, roots: &[PathBuf], no_sources: &BTreeSet<PathBuf>) -
     path.ancestors().any(|part| no_sources.contains(part)) || !roots.iter().any(|root| path.starts_with(root))
 }
 
-/// Tells one content from another.
+/// Makes a number that tells one content of a file from another.
 fn content(path: &Path, metadata: &Metadata) -> u64 {
     let mut hasher = DefaultHasher::new();
     let content = (metadata.len() <= COMPARED).then(|| fs::read(path).ok()).flatten();

@@ -1,5 +1,5 @@
-//! The files of new projects. Those of a package of Cargo or of a module of Go have other names here, so
-//! that the tools take them for none.
+//! The files of new projects. Files of a package of Cargo or a module of Go have other names here, so that the tools do
+//! not take this directory for one.
 
 use clap::ValueEnum;
 
@@ -120,12 +120,12 @@ templates! {
 }
 
 impl Template {
-    /// The options that choose it.
+    /// Shows the options that choose the template.
     pub(super) fn shown(&self) -> String {
         format!("--lang {} --kind {}", word(self.lang), word(self.kind))
     }
 
-    /// Whether its program proves its name with a token.
+    /// Whether the program of the project proves its name with a token.
     pub(super) fn has_token(&self) -> bool {
         self.files.iter().any(|(_, content)| content.contains("{{hash}}"))
     }

@@ -10,9 +10,9 @@ pub(super) struct Cases {
     pub(super) time: Duration,
     /// The number of cases that a plan of TAP announced.
     planned: Option<usize>,
-    /// The case whose further lines are its explanation.
+    /// The index of the case that further lines explain.
     explained: Option<usize>,
-    /// What a test of Go has said: it says so before its outcome.
+    /// What the present test of Go has printed. Its output comes before its outcome.
     heard: Option<String>,
 }
 
@@ -20,7 +20,7 @@ pub(super) struct Cases {
 pub(super) struct Case {
     pub(super) name: String,
     pub(super) outcome: Outcome,
-    /// What the program said of it.
+    /// What the program printed about the case.
     pub(super) explanation: String,
 }
 
@@ -56,7 +56,7 @@ impl Cases {
         }
     }
 
-    /// Takes the end of the program: an error, if it did not end well.
+    /// Takes the end of the program, with an error if it did not end well.
     pub(super) fn end(&mut self, program: &str, ended: Result<(), String>, time: Duration) {
         self.time = time;
         if let Some(planned) = self.planned
@@ -131,13 +131,14 @@ impl Cases {
     }
 }
 
-/// As in `not ok 2 - name # SKIP why`. Lines of subtests are indented, and count with their parent.
+/// Reads a case of TAP, as in `not ok 2 - name # SKIP why`. Lines of subtests are indented, and count with their
+/// parent.
 fn of_tap(line: &str) -> Option<Case> {
     let (is_ok, rest) = match line.strip_prefix("not ok") {
         Some(rest) => (false, rest),
         None => (true, line.strip_prefix("ok")?),
     };
-    // Go says `ok`, two spaces and a tab for each package.
+    // Go prints `ok`, two spaces and a tab for each package.
     if !rest.is_empty() && !rest.starts_with(' ') || rest.starts_with("  \t") {
         return None;
     }
@@ -145,7 +146,7 @@ fn of_tap(line: &str) -> Option<Case> {
     let rest = rest.strip_prefix("- ").unwrap_or(rest);
     let (name, directive) = rest.split_once(" # ").unwrap_or((rest, ""));
     let directive = directive.to_ascii_uppercase();
-    // What is still to do may fail.
+    // A test that is marked as still to do may fail.
     let is_skipped = directive.starts_with("SKIP") || directive.starts_with("TODO");
     let outcome = match () {
         () if is_skipped => Outcome::Skipped,
@@ -155,7 +156,7 @@ fn of_tap(line: &str) -> Option<Case> {
     Some(Case { name: name.trim().to_owned(), outcome, explanation: String::new() })
 }
 
-/// As in `test tests::greets ... FAILED`.
+/// Reads a case of Rust's harness, as in `test tests::greets ... FAILED`.
 fn of_rust(line: &str) -> Option<Case> {
     let (name, result) = line.strip_prefix("test ")?.rsplit_once(" ... ")?;
     let outcome = match result.split([',', ' ']).next()? {
@@ -167,7 +168,7 @@ fn of_rust(line: &str) -> Option<Case> {
     Some(Case { name: name.to_owned(), outcome, explanation: String::new() })
 }
 
-/// As in `--- FAIL: TestName (0.01s)`. Lines of subtests are indented, and count with their parent.
+/// Reads a case of Go, as in `--- FAIL: TestName (0.01s)`. Lines of subtests are indented, and count with their parent.
 fn of_go(line: &str) -> Option<Case> {
     let (outcome, rest) = line.strip_prefix("--- ")?.split_once(": ")?;
     let outcome = match outcome {

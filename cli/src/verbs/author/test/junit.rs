@@ -2,7 +2,7 @@
 
 use super::cases::{Cases, Outcome};
 
-/// The report. `suite` is the name of the project.
+/// Writes the report. `suite` is the name of the project.
 pub(super) fn report(suite: &str, cases: &Cases) -> String {
     let (failed, skipped) = (cases.of(Outcome::Failed), cases.of(Outcome::Skipped));
     let (suite, all, time) = (escaped(suite), cases.cases.len(), cases.time.as_secs_f64());
@@ -30,7 +30,7 @@ pub(super) fn report(suite: &str, cases: &Cases) -> String {
     )
 }
 
-/// Text for an element or an attribute. XML 1.0 has no way to write most control characters.
+/// Escapes text for an element or an attribute. XML 1.0 has no way to write most control characters.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
