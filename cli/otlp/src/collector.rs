@@ -8,7 +8,7 @@ use prost::Message;
 /// The longest pause that a collector may ask for.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
 
-/// The first pause, and the longest.
+/// The first pause between attempts, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
 /// What to do with the batch.
@@ -23,7 +23,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// By the status of the answer.
+    /// Judges by the status of the answer.
     pub fn of(status: u16) -> Self {
         match status {
             200..=299 => Self::Delivered,
@@ -36,13 +36,13 @@ impl Verdict {
 /// Spans that a collector left out of a batch that it took.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartialSuccess {
-    /// How many.
+    /// The number of these spans.
     pub rejected: u64,
-    /// Why, in a stranger's words.
+    /// Why they were left out, in the collector's words, which are not trusted.
     pub message: String,
 }
 
-/// What the body of a successful answer says was left out, or warns of. `None` if all is well.
+/// Reads from the body of a successful answer what was left out, or a warning. `None` if all is well.
 pub fn partial_success(body: &[u8]) -> Option<PartialSuccess> {
     // A collector of another make may answer with JSON, or nothing. The batch is delivered all the same.
     let partial = ExportTraceServiceResponse::decode(body).ok()?.partial_success?;
@@ -51,7 +51,7 @@ pub fn partial_success(body: &[u8]) -> Option<PartialSuccess> {
     (rejected > 0 || !message.is_empty()).then_some(PartialSuccess { rejected, message })
 }
 
-/// `google.rpc.Status`, which explains failures.
+/// The message `google.rpc.Status`, which explains failures.
 #[derive(Clone, PartialEq, Message)]
 struct Status {
     #[prost(int32, tag = "1")]
@@ -60,7 +60,7 @@ struct Status {
     message: String,
 }
 
-/// Why a collector refused, as its answer's body says it: a stranger's words, or nothing.
+/// Reads from the body of an answer why the collector refused. The text is not trusted, and may be empty.
 pub fn said(body: &[u8]) -> String {
     let of_protobuf = Status::decode(body).ok().map(|status| status.message);
     let text = of_protobuf.filter(|message| !message.is_empty());
@@ -68,7 +68,7 @@ pub fn said(body: &[u8]) -> String {
     text.trim().chars().take(200).collect()
 }
 
-/// The pause that a header `Retry-After` asks for: seconds, or a date. At most five minutes.
+/// Reads the pause that a header `Retry-After` asks for: seconds, or a date. At most five minutes.
 pub fn retry_after(header: &str, now: SystemTime) -> Option<Duration> {
     let header = header.trim();
     let pause = match header.parse() {
@@ -85,7 +85,7 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// The next pause. `chance`, from 0 to 1, keeps many exporters from coming back all at once.
+    /// Returns the next pause. `chance`, from 0 to 1, keeps many exporters from coming back all at once.
     pub fn pause(&mut self, chance: f64) -> Duration {
         let (first, longest) = PAUSES;
         let whole = first.saturating_mul(1_u32.checked_shl(self.attempts).unwrap_or(u32::MAX)).min(longest);

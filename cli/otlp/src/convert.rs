@@ -20,17 +20,17 @@ use weir_reports::{Span, SpanKind};
 
 use crate::export::Resource;
 
-/// Longer texts are cut: a batch is so many bytes at most.
+/// The most bytes of a text. Longer texts are cut, so that the size of a batch is bounded.
 const MAX_TEXT: usize = 1024;
 
 /// The flag of the W3C's Trace Context for a trace that is recorded.
 const SAMPLED: u32 = 1;
 
-/// The spans of one batch, as the request that a collector understands.
+/// Makes the request that a collector understands from the spans of one batch.
 pub(crate) fn request(spans: Vec<Span>, resource: &Resource) -> ExportTraceServiceRequest {
     let mut services: BTreeMap<String, Vec<ProtoSpan>> = BTreeMap::new();
     for span in spans {
-        // An event has no provider: its publisher tells it.
+        // An event has no provider, so it counts as its publisher's.
         let service = span.provider.as_deref().unwrap_or(&span.caller);
         services.entry(cut(service)).or_default().push(converted(&span));
     }
@@ -94,7 +94,7 @@ fn converted(span: &Span) -> ProtoSpan {
     }
 }
 
-/// The name of a span, its kind, and the attributes that only this kind has.
+/// Returns the name of a span, its kind, and the attributes that only this kind has.
 fn of_kind(kind: &SpanKind) -> (String, ProtoKind, Vec<KeyValue>) {
     let messaging = |operation: &str, destination: &str| {
         let attributes = vec![
@@ -119,7 +119,7 @@ fn of_kind(kind: &SpanKind) -> (String, ProtoKind, Vec<KeyValue>) {
             let (name, attributes) = messaging("send", topic.as_str());
             (name, ProtoKind::Producer, attributes)
         }
-        // Of a newer Main. Without it, the parent of other spans would be missing.
+        // A kind of a newer Main. If it were left out, the parent of other spans would be missing.
         _ => ("other".to_owned(), ProtoKind::Internal, vec![text("weir.kind", "other")]),
     }
 }
@@ -132,7 +132,7 @@ fn attribute(key: &str, value: Value) -> KeyValue {
     KeyValue { key: key.to_owned(), value: Some(AnyValue { value: Some(value) }), ..KeyValue::default() }
 }
 
-/// The first `MAX_TEXT` bytes of a text, of whole characters.
+/// Returns the first `MAX_TEXT` bytes of a text, of whole characters.
 fn cut(text: &str) -> String {
     text.get(..text.floor_char_boundary(MAX_TEXT)).unwrap_or_default().to_owned()
 }

@@ -29,15 +29,16 @@ pub struct Batch {
 /// What an answer of Main had.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
-    /// Spans that Main dropped before they were read.
+    /// The number of spans that Main dropped before they were read.
     pub lost: u64,
-    /// Spans that made no sense, and are left out.
+    /// The number of spans that could not be read, and are left out.
     pub unreadable: u64,
-    /// Main has restarted, and its numbers begin again. Its last spans before that are lost, and nobody counted them.
+    /// Whether Main has restarted. Its numbers then begin again, and its last spans before that are lost without being
+    /// counted.
     pub restarted: bool,
     /// The number of the last span that Main has recorded.
     pub recorded: u64,
-    /// Main had no newer span.
+    /// Whether Main had no newer span.
     pub is_empty: bool,
 }
 
@@ -46,39 +47,39 @@ pub struct Taken {
 pub struct Export {
     resource: Resource,
     after: u64,
-    /// Of the Main that `after` is a number of.
+    /// The instance of Main that `after` is a number of.
     instance: Option<String>,
-    /// What Main dropped before the export began is no loss of it.
+    /// Whether the export has begun. What Main dropped before that is no loss of it.
     has_begun: bool,
     hand: Option<Batch>,
 }
 
 impl Export {
-    /// Begins with the oldest span that Main has.
+    /// Makes an export that begins with the oldest span that Main has.
     pub fn new(resource: Resource) -> Self {
         Self { resource, after: 0, instance: None, has_begun: false, hand: None }
     }
 
-    /// Main is to be asked for the spans with greater numbers than this.
+    /// Returns a number: Main is to be asked for the spans with greater ones.
     pub fn after(&self) -> u64 {
         self.after
     }
 
-    /// The batch that must be delivered, or given up, before Main is asked for more.
+    /// Returns the batch that must be delivered, or given up, before Main is asked for more.
     pub fn hand(&self) -> Option<&Batch> {
         self.hand.as_ref()
     }
 
-    /// The batch in hand is delivered, or given up.
+    /// Forgets the batch in hand, since it is delivered or given up.
     pub fn settle(&mut self) {
         self.hand = None;
     }
 
-    /// Takes Main's answer to the question for the spans after [`after`](Self::after), as the batch in hand.
+    /// Takes Main's answer to the question for the spans after [`after`](Self::after), and makes it the batch in hand.
     ///
     /// # Errors
     ///
-    /// The answer cannot be read. The state is as before.
+    /// If the answer cannot be read. The state is then as before.
     pub fn take(&mut self, json: &[u8]) -> Result<Taken, AnswerError> {
         let answer = Answer::parse(json, self.after)?;
         let former = self.instance.replace(answer.instance.clone());
@@ -106,25 +107,26 @@ impl Export {
 /// Main's answer cannot be read at all.
 #[derive(Debug, thiserror::Error)]
 pub enum AnswerError {
-    /// It is not the JSON that was asked for.
+    /// The answer is not the JSON that was asked for.
     #[error("the answer is not what `/v1/spans` answers")]
     Json(#[from] serde_json::Error),
-    /// Without increasing numbers, nothing says which spans are new.
+    /// A span has no number, or its number is not greater than the one before. Then nothing says which spans are new.
     #[error("a span has no number, or not a greater one than `{0}`")]
     Number(u64),
 }
 
-/// Numbered spans in the order of their numbers. Each is read by itself, so that one that makes no sense costs no other.
+/// Numbered spans in the order of their numbers. Each is read by itself, so that one that cannot be read costs no
+/// other.
 #[derive(Debug)]
 struct Answer {
     spans: Vec<Span>,
     /// The number of the last span of this answer, readable or not. `None` if there was none.
     last: Option<u64>,
-    /// Numbers between `after` and `last` without a span.
+    /// How many numbers between `after` and `last` have no span.
     gaps: u64,
-    /// Spans that made no sense.
+    /// The number of spans that could not be read.
     unreadable: u64,
-    /// Another for each start of Main, with which the numbers begin anew.
+    /// A text that differs for each start of Main, with which the numbers begin anew.
     instance: String,
     /// The number of the last span that Main recorded.
     recorded: u64,

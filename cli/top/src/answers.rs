@@ -14,11 +14,11 @@ pub(crate) struct Look {
     pub(crate) pid: Option<u64>,
     pub(crate) extensions: Vec<ExtensionStatus>,
     pub(crate) peers: Vec<PeerStatus>,
-    /// None: Main does not count them.
+    /// `None` if Main does not count them.
     pub(crate) operations: Option<Operations>,
     /// The extension that the log is of.
     pub(crate) log_of: Option<String>,
-    /// Oldest first.
+    /// The lines of the log, oldest first.
     pub(crate) log: Vec<LogLine>,
 }
 
@@ -51,7 +51,7 @@ struct Peers {
 }
 
 impl Look {
-    /// `log_of` is the extension whose log was asked for.
+    /// Reads the answers of one look. `log_of` is the extension whose log was asked for.
     pub(crate) fn read(answers: &Answers, log_of: Option<String>) -> Result<Self, Fault> {
         let Extensions { extensions } = json(&answers.extensions)?;
         let peers = answers.peers.as_deref().map(json::<Peers>).transpose()?;
@@ -72,13 +72,13 @@ fn json<T: DeserializeOwned>(text: &[u8]) -> Result<T, Fault> {
         .map_err(|_| Fault("cannot read the answer of Main; is it of another version?".to_owned()))
 }
 
-/// Leaves out what is no line: a note of a newer Main.
+/// Reads the lines of a log. Anything else, such as a note of a newer Main, is left out.
 fn log(text: &[u8]) -> Vec<LogLine> {
     text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
 }
 
 impl Operations {
-    /// The buckets of each provider's operations, by contract and operation.
+    /// Returns the buckets of each provider's operations, by contract and operation.
     pub(crate) fn by_provider(&self) -> BTreeMap<&str, Counts> {
         let mut all = BTreeMap::<_, Counts>::new();
         for OperationStatus { provider, contract, operation, durations, .. } in &self.operations {

@@ -49,7 +49,7 @@ pub(crate) fn is_interrupt(key: KeyEvent) -> bool {
     key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c')
 }
 
-/// What the key means; None: nothing.
+/// Returns what the key means, if it means anything.
 pub(crate) fn press(key: KeyEvent) -> Option<Press> {
     if is_interrupt(key) {
         return Some(Press::Quit);

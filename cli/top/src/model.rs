@@ -15,13 +15,13 @@ use crate::{
     quantiles::{Interval, Quantile},
 };
 
-/// Rates over less than this would be noise: the look before stays their beginning.
+/// The shortest time between two looks that rates are made of. After less, the earlier look stays the beginning.
 const MIN_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Samples of each row: two minutes at the usual interval.
+/// The most samples of each row: two minutes at the usual interval.
 const MAX_SAMPLES: usize = 120;
 
-/// A row, whatever line it is on.
+/// Identifies a row, on whatever line it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key {
     Extension(String),
@@ -40,22 +40,22 @@ impl Key {
 pub(crate) struct Row {
     pub(crate) key: Key,
     pub(crate) state: String,
-    /// From 0 to 1. None for peers.
+    /// The share of processor time, from 0 to 1. `None` for peers.
     pub(crate) cpu: Option<f64>,
-    /// In bytes: used, and the limit. None for peers.
+    /// The memory in use and its limit, in bytes. `None` for peers.
     pub(crate) memory: Option<(u64, u64)>,
-    /// Received and sent in a second.
+    /// The messages that it received and sent in a second.
     pub(crate) messages: Option<f64>,
-    /// Of the requests that it answered between the last two looks.
+    /// The time within which half of its requests since the last look were answered; `p99` is that of 99 in 100.
     pub(crate) p50: Option<Quantile>,
     pub(crate) p99: Option<Quantile>,
-    /// Messages that wait for it.
+    /// The number of messages that wait for it.
     pub(crate) inbox: u64,
-    /// Messages without room, answers after the deadline, refused requests.
+    /// The number of messages without room, answers after the deadline and refused requests.
     pub(crate) lost: u64,
-    /// Those between the last two looks.
+    /// The number of them between the last two looks.
     pub(crate) newly_lost: u64,
-    /// None for peers.
+    /// The number of restarts. `None` for peers.
     pub(crate) restarts: Option<u64>,
     pub(crate) facts: Facts,
     pub(crate) history: History,
@@ -63,7 +63,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// One of which nothing else is known yet.
+    /// Makes a row of which nothing else is known yet.
     fn new(key: Key, state: &str, inbox: u64, facts: Facts, counters: Counters) -> Self {
         Self {
             key,
@@ -83,22 +83,22 @@ impl Row {
         }
     }
 
-    /// Used memory as a part of the limit, from 0 to 1.
+    /// Returns the used memory as a part of the limit, from 0 to 1.
     pub(crate) fn memory_share(&self) -> Option<f64> {
         let (used, limit) = self.memory?;
         (limit > 0).then(|| as_f64(used) / as_f64(limit))
     }
 }
 
-/// What only the pane of one shows.
+/// What only the pane of one extension or peer shows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
     pub(crate) reason: Option<String>,
-    /// None for peers without a session.
+    /// Since when it has its state, or a peer its oldest session. `None` for peers without a session.
     pub(crate) since: Option<SystemTime>,
     pub(crate) class: String,
     pub(crate) fulfills: Vec<ContractName>,
-    /// Oldest first.
+    /// The last failures, oldest first.
     pub(crate) failures: Vec<FailureRecord>,
     /// Attempts to connect under this name with a wrong proof.
     pub(crate) denied: u64,
@@ -113,12 +113,12 @@ struct Counters {
 
 #[derive(Debug, Default)]
 pub(crate) struct Model {
-    /// In the order of the configuration; peers after extensions.
+    /// The rows in the order of the configuration; peers after extensions.
     pub(crate) rows: Vec<Row>,
     /// The extension that the last look asked for, and its log, oldest first.
     pub(crate) log: Option<(String, Vec<LogLine>)>,
     pid: Option<u64>,
-    /// The beginning of the next interval.
+    /// When the next interval begins: at the last look that counted.
     since: Option<Instant>,
     counts: BTreeMap<String, Counts>,
 }
@@ -128,7 +128,7 @@ pub(crate) struct Model {
 pub(crate) enum Seen {
     First,
     Same,
-    /// Another process: all counts begin anew.
+    /// Main is another process than before: all counts begin anew.
     Another,
 }
 
@@ -164,7 +164,7 @@ impl Model {
         seen
     }
 
-    /// Quantiles need a look before this one.
+    /// Sets the quantiles of the rows from the counts of this look and the one before, if there is one.
     fn count(&mut self, operations: Option<&Operations>, has_before: bool) {
         let now = operations.map(Operations::by_provider).unwrap_or_default();
         let bounds = operations.map(|all| all.bounds.as_slice()).unwrap_or_default();
@@ -179,7 +179,7 @@ impl Model {
     }
 }
 
-/// A row with what is known since the look before.
+/// Adds to a row what the look before says: rates, and its history.
 fn continued(
     mut row: Row,
     before: &mut BTreeMap<Key, Row>,
@@ -195,7 +195,7 @@ fn continued(
     let seconds = elapsed.as_secs_f64();
     let (old, new) = (before.counters, row.counters);
     if row.cpu.is_some() && new.cpu_seconds >= old.cpu_seconds {
-        // Looks are not on the second: one could count a little more than fits.
+        // Main's figures and the looks are not of the same moments: the share could be a little over 1.
         row.cpu = Some(((new.cpu_seconds - old.cpu_seconds) / seconds).clamp(0.0, 1.0));
     }
     row.messages = new.messages.checked_sub(old.messages).map(|messages| as_f64(messages) / seconds);
@@ -249,23 +249,23 @@ fn sample(row: &Row, has_before: bool) -> Sample {
     }
 }
 
-/// Exact enough for a figure of three digits.
+/// Converts a number. The result is exact enough for a figure of three digits.
 pub(crate) fn as_f64(number: u64) -> f64 {
     number as f64
 }
 
-/// What a row did between two looks. None: not known for that interval.
+/// What a row did between two looks. `None` means that a figure is not known for that interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Sample {
-    /// From 0 to 1.
+    /// The share of processor time, from 0 to 1.
     pub(crate) cpu: Option<f64>,
-    /// In bytes.
+    /// The memory in use, in bytes.
     pub(crate) memory: Option<f64>,
     /// Messages a second.
     pub(crate) messages: Option<f64>,
-    /// In seconds.
+    /// The time within which 99 of 100 requests were answered, in seconds.
     pub(crate) p99: Option<f64>,
-    /// Messages that wait.
+    /// The number of messages that wait.
     pub(crate) inbox: Option<f64>,
     /// Messages lost in the interval.
     pub(crate) lost: Option<f64>,
@@ -285,7 +285,7 @@ impl History {
         self.samples.push_back(sample);
     }
 
-    /// One figure of all samples, oldest first.
+    /// Returns one figure of all samples, oldest first.
     pub(crate) fn of(&self, figure: impl Fn(&Sample) -> Option<f64>) -> Vec<Option<f64>> {
         self.samples.iter().map(figure).collect()
     }

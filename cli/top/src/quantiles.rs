@@ -11,14 +11,14 @@ pub(crate) struct Interval {
 /// The upper bound of the bucket that a quantile lies in.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub(crate) enum Quantile {
-    /// At most this many seconds.
+    /// The quantile is at most this many seconds.
     Within(f64),
-    /// Longer than the longest bound.
+    /// The quantile is longer than this, the longest bound, in seconds.
     Above(f64),
 }
 
 impl Quantile {
-    /// For sorting and drawing.
+    /// Returns a number of seconds for sorting and drawing.
     pub(crate) fn seconds(self) -> f64 {
         match self {
             // Twice as long as the longest bound keeps it above all others.
@@ -29,7 +29,8 @@ impl Quantile {
 }
 
 impl Interval {
-    /// What was added to `before`. An operation with fewer requests than before was counted anew: all of it is new.
+    /// Returns the requests that were added to `before`. If a count is less than before, the operation was counted
+    /// anew, and all its requests are new.
     pub(crate) fn between(before: &Counts, now: &Counts) -> Self {
         let mut sum = Self::default();
         for (operation, buckets) in now {
@@ -46,7 +47,7 @@ impl Interval {
         sum
     }
 
-    /// The bound below which `percent` of a hundred requests stayed. None without requests.
+    /// Returns the bound within which `percent` of a hundred requests were answered. `None` without requests.
     pub(crate) fn quantile(&self, percent: u64, bounds: &[f64]) -> Option<Quantile> {
         let total = self.buckets.iter().fold(0_u64, |sum, count| sum.saturating_add(*count));
         let rank = u128::from(total).saturating_mul(u128::from(percent)).div_ceil(100);

@@ -24,16 +24,16 @@ use crate::{
     state::{Effect, State},
 };
 
-/// Keys that were typed while the terminal was slow. More wait in the terminal.
+/// The most events that wait for the loop, as keys typed on a slow terminal do. More wait in the terminal.
 const MAX_EVENTS: usize = 64;
 
-/// Between two looks, also if Main takes longer than the interval.
+/// The least pause after a look, also if Main takes longer than the interval.
 const MIN_PAUSE: Duration = Duration::from_millis(100);
 
 /// How the view begins.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Between two looks at Main.
+    /// The time between two looks at Main.
     pub interval: Duration,
     /// What the rows are sorted by.
     pub sort: SortKey,
@@ -50,7 +50,7 @@ pub struct Outside(SyncSender<Event>);
 impl Outside {
     /// Ends the view, as after a signal or when the terminal is gone.
     pub fn end(&self) {
-        // It has ended already if nobody receives.
+        // The view has ended already if nobody receives this.
         let _ended = self.0.send(Event::End);
     }
 
@@ -77,7 +77,7 @@ pub struct Top {
 enum Event {
     Key(KeyEvent),
     Resized,
-    /// Boxed: the largest by far.
+    /// Boxed, since it is the largest variant by far.
     Looked(Box<Result<Look, Fault>>),
     Ordered(Order, String, Result<String, Fault>),
     Suspend,
@@ -87,14 +87,14 @@ enum Event {
 }
 
 impl Top {
-    /// Shows nothing yet.
+    /// Makes a view, which shows nothing yet.
     #[must_use]
     pub fn new(options: Options) -> Self {
         let (sender, events) = sync_channel(MAX_EVENTS);
         Self { options, sender, events }
     }
 
-    /// What the process tells the view through.
+    /// Returns the handle through which the process tells the view what happens.
     #[must_use]
     pub fn outside(&self) -> Outside {
         Outside(self.sender.clone())
@@ -121,7 +121,7 @@ impl Top {
         screen.draw(&mut state)?;
         loop {
             let mut next = Some(wait(&events, &state));
-            // All that has come, then one picture. Bounded by the channel.
+            // Everything that has come is handled before the next drawing, but no more than the channel holds.
             let mut handled = 0;
             while let Some(event) = next {
                 match handle(event, &mut state) {
@@ -134,7 +134,7 @@ impl Top {
                     Some(Effect::GoOn) => screen.enter()?,
                     Some(Effect::Watch(log)) => asker.look(log),
                     Some(Effect::Give(order, id)) => {
-                        // Room for one: the state has no second order under way.
+                        // There is room for one order, and the state has no second one under way.
                         let _room = giver.try_send((order, id));
                     }
                     None => {}
@@ -177,7 +177,7 @@ fn handle(event: Event, state: &mut State) -> Option<Effect> {
     None
 }
 
-/// Blocks on the terminal, so that an idle view takes no processor time for keys.
+/// Sends keys to the loop. Blocks on the terminal, so that an idle view takes no processor time for keys.
 fn forward_keys(events: &SyncSender<Event>) {
     loop {
         let event = match event::read() {
@@ -196,16 +196,16 @@ fn forward_keys(events: &SyncSender<Event>) {
 
 /// The outside of the thread that looks.
 struct Asker {
-    /// Whose log to ask for.
+    /// The extension whose log is asked for.
     log: Arc<Mutex<Option<String>>>,
-    /// Rings for a look at once.
+    /// A message here asks for a look at once.
     bell: SyncSender<()>,
 }
 
 impl Asker {
     fn start(looks: impl Looks + 'static, interval: Duration, events: SyncSender<Event>) -> io::Result<Self> {
         let log = Arc::new(Mutex::new(None));
-        // One is enough: a bell that has rung already is heard.
+        // Room for one message is enough: more would ask for the same look.
         let (bell, rings) = sync_channel(1);
         let wanted = Arc::clone(&log);
         start("looks", move || ask(looks, interval, &wanted, &rings, &events))?;
@@ -214,7 +214,7 @@ impl Asker {
 
     fn look(&self, log: Option<String>) {
         *self.log.lock() = log;
-        // A full channel rings already. A thread that is gone has panicked, which ends the process.
+        // If the channel is full, a look is asked for already. If its thread has panicked, the process ends.
         let _rung = self.bell.try_send(());
     }
 }

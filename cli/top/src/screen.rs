@@ -25,17 +25,17 @@ use ratatui::{
 
 use crate::{state::State, view};
 
-/// A whole screen of a large terminal, so that it is not shown in parts.
+/// The bytes of a whole screen of a large terminal, so that it is not shown in parts.
 const BUFFER: usize = 64 * 1024;
 
-/// Whether the terminal is ours. A panic of any thread must know.
+/// Whether the view has taken over the terminal. A panic of any thread must know it.
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
 
 /// Held while a picture is written, so that none comes after the terminal was given back.
 static DRAWING: Mutex<()> = Mutex::new(());
 
 thread_local! {
-    /// Whether this thread draws: it may panic with the lock in hand.
+    /// Whether this thread draws, and so may panic with `DRAWING` locked.
     static IS_DRAWER: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Screen {
     terminal: Terminal<CrosstermBackend<BufWriter<Ours>>>,
 }
 
-/// The terminal while it is ours. Later, what is still written goes nowhere: ratatui shows the cursor in a drop, and
+/// Stdout while the view has the terminal. What is written later goes nowhere: ratatui shows the cursor in a drop, and
 /// panics there if neither the terminal nor stderr takes anything.
 #[derive(Debug)]
 struct Ours(Stdout);
@@ -79,8 +79,8 @@ impl Screen {
     /// Takes the terminal over, and forgets what was on it. A shell may have had it meanwhile.
     pub(crate) fn enter(&mut self) -> io::Result<()> {
         restore();
-        // Anew rather than cleared: clearing asks the terminal where its cursor is, and waits for the answer. The old one
-        // is dropped while the terminal is not ours.
+        // A new terminal is made, since clearing the old one would ask for the cursor's position and wait for the
+        // answer. The old one is dropped while the terminal is not ours.
         self.terminal = terminal()?;
         IS_OPEN.store(true, Ordering::SeqCst);
         enable_raw_mode()?;
@@ -89,7 +89,7 @@ impl Screen {
     }
 }
 
-/// A terminal with nothing on it.
+/// Makes a terminal with nothing on it.
 fn terminal() -> io::Result<Terminal<CrosstermBackend<BufWriter<Ours>>>> {
     Terminal::new(CrosstermBackend::new(BufWriter::with_capacity(BUFFER, Ours(io::stdout()))))
 }
@@ -109,13 +109,13 @@ pub(crate) fn restore() {
     }
 }
 
-/// Lines and signals for keys, as before.
+/// Restores the terminal's modes, so that keys make lines and signals again.
 pub(crate) fn restore_modes() {
     let _gone = disable_raw_mode();
 }
 
-/// A panic of any thread ends the program: the view would go on without that part. Its message comes after the
-/// terminal was given back, so that it stays readable.
+/// Makes a panic of any thread give the terminal back and end the program, which would go on without that part. The
+/// message comes last, so that it stays readable.
 fn give_back_after_a_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

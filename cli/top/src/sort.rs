@@ -31,7 +31,7 @@ pub enum SortKey {
     Restarts,
 }
 
-/// All, each with the letter that sorts by it and its name in the title.
+/// All sort keys, each with the letter that chooses it and its name in the title.
 const KEYS: [(SortKey, char, &str); 10] = [
     (SortKey::Name, 'n', "name"),
     (SortKey::Cpu, 'c', "CPU"),
@@ -46,12 +46,12 @@ const KEYS: [(SortKey, char, &str); 10] = [
 ];
 
 impl SortKey {
-    /// As the title names it.
+    /// Returns the name in the title.
     pub(crate) fn name(self) -> &'static str {
         KEYS.iter().find(|(key, ..)| *key == self).map_or("", |(_, _, name)| name)
     }
 
-    /// The key that sorts by it.
+    /// Returns the sort key of a letter.
     pub(crate) fn of_letter(letter: char) -> Option<Self> {
         KEYS.iter().find(|(_, known, _)| *known == letter).map(|(key, ..)| *key)
     }
@@ -84,7 +84,7 @@ impl SortKey {
     fn figure(self, row: &Row) -> Option<f64> {
         match self {
             Self::Name => None,
-            // As it is shown, so that rows that show the same do not change places at each look.
+            // The share is rounded as it is shown, so that rows that show the same do not change places at each look.
             Self::Cpu => row.cpu.map(|share| (share * 1000.0).round()),
             Self::Memory => row.memory.map(|(used, _)| as_f64(used)),
             Self::Limit => row.memory_share(),
@@ -98,7 +98,7 @@ impl SortKey {
     }
 }
 
-/// The rows that match the filter, sorted. Equal ones stay in the order of the configuration.
+/// Returns the rows that match the filter, sorted. Equal ones stay in the order of the configuration.
 pub(crate) fn shown<'a>(rows: &'a [Row], filter: &str, key: SortKey, is_reversed: bool) -> Vec<&'a Row> {
     let filter = filter.to_lowercase();
     let matches =

@@ -30,20 +30,20 @@ pub trait Orders: Send {
 pub struct Answers {
     /// When `extensions` came. Rates are over the time between two of them.
     pub at: Instant,
-    /// The number of Main's process, which tells one Main from the next.
+    /// The id of Main's process, which tells one Main from the next.
     pub pid: Option<u64>,
-    /// Of `/v1/extensions`.
+    /// The answer of `/v1/extensions`.
     pub extensions: Vec<u8>,
-    /// Of `/v1/peers`. None: Main is older, and has no peers.
+    /// The answer of `/v1/peers`. `None` for an older Main, which has no peers.
     pub peers: Option<Vec<u8>>,
-    /// Of `/v1/operations`. None: Main is older, and does not count them.
+    /// The answer of `/v1/operations`. `None` for an older Main, which does not count them.
     pub operations: Option<Vec<u8>>,
-    /// Lines of `/v1/logs`, of the extension that was asked for.
+    /// The lines of `/v1/logs`, of the extension that was asked for.
     pub log: Vec<u8>,
 }
 
 impl Answers {
-    /// The answer of `/v1/extensions`, which has just come, without others.
+    /// Makes answers of that of `/v1/extensions`, which has just come, without the others.
     #[must_use]
     pub fn of(extensions: Vec<u8>) -> Self {
         Self { at: Instant::now(), pid: None, extensions, peers: None, operations: None, log: Vec::new() }
@@ -57,16 +57,16 @@ pub struct Fault(pub String);
 /// What the view can tell Main to do with an extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Stop it.
+    /// Stop the extension.
     Stop,
-    /// Stop it and start it, with its failures forgotten.
+    /// Stop and start the extension, with its failures forgotten.
     Restart,
-    /// Replace it by what its file has now.
+    /// Replace the extension by what its file has now.
     Reload,
 }
 
 impl Order {
-    /// The last segment of the order's route, as in `restart`.
+    /// Returns the last segment of the order's route, as in `restart`.
     #[must_use]
     pub fn verb(self) -> &'static str {
         match self {
@@ -76,7 +76,7 @@ impl Order {
         }
     }
 
-    /// The first word of the question.
+    /// Returns the first word of the question.
     pub(crate) fn question(self) -> &'static str {
         match self {
             Self::Stop => "Stop",

@@ -13,7 +13,7 @@ use crate::{
     source::{Fault, Order},
 };
 
-/// Characters of a filter.
+/// The most characters of a filter.
 const MAX_FILTER: usize = 100;
 
 #[derive(Debug)]
@@ -24,22 +24,22 @@ pub(crate) struct State {
     pub(crate) filter: String,
     pub(crate) mode: Mode,
     pub(crate) pane: Option<Pane>,
-    /// Lines of the help above the screen.
+    /// The number of lines of the help above the screen.
     pub(crate) help_scroll: usize,
-    /// Why the last look failed: the values are old.
+    /// Why the last look failed. The values are then old.
     pub(crate) fault: Option<String>,
-    /// Main has not answered for longer than it should.
+    /// Whether Main has not answered for longer than it should.
     pub(crate) is_late: bool,
     pub(crate) notice: Option<Notice>,
     pub(crate) interval: Duration,
     pub(crate) has_color: bool,
     /// The first row on the screen.
     pub(crate) offset: usize,
-    /// Rows on the screen, as they were drawn last.
+    /// The number of rows on the screen, as it was drawn last.
     pub(crate) page: usize,
-    /// None: the first row, whichever that is.
+    /// The selected row. `None` selects the first row, whichever that is.
     selected: Option<Key>,
-    /// Where the selected row was, in case that it goes.
+    /// The place of the selected row, in case that the row goes.
     cursor: usize,
     under_way: Option<(Order, String)>,
     /// When the last look ended, well or not.
@@ -52,18 +52,18 @@ pub(crate) enum Mode {
     Help,
     /// The filter is being typed.
     Filtering,
-    /// Names the extension that the order goes to, whatever row it is on by then.
+    /// An order, and the extension that it goes to, whatever row that is on by then.
     Question(Order, String),
 }
 
 #[derive(Debug)]
 pub(crate) struct Pane {
     pub(crate) key: Key,
-    /// Lines above the screen.
+    /// The number of lines above the screen.
     pub(crate) scroll: usize,
 }
 
-/// What the last order came to, and the like.
+/// What is said on the last line, such as the outcome of the last order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Notice {
     pub(crate) text: String,
@@ -110,7 +110,7 @@ impl State {
         sort::shown(&self.model.rows, &self.filter, self.sort, self.is_reversed)
     }
 
-    /// The place of the selected row among those that are shown.
+    /// Returns the place of the selected row among those that are shown.
     pub(crate) fn position(&self, shown: &[&Row]) -> usize {
         let Some(selected) = &self.selected else { return 0 };
         let found = shown.iter().position(|row| row.key == *selected);
@@ -126,7 +126,7 @@ impl State {
         self.under_way.as_ref().map(|(order, id)| format!("{order} `{id}` is under way"))
     }
 
-    /// How long until Main counts as late. None: it already does, or is known not to answer.
+    /// Returns how long until Main counts as late. `None` if it does already, or is known not to answer.
     pub(crate) fn patience(&self, now: Instant) -> Option<Duration> {
         let patience = self.interval * 2 + Duration::from_secs(1);
         (!self.is_old()).then(|| patience.saturating_sub(now.saturating_duration_since(self.looked)))
@@ -137,7 +137,7 @@ impl State {
         self.is_late = true;
     }
 
-    /// That Main is gone is news: it must not stand behind what was said before.
+    /// Forgets the notice when the values become old: that Main is gone must not stand behind it.
     fn forget_notice_of_before(&mut self) {
         if !self.is_old() {
             self.notice = None;
@@ -191,7 +191,7 @@ impl State {
     }
 
     fn press(&mut self, press: Press) -> Option<Effect> {
-        // It was read: the next thing to say is another.
+        // The notice was read: the key that comes now closes it.
         self.notice = None;
         match press {
             Press::Quit => return Some(Effect::Quit),
@@ -241,7 +241,7 @@ impl State {
         })
     }
 
-    /// The row that a key is about: that of the pane, else the selected one.
+    /// Returns the row that a key is about: that of the pane, else the selected one.
     fn current(&self) -> Option<Key> {
         if let Some(pane) = &self.pane {
             return Some(pane.key.clone());
@@ -274,7 +274,7 @@ impl State {
         let shown = self.shown();
         let place = to(self.position(&shown), page).min(shown.len().saturating_sub(1));
         let key = shown.get(place).map(|row| row.key.clone());
-        // On the first line stays on the first line: what burns the processor next comes up there.
+        // On the first line, no row is selected: the selection stays there, whichever row comes up.
         (self.selected, self.cursor) = (key.filter(|_| place > 0), place);
     }
 

@@ -23,10 +23,10 @@ use crate::{
     state::{Mode, Notice, State},
 };
 
-/// From this height on, there is a line on Main as a whole.
+/// The least height with a line on Main as a whole.
 const HEIGHT_WITH_TITLE: u16 = 5;
 
-/// Below this height there are only rows.
+/// The least height with a header. Below it, there are only rows.
 const HEIGHT_WITH_HEADER: u16 = 2;
 
 pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
@@ -47,7 +47,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
     bottom(frame, state, styles, bottom_area);
 }
 
-/// Main as a whole.
+/// Makes the line on Main as a whole.
 fn title(state: &State, styles: Styles) -> Line<'static> {
     let rows = &state.model.rows;
     let extensions = rows.iter().filter(|row| matches!(row.key, Key::Extension(_))).count();
@@ -73,18 +73,19 @@ fn title(state: &State, styles: Styles) -> Line<'static> {
     Line::from(spans)
 }
 
-/// The table of all: a line for each extension and peer.
+/// Draws the table: a line for each extension and peer.
 fn draw_table(frame: &mut Frame<'_>, area: Rect, state: &mut State, styles: Styles) {
     let has_header = area.height >= HEIGHT_WITH_HEADER;
     let page = usize::from(area.height.saturating_sub(u16::from(has_header)));
     let shown = state.shown();
     let position = state.position(&shown);
-    // Not further than the last page, and with the selected row. Another height begins at the first row again.
+    // The rows begin at most at the last page, and include the selected row. After a change of height they begin at the
+    // first row again.
     let before = if page == state.page { state.offset } else { 0 };
     let offset = before.min(shown.len().saturating_sub(page));
     let offset = offset.clamp(position.saturating_sub(page.saturating_sub(1)), position);
 
-    // One column for the mark of the selected row.
+    // One column more is for the mark of the selected row.
     let longest =
         shown.iter().map(|row| printable(row.key.name()).chars().count() * 2).max().unwrap_or(0) + 1;
     let longest = u16::try_from(longest).unwrap_or(u16::MAX);
@@ -149,7 +150,7 @@ fn counted(number: usize, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
-/// One line: the question, what is typed, the last notice, why the values are old, or the keys.
+/// Draws the last line: the question, what is typed, the last notice, why the values are old, or the keys.
 fn bottom(frame: &mut Frame<'_>, state: &State, styles: Styles, area: Rect) {
     let line = match (&state.mode, &state.notice) {
         (Mode::Question(order, id), _) => {
@@ -174,7 +175,7 @@ fn bottom(frame: &mut Frame<'_>, state: &State, styles: Styles, area: Rect) {
     frame.render_widget(line, area);
 }
 
-/// What there is to say while nothing happens.
+/// Makes the last line for while nothing happens.
 fn standing(state: &State, styles: Styles) -> Line<'static> {
     let late =
         || state.is_late.then(|| "Main does not answer yet: it has much to do, or is stopped".to_owned());

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{model::Row, sort::SortKey};
 
-/// In the order of a line.
+/// The columns, in their order on a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Column {
     Name,
@@ -28,10 +28,10 @@ pub(super) enum Column {
     Restarts,
 }
 
-/// The narrowest names, with their mark.
+/// The least width of the names, with their mark.
 const MIN_NAME: u16 = 14;
 
-/// Those that a narrow terminal keeps come first.
+/// The columns by importance. Those that a narrow terminal keeps come first.
 const BY_IMPORTANCE: [Column; 12] = [
     Column::Name,
     Column::Cpu,
@@ -47,7 +47,7 @@ const BY_IMPORTANCE: [Column; 12] = [
     Column::CpuHistory,
 ];
 
-/// The columns that fit, as they stand in a line, with their widths. That of `sort` is among them from 20 columns on,
+/// Returns the columns that fit, in their order, with their widths. From 20 columns on, that of `sort` is among them,
 /// if need be with less room for names. Names get what is left, up to `longest_name`.
 pub(super) fn fitting(width: u16, sort: SortKey, longest_name: u16) -> Vec<(Column, u16)> {
     let sorted = BY_IMPORTANCE.into_iter().find(|column| column.own_sort() == Some(sort));
@@ -70,7 +70,7 @@ pub(super) fn fitting(width: u16, sort: SortKey, longest_name: u16) -> Vec<(Colu
 }
 
 impl Column {
-    /// Its name, its width, and what sorts by it.
+    /// Returns the column's name, its width, and what sorts by it.
     fn facts(self) -> (&'static str, u16, Option<SortKey>) {
         match self {
             Self::Name => (" NAME", MIN_NAME, Some(SortKey::Name)),
@@ -116,7 +116,7 @@ impl Column {
             Self::State => (cut(&printable(&row.state), width), styles.state(&row.state)),
             Self::Cpu => (or_nothing(row.cpu, percent), styles.share(row.cpu)),
             Self::CpuHistory => {
-                // One scale for all rows, to compare them: a full bar is the whole thread.
+                // All rows have one scale, so that they compare: a full bar is the whole thread.
                 let line = spark(&row.history.of(|sample| sample.cpu), width, 1.0);
                 // Reversed, a full bar would look like an empty one.
                 (line, styles.spark().remove_modifier(Modifier::REVERSED))
@@ -133,7 +133,7 @@ impl Column {
             Self::P50 => (or_nothing(row.p50, time), Style::new()),
             Self::P99 => (or_nothing(row.p99, time), Style::new()),
             Self::Inbox => (count(row.inbox), Style::new()),
-            // The mark: some were lost between the last two looks.
+            // The mark says that some were lost between the last two looks.
             Self::Lost if row.newly_lost > 0 => (format!("{}!", count(row.lost)), styles.bad()),
             Self::Lost => (count(row.lost), Style::new()),
             Self::Restarts => (or_nothing(row.restarts, count), Style::new()),
@@ -141,7 +141,7 @@ impl Column {
         self.aligned(text, style)
     }
 
-    /// Words to the left, figures to the right.
+    /// Aligns the text: words to the left, figures to the right.
     fn aligned(self, text: String, style: Style) -> Text<'static> {
         let line = Line::from(Span::styled(text, style));
         Text::from(match self {

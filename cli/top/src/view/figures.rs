@@ -8,7 +8,7 @@ use crate::{model::as_f64, quantiles::Quantile};
 /// Shown for what is not known or not measured.
 pub(super) const NOTHING: &str = "-";
 
-/// More of a text than any terminal shows in its lines.
+/// The most bytes of a text, which is more than any terminal shows.
 const MAX_TEXT: usize = 16 * 1024;
 
 /// Escapes characters that move the cursor, forge a line, reverse text or are invisible.
@@ -16,7 +16,7 @@ pub(super) fn printable(text: &str) -> String {
     harmless(text, MAX_TEXT)
 }
 
-/// The text in so many columns, with an ellipsis if it is longer.
+/// Returns the text in so many columns, with an ellipsis if it is longer.
 pub(super) fn cut(text: &str, width: usize) -> String {
     if Span::raw(text).width() <= width {
         return text.to_owned();
@@ -35,7 +35,7 @@ pub(super) fn cut(text: &str, width: usize) -> String {
     cut
 }
 
-/// At most eight characters.
+/// Formats a number of bytes in at most eight characters.
 pub(super) fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if bytes < 1024 {
@@ -54,22 +54,22 @@ pub(super) fn bytes(bytes: u64) -> String {
     format!("{} {unit}", short(amount))
 }
 
-/// A share in percent, without the sign.
+/// Formats a share in percent, without the sign.
 pub(super) fn percent(share: f64) -> String {
     format!("{:.1}", share * 100.0)
 }
 
-/// At most five characters up to a million million.
+/// Formats a rate. Up to a million million, it has at most five characters.
 pub(super) fn rate(rate: f64) -> String {
     count_of(rate, if rate == 0.0 { "0".to_owned() } else { short(rate) })
 }
 
-/// A number of things, at most five characters up to a million million.
+/// Formats a number of things. Up to a million million, it has at most five characters.
 pub(super) fn count(number: u64) -> String {
     count_of(as_f64(number), number.to_string())
 }
 
-/// `small` up to ten thousand.
+/// Formats a number. Up to ten thousand, it is the text `small`.
 fn count_of(number: f64, small: String) -> String {
     match number {
         ..9_999.5 => small,
@@ -79,7 +79,7 @@ fn count_of(number: f64, small: String) -> String {
     }
 }
 
-/// At most six characters.
+/// Formats a quantile in at most six characters.
 pub(super) fn time(quantile: Quantile) -> String {
     match quantile {
         Quantile::Within(bound) => seconds(bound),
@@ -95,15 +95,15 @@ pub(super) fn seconds(seconds: f64) -> String {
     }
 }
 
-/// Two digits or more.
+/// Formats a number with two digits or more.
 fn short(number: f64) -> String {
     if number < 9.95 { format!("{number:.1}") } else { format!("{number:.0}") }
 }
 
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// A sparkline: the last samples that fit, newest at the right. `least` is the smallest value of a full bar, so that
-/// noise stays flat. A gap is what is not known.
+/// Draws the last samples that fit, newest at the right, with a space for an unknown one. `least` is the smallest value
+/// of a full bar, so that noise stays flat.
 pub(super) fn spark(samples: &[Option<f64>], width: usize, least: f64) -> String {
     let shown = samples.get(samples.len().saturating_sub(width)..).unwrap_or_default();
     let full = maximum(shown).unwrap_or(0.0).max(least);
@@ -111,13 +111,13 @@ pub(super) fn spark(samples: &[Option<f64>], width: usize, least: f64) -> String
     format!("{:>width$}", bars.collect::<String>())
 }
 
-/// The largest sample.
+/// Returns the largest sample.
 pub(super) fn maximum(samples: &[Option<f64>]) -> Option<f64> {
     samples.iter().flatten().copied().reduce(f64::max)
 }
 
 fn bar(part: f64) -> char {
-    // The first bar that is not too short.
+    // Each level that the part is above makes the bar one step higher.
     let levels = [0.0625, 0.1875, 0.3125, 0.4375, 0.5625, 0.6875, 0.8125];
     let level = levels.iter().filter(|level| part > **level).count();
     BARS.get(level).copied().unwrap_or('█')

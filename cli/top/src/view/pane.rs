@@ -26,14 +26,14 @@ use crate::{
 /// The state of an extension that waits for its next restart.
 const BACKING_OFF: &str = "backing-off";
 
-/// Columns of the names of figures, and of their values.
+/// The columns of the names of figures; those of their values follow.
 const LABEL: usize = 10;
 const VALUE: usize = 20;
 
-/// A shorter sparkline says nothing.
+/// The least columns of a sparkline: a shorter one says nothing.
 const MIN_SPARK: usize = 5;
 
-/// As many as there are samples.
+/// The most columns of a sparkline: as many as there are samples.
 const MAX_SPARK: usize = 120;
 
 /// Columns for the largest value after a sparkline.
@@ -93,7 +93,7 @@ fn state(row: &Row, styles: Styles) -> Line<'static> {
     Line::from(vec![Span::raw(label), state, Span::raw(since)])
 }
 
-/// The figures with what they were before.
+/// Makes the lines of the figures, with what they were before.
 fn figures(row: &Row, width: usize, styles: Styles) -> Vec<Line<'static>> {
     let or_nothing = |text: Option<String>| text.unwrap_or(NOTHING.to_owned());
     let line = |name: &str, value: String, of: fn(&Sample) -> Option<f64>, least, most: fn(f64) -> String| {
@@ -149,7 +149,7 @@ fn whole(number: f64) -> u64 {
     number as u64
 }
 
-/// The next restart is past if the extension does not wait for it.
+/// Makes the line of a failure. Its next restart is past if the extension does not wait for it, and is then left out.
 fn failure(failure: &FailureRecord, is_waiting: bool, styles: Styles) -> Line<'static> {
     let FailureRecord { time, cause, then, next_restart, .. } = failure;
     let next_restart = next_restart.filter(|_| is_waiting);

@@ -40,7 +40,7 @@ impl Styles {
         self.colored(Color::Cyan)
     }
 
-    /// A part of what there is, from 0 to 1.
+    /// The style of a used part, from 0 to 1.
     pub(super) fn share(self, share: Option<f64>) -> Style {
         match share {
             Some(share) if share >= 0.9 => self.bad(),
