@@ -11,7 +11,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Contract {
     pub(crate) document: Document,
-    /// As many of the first types are arguments alone.
+    /// The number of types at the beginning of the document's list that are arguments alone.
     pub(crate) arguments: usize,
     /// What each operation takes, in the order of the document's methods.
     pub(crate) inputs: Vec<Input>,
@@ -22,13 +22,13 @@ pub(crate) struct Contract {
 pub(crate) enum Input {
     Nothing,
     Bytes,
-    /// Arguments: the record of this name.
+    /// Arguments, which are the record of this name.
     Record(String),
     Value(Schema),
 }
 
 impl Contract {
-    /// Each contract once, as its provider describes it, if any does.
+    /// Returns each contract once, as its provider describes it, if any does.
     pub(crate) fn all(documents: &[Document]) -> Vec<Self> {
         let mut all: Vec<&Document> = Vec::new();
         for document in documents {
@@ -64,18 +64,19 @@ impl Contract {
         Self { document, arguments: count, inputs }
     }
 
-    /// The name without its version.
+    /// Returns the contract's name without its version.
     pub(crate) fn base_name(&self) -> &str {
         let name = self.document.contract.as_str();
         name.split_once('@').map_or(name, |(base, _)| base)
     }
 
-    /// The name of its client, where that is a class among others.
+    /// Returns the name of the contract's client, where that is a class among others.
     pub(crate) fn class_name(&self, scope: &mut Scope) -> String {
         scope.take(&format!("{}Client", pascal(self.base_name())))
     }
 
-    /// What a type is called in the output: by its contract, too, if one of the others has a type of that name.
+    /// Returns the name of a type in the output. It has the contract's name, too, if another contract has a type of
+    /// that name.
     pub(crate) fn type_name(
         &self,
         all: &[Self],
@@ -88,17 +89,17 @@ impl Contract {
         prefix + &pascal(name)
     }
 
-    /// The operations, and what they take.
+    /// Returns the operations, and what they take.
     pub(crate) fn methods(&self) -> impl Iterator<Item = (&Method, &Input)> {
         self.document.methods.iter().zip(&self.inputs)
     }
 
-    /// The types, without those that are arguments alone.
+    /// Returns the types, without those that are arguments alone.
     pub(crate) fn described_types(&self) -> impl Iterator<Item = (&str, &Schema)> {
         self.document.types.iter().skip(self.arguments).map(|(name, schema)| (&**name, schema))
     }
 
-    /// What a topic is called within the contract: `changed` for `settings.changed.>` of `settings@1`.
+    /// Returns the name of a topic within the contract: `changed` for `settings.changed.>` of `settings@1`.
     pub(crate) fn topic_name(&self, topic: &Topic) -> String {
         let pattern = topic.pattern.strip_prefix(self.base_name()).and_then(|rest| rest.strip_prefix('.'));
         let segments = pattern.unwrap_or(&topic.pattern).split('.');
@@ -106,7 +107,7 @@ impl Contract {
         if segments.is_empty() { "events".to_owned() } else { segments.join("-") }
     }
 
-    /// The fields of a record of arguments.
+    /// Returns the fields of a record of arguments.
     pub(crate) fn fields(&self, record: &str) -> &[Field] {
         match self.document.named(record).map(|schema| &schema.shape) {
             Some(Shape::Record { fields, .. }) => fields,
@@ -115,7 +116,8 @@ impl Contract {
     }
 }
 
-/// The name of a record of arguments: that of the document, unless another type has it.
+/// Returns the name for a record of arguments: that of the document, unless another type has it. Adds the record to
+/// `arguments`.
 fn named(
     arguments: &mut Vec<(String, Schema)>,
     document: &Document,
@@ -141,7 +143,7 @@ fn named(
     String::new()
 }
 
-/// Lines of a comment on the contract's own errors, if an operation has some.
+/// Returns lines of a comment on the contract's own errors, if an operation has some.
 pub(crate) fn errors_doc(method: &Method) -> Vec<String> {
     let mut lines = Vec::new();
     if !method.errors.is_empty() {
@@ -153,7 +155,7 @@ pub(crate) fn errors_doc(method: &Method) -> Vec<String> {
     lines
 }
 
-/// The string, if a type is one alone.
+/// Returns the string, if the type has only that one value.
 pub(crate) fn word_of(schema: &Schema) -> Option<&str> {
     match &schema.shape {
         Shape::Constant(value) => value.as_str(),

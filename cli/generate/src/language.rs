@@ -38,8 +38,8 @@ pub struct Unsupported {
     kind: Kind,
 }
 
-/// The source text of clients of `documents`. A contract that several of them describe has one client, of its provider's
-/// description if there is one.
+/// Returns the source text of clients of `documents`. A contract that several of them describe has one client, of its
+/// provider's description if there is one.
 ///
 /// # Errors
 /// If there are no clients in this language for this kind of program.
@@ -53,7 +53,7 @@ pub fn generate(documents: &[Document], language: Language, kind: Kind) -> Resul
 }
 
 impl Language {
-    /// What clients in this language are for, if nothing else is said.
+    /// Returns the kind of program that clients in this language are for, if nothing else is said.
     #[must_use]
     pub fn usual_kind(self) -> Kind {
         match self {
@@ -64,7 +64,7 @@ impl Language {
     }
 }
 
-/// As the command line has it.
+/// Displays a value as the command line names it.
 macro_rules! display {
     ($($of:ident),*) => {$(
         impl fmt::Display for $of {

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-/// The words of a name: `perSecond`, `per-second` and `PerSecond` have the same two. Other letters than those of ASCII
-/// are left out, since languages differ in the ones they take.
+/// Returns the words of a name: `perSecond`, `per-second` and `PerSecond` have the same two. Letters outside ASCII are
+/// left out, since languages differ in the ones they take.
 fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut before = ' ';
@@ -24,7 +24,7 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// `PerSecond`. A name that is already of that form stays.
+/// Writes a name as `PerSecond`. A name that is already of that form stays.
 pub(crate) fn pascal(name: &str) -> String {
     if name.starts_with(|first: char| first.is_ascii_uppercase())
         && name.chars().all(|character| character.is_ascii_alphanumeric())
@@ -34,7 +34,7 @@ pub(crate) fn pascal(name: &str) -> String {
     legal(words(name).iter().map(|word| capitalised(word)).collect(), "Unnamed")
 }
 
-/// `perSecond`.
+/// Writes a name as `perSecond`.
 pub(crate) fn camel(name: &str) -> String {
     let words = words(name);
     let mut name = String::new();
@@ -44,12 +44,12 @@ pub(crate) fn camel(name: &str) -> String {
     legal(name, "unnamed")
 }
 
-/// `per_second`.
+/// Writes a name as `per_second`.
 pub(crate) fn snake(name: &str) -> String {
     legal(words(name).join("_").to_ascii_lowercase(), "unnamed")
 }
 
-/// `PER_SECOND`.
+/// Writes a name as `PER_SECOND`.
 pub(crate) fn upper(name: &str) -> String {
     snake(name).to_ascii_uppercase()
 }
@@ -59,7 +59,7 @@ fn capitalised(word: &str) -> String {
     first.to_ascii_uppercase() + &rest.to_ascii_lowercase()
 }
 
-/// No name is empty or begins with a digit.
+/// Changes a name that is empty or begins with a digit.
 fn legal(name: String, unnamed: &str) -> String {
     match name.chars().next() {
         None => unnamed.to_owned(),
@@ -73,7 +73,7 @@ fn legal(name: String, unnamed: &str) -> String {
 pub(crate) struct Scope(HashSet<String>);
 
 impl Scope {
-    /// A place where these names, with spaces between, mean something already.
+    /// Makes a scope in which these names, with spaces between, mean something already.
     pub(crate) fn with(reserved: &str) -> Self {
         Self(reserved.split_whitespace().map(str::to_owned).collect())
     }

@@ -19,7 +19,7 @@ const KEYWORDS: &[&str] = &[
     "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
-/// Types in annotations.
+/// The names of built-in types in annotations.
 const BUILT_IN: &[&str] = &["bool", "bytes", "dict", "float", "int", "list", "object", "str"];
 
 /// Names that mean something else in the output.
@@ -27,14 +27,14 @@ const RESERVED: &str = "\
     Any Client Connection Ended EOFError Event False Gap Generic Iterator Job Json Literal Mapping Never \
     None NotRequired OSError P Peer Sequence True TypeAlias TypeVar TypedDict WAITS";
 
-/// Modules, and what is imported of them, each if it is used.
+/// The modules, and the names that are imported of each, if they are used.
 const IMPORTS: &[(&str, &[&str])] = &[
     ("collections.abc", &["Iterator", "Mapping", "Sequence"]),
     ("dataclasses", &["dataclass"]),
     ("typing", &["Any", "Generic", "Literal", "Never", "NotRequired", "TypeAlias", "TypedDict", "TypeVar"]),
 ];
 
-/// What a word of Python has beside letters and digits; a name after a `.` is another one.
+/// The characters that a word of Python has beside letters and digits. A name after a `.` is another name.
 const PARTS: &[char] = &['_', '.'];
 
 const JSON: &str = "\
@@ -45,8 +45,8 @@ const COMMON: &str = include_str!("python/common.py");
 const APP: &str = include_str!("python/app.py");
 const SIDECAR: &str = include_str!("python/sidecar.py");
 
-/// A client in Python. The clients of several contracts are a class each. A type that several contracts have a name for is
-/// called by its contract as well. There are none for extensions: what is for a sidecar is given.
+/// Writes a client in Python: of several contracts, a class each. A type that several contracts have a name for is
+/// called by its contract, too. Extensions have no client: a sidecar's is written.
 #[must_use]
 pub fn python(documents: &[Document], kind: Kind) -> String {
     let contracts = Contract::all(documents);
@@ -120,13 +120,13 @@ fn imports(code: &mut Code, body: &str, kind: Kind) {
     });
 }
 
-/// Two empty lines, as between the definitions of a module.
+/// Writes two empty lines, as between the definitions of a module.
 fn two_gaps(code: &mut Code) {
     code.gap();
     code.empty_line();
 }
 
-/// A string literal that documents what it stands in, or after.
+/// Writes a string literal that documents what it stands in, or after.
 fn docstring(code: &mut Code, lines: &[String]) {
     let lines: Vec<String> = lines
         .iter()
@@ -147,12 +147,12 @@ fn docstring(code: &mut Code, lines: &[String]) {
     }
 }
 
-/// A literal.
+/// Writes a string literal.
 fn string(text: &str) -> String {
     crate::text::literal(text, |code| format!("\\U{code:08x}"))
 }
 
-/// A name of a parameter.
+/// Returns a free name for a parameter.
 fn parameter_name(scope: &mut Scope, name: &str) -> String {
     let own = snake(name);
     if own == "self" || BUILT_IN.contains(&&*own) {
@@ -162,7 +162,7 @@ fn parameter_name(scope: &mut Scope, name: &str) -> String {
     }
 }
 
-/// A name of a function or a parameter.
+/// Returns a free name for a function or a parameter.
 fn value_name(scope: &mut Scope, name: &str) -> String {
     let name = snake(name);
     if KEYWORDS.contains(&&*name) { scope.take(&format!("{name}_")) } else { scope.take(&name) }

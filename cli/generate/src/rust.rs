@@ -15,7 +15,7 @@ use crate::{
     text::{Code, listed, prose},
 };
 
-/// Words that a name takes `r#` for.
+/// The keywords that become names with `r#`.
 const KEYWORDS: &[&str] = &[
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn", "else",
     "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro",
@@ -23,12 +23,12 @@ const KEYWORDS: &[&str] = &[
     "true", "try", "type", "typeof", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
 ];
 
-/// Names of types that the output uses for something else.
+/// The names of types that the output uses for something else.
 const RESERVED: &str = "\
     BTreeMap Box Client Clone Connection Debug Default Duration Deserialize Error Option Ok Err None Self \
     Serialize Some String Vec PartialEq Eq Hash Copy Result";
 
-/// A client in Rust. Several contracts are a module each.
+/// Writes a client in Rust. Several contracts are a module each.
 #[must_use]
 pub fn rust(documents: &[Document], kind: Kind) -> String {
     let contracts = Contract::all(documents);
@@ -67,7 +67,7 @@ pub fn rust(documents: &[Document], kind: Kind) -> String {
     code.into_text()
 }
 
-/// A contract as text: its constants or its client, as `write` writes it, and its types.
+/// Returns a contract as text: its constants or its client, as `write` writes it, and its types.
 fn parts(
     contract: &Contract,
     described: bool,
@@ -82,7 +82,7 @@ fn parts(
     (own.into_text(), definitions.into_text())
 }
 
-/// Writes a client and the types of its contract. What they import stands before.
+/// Writes a client, and after it the types of its contract.
 fn write_parts(code: &mut Code, own: &str, definitions: &str) {
     code.gap();
     code.lines(own.trim_end());
@@ -98,14 +98,14 @@ fn inner_doc(code: &mut Code, description: &str) {
     }
 }
 
-/// A description before what it describes.
+/// Writes a description before what it describes.
 fn doc(code: &mut Code, description: &str) {
     for line in prose(description) {
         code.line(format!("/// {line}").trim_end());
     }
 }
 
-/// The name of a field. A name that is one in Rust stays.
+/// Returns a free name for a field. A name that is one in Rust stays.
 fn field_name(scope: &mut Scope, name: &str) -> String {
     let is_plain = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
         && name.chars().all(|character| matches!(character, 'a'..='z' | '0'..='9' | '_'))
@@ -113,7 +113,7 @@ fn field_name(scope: &mut Scope, name: &str) -> String {
     value_name(scope, &if is_plain { name.to_owned() } else { snake(name) })
 }
 
-/// A name of a function, a module or a field.
+/// Returns a free name for a function, a module or a field.
 fn value_name(scope: &mut Scope, name: &str) -> String {
     match name {
         "self" | "super" | "crate" => scope.take(&format!("{name}_")),
@@ -124,12 +124,12 @@ fn value_name(scope: &mut Scope, name: &str) -> String {
     }
 }
 
-/// What makes serde use the name of the document, if another one stands in the source.
+/// Returns the attribute that makes serde use the name of the document, if another name stands in the source.
 fn rename(own: &str, name: &str) -> Option<String> {
     (own.strip_prefix("r#").unwrap_or(own) != name).then(|| format!("rename = {}", string(name)))
 }
 
-/// A literal.
+/// Writes a string literal.
 fn string(text: &str) -> String {
     crate::text::literal(text, |code| format!("\\u{{{code:x}}}"))
 }

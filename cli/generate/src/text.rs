@@ -7,7 +7,7 @@ use std::fmt::Write;
 #[derive(Debug, Default)]
 pub(crate) struct Code {
     text: String,
-    /// Before each line.
+    /// The spaces before each line.
     margin: String,
 }
 
@@ -21,14 +21,14 @@ impl Code {
         self.text.push('\n');
     }
 
-    /// An empty line, if something is written.
+    /// Writes an empty line, if something is written already.
     pub(crate) fn empty_line(&mut self) {
         if !self.text.is_empty() {
             self.text.push('\n');
         }
     }
 
-    /// An empty line, unless there is one, or a block begins here.
+    /// Writes an empty line, unless there is one, or a block begins here.
     pub(crate) fn gap(&mut self) {
         let begins = self.text.trim_end().ends_with(['{', '[', '(', ':']);
         if !self.text.is_empty() && !self.text.ends_with("\n\n") && !begins {
@@ -36,21 +36,21 @@ impl Code {
         }
     }
 
-    /// What `write` writes, further in.
+    /// Writes what `write` writes, with a larger margin.
     pub(crate) fn inside(&mut self, by: &str, write: impl FnOnce(&mut Self)) {
         self.margin.push_str(by);
         write(self);
         self.margin.truncate(self.margin.len().saturating_sub(by.len()));
     }
 
-    /// A block of this first line, what `write` writes further in, and `}`.
+    /// Writes a block: this first line, what `write` writes with a larger margin, and `}`.
     pub(crate) fn block(&mut self, head: impl AsRef<str>, by: &str, write: impl FnOnce(&mut Self)) {
         self.line(head);
         self.inside(by, write);
         self.line("}");
     }
 
-    /// Text of several lines.
+    /// Writes text of several lines.
     pub(crate) fn lines(&mut self, text: &str) {
         for line in text.lines() {
             self.line(line);
@@ -71,10 +71,10 @@ impl Code {
     }
 }
 
-/// Characters of a line of a comment.
+/// The most characters of a line of a comment.
 pub(crate) const WIDTH: usize = 100;
 
-/// A description as lines of a comment.
+/// Breaks a description into lines of a comment.
 ///
 /// Nothing in it is code that a tool would run: no line is indented, and no fence of a block of code is left. Hidden
 /// characters are escaped.
@@ -102,7 +102,7 @@ pub(crate) fn prose(description: &str) -> Vec<String> {
     lines
 }
 
-/// A description as an item of a list in a comment. Its further lines are further in.
+/// Writes a description as an item of a list in a comment. Its further lines are further in.
 pub(crate) fn item(name: &str, description: &str) -> Vec<String> {
     let words: Vec<&str> = description.split_whitespace().collect();
     let text = if words.is_empty() { format!("- {name}") } else { format!("- {name}: {}", words.join(" ")) };
@@ -115,7 +115,7 @@ fn plain_word(word: &str) -> String {
     let mut run = 0;
     for character in word.chars() {
         run = if plain.ends_with(character) { run + 1 } else { 1 };
-        // A third one in a row would begin a block of code, or a test in Python.
+        // A third such character in a row would begin a block of code, or a test in Python.
         if run > 2 && matches!(character, '`' | '~' | '>') {
             continue;
         }
@@ -133,7 +133,7 @@ fn is_plain(character: char) -> bool {
     matches!(character, '\'' | '"' | '\\') || character.escape_debug().len() == 1
 }
 
-/// A string literal. `escape` writes a character that does not show, by its number.
+/// Writes a string literal. `escape` writes a character that does not show, by its number.
 pub(crate) fn literal(text: &str, escape: impl Fn(u32) -> String) -> String {
     let mut literal = String::from('"');
     for character in text.chars() {
@@ -157,7 +157,7 @@ pub(crate) fn has_word(text: &str, name: &str, parts: &[char]) -> bool {
     })
 }
 
-/// Names as `a`, `b` and `c`.
+/// Lists names as `a`, `b` and `c`.
 pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     let mut text = String::new();

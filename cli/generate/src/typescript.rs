@@ -17,19 +17,19 @@ const RESERVED: &str = "\
     Array CallOptions Job JSON Json Promise PutOptions String SubscribeOptions Subscription TextEncoder \
     TakeOptions Uint8Array Weir WeirError WeirEvent";
 
-/// What is imported if it is used.
+/// The names that are imported if they are used.
 const IMPORTS: &[&str] =
     &["AskOptions", "CallOptions", "Job", "Json", "SubscribeOptions", "Subscription", "Weir", "WeirEvent"];
 
-/// Raw bytes, which come as JSON if they are JSON.
+/// The function that makes bytes of a payload: the gateway sends bytes that are JSON as JSON.
 const BYTES: &str = "\
 /** The gateway sends bytes that are JSON as JSON: then their spaces and the form of their numbers may differ. */
 function bytesOf(payload: unknown): Uint8Array {
   return payload instanceof Uint8Array ? payload : new TextEncoder().encode(JSON.stringify(payload));
 }";
 
-/// A client in TypeScript. The clients of several contracts are a class each. A type that several contracts have a name for
-/// is called by its contract as well.
+/// Writes a client in TypeScript. The clients of several contracts are a class each. A type that several contracts have
+/// a name for is called by its contract as well.
 #[must_use]
 pub fn typescript(documents: &[Document]) -> String {
     let contracts = Contract::all(documents);
@@ -67,7 +67,7 @@ pub fn typescript(documents: &[Document]) -> String {
     code.into_text()
 }
 
-/// A description before what it describes.
+/// Writes a description before what it describes.
 fn doc(code: &mut Code, description: &str) {
     comment(code, &prose(description));
 }
@@ -88,7 +88,7 @@ fn comment(code: &mut Code, lines: &[String]) {
     }
 }
 
-/// A literal.
+/// Writes a string literal.
 fn string(text: &str) -> String {
     crate::text::literal(text, |code| format!("\\u{{{code:x}}}"))
 }

@@ -9,11 +9,11 @@ use crate::contract::word_of;
 /// A type with several possibilities, by what tells them apart.
 #[derive(Debug)]
 pub(crate) enum Union<'d> {
-    /// Objects, by the word in a field that all have.
+    /// Objects, which the word in a field that all have tells apart.
     Tagged { tag: &'d str, variants: Vec<Variant<'d>>, strict: bool },
-    /// Words, and objects with one field, by the field's name.
+    /// Words, and objects with one field, which the field's name tells apart.
     Named(Vec<NamedVariant<'d>>),
-    /// Only their JSON.
+    /// Only their JSON tells them apart.
     Plain,
 }
 
@@ -21,7 +21,7 @@ pub(crate) enum Union<'d> {
 pub(crate) struct Variant<'d> {
     pub(crate) word: &'d str,
     pub(crate) description: &'d str,
-    /// Without the field with the word.
+    /// The fields, without the one with the word.
     pub(crate) fields: Vec<&'d Field>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Variant<'d> {
 pub(crate) struct NamedVariant<'d> {
     pub(crate) name: &'d str,
     pub(crate) description: &'d str,
-    /// None for a word.
+    /// The type of the field. `None` for a word.
     pub(crate) content: Option<&'d Schema>,
 }
 
@@ -59,7 +59,7 @@ fn tagged<'d>(document: &'d Document, options: &'d [Schema]) -> Option<Union<'d>
     Some(Union::Tagged { tag, variants: variants.collect::<Option<_>>()?, strict: *strict })
 }
 
-/// The word in a field that has to be there.
+/// Returns the word in a field that has to be there.
 fn word<'d>(fields: &'d [Field], tag: &str) -> Option<&'d str> {
     fields.iter().find(|field| field.required && field.name == tag).and_then(|field| word_of(&field.schema))
 }

@@ -10,7 +10,7 @@ use crate::{
     text::{Code, WIDTH, item, prose},
 };
 
-/// Writes the class.
+/// Writes the class of a contract.
 pub(super) fn write(code: &mut Code, contract: &Contract, name: &str, kind: Kind, types: &mut Types<'_, '_>) {
     let document = types.document();
     let mut scope = Scope::default();
@@ -46,7 +46,7 @@ fn operation(
     let hint = pascal(&method.name);
     let result = match &method.result {
         Payload::Bytes => types.built_in("bytes"),
-        // A function cannot return what does not exist.
+        // The type of the result is `Never`, and a function cannot return such a value.
         Payload::Json { schema, .. } if types.document().resolve(schema).shape == Shape::Never => {
             "None".into()
         }
@@ -128,7 +128,7 @@ fn parameters_doc(fields: &[Field], names: &[String]) -> Vec<String> {
     lines
 }
 
-/// The dictionary of arguments. One that is not given is left out.
+/// Writes the dictionary of arguments. An argument that is not given is left out.
 fn arguments(code: &mut Code, fields: &[Field], names: &[String]) {
     let required = fields.iter().zip(names).filter(|(field, _)| field.required);
     let required: Vec<String> =
@@ -185,7 +185,7 @@ fn jobs(code: &mut Code, types: &mut Types<'_, '_>, queue: &Queue, scope: &mut S
     });
 }
 
-/// The type of a payload, and the function that reads it.
+/// Returns the type of a payload, and the name of the function that reads it.
 fn payload(types: &mut Types<'_, '_>, payload: &Payload, hint: &str) -> (String, &'static str) {
     match payload {
         Payload::Bytes => (types.built_in("bytes"), "bytes"),

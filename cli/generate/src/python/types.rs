@@ -29,7 +29,7 @@ impl<'d, 's> Types<'d, 's> {
         Self { contract, names, scope, waiting: VecDeque::new(), hidden: HashSet::new() }
     }
 
-    /// Writes all types.
+    /// Writes all types of the contract.
     pub(super) fn write(&mut self, code: &mut Code) {
         self.hidden.clear();
         let contract = self.contract;
@@ -53,7 +53,7 @@ impl<'d, 's> Types<'d, 's> {
             Shape::Record { fields, .. } => self.record(code, name, &schema.description, fields),
             shape => {
                 let of = self.alternatives(schema, name);
-                // A literal names no type that comes later.
+                // A literal names no type that comes later, so it needs no quotes.
                 let is_plain = matches!(shape, Shape::Words { .. } | Shape::Constant(_));
                 let of = if is_plain { of } else { string(&of) };
                 code.line(format!("{name}: TypeAlias = {of}"));
@@ -113,7 +113,7 @@ impl<'d, 's> Types<'d, 's> {
         if field.required { of } else { format!("NotRequired[{of}]") }
     }
 
-    /// The type of a schema. `hint` is what it is called there, should it need a name.
+    /// Returns the type of a schema. If it needs a name, that begins as `hint`.
     pub(super) fn of(&mut self, schema: &Schema, hint: &str) -> String {
         match &schema.shape {
             Shape::Record { fields, .. } if fields.is_empty() => {
@@ -153,7 +153,7 @@ impl<'d, 's> Types<'d, 's> {
                 let of = self.of(items, &format!("{hint}Item"));
                 format!("{}[{of}]", self.built_in("list"))
             }
-            // JSON has no tuples: these are lists.
+            // JSON has no tuples: they come as lists.
             Shape::Tuple(places) => {
                 let of = self.union(places, hint);
                 format!("{}[{of}]", self.built_in("list"))
@@ -191,7 +191,7 @@ impl<'d, 's> Types<'d, 's> {
     }
 }
 
-/// What tells a possibility from others, for its name: the word in its first field with one, or its only field.
+/// Returns what tells a possibility from others, for its name: the word in its first field with one, or its only field.
 fn option_name(option: &Schema) -> String {
     let Shape::Record { fields, .. } = &option.shape else { return String::new() };
     let word = fields.iter().find_map(|field| word_of(&field.schema));

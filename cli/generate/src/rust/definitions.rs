@@ -89,7 +89,7 @@ fn record(
             if !attributes.is_empty() {
                 code.line(format!("#[serde({})]", attributes.join(", ")));
             }
-            // Left out, but not null.
+            // The field may be left out, but not be null.
             if types.described
                 && !field.required
                 && !matches!(field.schema.shape, Shape::Any | Shape::Nullable(_))
@@ -149,7 +149,7 @@ fn by_name(
             }
             Some((content, _)) => {
                 let of = types.of(content, Place { hint: &hint, inside: named });
-                // A tuple is a variant with several values.
+                // A tuple becomes a variant with several values.
                 let values = match &content.shape {
                     Shape::Tuple(places) if places.len() > 1 => {
                         of.strip_prefix('(').and_then(|of| of.strip_suffix(')'))
@@ -194,10 +194,10 @@ fn enumeration<V>(
     });
 }
 
-/// What a value of a later version reads as.
+/// The description of the variant for values of a later version.
 const LATER: &str = "A value of a later version of the contract. It is not to be sent.";
 
-/// How serde can make the words of all variants of their names.
+/// A rule of serde: its name, and how it makes the word of a variant from its name.
 type Rule = (&'static str, fn(&str) -> String);
 
 const RULES: &[Rule] = &[
@@ -207,7 +207,7 @@ const RULES: &[Rule] = &[
     ("kebab-case", |name| snake(name).replace('_', "-")),
 ];
 
-/// The rule for these names and words, if one is needed and there is one.
+/// Returns the rule for these names and words, if one is needed and there is one.
 fn rule(names: &[(String, &str)]) -> Option<&'static str> {
     // serde takes each capital letter for the beginning of a word.
     let is_plain = |name: &String| *name == pascal(&snake(name));
@@ -235,7 +235,7 @@ fn untagged(types: &mut Types<'_>, code: &mut Code, name: &str, named: Option<&s
     });
 }
 
-/// A type that cannot describe itself: a caller's description says that it may be anything.
+/// Writes a type that cannot describe itself: a caller's description says that it may be anything.
 fn undescribed(
     types: &mut Types<'_>,
     code: &mut Code,
@@ -258,7 +258,7 @@ fn undescribed(
     }
 }
 
-/// Another name for a type. A type that consists of itself needs a type of its own.
+/// Writes another name for a type. A type that consists of itself becomes a type of its own.
 fn alias(types: &mut Types<'_>, code: &mut Code, name: &str, named: Option<&str>, schema: &Schema) {
     let recursive = named.is_some_and(|named| leads_to(types.document, schema, named, Way::Alias));
     let of = types.of(schema, Place { hint: &format!("{name}Value"), inside: named });

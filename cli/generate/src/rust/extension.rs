@@ -16,7 +16,7 @@ use crate::{
 /// The type of a payload that is no JSON.
 const BYTES: &str = "bytes";
 
-/// Writes the contract.
+/// Writes the constants of a contract, and its types.
 pub(super) fn contract(code: &mut Code, contract: &Contract, _: &str) {
     let (constants, definitions) = parts(contract, true, constants);
     code.gap();

@@ -10,18 +10,18 @@ use crate::{
     text::{Code, item},
 };
 
-/// Methods that each client has.
+/// The names of methods that each client has.
 const METHODS: &str = "new within of";
 
 /// The type of a payload that is no JSON.
 const BYTES: &str = "Vec<u8>";
 
-/// What the clients share.
+/// The code that all clients share.
 const COMMON: &str = include_str!("runtime/common.rs");
 const APP: &str = include_str!("runtime/app.rs");
 const SIDECAR: &str = include_str!("runtime/sidecar.rs");
 
-/// Writes the module that the clients share, if they do.
+/// Writes the module that the clients share, unless they are for extensions.
 pub(super) fn runtime(code: &mut Code, kind: Kind) {
     let own = match kind {
         Kind::Extension => return,
@@ -166,7 +166,7 @@ fn documented(code: &mut Code, description: &str, does: &str, errors: &str) {
     doc(code, errors);
 }
 
-/// The type behind a reference to a value.
+/// Returns the type behind a reference to a value.
 fn borrowed(of: &str) -> String {
     match of.strip_prefix("Vec<").and_then(|of| of.strip_suffix('>')) {
         Some(item) => format!("[{item}]"),

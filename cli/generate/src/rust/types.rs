@@ -12,7 +12,7 @@ use crate::{
 
 use super::{RESERVED, definitions, doc};
 
-/// What an extension's library has for a record without fields.
+/// The type of the SDK for a record without fields.
 pub(super) const EMPTY: &str = "weir_sdk::Empty";
 
 /// Writes types, and knows their names.
@@ -36,9 +36,9 @@ struct Waiting {
 /// Where a type stands.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'p> {
-    /// What it is called there, should it need a name.
+    /// What the type is called there, should it need a name.
     pub(super) hint: &'p str,
-    /// The named type that it is within, if no list or map is between them.
+    /// The named type that the type is within, if no list or map is between them.
     pub(super) inside: Option<&'p str>,
 }
 
@@ -66,7 +66,7 @@ impl<'d> Types<'d> {
         }
     }
 
-    /// Writes the types that others needed.
+    /// Writes the types that wait to be written.
     pub(super) fn write_waiting(&mut self, code: &mut Code) {
         while let Some(Waiting { name, schema, inside }) = self.waiting.pop_front() {
             definitions::write(self, code, &name, inside.as_deref(), &schema);
@@ -77,7 +77,7 @@ impl<'d> Types<'d> {
         self.names.get(name).cloned().unwrap_or_else(|| pascal(name))
     }
 
-    /// The type of a field, which may be absent.
+    /// Returns the type of a field, which may be absent.
     pub(super) fn of_field(&mut self, field: &Field, place: Place<'_>) -> String {
         match &field.schema.shape {
             Shape::Nullable(_) => self.of(&field.schema, place),
@@ -86,7 +86,7 @@ impl<'d> Types<'d> {
         }
     }
 
-    /// The type of a payload. `bytes` is that of one that is no JSON.
+    /// Returns the type of a payload. `bytes` is the type of one that is no JSON.
     pub(super) fn of_payload(&mut self, payload: &Payload, bytes: &str, hint: &str) -> String {
         match payload {
             Payload::Bytes => bytes.into(),
@@ -94,12 +94,12 @@ impl<'d> Types<'d> {
         }
     }
 
-    /// The type of a schema that is within no named type.
+    /// Returns the type of a schema that is within no named type.
     pub(super) fn of_hint(&mut self, schema: &Schema, hint: &str) -> String {
         self.of(schema, Place { hint, inside: None })
     }
 
-    /// The type of a schema.
+    /// Returns the type of a schema.
     pub(super) fn of(&mut self, schema: &Schema, place: Place<'_>) -> String {
         let elsewhere = Place { inside: None, ..place };
         match &schema.shape {
@@ -141,7 +141,7 @@ impl<'d> Types<'d> {
 
     fn tuple(&mut self, places: &[Schema], place: Place<'_>) -> String {
         match places {
-            // serde knows no longer ones, and no empty ones.
+            // serde has no tuples with more than 16 places, and none without a place.
             [] => "[(); 0]".into(),
             _ if places.len() > 16 => "Vec<serde_json::Value>".into(),
             [only] => format!("({},)", self.of(only, place)),
@@ -176,7 +176,7 @@ impl<'d> Types<'d> {
     }
 }
 
-/// Whether it is the library's own type.
+/// Whether the type is the SDK's own `Empty`.
 fn is_empty(name: &str, schema: &Schema) -> bool {
     name == "Empty" && matches!(&schema.shape, Shape::Record { fields, strict: false } if fields.is_empty())
 }
@@ -199,7 +199,7 @@ fn integer(format: Option<&str>, minimum: Option<i128>, maximum: Option<i128>) -
     }
 }
 
-/// A name for a possibility of a type, by what it is.
+/// Returns a name for a possibility of a type, by what it is.
 pub(super) fn kind(schema: &Schema) -> String {
     if let Some(word) = word_of(schema) {
         return pascal(word);
@@ -250,7 +250,7 @@ pub(super) fn leads_to(document: &Document, from: &Schema, to: &str, way: Way) -
             Shape::Nullable(inner) => open.push(inner),
             Shape::Tuple(places) => open.extend(places),
             Shape::List { items: inner, .. } | Shape::Map(inner) if way == Way::Alias => open.push(inner),
-            // In Rust an array is no list.
+            // An array holds its items itself, unlike a list.
             Shape::List { items: inner, min, max, .. } if min.is_some() && min == max => open.push(inner),
             Shape::Record { fields, .. } if way == Way::Inside => {
                 open.extend(fields.iter().map(|field| &field.schema));

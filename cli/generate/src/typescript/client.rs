@@ -9,7 +9,7 @@ use crate::{
     text::{Code, prose},
 };
 
-/// Writes the class.
+/// Writes the class of a contract.
 pub(super) fn write(code: &mut Code, contract: &Contract, name: &str, types: &Types<'_>) {
     let document = &contract.document;
     code.gap();

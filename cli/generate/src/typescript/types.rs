@@ -89,7 +89,7 @@ impl<'d> Types<'d> {
         self.names.get(name).cloned().unwrap_or_else(|| "unknown".into())
     }
 
-    /// The type of a schema, in one line.
+    /// Returns the type of a schema, in one line.
     pub(super) fn of(&self, schema: &Schema) -> String {
         match &schema.shape {
             Shape::Any => "Json".into(),
@@ -130,7 +130,7 @@ impl<'d> Types<'d> {
         }
     }
 
-    /// A type before `[]`.
+    /// Returns the type that stands before `[]`, in brackets if it needs them.
     fn grouped(&self, schema: &Schema) -> String {
         let text = self.of(schema);
         let is_union =
@@ -144,10 +144,10 @@ impl<'d> Types<'d> {
     }
 }
 
-/// Further words. The intersection keeps the known ones apart from it in an editor.
+/// The type of words of a later version. The intersection keeps the known words apart from it in an editor.
 const LATER_WORD: &str = "(string & {})";
 
-/// The name of a property. It needs quotes if it is no name in JavaScript.
+/// Returns the name of a property, in quotes if it is no name in JavaScript.
 fn property(name: &str) -> String {
     let is_name = name.starts_with(|first: char| first.is_ascii_alphabetic() || matches!(first, '_' | '$'))
         && name.chars().all(|character| character.is_ascii_alphanumeric() || matches!(character, '_' | '$'));
