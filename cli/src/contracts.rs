@@ -39,7 +39,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// A text that names a contract stands for that contract. Any other text is the path of a file.
+    /// Reads a source: a text that names a contract stands for that contract, and any other text is the path of a file.
     pub(crate) fn of(text: &str) -> Self {
         match text.parse() {
             Ok(contract) => Self::Contract(contract),

@@ -24,7 +24,7 @@ pub(crate) struct Usage(pub(crate) String);
 #[error("failed")]
 pub(crate) struct Said;
 
-/// A hook ended the run. This was already printed.
+/// A hook ended the run, which was already printed.
 #[derive(Debug, thiserror::Error)]
 #[error("a hook has failed")]
 pub(crate) struct HookFailed(pub(crate) HookOutcome);
@@ -44,7 +44,7 @@ pub(crate) fn say(error: &anyhow::Error) {
     output::complain(&format!("error: {}", chain(error)));
 }
 
-/// The error and its causes, safe for a terminal. On one line, except for errors of a configuration.
+/// Returns the error and its causes, safe for a terminal. On one line, except for errors of a configuration.
 pub(crate) fn chain(error: &anyhow::Error) -> String {
     let text = format!("{error:#}");
     if has_lines(error) {

@@ -82,7 +82,7 @@ pub(crate) fn show_below(text: String) {
     }
 }
 
-/// Appends whole lines to the log. False if this process has no log.
+/// Appends whole lines to the log. Returns false if this process has no log.
 pub(crate) fn append(text: &str) -> bool {
     let Some(lines) = LINES.get() else { return false };
     // Waits for room first: the text says why the process ends, and must not be lost.

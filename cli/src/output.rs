@@ -32,7 +32,7 @@ pub(crate) async fn reader_left() -> OutputClosed {
     let stdout = io::stdout().as_fd().try_clone_to_owned().and_then(pipe::Sender::from_owned_fd_unchecked);
     match stdout {
         Ok(stdout) if stdout.ready(Interest::ERROR).await.is_ok_and(|ready| ready.is_error()) => OutputClosed,
-        // Stdout is a file, which has no reader.
+        // Stdout is a file, which has no reader: this never ends.
         _ => std::future::pending().await,
     }
 }
@@ -93,7 +93,7 @@ pub(crate) fn printable(text: &str) -> String {
     harmless(text, usize::MAX)
 }
 
-/// A number and its noun, as in `2 jobs`.
+/// Writes a number and its noun, as in `2 jobs`.
 pub(crate) fn counted(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }

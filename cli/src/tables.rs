@@ -18,7 +18,7 @@ pub(crate) const NOTHING: &str = "-";
 /// Shown for an extension that is `starting` and being compiled.
 pub(crate) const COMPILING: &str = "compiling";
 
-/// Digits of a hash that identify a version.
+/// The digits of a hash that identify a version.
 pub(crate) const SHORT_HASH: usize = 12;
 
 pub(crate) fn table<'h>(header: impl IntoIterator<Item = &'h str>) -> Table {

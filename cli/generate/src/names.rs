@@ -68,7 +68,7 @@ fn legal(name: String, unnamed: &str) -> String {
     }
 }
 
-/// Names that are taken in one place.
+/// The names that are taken in one place of the output.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope(HashSet<String>);
 

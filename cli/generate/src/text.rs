@@ -1,5 +1,5 @@
-//! Text of the output: lines, comments, literals. What comes from a contract is a stranger's: here it becomes a comment or
-//! a literal that means nothing else.
+//! The text of the output: lines, comments, literals. What comes from a contract is not trusted: here it becomes a
+//! comment or a literal that means nothing else.
 
 use std::fmt::Write;
 
@@ -57,7 +57,7 @@ impl Code {
         }
     }
 
-    /// Adds to the end of the last line.
+    /// Adds text to the end of the last line.
     pub(crate) fn append(&mut self, end: &str) {
         self.text.truncate(self.text.trim_end_matches('\n').len());
         self.text.push_str(end);
@@ -91,7 +91,7 @@ pub(crate) fn prose(description: &str) -> Vec<String> {
             }
             current.push_str(&word);
         }
-        // One empty line separates, more do not.
+        // One empty line between paragraphs is kept, and further ones are not.
         if !current.is_empty() || lines.last().is_some_and(|line| !line.is_empty()) {
             lines.push(current);
         }

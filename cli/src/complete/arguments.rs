@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::output::printable_json;
 
-/// The candidates for an operation with these parameters of an OpenRPC document.
+/// Returns the candidates for an operation with these parameters of an OpenRPC document.
 pub(super) fn candidates(params: &[Value], current: &str) -> Vec<CompletionCandidate> {
     let params: Vec<_> = params.iter().filter_map(Param::of).collect();
     let candidates = if current.is_empty() { whole(&params) } else { next(&params, current) };

@@ -76,7 +76,7 @@ impl Lines {
         self.changed.wait_while_for(&mut self.state.lock(), is_pending, FLUSH_TIMEOUT);
     }
 
-    /// Writes what waits, line by line: a pipe takes up to 4096 bytes whole or not at all.
+    /// Writes the waiting lines one by one: a pipe takes up to 4096 bytes whole or not at all.
     fn write_some(
         &self,
         mut stderr: impl Write,
@@ -94,7 +94,7 @@ impl Lines {
         }
         let mut write = || {
             for line in lines.split_inclusive(|byte| *byte == b'\n') {
-                // Stderr is closed: there is no place for the error.
+                // If stderr is closed, there is no place for the error.
                 let _gone = stderr.write_all(line);
             }
         };

@@ -70,7 +70,7 @@ async fn configured(file: &Path, id: Option<&str>) -> anyhow::Result<Value> {
     Ok(serde_json::to_value(report)?)
 }
 
-/// Main's report, as far as people see it. Fields of a newer Main are ignored.
+/// The part of Main's report that people see. Other fields are ignored.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct Limits {

@@ -26,7 +26,7 @@ use crate::{
     tables::{NOTHING, age, finish, list, size, table},
 };
 
-/// Marks a token, also for programs that search files for secrets.
+/// The beginning of each token, which also tells programs that search files for secrets.
 const PREFIX: &str = "weir_";
 
 /// The random bytes of a token: too many to guess.

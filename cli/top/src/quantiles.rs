@@ -21,7 +21,7 @@ impl Quantile {
     /// Returns a number of seconds for sorting and drawing.
     pub(crate) fn seconds(self) -> f64 {
         match self {
-            // Twice as long as the longest bound keeps it above all others.
+            // Twice the longest bound is above all other quantiles.
             Self::Above(bound) => bound * 2.0,
             Self::Within(bound) => bound,
         }

@@ -70,7 +70,7 @@ impl Screen {
     pub(crate) fn draw(&mut self, state: &mut State) -> io::Result<()> {
         let _drawing = DRAWING.lock();
         if !IS_OPEN.load(Ordering::SeqCst) {
-            // Another thread panics, and ends the program.
+            // Another thread has panicked, and ends the program.
             return Ok(());
         }
         self.terminal.draw(|frame| view::draw(frame, state)).map(drop)

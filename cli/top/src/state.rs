@@ -78,7 +78,7 @@ pub(crate) enum Effect {
     /// Take the terminal over again.
     GoOn,
     Give(Order, String),
-    /// Look at once, with the log of this extension.
+    /// Look at once, and ask for the log of this extension, if any.
     Watch(Option<String>),
 }
 

@@ -11,7 +11,7 @@ use crate::{
     text::{Code, item, prose},
 };
 
-/// Knows the names of a contract's types.
+/// Writes a contract's types, and knows their names.
 pub(super) struct Types<'d, 's> {
     contract: &'d Contract,
     names: HashMap<&'d str, String>,
@@ -218,8 +218,8 @@ fn described(lines: &mut Vec<String>, words: &[Word], open: bool) {
     lines.append(&mut more);
 }
 
-/// Whether a key can stand as a name in a class. Names with two underscores in front mean something else there, and a name
-/// of a type would hide it.
+/// Whether a key can stand as a name in a class. A name with two underscores in front means something else there, and a
+/// name of a built-in type would hide the type.
 fn is_name(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
         && !name.starts_with("__")

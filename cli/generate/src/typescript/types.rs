@@ -10,7 +10,7 @@ use crate::{
     text::{Code, prose},
 };
 
-/// Knows the names of a contract's types.
+/// Writes a contract's types, and knows their names.
 pub(super) struct Types<'d> {
     document: &'d Document,
     names: HashMap<&'d str, String>,
@@ -22,7 +22,7 @@ impl<'d> Types<'d> {
         Self { document, names }
     }
 
-    /// Writes all types.
+    /// Writes all types of the contract.
     pub(super) fn write(&self, code: &mut Code) {
         for (name, schema) in &self.document.types {
             let own = self.name(name);

@@ -92,7 +92,7 @@ pub(super) async fn build(project: &Project, named: &Descriptions) -> anyhow::Re
         return Ok(());
     }
     match project.own_component().context("name the one to describe with `--component`")? {
-        // A program outside Main: its description is checked, and stays in its file.
+        // The program runs outside Main: its description is checked, and stays in its file.
         None => Ok(()),
         Some(component) => section::embed(component, &sections),
     }

@@ -20,10 +20,10 @@ pub(super) const TARGET: &str = "wasm32-wasip2";
 
 const FILE: &str = "weir.toml";
 
-/// Where the tools of most languages put what they make.
+/// The directory where the tools of most languages put what they make.
 const BUILT: &str = "dist";
 
-/// The virtual environment of Python, if none is active.
+/// The directory of Python's virtual environment, if none is active.
 pub(super) const PYTHON_ENVIRONMENT: &str = ".venv";
 
 /// The directory for what these commands leave: logs and measurements.

@@ -51,7 +51,7 @@ fn of_python(dir: &Path) -> Vec<PathBuf> {
     let requirements = fs::read_to_string(dir.join("requirements.txt")).unwrap_or_default();
     let editable =
         requirements.lines().filter_map(|line| line.strip_prefix("-e ").or(line.strip_prefix("--editable ")));
-    // Extras stand in brackets.
+    // The names of extras stand in brackets after the path.
     editable.filter_map(|path| path.trim().split('[').next()).map(|path| dir.join(path)).collect()
 }
 
@@ -64,7 +64,7 @@ fn output_of(project: &Project, program: &str, arguments: &[&str]) -> Option<Vec
 struct Metadata {
     packages: Vec<Package>,
     workspace_members: BTreeSet<String>,
-    /// `None` if dependencies were not asked for.
+    /// The graph of dependencies. `None` if it was not asked for.
     resolve: Option<Resolve>,
 }
 

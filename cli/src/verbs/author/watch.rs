@@ -57,7 +57,7 @@ pub(super) struct Watch {
     /// Paths that tools and extensions write, where they are known.
     no_sources: BTreeSet<PathBuf>,
     sources: Sources,
-    /// `MOST_SOURCES`, except in tests.
+    /// The most sources: `MOST_SOURCES`, except in tests.
     most_sources: usize,
     /// Directories outside of the project's that cannot be watched, with all below them. They are not tried again.
     left_out: BTreeSet<PathBuf>,

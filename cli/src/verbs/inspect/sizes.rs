@@ -33,7 +33,7 @@ pub(super) struct Sizes {
     functions: Vec<Part>,
     /// The other functions together.
     others: Part,
-    /// Data of memories, custom sections by name, and the rest.
+    /// The data of memories, custom sections by name, and the rest.
     sections: Vec<Part>,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn of(file: &Path) -> anyhow::Result<Sizes> {
 }
 
 impl Sizes {
-    /// Lines for people.
+    /// Returns lines for people.
     pub(super) fn lines(&self) -> impl Iterator<Item = String> {
         let parts = self.functions.iter().chain([&self.others]).chain(&self.sections);
         parts.filter(|part| part.bytes > 0).map(|Part { name, bytes }| {

@@ -11,7 +11,7 @@ use weir_otlp::{PartialSuccess, Verdict, partial_success, retry_after, said};
 
 use super::settings::Settings;
 
-/// Bytes of an answer that are read. The specification lets a client bound them.
+/// The most bytes of an answer that are read. The specification lets a client bound them.
 const MAX_ANSWER: usize = 64 * 1024;
 
 /// What came of a batch.
@@ -22,7 +22,7 @@ pub(super) enum Sent {
         why: String,
         /// The pause that the collector asks for, if it asks for one.
         pause: Option<Duration>,
-        /// The collector, or a proxy before it, has answered.
+        /// Whether the collector, or a proxy before it, has answered.
         is_there: bool,
     },
     Refused(String),

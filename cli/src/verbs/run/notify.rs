@@ -25,8 +25,8 @@ use super::readiness;
 
 const SOCKET: &str = "NOTIFY_SOCKET";
 
-/// Longest wait for a service manager that does not read. It outlasts a reload of systemd's units, because a
-/// lost `READY=1` would make systemd kill Main.
+/// The longest wait for a service manager that does not read. It outlasts a reload of systemd's units, because a lost
+/// `READY=1` would make systemd kill Main.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The service manager of this process, if it wants notifications.

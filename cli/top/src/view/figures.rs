@@ -45,7 +45,7 @@ pub(super) fn bytes(bytes: u64) -> String {
     let mut units = UNITS.into_iter();
     let mut unit = units.next().unwrap_or_default();
     for larger in units {
-        // What would be rounded to 1024.
+        // The larger unit is used from what would be rounded to 1024.
         if amount < 1023.5 {
             break;
         }

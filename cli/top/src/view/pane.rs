@@ -36,7 +36,7 @@ const MIN_SPARK: usize = 5;
 /// The most columns of a sparkline: as many as there are samples.
 const MAX_SPARK: usize = 120;
 
-/// Columns for the largest value after a sparkline.
+/// The columns for the largest value after a sparkline.
 const MOST: usize = 15;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &mut State, styles: Styles) {
