@@ -128,7 +128,7 @@ impl Shape {
         }
     }
 
-    /// Whether a number is in the range; times in nanoseconds.
+    /// Whether a number is in the range; times in nanoseconds. `false` for a shape without numbers.
     #[must_use]
     pub fn has(&self, number: u64) -> bool {
         match self {
@@ -138,7 +138,8 @@ impl Shape {
         }
     }
 
-    /// Reads a number: a count, or a string with a unit.
+    /// Reads a number: a count, bytes, or a string with a unit. An error is the wrong value in words, which completes
+    /// "not".
     pub(super) fn number(&self, value: &DeValue<'_>) -> Result<u64, String> {
         match (self, value.as_str()) {
             (Self::Count(range), _) | (Self::Size(range), None) => count(value, range),
@@ -147,7 +148,8 @@ impl Shape {
         }
     }
 
-    /// Reads a number from text. Counts may be grouped as in a file, and a bare number is a size in bytes.
+    /// Reads a number from text. Digits may be grouped as in a file, and a size without a unit is in bytes. `None` if
+    /// the text is no such number, or out of range.
     pub(super) fn number_in(&self, text: &str) -> Option<u64> {
         // Some parsers would accept blanks around the number.
         if text.trim() != text {
@@ -181,10 +183,12 @@ pub(super) fn kind(value: &DeValue<'_>) -> String {
     format!("{article} {kind}")
 }
 
+/// Reads a boolean. An error names the kind of any other value.
 pub(super) fn flag(value: &DeValue<'_>) -> Result<bool, String> {
     value.as_bool().ok_or_else(|| kind(value))
 }
 
+/// Reads a whole number in the range. An error is the wrong value in words.
 pub(super) fn count(value: &DeValue<'_>, range: &RangeInclusive<u64>) -> Result<u64, String> {
     let integer = value.as_integer().ok_or_else(|| kind(value))?;
     u64::from_str_radix(integer.as_str(), integer.radix())
@@ -218,12 +222,12 @@ pub(super) fn scalar(value: &DeValue<'_>) -> Result<String, String> {
     }
 }
 
-/// A number of bytes in the largest unit that divides it, as in a file.
+/// A number of bytes in the largest unit that divides it, and 0 in bytes, as in a file.
 pub fn bytes(bytes: u64) -> String {
     let units =
         [(bytesize::TIB, "TiB"), (bytesize::GIB, "GiB"), (bytesize::MIB, "MiB"), (bytesize::KIB, "KiB")];
     let (factor, unit) =
-        units.into_iter().find(|(factor, _)| bytes.is_multiple_of(*factor)).unwrap_or((1, "B"));
+        units.into_iter().find(|(factor, _)| bytes > 0 && bytes.is_multiple_of(*factor)).unwrap_or((1, "B"));
     format!("{} {unit}", bytes / factor)
 }
 
@@ -232,6 +236,11 @@ mod tests {
     use super::*;
     use crate::LIMIT_KEYS;
     use weir_metrics::nanoseconds;
+
+    #[test]
+    fn bytes_are_shown_in_the_largest_unit_that_divides_them_and_none_in_bytes() {
+        assert_eq!([0, 1023, 1024, 3 << 20].map(bytes), ["0 B", "1023 B", "1 KiB", "3 MiB"]);
+    }
 
     #[test]
     fn a_number_is_read_as_it_is_written_and_as_its_example_is() {

@@ -19,7 +19,8 @@ use rustix::{fs::FallocateFlags, io::Errno};
 pub(crate) struct Bound {
     /// The most bytes that the file may have. [`u64::MAX`], no bound, while there is no [`Held`].
     most: AtomicU64,
-    /// Bytes that the file has. [`u64::MAX`] until it is opened.
+    /// Bytes that the file has, without those that a transaction over the bound wrote beyond them. [`u64::MAX`] until
+    /// the file is opened.
     length: AtomicU64,
     /// The length over the bound that the transaction under way needs. 0 if the transaction fits.
     wanted: AtomicU64,
@@ -86,8 +87,8 @@ impl<B: StorageBackend> Bounded<B> {
         if end > self.inner.len()? { self.resize(end) } else { Ok(()) }
     }
 
-    /// Sets the length of the file. Reserves room on disk for what is added, if there is any, so that changes that were
-    /// answered can be written.
+    /// Sets the length of the file. Reserves room on disk for what is added, as far as the disk has it, so that changes
+    /// that were answered can be written.
     fn resize(&self, len: u64) -> io::Result<()> {
         if let Some(file) = &self.file {
             let before = self.inner.len()?;

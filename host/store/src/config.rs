@@ -38,19 +38,19 @@ pub struct StoresConfig(pub BTreeMap<StoreName, StoreConfig>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreConfig {
-    /// Bytes of all entries: 64 KiB to 1 TiB. Each counts its owner, its key, its value and
+    /// The most bytes of all entries: 64 KiB to 1 TiB. Each counts its owner, its key, its value and
     /// [`ENTRY_BYTES`](crate::ENTRY_BYTES); above 2 KiB, or with more than 512 bytes of owner and key, the next power
     /// of two, and at least 4 KiB. The file has at most [`FILE_TIMES`] times as many. Default: 16 MiB.
     pub bytes: u64,
-    /// Keys: 1 to 100,000,000. Default: 100,000.
+    /// The most keys: 1 to 100,000,000. Default: 100,000.
     pub keys: u32,
-    /// Bytes of one value: 1 KiB to 64 MiB. Default: 1 MiB.
+    /// The most bytes of one value: 1 KiB to 64 MiB. Default: 1 MiB.
     pub value_size: u64,
     /// Memory for pages of the file, in bytes: 64 KiB to 1 GiB. Default: 1 MiB.
     pub cache: u64,
     /// How long a write may be answered and not on disk: 1 ms to 1 hour. With `None`, it is on disk before its answer.
     pub durable_within: Option<Duration>,
-    /// Whether all that use it have the same keys. Otherwise each has keys of its own.
+    /// Whether all users of the store have the same keys. Otherwise each has keys of its own.
     pub shared: bool,
     /// Whether each change is published under `store.changed.NAME`.
     pub events: bool,

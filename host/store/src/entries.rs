@@ -122,7 +122,7 @@ fn change(
         absent.push(before.is_none());
         count(&mut after, owner, key, before, value.as_ref());
     }
-    // The operator may have made the quota smaller than what is there. Changes that shrink it are still allowed.
+    // The operator may have made the quota smaller than what is there. Changes that add nothing are still allowed.
     if after.bytes > config.bytes && after.bytes > usage.bytes {
         return Ok(Err(StoreError::Bytes { used: after.bytes, allowed: config.bytes }));
     }
@@ -220,6 +220,7 @@ pub(crate) fn check_changes(changes: &[Change]) -> Result<(), StoreError> {
     changes.iter().try_for_each(|(key, _)| check_key(key))
 }
 
+/// Refuses more keys than one call may have.
 pub(crate) fn check_number(keys: usize) -> Result<(), StoreError> {
     if keys <= MAX_KEYS_AT_ONCE { Ok(()) } else { Err(StoreError::KeysAtOnce(keys)) }
 }
@@ -247,7 +248,8 @@ pub(crate) fn get_many(
     Ok(Ok(values))
 }
 
-/// Up to `limit` keys of one owner that have the prefix and come after the key `after`, in order.
+/// Up to `limit` keys of one owner that have the prefix and come after the key `after`, in order: at least 1, and at
+/// most [`MAX_PAGE`].
 pub(crate) fn list(
     entries: &Read,
     owner: &str,
@@ -262,7 +264,9 @@ pub(crate) fn list(
 }
 
 /// Up to `limit` entries whose keys have the prefix and that come after the entry `after`, in order. They are of one
-/// owner, or of all if `owner` is `None`, and have their values if `values` is set.
+/// owner, or of all if `owner` is `None`, and have their values if `values` is set. The list ends earlier, and
+/// says where the next begins, at [`MAX_PAGE`] entries, at [`PAGE_BYTES`], and once [`SEEN`] entries of all owners were
+/// looked through. A `limit` of 0 counts as 1.
 pub(crate) fn rows(
     entries: &Read,
     owner: Option<&str>,

@@ -92,7 +92,7 @@ impl StoreError {
     }
 }
 
-/// Why a store's file could not be opened. The file is unchanged.
+/// Why a store's file could not be opened. The entries in the file are unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -120,7 +120,7 @@ pub enum OpenError {
         /// What was found.
         reason: String,
     },
-    /// The file could not be made, read or written.
+    /// The file could not be made, read or written, or the path is that of something else than a file.
     #[error("{} cannot be opened: {reason}", path.display())]
     Io {
         /// The file.

@@ -21,7 +21,7 @@ use crate::{
     entries,
 };
 
-/// Opens no symlink: another user may have put it in the place of the file.
+/// The flag with which a symlink is not opened. Another user may have put one in the place of the file.
 const NOFOLLOW: i32 = OFlags::NOFOLLOW.bits().cast_signed();
 
 /// The table of entries: values by owner and key.
@@ -207,6 +207,7 @@ pub(crate) fn end(database: &Database) -> Result<(), redb::Error> {
     note(database, false)
 }
 
+/// Writes this version into the file, with whether the file is in use, and makes the table of entries if there is none.
 fn note(database: &Database, is_used: bool) -> Result<(), redb::Error> {
     let transaction = database.begin_write()?;
     transaction.open_table(META)?.insert(VERSION.0, (VERSION.1.0, u64::from(is_used)))?;
@@ -255,6 +256,7 @@ pub(crate) fn count_up(meta: &mut Table<'_, &'static str, (u64, u64)>) -> Result
     Ok(number)
 }
 
+/// The row of the version in the file, or nothing if the file has none.
 fn found(database: &Database) -> Result<Option<(u64, u64)>, redb::Error> {
     let transaction = database.begin_read()?;
     let meta = match transaction.open_table(META) {

@@ -4,8 +4,8 @@
 //! operator's file. Knows nothing of wasmtime, of the bus, or of the interfaces that reach a store.
 //!
 //! - Blocking work runs on the pool of the [`Handle`](tokio::runtime::Handle) that the stores were made with. A store
-//!   takes at most one thread for writes and one for reads, and none while nobody uses it.
-//! - All writes that wait are one transaction. Each is answered once, with an outcome of its own.
+//!   takes at most one thread for writes, one for reads and one to open its file, and none while nobody uses it.
+//! - Writes that wait are made one transaction, up to a bound. Each is answered once, with an outcome of its own.
 
 mod bound;
 mod config;

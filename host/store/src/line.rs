@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use crate::work::Owner;
 
-/// The most pieces of work that may wait.
+/// The most pieces of work that may wait, besides those of [`Line::push_due`].
 const MAX_WAITING: usize = 4096;
 
 /// Bytes of waiting work at which the line is full. The last piece may exceed them.
@@ -24,7 +24,7 @@ struct Waiting<W> {
     by_user: HashMap<Owner, OfUser<W>>,
     /// The users that have work. The turn of the first one is next.
     turns: VecDeque<Owner>,
-    /// Work that is done next, whatever else waits.
+    /// Work that goes with the next work that the thread takes, however much else waits.
     due: Vec<W>,
     /// Work that is done once nothing else waits.
     last: Vec<W>,
@@ -75,7 +75,8 @@ impl<W> Line<W> {
         waiting.pushed()
     }
 
-    /// Adds work without a bound, so callers must add little. It is done next, or if `is_last` once nothing else waits.
+    /// Adds work without a bound, so callers must add little. The thread takes it with its next work, or if `is_last`
+    /// once nothing else waits.
     pub(crate) fn push_due(&self, is_last: bool, work: W) -> Pushed {
         let mut waiting = self.0.lock();
         if is_last {
@@ -114,6 +115,7 @@ impl<W> Line<W> {
 }
 
 impl<W> Waiting<W> {
+    /// Notes that a thread does the work from now on. The answer says whether the caller must start that thread.
     fn pushed(&mut self) -> Pushed {
         if std::mem::replace(&mut self.has_thread, true) { Pushed::Waits } else { Pushed::First }
     }

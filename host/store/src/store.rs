@@ -69,8 +69,8 @@ pub struct Store {
     opening: Arc<Semaphore>,
     on_change: OnChange,
     config: Mutex<StoreConfig>,
-    /// The open file. `None` before its first opening, and after a failure until the next use. The lock is fair:
-    /// neither reads nor writes starve.
+    /// The open file. `None` before its first opening, and after a failure or a close until the next use. The lock is
+    /// fair: neither reads nor writes starve.
     database: RwLock<Option<Database>>,
     bound: Arc<Bound>,
     /// Bytes that the entries counted before the last transaction.
@@ -89,9 +89,11 @@ pub struct Store {
 struct Failures {
     /// The error of the last opening, if it failed.
     last: Option<OpenError>,
+    /// The error that was logged last, and when.
     told: Option<(String, Instant)>,
     /// Recent openings, one fewer for each second that passes. They are limited because each reads the whole file.
     openings: u32,
+    /// When `openings` last became fewer, or the first opening. `None` before that.
     since: Option<Instant>,
 }
 
@@ -179,11 +181,12 @@ impl Store {
         self.config.lock().clone()
     }
 
-    /// Opens the file, unless it is open or the store is closed. Logs a warning if the file was repaired.
+    /// Opens the file, unless it is open or the store is closed. Logs a warning if the first opening repairs the file.
     ///
     /// # Errors
     ///
-    /// The file is in use by another process, of another version, damaged, or could not be made, read or written.
+    /// The file is in use by another process, of another version, damaged, could not be made, read or written, or has
+    /// failed so often that it is not tried for a second.
     pub async fn open(self: &Arc<Self>) -> Result<(), OpenError> {
         let is_open = self.database.try_read().is_ok_and(|database| database.is_some());
         if is_open || self.is_closed.load(Ordering::Acquire) {
@@ -203,7 +206,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// The file failed, or the store is closed.
+    /// The file failed, too many calls wait, or the store is closed.
     pub async fn usage(self: &Arc<Self>) -> Result<StoreUsage, StoreError> {
         let path = self.path.clone();
         let read = move |snapshot: &Snapshot| {
@@ -214,11 +217,12 @@ impl Store {
     }
 
     /// Up to `limit` entries whose keys have the prefix and that come after the entry `after`. They are of one owner,
-    /// or of all if `owner` is `None`, and have their values if `values` is set.
+    /// or of all if `owner` is `None`, and have their values if `values` is set. A page that is full earlier has fewer
+    /// entries, or none, and says where the next one begins. A `limit` of 0 counts as 1.
     ///
     /// # Errors
     ///
-    /// The file failed, or the store is closed.
+    /// The file failed, too many calls wait, or the store is closed.
     pub async fn rows(
         self: &Arc<Self>,
         owner: Option<String>,
@@ -237,7 +241,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// A key or value out of bounds, no room, a file that failed, or a closed store.
+    /// Too many keys, a key or value out of bounds, no room, a file that failed, too many waiting calls, or a closed
+    /// store.
     pub async fn import(
         self: &Arc<Self>,
         rows: Vec<(String, String, bytes::Bytes)>,
@@ -252,7 +257,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// The file failed, or the store is closed.
+    /// The file failed, too many calls wait, or the store is closed.
     pub async fn compact(self: &Arc<Self>) -> Result<StoreUsage, StoreError> {
         self.write(Owner::from(""), Write::Compact).await?;
         self.usage().await
@@ -274,12 +279,13 @@ impl Store {
         self.is_closed.store(false, Ordering::Release);
     }
 
-    /// Refuses all further calls.
+    /// Refuses all calls until the store is configured again.
     pub(crate) fn refuse(&self) {
         self.is_closed.store(true, Ordering::Release);
     }
 
-    /// Does the work that waits, writes everything to disk and closes the file. Later calls fail.
+    /// Does the writes that wait, writes everything to disk and closes the file. Later calls fail until the store is
+    /// configured again.
     pub(crate) async fn close(self: &Arc<Self>) {
         self.refuse();
         // An error was logged. There is no caller who could do anything about it.
@@ -305,6 +311,7 @@ impl Store {
         self.push_write(user, owner, write).await
     }
 
+    /// Adds a write to the line, even if the store is closed, and waits for its outcome.
     async fn push_write(self: &Arc<Self>, user: &Owner, owner: Owner, work: Write) -> WriteOutcome {
         let (answer, answered) = oneshot::channel();
         let (bytes, is_due, is_last) = (work.bytes(), work.is_due(), matches!(work, Write::Close));
@@ -337,7 +344,8 @@ impl Store {
         answered.await.unwrap_or_else(|_| Err(self.dropped()))
     }
 
-    /// Runs `write_all` or `read_all` on the blocking pool. Each ends when nothing waits.
+    /// Runs `write_all` or `read_all` on the blocking pool. Each ends when nothing waits, or lets other work have its
+    /// turn and is started again.
     fn start(self: &Arc<Self>, work: impl FnOnce(Arc<Self>) + Send + 'static) {
         let store = self.clone();
         // Nobody joins the thread, but for each piece of its work a caller waits for the answer.
@@ -436,10 +444,12 @@ impl Store {
         drop(database.take());
     }
 
+    /// The error of a call whose work was dropped, because its thread panicked.
     fn dropped(&self) -> StoreError {
         StoreError::Io(format!("{} could not be read or written: see Main's log", self.path.display()))
     }
 
+    /// The error of an opening whose thread panicked or was never started.
     fn gone(&self, error: &JoinError) -> OpenError {
         OpenError::Io { path: self.path.clone(), reason: error.to_string() }
     }
@@ -451,7 +461,8 @@ impl fmt::Debug for Store {
     }
 }
 
-/// Empties a line if its thread panics, so that the store stays usable. A damaged page can make redb panic.
+/// Closes the file and empties a line if the line's thread panics, so that the store stays usable. A damaged page can
+/// make redb panic.
 struct Abandon<'s, F: FnMut(&'s Store)>(&'s Store, F);
 
 impl<'s, F: FnMut(&'s Store)> Drop for Abandon<'s, F> {

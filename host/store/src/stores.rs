@@ -75,14 +75,14 @@ impl Stores {
         known.config = config.clone();
     }
 
-    /// The stores, in the order of their names.
+    /// The stores of the current configuration, in the order of their names.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<Store>> {
         let known = self.known.lock();
         known.config.0.keys().filter_map(|name| known.by_name.get(name)).cloned().collect()
     }
 
-    /// A store by its name.
+    /// The store of this name, if it is in the current configuration.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Arc<Store>> {
         let known = self.known.lock();
@@ -100,7 +100,7 @@ impl Stores {
         self.bucket_of(owner, name, grant.mode == DirMode::Rw).ok_or(Unavailable::Unknown)
     }
 
-    /// A store as `owner` sees it, without a grant.
+    /// A store as `owner` sees it, without a grant. `None` if the store is not configured.
     #[must_use]
     pub fn bucket_of(&self, owner: &str, name: &str, is_writable: bool) -> Option<Bucket> {
         let store = self.get(name)?;
@@ -117,7 +117,7 @@ impl Stores {
         }
     }
 
-    /// Writes and closes all files.
+    /// Writes and closes all files. Waits at most 10 seconds for that, and logs an error if it takes longer.
     pub async fn close(&self) {
         let stores: Vec<_> = self.known.lock().by_name.values().cloned().collect();
         stores.iter().for_each(|store| store.refuse());
@@ -147,7 +147,7 @@ impl std::fmt::Debug for Stores {
 pub struct Bucket {
     store: Arc<Store>,
     owner: Owner,
-    /// The user in whose turn the store does the work. Users of a shared store differ in this alone.
+    /// The user in whose turn the store works. Users of a shared store have the same `owner`.
     user: Owner,
     is_writable: bool,
 }
@@ -167,20 +167,21 @@ impl Bucket {
         &self.store
     }
 
-    /// The value of a key, up to `allowed` bytes with its key.
+    /// The value of a key. The value and the key may have up to `allowed` bytes together.
     ///
     /// # Errors
     ///
-    /// A key of a wrong length, a larger value, a file that failed, or a closed store.
+    /// A key of a wrong length, a larger value, a file that failed, too many waiting calls, or a closed store.
     pub async fn get(&self, key: String, allowed: u64) -> Result<Option<Bytes>, StoreError> {
         Ok(self.get_many(vec![key], allowed).await?.pop().flatten())
     }
 
-    /// The values of keys, in their order, of up to `allowed` bytes together.
+    /// The values of keys, in the order of `keys`. The values and their keys may have up to `allowed` bytes together.
     ///
     /// # Errors
     ///
-    /// Too many keys, keys of a wrong length, larger values, a file that failed, or a closed store.
+    /// Too many keys, keys of a wrong length, larger values, a file that failed, too many waiting calls, or a closed
+    /// store.
     pub async fn get_many(&self, keys: Vec<String>, allowed: u64) -> Result<Vec<Option<Bytes>>, StoreError> {
         check_number(keys.len())?;
         keys.iter().try_for_each(|key| check_key(key))?;
@@ -191,19 +192,19 @@ impl Bucket {
     ///
     /// # Errors
     ///
-    /// A key of a wrong length, a file that failed, or a closed store.
+    /// A key of a wrong length, a file that failed, too many waiting calls, or a closed store.
     pub async fn exists(&self, key: String) -> Result<bool, StoreError> {
         check_key(&key)?;
         self.read(move |entries, owner| Ok(Ok(entries.get((owner, &*key))?.is_some()))).await
     }
 
-    /// The keys with a prefix that come after the key `after`, in the order of their bytes: at most `limit`, and at
-    /// most [`MAX_PAGE`](crate::MAX_PAGE). Keys that come or go between two pages do not make others appear twice or be
-    /// left out.
+    /// The keys with a prefix that come after the key `after`, in the order of their bytes: at most `limit`, where 0
+    /// counts as 1, and at most [`MAX_PAGE`](crate::MAX_PAGE). Keys that come or go between two pages do not make
+    /// others appear twice or be left out.
     ///
     /// # Errors
     ///
-    /// A file that failed, or a closed store.
+    /// A file that failed, too many waiting calls, or a closed store.
     pub async fn list(
         &self,
         prefix: String,
@@ -218,7 +219,8 @@ impl Bucket {
     ///
     /// # Errors
     ///
-    /// Too many keys, keys or values out of bounds, no room, a grant to read, a file that failed, or a closed store.
+    /// Too many keys, keys or values out of bounds, no room, a grant to read only, a file that failed, too many waiting
+    /// calls, or a closed store.
     pub async fn change(&self, changes: Vec<Change>) -> Result<usize, StoreError> {
         check_changes(&changes)?;
         let of_owner = |(key, value)| (self.owner.clone(), key, value);
@@ -266,11 +268,12 @@ impl Bucket {
         }
     }
 
-    /// The SHA-256 of a key's value, which may be of any size. It is computed on the blocking pool.
+    /// The SHA-256 of a key's value, which may be of any size. It is computed on the blocking pool. `None` if the key
+    /// has no value.
     ///
     /// # Errors
     ///
-    /// A key of a wrong length, a file that failed, or a closed store.
+    /// A key of a wrong length, a file that failed, too many waiting calls, or a closed store.
     pub async fn hash(&self, key: String) -> Result<Option<[u8; 32]>, StoreError> {
         check_key(&key)?;
         self.read(move |entries, owner| Ok(Ok(entries::hash(entries, owner, &key)?))).await
@@ -300,7 +303,7 @@ impl Bucket {
         read: impl FnOnce(&entries::Read, &str) -> Result<Result<T, StoreError>, StorageError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let owner = self.owner.clone();
-        self.store.read(&self.owner, move |snapshot| Ok(read(&snapshot.entries, &owner)?)).await
+        self.store.read(&self.user, move |snapshot| Ok(read(&snapshot.entries, &owner)?)).await
     }
 
     async fn write(&self, write: Write) -> Result<Written, StoreError> {

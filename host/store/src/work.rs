@@ -21,7 +21,7 @@ pub(crate) type Change = (String, Option<Bytes>);
 pub struct Page {
     /// The keys.
     pub keys: Vec<String>,
-    /// The key after which the next page begins. `None`: there are no more.
+    /// The key after which the next page begins. `None` if there are no more keys.
     pub next: Option<String>,
 }
 
@@ -45,7 +45,7 @@ pub struct Row {
 pub struct Rows {
     /// The entries.
     pub rows: Vec<Row>,
-    /// The owner and the key after which the next page begins. `None`: there are no more.
+    /// The owner and the key after which the next page begins. `None` if there are no more entries.
     pub next: Option<(String, String)>,
 }
 

@@ -1,4 +1,4 @@
-//! The thread that reads. It does the reads that wait on one snapshot of the store, or on several.
+//! The thread that reads. It takes all reads that wait, and does as many of them on one snapshot as its time allows.
 
 use std::{sync::Arc, time::Instant};
 
@@ -66,7 +66,7 @@ impl Store {
             }
             self.read_some(jobs);
             if began.elapsed() >= TURN {
-                // Other work waits for a thread of the pool.
+                // Other work may wait for a thread of the pool.
                 return self.start(Self::read_all);
             }
         }

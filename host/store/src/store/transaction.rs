@@ -20,7 +20,7 @@ const PAGES_LISTED: u64 = 128;
 #[derive(Default)]
 pub(super) struct Attempt {
     pub(super) outcomes: Vec<WriteOutcome>,
-    /// The number of the transaction, once its commit begins. `None` if it changed nothing.
+    /// The number of the transaction, once its commit begins. `None` if it is not committed.
     pub(super) number: Option<u64>,
     /// Whether the transaction needed a larger file than the bound allows, and was undone.
     pub(super) is_over: bool,
@@ -31,7 +31,9 @@ pub(super) struct Attempt {
 /// How a transaction is made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct How {
+    /// Whether the changes, and all earlier ones, are on disk when the commit returns.
     pub(super) is_durable: bool,
+    /// Whether to commit even without changes, as a flush of earlier changes needs it.
     pub(super) must_commit: bool,
     /// The most bytes that the file may have with the changes.
     pub(super) most: u64,
@@ -39,6 +41,8 @@ pub(super) struct How {
     pub(super) replaced: u64,
 }
 
+/// Makes `works` one transaction. Puts the changes into `made`, and what became of the transaction into `attempt`. One
+/// that exceeds the bound is undone without an error.
 pub(super) fn in_transaction(
     database: &Database,
     bound: &Bound,
@@ -58,7 +62,7 @@ pub(super) fn in_transaction(
         let mut usage = StoreUsage { keys: before.0, bytes: before.1, file: 0 };
         attempt.counted = usage.bytes;
         for (owner, work) in works {
-            // The transaction will be undone: further writes would only lengthen the file.
+            // A transaction over the bound will be undone: further writes would only lengthen the file.
             attempt.is_over = held.is_exceeded();
             if attempt.is_over {
                 break;
@@ -90,6 +94,7 @@ pub(super) fn in_transaction(
     Ok(())
 }
 
+/// Makes changes that the file has lost once more, in one transaction that is on disk when this returns.
 pub(super) fn make_again(database: &Database, made: &[Made]) -> Result<(), redb::Error> {
     let transaction = database.begin_write()?;
     {

@@ -21,13 +21,13 @@ use crate::{
     work::{Owner, Write, WriteOutcome, Written},
 };
 
-/// The most writes of one transaction.
+/// The most writes of one transaction, besides flushes.
 const AT_ONCE: usize = 1024;
 
 /// Bytes at which a transaction takes no more writes. The last write may exceed them.
 const AT_ONCE_BYTES: usize = 8 << 20;
 
-/// How long a thread works before others of the pool have their turn.
+/// How long a store's work keeps a thread of the pool before other work has its turn.
 pub(super) const TURN: Duration = Duration::from_millis(10);
 
 /// How soon a flush is tried after changes that were answered could not be written.
@@ -47,7 +47,8 @@ const PAGES_OF_KEY: u64 = 3;
 /// Bytes that a pending change takes in memory beside its key and value.
 const MADE: usize = 128;
 
-/// The writes of a failed transaction are tried one by one, until so many of them have failed.
+/// The writes of a failed transaction are tried one by one, until this many of them have failed for another reason than
+/// a full file.
 const TRIED_AGAIN: usize = 3;
 
 /// The most lost changes that are made again in one transaction.
@@ -66,7 +67,7 @@ impl Store {
             }
             self.write_some(jobs);
             if began.elapsed() >= TURN {
-                // Other work waits for a thread of the pool.
+                // Other work may wait for a thread of the pool.
                 return self.start(Self::write_all);
             }
         }
@@ -102,7 +103,8 @@ impl Store {
             Err(error) => error,
         };
         let is_full = matches!(error, StoreError::File { .. });
-        // Writes that may be in the file in spite of the error are not tried again.
+        // A single write is tried again only if the file was full. No write is, if it may be in the file in spite of
+        // the error.
         if (kept.len() == 1 && !is_full) || self.pending.lock().doubt.is_some() {
             return answer(answers.into_iter().map(|answer| (answer, Err(error.clone()))));
         }
@@ -127,8 +129,9 @@ impl Store {
         }
     }
 
-    /// Makes one write a transaction. If the file has no room, it is compacted first, and a delete may then exceed the
-    /// bound. `tried` is the error of the write if it was tried by itself already.
+    /// Makes one write a transaction. If the file has no room, pending changes are flushed, then the file is compacted,
+    /// and the write is tried after each. In the end, a delete may exceed the bound if it is of one key, or if the file
+    /// is over the bound already. `tried` is the error of the write if it was tried by itself already.
     fn transact_in_room(
         self: &Arc<Self>,
         work: (Owner, Write),
@@ -166,7 +169,8 @@ impl Store {
         counted <= self.packed_at.load(Ordering::Relaxed)
     }
 
-    /// Compacts the file if it takes at most half of its bound, since a file grows by doubling. Returns whether it did.
+    /// Compacts the file if the pages in use take at most half of the bound, since a file grows by doubling. Returns
+    /// whether it was compacted.
     fn pack(self: &Arc<Self>) -> Result<bool, StoreError> {
         let taken = self.with_database(file::taken)?.map_err(|error| StoreError::Io(error.to_string()))?;
         if taken > self.config().file_bytes() / 2 {
@@ -175,8 +179,9 @@ impl Store {
         self.compact_now().map(|_| true)
     }
 
-    /// Makes these writes one transaction. After a failure the file is opened again: if it has the whole transaction,
-    /// the writes succeed. Otherwise nothing of it holds.
+    /// Makes these writes one transaction, within the bound of the file if `is_bounded`. After a failure the file is
+    /// opened again: if it has the transaction, the writes succeed. Otherwise they fail, and nothing of them holds,
+    /// unless the file cannot be opened, so that this is not known.
     fn transact(
         self: &Arc<Self>,
         works: Vec<(Owner, Write)>,
@@ -246,7 +251,7 @@ impl Store {
     }
 
     /// Whether the file has the transaction whose commit failed, because the disk failed only after all was written.
-    /// `None` if that is not known, because the file cannot be opened.
+    /// `None` if that is not known, because the file cannot be opened. `false` if no transaction is in doubt.
     fn resolve_doubt(&self) -> Option<bool> {
         let Some(number) = self.pending.lock().doubt else { return Some(false) };
         let Ok(Ok(last)) = self.with_database(file::number) else { return None };
@@ -258,8 +263,8 @@ impl Store {
         Some(last == number)
     }
 
-    /// Notes changes that are answered and not on disk, and schedules a flush. If these are on disk, all earlier ones
-    /// are.
+    /// Notes changes that are answered and not on disk, and schedules a flush. If they are on disk (`is_durable`), all
+    /// earlier ones are, and nothing is pending any more.
     fn note_pending(self: &Arc<Self>, made: &[Made], is_durable: bool, within: Option<Duration>) {
         if is_durable {
             return self.note_durable();
@@ -271,8 +276,8 @@ impl Store {
         self.flush_in(within.unwrap_or_default());
     }
 
-    /// Schedules a flush after this time, unless one is scheduled. The first that is to make lost changes again
-    /// replaces the one that is scheduled.
+    /// Schedules a flush after this time, unless one is scheduled. If changes were lost, the first flush that is to
+    /// make them again replaces the one that is scheduled.
     pub(super) fn flush_in(self: &Arc<Self>, within: Duration) {
         let mut pending = self.pending.lock();
         if pending.flush.is_none() || (pending.is_missing && !mem::replace(&mut pending.is_retried, true)) {
@@ -298,13 +303,15 @@ impl Store {
         (pending.flush, pending.is_retried) = (None, false);
     }
 
+    /// Notes that all that was answered is on disk. A scheduled flush is no longer needed.
     fn note_durable(&self) {
         if let Some(flush) = mem::take(&mut *self.pending.lock()).flush {
             flush.abort();
         }
     }
 
-    /// Opens the file again after it failed, and makes the pending changes again.
+    /// Opens the file again after it failed, and makes the pending changes again. If that fails, schedules a flush,
+    /// which tries it again.
     fn recover(self: &Arc<Self>) {
         if self.resolve_doubt().is_none() {
             return self.flush_in(AGAIN);
@@ -353,6 +360,7 @@ impl Store {
         Err(StoreError::Io("what was answered could not be written: see Main's log".to_owned()))
     }
 
+    /// Flushes pending changes, and then compacts or closes the file. It is closed even if the flush fails.
     fn do_alone(self: &Arc<Self>, job: Job) {
         let pending = self.pending.lock().bytes;
         let flushed = match pending {
@@ -371,6 +379,7 @@ impl Store {
         answer([(job.answer, outcome)]);
     }
 
+    /// Marks the file as closed and closes it, if it is open.
     fn end_now(&self) {
         let mut database = self.database.blocking_write();
         if let Some(database) = database.take()
@@ -399,7 +408,7 @@ fn answer(answers: impl IntoIterator<Item = (Answer, WriteOutcome)>) {
 }
 
 impl StoreConfig {
-    /// At most `most` bytes, and at most a [`PART`] of the store's.
+    /// `most` bytes, or the [`PART`]th part of the store's `bytes` if that is less.
     fn part(&self, most: usize) -> usize {
         usize::try_from(self.bytes / PART).map_or(most, |part| most.min(part))
     }

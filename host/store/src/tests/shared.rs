@@ -100,6 +100,45 @@ async fn what_can_never_be_stored_does_not_wait_and_one_user_does_not_fill_the_l
     }
 }
 
+#[tokio::test]
+async fn one_user_of_a_shared_store_does_not_fill_the_line_of_reads() {
+    let store = on_disk(&Disk::new(), StoreConfig { shared: true, ..roomy() });
+    let user = |name: &str| Bucket::new(store.clone(), "".into(), true).used_by(name.into());
+    let (greedy, modest) = (user("greedy"), user("modest"));
+    set(&modest, "k", "1").await.unwrap();
+    // The thread for reads is busy until all have asked.
+    let (begin, begun) = tokio::sync::oneshot::channel();
+    let (go_on, waits) = std::sync::mpsc::channel::<()>();
+    let busy = {
+        let store = store.clone();
+        let read = move |_: &crate::store::Snapshot| {
+            begin.send(()).unwrap();
+            Ok(Ok(waits.recv()))
+        };
+        tokio::spawn(async move { store.read(&"greedy".into(), read).await })
+    };
+    begun.await.unwrap();
+    let flood: Vec<_> = (0..5000)
+        .map(|_| {
+            let greedy = greedy.clone();
+            tokio::spawn(async move { greedy.exists("k".to_owned()).await })
+        })
+        .collect();
+    let asked = tokio::spawn(async move { modest.exists("k".to_owned()).await });
+    let refused = async {
+        while !asked.is_finished() && flood.iter().filter(|read| read.is_finished()).count() < 5000 - 1024 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, refused).await.unwrap();
+    go_on.send(()).unwrap();
+    busy.await.unwrap().unwrap().unwrap();
+    assert_eq!(tokio::time::timeout(PATIENCE, asked).await.unwrap().unwrap(), Ok(true));
+    for read in flood {
+        assert!(matches!(read.await.unwrap(), Ok(_) | Err(StoreError::Busy)));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_orderly_end_writes_all_stores_whatever_waits_in_their_lines() {
     let dir = tempfile::tempdir().unwrap();
