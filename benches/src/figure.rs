@@ -5,25 +5,25 @@ use std::{fs, io::Write, path::Path, time::Duration};
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-/// What was measured, of what, and beside what.
+/// One result of a scenario, with what it is compared with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Figure {
     pub(crate) scenario: String,
-    /// Under which circumstances.
+    /// The circumstances.
     pub(crate) case: String,
     pub(crate) metric: String,
     pub(crate) unit: Unit,
     pub(crate) value: f64,
-    /// The same of the baseline; of a figure that has a bound, the bound.
+    /// The value of the baseline. A bound takes its place in figures that are compared with one.
     pub(crate) baseline: Option<f64>,
-    /// `value` over `baseline`.
+    /// `value` over `baseline`. `None` without a baseline, or if it is zero.
     pub(crate) ratio: Option<f64>,
-    /// How the rounds differ: the middle half of their ratios, or of their values where nothing is beside them,
-    /// lies so far apart, as a part of their median.
+    /// How the rounds differ: the distance between the quartiles of their ratios, or of their values without a
+    /// baseline, as a part of the median.
     pub(crate) spread: Option<f64>,
     /// What `ratio` must not exceed, or `value` where there is no ratio.
     pub(crate) target: Option<f64>,
-    /// What it had better not exceed.
+    /// What `ratio` had better not exceed, or `value` where there is no ratio.
     pub(crate) stretch: Option<f64>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Figure {
 pub(crate) enum Met {
     No,
     Yes,
-    /// And more than that.
+    /// The stretch is met, too.
     Stretch,
 }
 
@@ -51,7 +51,7 @@ pub(crate) enum Unit {
     /// Slices of fuel.
     #[serde(rename = "slices")]
     Slices,
-    /// Of one processor.
+    /// Hundredths of one processor's time.
     #[serde(rename = "percent")]
     Percent,
     /// How often in a second.
@@ -75,7 +75,7 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    /// As people read it.
+    /// The unit as people read it. Empty for a count.
     pub(crate) fn symbol(self) -> &'static str {
         match self {
             Self::Nanoseconds => "ns",
@@ -110,7 +110,7 @@ impl Figure {
         }
     }
 
-    /// Sets what it is compared with.
+    /// Sets the baseline, and the ratio unless the baseline is zero.
     pub(crate) fn beside(mut self, baseline: f64) -> Self {
         self.baseline = Some(baseline);
         self.ratio = (baseline != 0.0).then(|| self.value / baseline);
@@ -130,8 +130,8 @@ impl Figure {
         figure
     }
 
-    /// What `of` says of each round, as above, with the median of as many rounds of the baseline, each measured beside the
-    /// round of the same place. Without rounds, there is no baseline.
+    /// The median of what `of` says of each round, compared with the baseline's rounds, each of which was measured
+    /// beside the round of the same place. Without rounds of the baseline, there is no comparison.
     pub(crate) fn compared<T>(
         (scenario, case): (&str, &str),
         metric: &str,
@@ -144,7 +144,7 @@ impl Figure {
         if baselines.is_empty() { figure } else { figure.beside_rounds(&rounds, &baselines) }
     }
 
-    /// Sets the median of the rounds of the baseline, as above.
+    /// Sets the median of the baseline's rounds as the baseline, and the spread to that of the rounds' ratios.
     pub(crate) fn beside_rounds(self, rounds: &[f64], baselines: &[f64]) -> Self {
         let ratios: Vec<_> = rounds.iter().zip(baselines).map(|(value, baseline)| value / baseline).collect();
         let mut figure = self.beside(median(baselines.to_vec()));
@@ -152,24 +152,24 @@ impl Figure {
         figure
     }
 
-    /// Sets what the ratio must not exceed; the value, where there is no ratio.
+    /// Sets what the ratio must not exceed, or the value where there is no ratio.
     pub(crate) fn at_most(mut self, target: impl Into<Option<f64>>) -> Self {
         self.target = target.into();
         self
     }
 
-    /// Sets what it had better not exceed.
+    /// Sets what the ratio had better not exceed, or the value where there is no ratio.
     pub(crate) fn stretch(mut self, stretch: impl Into<Option<f64>>) -> Self {
         self.stretch = stretch.into();
         self
     }
 
-    /// Whether both measure the same.
+    /// Whether two figures measure the same thing.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         (&self.scenario, &self.case, &self.metric) == (&other.scenario, &other.case, &other.metric)
     }
 
-    /// What the target bounds.
+    /// The number that the target bounds: the ratio, or the value where there is no ratio.
     pub(crate) fn reached(&self) -> f64 {
         self.ratio.unwrap_or(self.value)
     }
@@ -184,7 +184,7 @@ impl Figure {
         })
     }
 
-    /// Every number that it has.
+    /// Every number that was measured or calculated, but for the targets.
     fn numbers(&self) -> impl Iterator<Item = f64> {
         [Some(self.value), self.baseline, self.ratio, self.spread].into_iter().flatten()
     }
@@ -206,7 +206,7 @@ pub(crate) fn read_json(path: &Path) -> Result<Vec<Figure>> {
     figures.with_context(|| format!("`{}` does not hold figures", path.display()))
 }
 
-/// Fails unless every one of these scenarios has figures, and all of them are such as can be measured.
+/// Fails unless every one of these scenarios has figures, and all numbers are finite and not negative.
 pub(crate) fn verify<'a>(scenarios: impl IntoIterator<Item = &'a str>, figures: &[Figure]) -> Result<()> {
     for scenario in scenarios {
         let some = figures.iter().any(|figure| figure.scenario == scenario);
@@ -229,19 +229,19 @@ impl Sorted {
         Self(times)
     }
 
-    /// The least time that this percentage of all does not exceed, in microseconds.
+    /// The least time that this percentage of all does not exceed, in microseconds. NaN if there is no time.
     pub(crate) fn percentile(&self, percent: usize) -> f64 {
         self.least(percent).map_or(f64::NAN, microseconds)
     }
 
-    /// That time. None if there is no time.
+    /// The least time that this percentage of all does not exceed. `None` if there is no time.
     pub(crate) fn least(&self, percent: usize) -> Option<Duration> {
         let rank = (self.0.len() * percent).div_ceil(100).max(1);
         self.0.get(rank - 1).copied()
     }
 }
 
-/// The middle value, or the upper of the two middle ones.
+/// The middle value, or the upper of the two middle ones. NaN without values.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
@@ -251,7 +251,7 @@ pub(crate) fn greatest(values: impl IntoIterator<Item = f64>) -> f64 {
     values.into_iter().fold(f64::NAN, f64::max)
 }
 
-/// The distance between the quartiles, as a part of the median. None for a single value.
+/// The distance between the quartiles, as a part of the median. `None` for a single value, and if the median is zero.
 fn spread(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);

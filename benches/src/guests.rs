@@ -68,7 +68,8 @@ impl Guests {
         Ok(guest)
     }
 
-    /// The same, which serves a contract, and calls the operation `echo` of another as often as it is told.
+    /// An extension like those of [`Guests::small`] that serves a contract, and calls the operation `echo` of another
+    /// contract as often as it is told.
     pub(crate) fn caller(&self, id: &str, serves: &str, calls: &str) -> Result<ExtensionConfig> {
         let mut guest = self.small(id, "caller")?;
         guest
@@ -113,7 +114,7 @@ impl Guests {
         Ok(())
     }
 
-    /// The same as a program of this machine, if it is a hook.
+    /// A hook as a program of this machine.
     pub(crate) fn native(&self, name: &str) -> PathBuf {
         self.native.join(name)
     }
@@ -129,12 +130,12 @@ impl Guests {
 
 fn extension(id: &str, path: &Path) -> Result<ExtensionConfig> {
     let mut extension = ExtensionConfig::new(id.parse()?, path);
-    // A failing extension must not be measured.
+    // An extension that failed and was started again must not be measured.
     extension.restart.policy = RestartPolicy::Never;
     Ok(extension)
 }
 
-/// This class, in 4 MiB, with more of all else than can be used up: only slices hold it.
+/// The limits of this class, in 4 MiB, with more of all else than can be used up: only slices hold the extension.
 fn unhindered(mut limits: Limits) -> Limits {
     limits.memory = 4 * 1024 * 1024;
     limits.fuel_per_message = MUCH_FUEL;

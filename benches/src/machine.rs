@@ -59,6 +59,7 @@ impl fmt::Display for Machine {
     }
 }
 
+/// The version of a package in `Cargo.lock`.
 fn locked(package: &str) -> Option<&'static str> {
     let lock = include_str!("../../Cargo.lock");
     let (_, rest) = lock.split_once(&format!("name = \"{package}\"\nversion = \""))?;
@@ -71,7 +72,8 @@ fn said(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
 
-/// Where in qemu's process the emulated one begins. Nothing of qemu is there, nor in what follows for both widths.
+/// The address in qemu's process where the emulated one begins. Nothing of qemu lies there, or in as many addresses
+/// behind it as an emulated process can have.
 const FIRST: u64 = 0x1000_0000_0000;
 
 /// Addresses of an emulated process of 32 bits.
@@ -101,7 +103,7 @@ impl Emulator {
         Ok(Self { triple: triple.to_owned(), target, program, arguments: words.collect(), is_32_bit })
     }
 
-    /// Starts a program of the device.
+    /// The command that runs a program of the device.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).args(["-B", &format!("{FIRST:#x}")]);
@@ -112,12 +114,12 @@ impl Emulator {
         command
     }
 
-    /// Where the emulated process is in qemu's.
+    /// The addresses in qemu's process that the emulated one has.
     pub(crate) fn addresses(&self) -> Range<u64> {
         FIRST..FIRST + if self.is_32_bit { BITS_32 } else { BITS_39 }
     }
 
-    /// What stands in the record.
+    /// What the record calls the emulator.
     pub(crate) fn name(&self) -> String {
         format!("for `{}`, emulated", self.triple)
     }

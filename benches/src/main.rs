@@ -109,7 +109,7 @@ fn measure(arguments: &Arguments, bench: &Bench) -> Result<()> {
     let create =
         |path: &PathBuf| File::create(path).with_context(|| format!("cannot write `{}`", path.display()));
     let mut json = arguments.json.as_ref().map(create).transpose()?;
-    // Before the run, which adds to the load.
+    // The machine is looked at before the run, which adds to the load.
     let machine = Machine::read()?;
     if let Some(disturbance) = machine.disturbance() {
         eprintln!("warning: {disturbance}");
@@ -135,7 +135,7 @@ fn measure(arguments: &Arguments, bench: &Bench) -> Result<()> {
             page::update(page, Entry::new(scenario.name, bench, &machine, figures))?;
         }
     }
-    // Written last, with all figures.
+    // The file must now have figures of every scenario.
     if let Some(path) = &arguments.json {
         verify(wanted.iter().map(|scenario| scenario.name), &read_json(path)?)?;
     }

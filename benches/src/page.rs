@@ -1,5 +1,5 @@
-//! `docs/benchmarks.md`, whose parts between marks are made from the record beside it: `docs/benchmarks/figures.json` has
-//! the last run of every scenario on every kind of processor.
+//! `docs/benchmarks.md`, whose parts between marks are made from the record beside it: `docs/benchmarks/figures.json`
+//! has the last run of every scenario on every kind of processor.
 
 use std::{
     fs,
@@ -25,7 +25,7 @@ pub(crate) struct Entry {
     /// Year, month and day.
     pub(crate) date: String,
     pub(crate) scale: String,
-    /// The machine before it.
+    /// The machine before the run, as [`Machine`] shows it.
     pub(crate) machine: String,
     /// What stands for the machine's own processor: an interpreter, or another processor that is emulated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,8 +33,8 @@ pub(crate) struct Entry {
     pub(crate) figures: Vec<Figure>,
 }
 
-/// The entries in the order in which scenarios run; of one scenario, the latest run first, and after all of them those
-/// where something stands for the processor.
+/// The entries in the order in which scenarios run. Of one scenario, runs on real processors come first, and the latest
+/// before older ones.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Record {
@@ -69,7 +69,8 @@ impl Record {
         Ok(String::from_utf8(text)?)
     }
 
-    /// Puts the entry in the place of an older one of its scenario on the same kind of processor, or what stands for it.
+    /// Puts the entry in the place of an older one of its scenario on the same kind of processor, or what stands for
+    /// it.
     fn replace(&mut self, mut entry: Entry) {
         entry.figures.iter_mut().for_each(round);
         let of = |entry: &Entry| (entry.scenario.clone(), entry.processor(), entry.instead.clone());
@@ -99,7 +100,7 @@ fn round(figure: &mut Figure) {
     }
 }
 
-/// Every element of an array on a line of its own, and all else as short as it can be.
+/// Writes every element of an array on a line of its own, and all else as short as it can be.
 struct Lines;
 
 impl Formatter for Lines {
@@ -137,7 +138,7 @@ fn beside(page: &Path) -> PathBuf {
     page.with_extension("").join("figures.json")
 }
 
-/// The part of a scenario that is not in the record stays.
+/// The page with its marked parts made from the record. The part of a scenario that is not in the record stays.
 fn rendered(page: &str, record: &Record) -> Result<String> {
     let mut page = page.to_owned();
     let put = |page: &mut String, mark: &str, section: &str| {
@@ -155,7 +156,7 @@ fn rendered(page: &str, record: &Record) -> Result<String> {
     Ok(page)
 }
 
-/// Replaces the text between `<!-- MARK -->` and `<!-- /MARK -->`.
+/// Replaces the text between `<!-- MARK -->` and `<!-- /MARK -->`. `None` if they are not there.
 fn replaced(text: &str, mark: &str, section: &str) -> Option<String> {
     let (start, end) = (format!("<!-- {mark} -->\n"), format!("<!-- /{mark} -->"));
     let (before, rest) = text.split_once(&start)?;

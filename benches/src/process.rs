@@ -37,13 +37,13 @@ pub(crate) struct Memory {
     pub(crate) of_files: f64,
     /// Unshared pages, unchanged from a file.
     pub(crate) private_clean: f64,
-    /// Unshared pages without a file.
+    /// Unshared pages that were written.
     pub(crate) private_dirty: f64,
     pub(crate) shared: f64,
 }
 
 impl Process {
-    /// Of an emulator, these addresses are the emulated process. None: all are.
+    /// A process, or of an emulator's process the emulated one, which has these addresses.
     pub(crate) fn new(number: u32, addresses: Option<Range<u64>>) -> Self {
         Self { number, addresses: addresses.unwrap_or(0..u64::MAX) }
     }
@@ -54,7 +54,7 @@ impl Process {
             let path = task?.path();
             let [status, stat] = ["status", "stat"].map(|file| path.join(file));
             let (Ok(status), Ok(stat)) = (Status::from_file(status), Stat::from_file(stat)) else {
-                // It has ended by now.
+                // The thread has ended by now.
                 return Ok(None);
             };
             let switches = status.voluntary_ctxt_switches.zip(status.nonvoluntary_ctxt_switches);
@@ -107,6 +107,7 @@ pub(crate) fn of_this_thread() -> Duration {
     clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
 }
 
+/// Processor time of this process so far, to the nanosecond.
 pub(crate) fn of_all_threads() -> Duration {
     clock_gettime(ClockId::ProcessCPUTime).try_into().unwrap_or_default()
 }

@@ -1,7 +1,7 @@
 //! Other processes of scenarios: this program again, with arguments that say what it is. A client does not know what
 //! answers it: Main, or a native server beside it.
 //!
-//! Each prints `ready` once it is, answers each line with a line, and ends with its input. WAY is `websocket` or
+//! Each prints `ready` once it is ready, answers each line with a line, and ends with its input. WAY is `websocket` or
 //! `stream`. Processor time is of the process so far, and points in time are of the wall clock, both in nanoseconds. So
 //! are the four parts of a round: its time, its processor time, the median call and the 99th percentile.
 //!
@@ -48,8 +48,10 @@ use crate::{
 /// The first argument of such a process.
 pub(crate) const BESIDE: &str = "beside";
 
+/// Time for an extension to publish all packets of a round.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Gives the answer to a line.
 type Answering = Box<dyn FnMut(&str) -> Result<String>>;
 
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
@@ -111,7 +113,7 @@ fn runtime() -> Result<Runtime> {
     Ok(Builder::new_current_thread().enable_all().build()?)
 }
 
-/// The time of a round, with all its calls.
+/// Does the work of a round, which gives the time of each call. Returns the four parts of the round as a line.
 fn round(work: impl FnOnce() -> Result<Vec<Duration>>) -> Result<String> {
     let (used, start) = (process::of_all_threads(), Instant::now());
     let times = work()?;
@@ -126,7 +128,7 @@ fn used() -> String {
     nanoseconds(process::of_all_threads()).to_string()
 }
 
-/// The point in time, which is the same in all processes.
+/// The present point in time, which is the same in all processes: nanoseconds of the wall clock.
 fn now() -> u64 {
     SystemTime::UNIX_EPOCH.elapsed().map_or(0, nanoseconds)
 }
@@ -185,7 +187,7 @@ fn serve(socket: &str, name: &str, contract: &str) -> Result<Answering> {
             Ok((runtime, requests))
         });
         match served {
-            // Fails if nothing waits any more.
+            // Telling fails if nothing waits any more.
             Err(error) => drop(tell.send(Err(error))),
             Ok((runtime, requests)) => {
                 drop(tell.send(Ok(())));
@@ -216,7 +218,7 @@ fn idle(socket: &str, name: &str, count: u32) -> Result<Answering> {
     Ok(Box::new(move |_| {
         runtime.block_on(async {
             for peer in &peers {
-                // Nothing fulfils it, and only Main can say so.
+                // Nothing fulfils this contract, and only Main can say so.
                 let answer = peer.call("nothing@1", "ask", "").await;
                 let is_from_main =
                     matches!(answer, Err(Error::UnknownContract(_) | Error::PermissionDenied(_)));

@@ -62,22 +62,23 @@ pub(crate) struct Scenario {
 pub(crate) struct Bench {
     pub(crate) scale: Scale,
     pub(crate) guests: Guests,
+    /// The program of Main as on a device.
     pub(crate) device: PathBuf,
-    /// None: the device is this machine.
+    /// What runs `device`. `None`: this machine itself.
     pub(crate) emulator: Option<Emulator>,
     /// None where there is no NATS server.
     pub(crate) fleet: Option<Fleet>,
 }
 
 impl Bench {
-    /// This program as another process, which does that (`benches/src/programs.rs`).
+    /// This program as another process, which does the work that `what` names (`benches/src/programs.rs`).
     pub(crate) fn program(&self, what: &str) -> Result<Command> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args([programs::BESIDE, what]);
         Ok(command)
     }
 
-    /// What stands for this machine's processor, as the record has it.
+    /// What stands for this machine's processor, as the record has it. `None` if nothing does.
     pub(crate) fn instead(&self) -> Option<String> {
         let interpreted = cfg!(feature = "pulley").then(|| "interpreted by Pulley".to_owned());
         self.emulator.as_ref().map(Emulator::name).or(interpreted)
@@ -108,7 +109,7 @@ impl Scale {
 /// The programs of the scenario `fleet`.
 #[derive(Debug)]
 pub(crate) struct Fleet {
-    /// It measures, and starts the others.
+    /// The program that measures, and starts the others.
     pub(crate) program: PathBuf,
     pub(crate) weir: PathBuf,
     pub(crate) bridge: PathBuf,
@@ -119,7 +120,7 @@ pub(crate) fn progress(what: &str, step: usize, of: usize) {
     eprintln!("  {what} ({}/{of})", step + 1);
 }
 
-/// Measures in turns, in several rounds, so that disturbances of the machine affect all.
+/// Takes all measurements in turns, in several rounds, so that disturbances of the machine affect all of them.
 fn in_turns<const N: usize, T>(
     what: &str,
     rounds: usize,

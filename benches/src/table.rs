@@ -7,16 +7,17 @@ use crate::{
     page::{Entry, Record},
 };
 
-/// On the page without `spread`, and with a column for each other run.
+/// The columns of a table of figures. On the page, `spread` is left out, and each other run has a column.
 const HEADER: [&str; 7] = ["case", "metric", "value", "baseline", "ratio", "target", "spread"];
 
-/// Before a column for each kind of processor.
+/// The first columns of the summary. A column for each kind of processor follows.
 const SUMMARY: [&str; 5] = ["scenario", "case", "metric", "target", "stretch"];
 
-/// Columns of words; numbers follow.
+/// The number of columns with words. Columns with numbers follow.
 const WORDS: usize = 2;
 
-/// What is measured to explain other figures, and is in the record alone: metrics of a scenario, or beginnings of cases.
+/// What is measured to explain other figures, and is in the record alone: metrics of a scenario, or, with `-` at the
+/// end, beginnings of cases.
 pub(crate) const NOT_ON_THE_PAGE: [(&str, &[&str]); 8] = [
     ("footprint", &["private RSS, written", "private RSS, as in a file"]),
     ("gateway", &["cpu per request, server", "p99 of the last delivery"]),
@@ -95,12 +96,12 @@ fn is_on_the_page(figure: &Figure) -> bool {
     !of_scenario.any(|(_, names)| names.iter().any(|name| is_named(figure, name)))
 }
 
-/// Whether its metric has this name, or its case begins with it: a name with `-` at its end is of cases.
+/// Whether the figure's metric has this name, or its case begins with it. Only a name with `-` at its end names cases.
 pub(crate) fn is_named(figure: &Figure, name: &str) -> bool {
     figure.metric == name || (name.ends_with('-') && figure.case.starts_with(name))
 }
 
-/// What was reached; in bold where that misses the target.
+/// What was reached, as text: in bold if it misses the target.
 fn reached(figure: &Figure) -> String {
     let reached = compared(figure, figure.reached());
     if figure.met() == Some(Met::No) { format!("**{reached}**") } else { reached }
@@ -117,14 +118,14 @@ pub(crate) fn missed(figures: &[Figure]) -> String {
     missed.map(line).collect()
 }
 
-/// How two runs differ in what is compared, the worst first.
+/// How two runs differ in figures that have a baseline or a target, the most different first.
 pub(crate) fn differences(one: &[Figure], other: &[Figure]) -> String {
     let comparable = |figure: &&Figure| figure.ratio.or(figure.target).is_some();
     let pairs = one.iter().filter(comparable).filter_map(|a| Some((a, find(other, a)?)));
     let mut rows: Vec<_> = pairs
         .map(|(a, b)| {
             let (less, more) = (a.reached().min(b.reached()), a.reached().max(b.reached()));
-            // Nothing differs from nothing by nothing.
+            // Two zeros do not differ, but their quotient is no number.
             (if less == more { 0.0 } else { more / less - 1.0 }, a, b)
         })
         .collect();
@@ -178,14 +179,14 @@ fn row(figure: &Figure) -> [String; 7] {
     ]
 }
 
-/// Every digit of a bound means something.
+/// A bound as text, with every digit, since each means something.
 fn at_most(figure: &Figure, bound: f64) -> String {
     let unit = if figure.ratio.is_some() { "" } else { figure.unit.symbol() };
     let bound = if is_part(bound) { ratio(bound) } else { bound.to_string() };
     format!("≤ {bound} {unit}").trim_end().to_owned()
 }
 
-/// In the terms of the figure's target: a ratio, or as much as its value.
+/// A number as text in the terms of the figure's target: as a ratio, or else in the figure's unit.
 fn compared(figure: &Figure, value: f64) -> String {
     if figure.ratio.is_some() { ratio(value) } else { amount(value, figure.unit) }
 }
@@ -196,7 +197,7 @@ fn amount(value: f64, unit: Unit) -> String {
     format!("{number} {}", unit.symbol()).trim_end().to_owned()
 }
 
-/// A small one is one of so many parts.
+/// A ratio as text. A small one is shown as one of so many parts.
 fn ratio(ratio: f64) -> String {
     if is_part(ratio) { format!("1/{:.0}", ratio.recip()) } else { number(ratio) }
 }
@@ -209,7 +210,7 @@ fn percent(part: f64) -> String {
     format!("{:.0} %", 100.0 * part)
 }
 
-/// Three digits that mean something are enough.
+/// A number as text, with about three digits that mean something.
 fn number(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),

@@ -62,7 +62,7 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<()> {
     }
     let target = arguments.target.as_deref().map(Target::named).transpose()?;
     if arguments.docs && !arguments.pulley && target.is_none() && pgo::IS_HERE {
-        // The page is of what is shipped.
+        // The page shows what is shipped, so it must be compiled with a profile.
         pgo::made()?;
     }
     let profile = if arguments.pulley { Profile::Interpreting } else { Profile::Shipped };
@@ -93,8 +93,8 @@ pub(crate) fn check() -> Result<()> {
     run(measure.args(["--scale", "smoke", "--json"]).arg(json.path().join("figures.json")))
 }
 
-/// Runs every scenario with programs that write what they did to files of this name: all but the fleet, whose programs do
-/// not end by themselves.
+/// Runs every scenario with programs that write what they did to files of this name: all but the fleet, whose programs
+/// do not end by themselves.
 pub(crate) fn train(files: &Path) -> Result<()> {
     let mut measure = program(Profile::Counting, None)?;
     run(measure.args(["--scale", "quick"]).env("LLVM_PROFILE_FILE", files))
@@ -105,9 +105,10 @@ pub(crate) fn train(files: &Path) -> Result<()> {
 enum Profile {
     /// As they are shipped, which takes long.
     Shipped,
-    /// The same, but they count what they do.
+    /// As they are shipped, but they count what they do.
     Counting,
-    /// Optimised, with extensions and hooks interpreted. The profile would match by chance: other crates have other features.
+    /// Optimised, with extensions and hooks interpreted. No profile is used: features differ, so it would match by
+    /// chance.
     Interpreting,
     /// As the tests have them.
     OfTests,
@@ -121,7 +122,7 @@ impl Profile {
         Ok(dir)
     }
 
-    /// Has Cargo build programs, to be named. Returns their directory, too.
+    /// A build by Cargo to which the caller adds the names of programs, and the directory where they will be.
     fn build(self) -> Result<(Command, PathBuf)> {
         match self {
             Self::Shipped => pgo::build(),
@@ -135,9 +136,9 @@ impl Profile {
         }
     }
 
-    /// Builds Main without the compiler.
+    /// Builds Main without the compiler, for a target or for this machine, and returns the program's path.
     fn device(self, target: Option<&Target>) -> Result<PathBuf> {
-        // Alone: a build with other packages would turn on their compiler feature.
+        // It is built alone, because other packages would turn the feature `compiler` on.
         let mut build = cargo(["build", "--package", "weir-device"])?;
         let dir = match (self, target) {
             (Self::OfTests, _) => target_dir()?.join("debug"),
@@ -160,7 +161,7 @@ impl Profile {
         Ok(dir.join("weir-device"))
     }
 
-    /// Builds the programs of the scenario `fleet`, and names them, if there is a NATS server.
+    /// Builds the programs of the scenario `fleet`, and passes their paths on. Does nothing without a NATS server.
     fn add_fleet(self, measure: &mut Command) -> Result<()> {
         let server = match tools::nats_server() {
             Ok(server) => server,
@@ -186,6 +187,7 @@ impl Profile {
     }
 }
 
+/// Builds all that is measured. Returns the command that measures it.
 fn program(profile: Profile, device: Option<&Target>) -> Result<Command> {
     let dir = profile.programs()?;
     let mut program = Command::new(dir.join("weir-bench"));
@@ -206,7 +208,8 @@ fn program(profile: Profile, device: Option<&Target>) -> Result<Command> {
         let emulator = device.emulator.context("its programs run here: measure without `--target`")?;
         program.args(["--target", device.triple, "--emulator", emulator]);
     }
-    // With these set, every error would take a backtrace. A developer's shell sets them; a device does not.
+    // With these variables set, every error would take a backtrace. A developer's shell may set them; a device does
+    // not.
     program.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE");
     Ok(program)
 }

@@ -28,12 +28,13 @@ use crate::{
 
 pub(crate) const CLIENT: &str = "outside/gateway/client";
 
-/// Reads the client's types. Fetched by `npm`, and by nothing else of Weir.
+/// The compiler that reads the client's types. It comes from `npm`.
 const TYPESCRIPT: &str = "typescript@5.9.3";
 
+/// Time for a page to show something.
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// Reports the page, and fills in its form.
+/// A script beside the page that reports what the page shows, and fills in its form.
 const OBSERVER: &str = include_str!("browser/observe.js");
 
 /// Runs all, and returns what it skipped.
@@ -71,7 +72,7 @@ fn check_page() -> Result<()> {
     let _browser = Browser::open(app.origin())?;
 
     shows_the_device(&main, &reports)?;
-    // As a fault would end it: nothing says goodbye.
+    // Main is killed, as by a fault: it closes no connection itself.
     drop(main);
     reports.wait("that the connection is gone", |page| is(page, "/state", "again in"))?;
     main = RunningWeir::start(&weir, app.config())?;
@@ -91,7 +92,7 @@ fn shows_the_device(main: &RunningWeir, reports: &Reports) -> Result<()> {
     })?;
     set(main, "volume", &json!(11))?;
     reports.wait("the change", |page| is(page, "/settings/volume", "11"))?;
-    // Which the page itself sets then, with its form.
+    // Then the page itself sets something with its form.
     reports.wait("its own change", |page| is(page, "/settings/from-the-page", "5"))?;
     let own = main.call("settings@1", "get", &json!({ "key": "from-the-page" }))?;
     ensure!(own.get("value") == Some(&json!(5)), "the page set {own}");
@@ -127,7 +128,7 @@ fn another_origin_is_refused(app: &Arc<App>, main: &RunningWeir) -> Result<()> {
     let own =
         peers.find(|peer| peer.get("name") == Some(&json!("app:demo"))).context("no peer of the page")?;
     let sessions = own.get("sessions").and_then(Value::as_array).into_iter().flatten();
-    // A ticket that nobody could use is a session that has said nothing.
+    // A ticket that could not be used leaves a session that has sent nothing.
     let open = sessions.filter(|session| session.get("sent") != Some(&json!(0))).count();
     ensure!(open == 1, "{open} pages have a connection, and not 1: {own}");
     Ok(())
@@ -137,6 +138,7 @@ fn set(main: &RunningWeir, key: &str, value: &Value) -> Result<()> {
     main.call("settings@1", "set", &json!({ "key": key, "value": value })).map(drop)
 }
 
+/// Answers as the app does, and adds the observer to the page.
 fn own_page(app: &App, request: &Request) -> Response {
     let mut response = app.answer(request);
     if request.path == "/" {
@@ -154,9 +156,10 @@ fn text<'p>(page: &'p Value, place: &str) -> &'p str {
     page.pointer(place).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Takes what the pages report.
+/// Serves a page, and passes on what it reports.
 struct Shown(Sender<Value>);
 
+/// What a page reports, in order.
 struct Reports(Receiver<Value>);
 
 impl Shown {
@@ -206,7 +209,7 @@ impl Browser {
     fn open(url: &str) -> Result<Self> {
         let profile = tempfile::tempdir().context("cannot make a directory")?;
         let process = Command::new("chromium")
-            // As root there is no sandbox. It sees no page but ours.
+            // Chromium has no sandbox as root. It sees no page but ours.
             .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run"])
             .arg(user_data(profile.path()))
             .arg(url)

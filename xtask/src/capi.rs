@@ -89,7 +89,7 @@ fn soname() -> String {
     }
 }
 
-/// A running program keeps the file that it has, so an older one is removed and not written to.
+/// Copies a file. An older one is removed and not written to, so that a running program keeps the file that it has.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     remove(to)?;
     files::copy(from, to)

@@ -6,8 +6,8 @@ use anyhow::Result;
 
 use crate::run::{cargo, run};
 
-/// Messages of each kind of which the guest's memory keeps nothing, in the groups of the long run. TypeScript's
-/// interpreter took 16 minutes for 40,000.
+/// How many messages of each kind the long run sends, after which the guest's memory must not have grown. TypeScript's
+/// interpreter takes 16 minutes for 40,000.
 fn many_messages(lang: &str) -> &'static str {
     if lang == "typescript" { "40000" } else { "400000" }
 }
@@ -17,13 +17,13 @@ pub(crate) fn test(lang: &str, record: bool, only: Option<&str>) -> Result<()> {
     run(&mut command(lang, record, only)?)
 }
 
-/// The same with many messages.
+/// Builds the language's guest and tests it with many messages of each kind.
 pub(crate) fn test_long(lang: &str) -> Result<()> {
     run(command(lang, false, None)?.env("WEIR_CONFORMANCE_MESSAGES", many_messages(lang)))
 }
 
 fn command(lang: &str, record: bool, only: Option<&str>) -> Result<Command> {
-    // With the whole workspace, as for all its tests: else wasmtime is built a second time.
+    // The whole workspace is chosen, as for all its tests. Otherwise wasmtime would be built a second time.
     let mut test = cargo(["test", "--workspace", "--test", "conformance", "--"])?;
     test.args(only).env("WEIR_CONFORMANCE", lang);
     if record {

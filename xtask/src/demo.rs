@@ -55,8 +55,7 @@ pub(crate) fn demo(check: bool) -> Result<()> {
     main.wait()
 }
 
-/// Makes the directory of the demo, without that of the stores, as the operator's file has them: each demo starts
-/// without values.
+/// Makes the directory of the demo, and removes that of the stores in it, so that each demo starts without values.
 pub(crate) fn clear_storage() -> Result<()> {
     let demo = target_dir()?.join("demo");
     files::make_directory(&demo)?;
@@ -115,8 +114,8 @@ impl Answers {
         Ok(Self { memory, os, cpu, previous, stored, setting, snapshot })
     }
 
-    /// Compares them with the machine's own files.
-    #[expect(clippy::indexing_slicing, reason = "what a JSON value lacks is null")]
+    /// Compares the answers with the machine's own files, and with what was set before.
+    #[expect(clippy::indexing_slicing, reason = "indexing a JSON value yields null for what it lacks")]
     fn compare(&self) -> Result<()> {
         let total = proc_value("/proc/meminfo", "MemTotal:")?;
         let total: u64 = total.trim_end_matches("kB").trim().parse()?;

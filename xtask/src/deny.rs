@@ -13,15 +13,16 @@ use crate::{
     tools,
 };
 
+/// The version of cargo-deny.
 const VERSION: &str = "0.20.2";
 
-/// Each has its own lock file.
+/// The manifests of all workspaces, each with its own lock file.
 const MANIFESTS: [&str; 3] = ["Cargo.toml", "tests/spec-tests/Cargo.toml", "tests/fuzz/Cargo.toml"];
 
-/// Names a clone of the advisory database, for machines without access to the one of `deny.toml`.
+/// The variable that names a clone of the advisory database, for machines without access to the one of `deny.toml`.
 const DATABASE: &str = "WEIR_ADVISORY_DB";
 
-/// As in `deny.toml`.
+/// The advisory database that `deny.toml` names.
 const DATABASE_URL: &str = "https://github.com/rustsec/advisory-db";
 
 /// Seconds that fetching the database may take.
@@ -32,7 +33,7 @@ pub(crate) fn check() -> Result<()> {
     let program = tools::of_cargo("cargo-deny", VERSION)?;
     let has_database = fetch_database(&program)?;
     for manifest in MANIFESTS {
-        // One manifest may not need what another skips.
+        // These lints would complain of what `deny.toml` skips for another manifest.
         let known = ["unmatched-skip", "unmatched-skip-root", "unnecessary-skip"];
         let check = |offline: &[&str], what: &[&str]| {
             let mut deny = Command::new(&program);
@@ -48,7 +49,8 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// Updates the advisory database. False, with a printed reason, if it cannot be reached.
+/// Updates the advisory database. `false`, with a printed reason, if it cannot be reached. A clone that cannot be used
+/// is an error.
 fn fetch_database(program: &Path) -> Result<bool> {
     // Git would wait on a silent network without end, and would ask for a password.
     let mut fetch = Command::new("timeout");

@@ -1,6 +1,8 @@
-//! What is given to others: `weir` for a target in a tarball and a Debian package, each with its SHA-256 sum, and an SBOM.
+//! What is given to others: `weir` for a target in a tarball and a Debian package, each with its SHA-256 sum, and an
+//! SBOM.
 //!
-//! Two builds of one commit, with one profile, are to be the same, in whatever directory: see `build.rs`. `check.rs` compares two.
+//! Two builds of one commit, with one profile, are to be the same, in whatever directory: see `build.rs`. `check.rs`
+//! compares two.
 
 mod archive;
 mod build;
@@ -71,7 +73,8 @@ pub(crate) fn dist(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Builds for a target, and returns the files that were made: the tarball, the Debian package, the SBOM.
+/// Builds for a target, and returns the tarball, and the Debian package and the SBOM if they are wanted. Writes the sum
+/// of each file beside it.
 fn make(build: Build, deb: bool, sbom: bool) -> Result<Vec<PathBuf>> {
     build.target.prepare()?;
     let to = target_dir()?.join("dist");

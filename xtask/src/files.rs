@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use crate::run::root;
 
-/// The text of a file: its path, or that from the root of the repository.
+/// The text of a file, which is named by an absolute path or by one from the root of the repository.
 pub(crate) fn read(path: impl AsRef<Path>) -> Result<String> {
     let path = path.as_ref();
     fs::read_to_string(root()?.join(path)).with_context(|| format!("cannot read `{}`", path.display()))

@@ -19,10 +19,10 @@ use crate::{
     run::{cargo, output, root, run, target_dir, until},
 };
 
-/// The crates of this repository that authors depend on, and what these need of it, as published.
+/// The published crates of this repository that authors depend on, and those that these need.
 const PUBLISHED: [&str; 4] = ["weir-names", "weir-sdk-derive", "weir-sdk", "weir-peer"];
 
-/// From an edit to an answer of the new version. The first answer waits for the build of all crates.
+/// Time from an edit to an answer of the new version. The first answer waits for the build of all crates.
 const ANSWER_WITHIN: Duration = Duration::from_secs(600);
 
 /// Files of the project that the page shows.
@@ -68,6 +68,7 @@ impl Author {
         Ok(Self { directory, path })
     }
 
+    /// Runs the commands of the page, and compares files and answers with those that it shows.
     fn follow(&self, page: &str) -> Result<()> {
         let begun = Instant::now();
         let project = self.directory.path().join("greeter");
@@ -103,6 +104,7 @@ impl Author {
         answered.with_context(|| format!("the page says `{expected}`, and the answer is {last:?}"))
     }
 
+    /// Makes a project by `weir new` and tests it, with the published crates or the SDK of the clone.
     fn make_and_test(&self, name: &str, options: &[&str], with_clone: bool) -> Result<()> {
         let mut new = self.command("weir", self.directory.path());
         new.args(["new", name]).args(options);
@@ -120,7 +122,7 @@ impl Author {
     fn command(&self, program: &str, directory: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(directory).env("PATH", &self.path).env_remove("WEIR_SDK");
-        // One directory for all, so that nothing is built twice.
+        // All projects share one directory for builds, so that nothing is built twice.
         command.env("CARGO_TARGET_DIR", self.directory.path().join("target"));
         command
     }
@@ -133,7 +135,7 @@ struct Dev {
 }
 
 impl Dev {
-    /// Starts it by `timeout`, and waits until its Main answers.
+    /// Starts `weir dev` by `timeout`, and waits until it has printed the socket of its Main.
     fn start(mut timeout: Command, dev: &str) -> Result<Self> {
         timeout.arg(ANSWER_WITHIN.as_secs().to_string()).args(dev.split_whitespace());
         let child = timeout.stdout(Stdio::piped()).spawn().context("cannot run `timeout`")?;
@@ -157,7 +159,7 @@ impl Dev {
 
 impl Drop for Dev {
     fn drop(&mut self) {
-        // Fails if it has ended, which is the aim.
+        // This fails if `weir dev` has ended, which is the aim.
         let _ended = run(Command::new("kill").arg(self.child.id().to_string()).stderr(Stdio::null()));
         let _reaped = self.child.wait();
     }

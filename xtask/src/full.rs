@@ -14,8 +14,9 @@ use crate::{
     bench, browser,
     demo::fleet::{self, Programs},
     dist::Target,
-    full_capi, full_contracts, full_http, full_prometheus, full_sdks,
+    full_capi, full_contracts, full_http, full_prometheus, full_sdks, instructions,
     run::{cargo, output, run as run_command},
+    setup::{self, VALGRIND},
     tools,
 };
 
@@ -26,7 +27,7 @@ struct Group {
     run: fn() -> Result<Vec<String>>,
 }
 
-const GROUPS: [Group; 15] = [
+const GROUPS: [Group; 16] = [
     Group {
         name: "spec-tests",
         about: "the component model's test scripts, through the configuration of Weir's engines",
@@ -45,6 +46,11 @@ const GROUPS: [Group; 15] = [
         name: "benches",
         about: "every benchmark in its quick form: each runs and yields figures, and times are not judged",
         run: || bench::check().map(|()| Vec::new()),
+    },
+    Group {
+        name: "instructions",
+        about: "the instructions of a message's way, in a release build without the profile",
+        run: instructions_of_release,
     },
     Group {
         name: "browser",
@@ -145,13 +151,18 @@ fn spec_tests() -> Result<Vec<String>> {
     Ok(Vec::new())
 }
 
+fn instructions_of_release() -> Result<Vec<String>> {
+    setup::require(&[&VALGRIND])?;
+    instructions::instructions(&instructions::Arguments::default()).map(|()| Vec::new())
+}
+
 fn in_crate(arguments: &[&str]) -> Result<Command> {
     let mut cargo = cargo(arguments)?;
     cargo.args(["--manifest-path", "tests/spec-tests/Cargo.toml"]);
     Ok(cargo)
 }
 
-/// What is tested stands in `host/store/tests`.
+/// Runs the tests of `host/store/tests` that take long, or need a disk that only root can mount.
 fn store() -> Result<Vec<String>> {
     run_command(test_of_store("kills", "--nocapture")?.env("WEIR_KILLS", "1000"))?;
     let disk = match SmallDisk::mount() {
@@ -184,7 +195,8 @@ impl Drop for SmallDisk {
     }
 }
 
-/// Bridges beside a real NATS server: their own tests, the demo of a fleet, and whole fleets that are killed and parted.
+/// Bridges beside a real NATS server: their own tests, the demo of a fleet, and whole fleets that are killed and
+/// parted.
 fn nats() -> Result<Vec<String>> {
     let mut programs = Programs::build()?;
     let mut skipped = Vec::new();
@@ -197,7 +209,7 @@ fn nats() -> Result<Vec<String>> {
     }
     fleet::show(&programs, true)?;
     let mut tests = cargo(["test", "--workspace", "--test", "fleet"])?;
-    // Each has the machine for itself: some of them measure.
+    // Each test has the machine for itself, because some of them measure.
     tests.args(["--", "--include-ignored", "--nocapture", "--test-threads", "1"]);
     tests.env("WEIR_COMMAND", &programs.weir).env("WEIR_NATS_COMMAND", &programs.bridge);
     run_command(tests.env("WEIR_NATS_SERVER", &programs.server).env("WEIR_PLUGINS", &programs.plugins))?;
@@ -211,14 +223,14 @@ const SKIPPED: [&str; 3] = [
     "times and memory: an emulator's are not the device's",
 ];
 
-/// The device suite, emulated by qemu: Main without the compiler, and artifacts that are compiled and signed here. 32-bit
-/// ARM, where Pulley interprets.
+/// The device suite on 32-bit ARM, emulated by qemu: Main without the compiler, and artifacts that are compiled and
+/// signed here, which Pulley interprets.
 fn armv7() -> Result<Vec<String>> {
     let target = Target::named("armv7-unknown-linux-gnueabihf")?;
     device_suite(target, &build_for(target)?, None)
 }
 
-/// 64-bit ARM, with each class of address space.
+/// The device suite on 64-bit ARM, emulated by qemu, with each class of address space.
 fn aarch64() -> Result<Vec<String>> {
     let target = Target::named("aarch64-unknown-linux-gnu")?;
     let weir = build_for(target)?;
@@ -226,7 +238,7 @@ fn aarch64() -> Result<Vec<String>> {
     device_suite(target, &weir, Some("small"))
 }
 
-/// Builds `weir` as devices have it.
+/// Builds `weir` with the features that it has on devices, in Cargo's profile for development.
 fn build_for(target: &Target) -> Result<PathBuf> {
     target.prepare()?;
     let directory = Target::directory()?;
@@ -238,7 +250,7 @@ fn build_for(target: &Target) -> Result<PathBuf> {
 
 /// Runs the suite of `cli/tests/device` on that `weir`. Returns what it skips.
 fn device_suite(target: &Target, weir: &Path, address_space: Option<&str>) -> Result<Vec<String>> {
-    // In the selection of features of all tests, so that wasmtime is built once.
+    // The whole workspace is chosen, as for all its tests, so that wasmtime is built once.
     let mut suite = cargo(["test", "--workspace", "--test", "device"])?;
     suite.env("WEIR_DEVICE_BIN", weir).env("WEIR_DEVICE_TARGET", target.triple);
     suite.env("WEIR_DEVICE_RUNNER", target.emulator.unwrap_or_default());

@@ -16,12 +16,12 @@ use crate::{
     setup::{self, CMAKE, VALGRIND},
 };
 
-/// What the programs print.
+/// What the programs print: all of it, and of `embed` the end.
 const FIRST: &str = "hello\n";
 const FIRST_CPP: &str = "weir-box\nhello\nnot-found: no such thing\none event\n";
 const EMBED_END: &str = "\ndone\n";
 
-/// For `embed`.
+/// The configuration that `embed` runs.
 const CONFIG: &str = r#"
     [[extension]]
     id = "puppet"
@@ -66,7 +66,7 @@ pub(crate) fn check() -> Result<Vec<String>> {
 /// Installs the library, and moves it.
 fn tree(directory: &TempDir) -> Result<PathBuf> {
     let (installed, moved) = (directory.path().join("installed"), directory.path().join("moved here"));
-    // In the selection of features of all tests, so that wasmtime is built once.
+    // The whole workspace is chosen, as for all its tests, so that wasmtime is built once.
     run(&mut cargo(["test", "--workspace", "--test", "header", "--no-run"])?)?;
     capi::install(&target_dir()?.join("debug/deps"), &installed)?;
     fs::rename(&installed, &moved).context("cannot move the tree")?;
@@ -103,7 +103,7 @@ fn by_pkg_config(tree: &Path, to: &Path) -> Result<PathBuf> {
     compile("c++", "first.cpp", "first-cpp", &[&["-std=c++17".to_owned()], &shared[..]].concat())?;
     let mut all = flags(&["--static", "--cflags", "--libs"])?;
     for flag in &mut all {
-        // As the linker takes it from this one archive alone.
+        // Only Weir is to be linked statically: this form names the archive.
         if flag == "-lweir" {
             "-l:libweir.a".clone_into(flag);
         }
@@ -128,7 +128,7 @@ fn valgrind(program: &Path) -> Command {
     command
 }
 
-/// Runs a program, whose output is to end so.
+/// Runs a program, and fails unless its output ends with `end`.
 fn expect(command: &mut Command, tree: &Path, argument: &Path, end: &str) -> Result<()> {
     command.arg(argument).env("LD_LIBRARY_PATH", tree.join("lib"));
     let printed = output(command)?;

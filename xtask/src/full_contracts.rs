@@ -1,5 +1,5 @@
-//! Generated clients as their users have them: written by `weir generate` from what a running Main describes, read by the
-//! type checkers of their languages, and calling the real extensions, also after Main was killed.
+//! Generated clients as their users have them: written by `weir generate` from what a running Main describes, read by
+//! the type checkers of their languages, and calling the real extensions, also after Main was killed.
 
 mod programs;
 
@@ -21,12 +21,12 @@ use crate::{
     run::target_dir,
 };
 
-/// The peer that all clients are.
+/// The name under which all clients are peers of Main.
 const PEER: &str = "app:contracts";
 
 const CONTRACTS: [&str; 5] = ["device.info@1", "echo@1", "local.storage@1", "settings@1", "telemetry@1"];
 
-/// What is compiled as a part of the workspace, and must be what Main's descriptions give, too.
+/// Generated clients that are compiled as a part of the workspace. Main's descriptions must give the same text.
 const COMPILED: [(&str, &str); 3] = [
     ("extension", "cli/generate/tests/golden/settings_extension.rs"),
     ("app", "cli/generate/tests/golden/settings_app.rs"),
@@ -54,7 +54,7 @@ pub(crate) fn check() -> Result<Vec<String>> {
     for program in &mut running {
         program.wait_until_ready()?;
     }
-    // As a fault would end it: nothing says goodbye.
+    // Main is killed, as by a fault: it closes no connection itself.
     drop(main);
     main = RunningWeir::start(&weir, &access.config)?;
     for program in running {
@@ -64,7 +64,7 @@ pub(crate) fn check() -> Result<Vec<String>> {
     Ok(skipped)
 }
 
-/// The source text that Rust's compiler has read is that of Main's descriptions.
+/// Fails unless Main's descriptions give the clients that Rust's compiler has read.
 fn compare(main: &RunningWeir) -> Result<()> {
     for (kind, path) in COMPILED {
         let text = main.run(&["generate", "rust", "--for", kind, "settings@1"])?;
@@ -104,10 +104,10 @@ impl Access {
     /// Writes a file for Main: that of `examples/device.toml`, and what lets the clients in.
     fn new(weir: &Path, directory: &Path) -> Result<Self> {
         let (token, hash) = weir::token(weir, PEER)?;
-        // Free again, for Main.
+        // The listener ends here, so Main can have its port.
         let gateway = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let (config, peers) = (directory.join("weir.toml"), directory.join("peers.sock"));
-        // The new file lies one folder deeper.
+        // The new file lies one folder deeper, so its relative paths go up once more.
         let device = files::read("examples/device.toml")?.replace("\"../", "\"../../").replacen(
             "[main]",
             "[main]\npeer-socket = \"peers.sock\"",

@@ -22,7 +22,7 @@ use crate::{
 /// The certificates of `host/http/tests`.
 const CERTIFICATES: &str = "host/http/tests/data";
 
-/// A program with what its toolchain brings for `wasi:http`.
+/// The folder of a program in Python that uses what its toolchain brings for `wasi:http`.
 const PYTHON_PROGRAM: &str = "xtask/src/full_http";
 
 const COMPONENTIZE_PY: &str = "componentize-py==0.25.0";
@@ -101,7 +101,7 @@ impl Nginx {
     fn start() -> Result<Self> {
         let directory = tempfile::tempdir().context("cannot make a directory")?;
         let path = directory.path();
-        // Free again, for nginx.
+        // The listener ends here, so nginx can have its port.
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         fs::write(path.join("nginx.conf"), configuration(path, port, &root()?.join(CERTIFICATES)))?;
         let files = path.join("files");
@@ -119,7 +119,7 @@ impl Nginx {
     }
 }
 
-/// One process in the foreground. `/slow` takes two seconds for its answer.
+/// The configuration of nginx: one process in the foreground. `/slow` takes two seconds for its answer.
 fn configuration(directory: &Path, port: u16, certificates: &Path) -> String {
     let (directory, certificates) = (directory.display(), certificates.display());
     format!(

@@ -1,5 +1,5 @@
-//! Metrics as their users have them: a real Prometheus scrapes the demo's Main by `weir metrics`, answers what is asked in
-//! `docs/metrics.md`, and raises a packaged alert.
+//! Metrics as their users have them: a real Prometheus scrapes the demo's Main by `weir metrics`, answers what is asked
+//! in `docs/metrics.md`, and raises a packaged alert.
 
 use std::{
     fs,
@@ -27,10 +27,10 @@ const RULES: &str = "packaging/prometheus/weir.rules.yml";
 
 const DASHBOARD: &str = "packaging/grafana/weir.json";
 
-/// Prometheus scrapes each second here.
+/// Time for a query to have the wanted answer. Prometheus scrapes each second here.
 const SEEN_WITHIN: Duration = Duration::from_secs(60);
 
-/// It may not serve what it wants to, so it fails at each start.
+/// An extension that may not serve what it wants to, so that it fails at each start.
 const FAILS: &str = "\n[[extension]]\nid = \"fails\"\npath = \"storage.wasm\"\nrestart = { backoff = \"10ms\", max-backoff = \"10ms\", failures = 2 }\n";
 
 pub(crate) fn check() -> Result<Vec<String>> {
@@ -45,7 +45,7 @@ pub(crate) fn check() -> Result<Vec<String>> {
     let config = target_dir()?.join("prometheus/weir.toml");
     files::make_directory(config.parent().context("no directory")?)?;
     let device = files::read("examples/device.toml")?;
-    // The new file lies one folder deeper.
+    // The new file lies one folder deeper, so its relative paths go up once more.
     files::write(&config, device.replace("\"../", "\"../../") + FAILS)?;
     let mut main = RunningWeir::start(&weir, &config)?;
     lint(&main.run(&["metrics", "--topics"])?)?;
@@ -92,14 +92,14 @@ fn of_dashboard() -> Result<Vec<String>> {
     queries.map(|query| Ok(query?.replace("$__rate_interval", "1m"))).collect()
 }
 
-/// Has Prometheus's own tool read the text.
+/// Has Prometheus's own tool read the text. Fails if the tool cannot.
 fn lint(text: &str) -> Result<()> {
     let mut promtool = Command::new("promtool");
     promtool.args(["check", "metrics"]).stdin(Stdio::piped()).stderr(Stdio::piped());
     let mut child = promtool.spawn().context("cannot run `promtool`")?;
     child.stdin.take().context("no stdin")?.write_all(text.as_bytes())?;
     let output = child.wait_with_output()?;
-    // By 3 it finds fault with the style of some names, but has read all.
+    // The code 3 finds fault with the style of some names, but `promtool` has read all.
     ensure!(matches!(output.status.code(), Some(0 | 3)), "{}", String::from_utf8_lossy(&output.stderr));
     Ok(())
 }
@@ -137,7 +137,7 @@ impl Prometheus {
              static_configs: [{{ targets: [{target:?}] }}]\nrule_files: [{rules:?}]\n"
         );
         files::write(&config, text)?;
-        // Free again, for Prometheus.
+        // The listener ends here, so Prometheus can have its port.
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let mut command = Command::new("prometheus");
         command
@@ -150,7 +150,7 @@ impl Prometheus {
         Ok(Self { url: format!("http://{address}"), log, _process: process })
     }
 
-    /// Fails if the query is none. What it finds may be nothing.
+    /// Fails if Prometheus does not understand the query. The query may find nothing.
     fn understands(&self, query: &str) -> Result<()> {
         let answer = output(Command::new("promtool").args(["query", "instant", &self.url, query]))?;
         println!("{query}\n    {} series", answer.lines().count());
@@ -161,7 +161,7 @@ impl Prometheus {
     fn until(&self, query: &str, wanted: &str) -> Result<()> {
         let mut last = None;
         let line = until(SEEN_WITHIN, Duration::from_millis(500), || {
-            // Fails until Prometheus answers.
+            // `promtool` fails until Prometheus answers.
             let answer = output(Command::new("promtool").args(["query", "instant", &self.url, query]));
             let text = last.insert(answer).as_deref().unwrap_or_default();
             Ok(text.lines().find(|line| line.contains(wanted)).map(str::to_owned))

@@ -1,5 +1,5 @@
-//! The SDKs for extensions in Python, TypeScript and Go: their own tests, a new project of each, and the conformance suite
-//! with a guest in each language.
+//! The SDKs for extensions in Python, TypeScript and Go: their own tests, a new project of each, and the conformance
+//! suite with a guest in each language.
 
 use std::{path::Path, process::Command};
 
@@ -14,7 +14,7 @@ use crate::{
 
 const PYTHON_TOOLS: [&str; 2] = ["mypy==2.4.1", "pytest==9.2.0"];
 
-/// Their types are checked.
+/// The files and folders whose types are checked.
 const PYTHON_CHECKED: [&str; 3] =
     ["guest-sdk/python/src/weir", "guest-sdk/python/tests", "tests/conformance/python/app.py"];
 
@@ -47,7 +47,7 @@ pub(crate) fn typescript() -> Result<Vec<String>> {
     let install = ["install", "--no-audit", "--no-fund", "--silent"];
     npm(&install, directory.path())?;
     npm(&["test", "--silent"], directory.path())?;
-    // What a new project depends on.
+    // A new project depends on the packed SDK.
     npm(&install, &sdk)?;
     npm(&["pack", "--silent"], &sdk)?;
     conforms("typescript")

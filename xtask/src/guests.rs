@@ -85,6 +85,7 @@ pub(crate) fn test_guest(name: &str) -> Result<PathBuf> {
     Ok(target_dir()?.join(TARGET).join("guest").join(format!("{name}.wasm")))
 }
 
+/// Whether there is a Go that can build guests.
 pub(crate) fn has_go() -> bool {
     let version = output(Command::new("go").args(["env", "GOVERSION"])).unwrap_or_default();
     let minor = version.trim().strip_prefix("go1.").and_then(|rest| rest.split(['.', 'r', 'b', '-']).next());

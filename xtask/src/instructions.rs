@@ -16,16 +16,25 @@ use crate::{
 /// What to count, and whether to keep it.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Arguments {
-    /// Keep the new numbers in `benches/instructions.json`.
+    /// Keep the new numbers.
     #[arg(long)]
     bless: bool,
+    /// Count what the workspace's tests are built of, and compare with `benches/instructions-as-tested.json`.
+    #[arg(long)]
+    as_tested: bool,
     /// Count what is shipped: compiled with the profile that `cargo xtask pgo` made.
-    #[arg(long, conflicts_with = "bless")]
+    #[arg(long, conflicts_with_all = ["bless", "as_tested"])]
     with_profile: bool,
 }
 
-/// Counts a release build. Keeps the new numbers, or fails if one grew.
-pub(crate) fn instructions(Arguments { bless, with_profile }: &Arguments) -> Result<()> {
+/// Counts what the tests have built, so that nothing is built twice.
+pub(crate) fn check_as_tested() -> Result<()> {
+    instructions(&Arguments { as_tested: true, ..Arguments::default() })
+}
+
+/// Counts a release build, or as the arguments say. Keeps the new numbers with `bless`, and otherwise fails if one grew too
+/// much or is new. Does nothing on machines of another target.
+pub(crate) fn instructions(Arguments { bless, as_tested, with_profile }: &Arguments) -> Result<()> {
     if !pgo::IS_HERE {
         println!("instructions are counted on {} only", pgo::TARGET);
         return Ok(());
@@ -34,10 +43,20 @@ pub(crate) fn instructions(Arguments { bless, with_profile }: &Arguments) -> Res
         pgo::made()?;
     }
     let artifacts = artifacts()?;
-    let build = if *with_profile { pgo::build()? } else { build_alone()? };
+    let build = match (as_tested, with_profile) {
+        (true, _) => {
+            let mut build = cargo(demo::weir::AS_TESTED)?;
+            // As CI builds: an incremental build has more and smaller units, without inlining between them.
+            build.env("CARGO_INCREMENTAL", "0");
+            (build, target_dir()?.join("debug"))
+        }
+        (_, true) => pgo::build()?,
+        _ => build_alone()?,
+    };
     let mut count = counter(build)?;
     count.arg("count").arg("--artifacts").arg(artifacts);
-    count.arg("--kept").arg(root()?.join("benches/instructions.json"));
+    let kept = if *as_tested { "benches/instructions-as-tested.json" } else { "benches/instructions.json" };
+    count.arg("--kept").arg(root()?.join(kept));
     count.arg("--profiles").arg(target_dir()?.join("instructions"));
     if *bless {
         count.arg("--bless");
@@ -47,7 +66,7 @@ pub(crate) fn instructions(Arguments { bless, with_profile }: &Arguments) -> Res
 
 /// Does what is counted many times, with a program that writes what it did to files of this name.
 pub(crate) fn train(files: &Path) -> Result<()> {
-    /// A quarter of all that the benchmarks do, about.
+    /// How often each case is done: all cases do about a quarter of what the benchmarks do.
     const OPERATIONS: &str = "2000000";
 
     let artifacts = artifacts()?;
@@ -59,12 +78,13 @@ pub(crate) fn train(files: &Path) -> Result<()> {
 fn counter((mut build, dir): (Command, PathBuf)) -> Result<Command> {
     run(build.args(["--bin", "weir-count"]))?;
     let mut counter = Command::new(dir.join("weir-count"));
-    // With these set, every error would take a backtrace.
+    // With these variables set, every error would take a backtrace.
     counter.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE");
     Ok(counter)
 }
 
-/// Has Cargo build the program that counts, without what only other programs need: a compiler above all.
+/// A build by Cargo of the program that counts, and its directory. It has no features that only other programs need:
+/// above all, no compiler.
 fn build_alone() -> Result<(Command, PathBuf)> {
     Ok((cargo(["build", "--release", "--package", "weir-count"])?, target_dir()?.join("release")))
 }
@@ -77,7 +97,7 @@ fn artifacts() -> Result<PathBuf> {
     let guests = target_dir()?.join(guests::TARGET).join("guest");
     let weir = demo::weir::build()?;
     let artifacts = target_dir()?.join("instructions/artifacts");
-    // A key is never written over.
+    // `weir keygen` never writes over a key.
     files::clear(&artifacts)?;
     files::make_directory(&artifacts)?;
     let key = artifacts.join("key.pem");

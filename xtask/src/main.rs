@@ -56,8 +56,7 @@ enum Task {
     Dist(dist::Arguments),
     /// Measure Weir beside native code that does the same, as `docs/benchmarks.md` describes.
     Bench(bench::Arguments),
-    /// Count the instructions of Weir's hot path with valgrind. Fails if a case takes over 5 % more than
-    /// `benches/instructions.json` says.
+    /// Count the instructions of Weir's hot path with valgrind. Fails if a case takes over 5 % more than is kept.
     Instructions(instructions::Arguments),
     /// Make the profile, in `target/pgo`, that what is shipped and measured is compiled with. Takes three quarters of an hour.
     Pgo,

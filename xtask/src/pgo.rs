@@ -1,7 +1,7 @@
 //! Profile-guided optimisation: what is shipped and measured is compiled with a profile of what it does in benchmarks.
 //!
-//! The profile is made before a release and not checked in. Names of functions in it hold for one target, one version of
-//! every crate and its features: what does not match is compiled as without a profile.
+//! The profile is made before a release and not checked in. Names of functions in it hold for one target, one version
+//! of every crate and its features: what does not match is compiled as without a profile.
 
 use std::{
     fs,
@@ -26,8 +26,8 @@ const RELEASE: &str = "release";
 /// Whether programs for this machine are compiled with the profile.
 pub(crate) const IS_HERE: bool = cfg!(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"));
 
-/// Has Cargo build programs of `weir`, `weir-bench` and `weir-count`, to be named, as they are shipped. Returns their
-/// directory, too.
+/// A build by Cargo of programs of `weir`, `weir-bench` and `weir-count` as they are shipped, and their directory. The
+/// caller adds their names. Without a profile, it is a build without one, and a line says so.
 pub(crate) fn build() -> Result<(Command, PathBuf)> {
     if IS_HERE && file()?.exists() {
         return build_with(flags(TARGET, RELEASE)?);
@@ -38,7 +38,7 @@ pub(crate) fn build() -> Result<(Command, PathBuf)> {
     build_plainly()
 }
 
-/// The same, but without the profile.
+/// A build like that of [`build`], but without the profile.
 pub(crate) fn build_plainly() -> Result<(Command, PathBuf)> {
     // With all of them, the crates below the gateway have the features that `weir` alone gives them.
     let packages = ["weir", "weir-bench", "weir-count"].map(|package| ["--package", package]);
@@ -47,7 +47,8 @@ pub(crate) fn build_plainly() -> Result<(Command, PathBuf)> {
     Ok((build, target_dir()?.join(RELEASE)))
 }
 
-/// The same, but the programs count what they do. They write it when they end, to where `LLVM_PROFILE_FILE` says.
+/// A build like that of [`build`], but the programs count what they do. When they end, they write that to where
+/// `LLVM_PROFILE_FILE` says.
 pub(crate) fn build_counting() -> Result<(Command, PathBuf)> {
     build_with(vec!["-Cprofile-generate".to_owned()])
 }
@@ -70,7 +71,8 @@ pub(crate) fn made() -> Result<PathBuf> {
     Ok(file)
 }
 
-/// Flags of the compiler that bring the profile, if a target and a profile of Cargo are those that it is for.
+/// Flags of the compiler that bring the profile. There are none unless a target and a profile of Cargo are those that
+/// it is for. Fails if they are and no profile was made.
 pub(crate) fn flags(target: &str, profile: &str) -> Result<Vec<String>> {
     if (target, profile) != (TARGET, RELEASE) {
         return Ok(Vec::new());

@@ -15,14 +15,20 @@ pub(crate) fn root() -> Result<&'static Path> {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in no workspace")
 }
 
-/// Always this directory, because the demo's configuration names it.
+/// Cargo's target directory: always this one, because the demo's configuration names it.
 pub(crate) fn target_dir() -> Result<PathBuf> {
     Ok(root()?.join("target"))
 }
 
 pub(crate) fn cargo<I: AsRef<OsStr>>(arguments: impl IntoIterator<Item = I>) -> Result<Command> {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(arguments).current_dir(root()?).env("CARGO_TARGET_DIR", target_dir()?);
+    set_environment(command.args(arguments).current_dir(root()?))?;
+    Ok(command)
+}
+
+/// Sets Cargo's variables for Cargo, or for a program that runs it.
+pub(crate) fn set_environment(command: &mut Command) -> Result<()> {
+    command.env("CARGO_TARGET_DIR", target_dir()?);
     // Cargo set these for xtask. `ring` and all above it would be built again whenever they differ from the last build.
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();
@@ -30,7 +36,7 @@ pub(crate) fn cargo<I: AsRef<OsStr>>(arguments: impl IntoIterator<Item = I>) -> 
             command.env_remove(name);
         }
     }
-    Ok(command)
+    Ok(())
 }
 
 pub(crate) fn run(command: &mut Command) -> Result<()> {
@@ -59,13 +65,13 @@ pub(crate) struct Process(pub(crate) Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Fails if it has ended.
+        // This fails if the process has ended.
         let _ended = self.0.kill();
         let _reaped = self.0.wait();
     }
 }
 
-/// Looks at another process until there is what it is to give, or time is up.
+/// Looks at another process again and again until `look` finds something. `None` if time is up before.
 pub(crate) fn until<T>(
     within: Duration,
     pace: Duration,

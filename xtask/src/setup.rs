@@ -23,30 +23,30 @@ pub(crate) const C_FOR_WASM: Need = Need {
     probe: "echo 'int main(void) { return 0; }' | clang --target=wasm32-wasi -x c - -o /dev/null",
 };
 
-/// The client for pages, and its tests.
+/// Node and its package manager, for clients and extensions in TypeScript.
 pub(crate) const NODE: Need = Need { packages: &["nodejs", "npm"], probe: "node --version && npm --version" };
 
-/// The type checker of generated clients has an environment of its own.
+/// Python with virtual environments, into which tests install what they need.
 pub(crate) const PYTHON: Need =
     Need { packages: &["python3", "python3-venv"], probe: "python3 -c 'import ensurepip, venv'" };
 
-/// Debian 12 has an older one: `https://go.dev/dl` has those that do.
+/// Go from 1.26 on. Debian 12 has an older one: newer ones are at `https://go.dev/dl`.
 pub(crate) const GO: Need =
     Need { packages: &["golang-go"], probe: "go version | grep -qE 'go1\\.(2[6-9]|[3-9][0-9])'" };
 
 pub(crate) const CHROMIUM: Need = Need { packages: &["chromium"], probe: "chromium --version" };
 
-/// With `promtool`.
+/// Prometheus with its tool `promtool`.
 pub(crate) const PROMETHEUS: Need =
     Need { packages: &["prometheus"], probe: "prometheus --version && promtool --version" };
 
 /// A web server with TLS.
 pub(crate) const NGINX: Need = Need { packages: &["nginx-light"], probe: "nginx -V 2>&1 | grep -q http_ssl" };
 
-/// Where there is no Go to build a current one.
+/// Debian's NATS server, for machines without a Go that can build a current one.
 pub(crate) const NATS_SERVER: Need = Need { packages: &["nats-server"], probe: "nats-server --version" };
 
-/// With compilers for the machine itself.
+/// CMake and `pkg-config`, with compilers for the machine itself.
 pub(crate) const CMAKE: Need = Need {
     packages: &["cmake", "g++", "gcc", "pkg-config"],
     probe: "cmake --version && c++ --version && cc --version && pkg-config --version",
@@ -54,14 +54,14 @@ pub(crate) const CMAKE: Need = Need {
 
 pub(crate) const VALGRIND: Need = Need { packages: &["valgrind"], probe: "valgrind --version" };
 
-/// With which `ring` is built for static programs.
+/// The C compiler with which `ring` is built for static programs, and the licence of musl.
 pub(crate) const MUSL: Need = Need { packages: &["musl-tools"], probe: "musl-gcc --version" };
 
-/// Makes a Debian of its own in a directory.
+/// The program that makes a Debian in a directory.
 pub(crate) const DEBOOTSTRAP: Need =
     Need { packages: &["debootstrap"], probe: "PATH=$PATH:/usr/sbin debootstrap --version" };
 
-/// Has the kernel start programs for other processors by an emulator, in other roots, too.
+/// With these the kernel starts programs for other processors by an emulator, in other roots, too.
 pub(crate) const FOREIGN_PROGRAMS: Need = Need {
     packages: &["qemu-user-static", "binfmt-support"],
     probe: "qemu-aarch64-static --version && PATH=$PATH:/usr/sbin update-binfmts --version",
@@ -73,7 +73,7 @@ pub(crate) const ARMV7: Need = Need {
     probe: "arm-linux-gnueabihf-gcc --version && qemu-arm --version && test -d /usr/arm-linux-gnueabihf/include",
 };
 
-/// The same for 64-bit ARM.
+/// A linker and a C library for 64-bit ARM, and an emulator.
 pub(crate) const AARCH64: Need = Need {
     packages: &["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross", "qemu-user"],
     probe: "aarch64-linux-gnu-gcc --version && qemu-aarch64 --version && test -d /usr/aarch64-linux-gnu/include",
@@ -87,10 +87,10 @@ impl Need {
     }
 }
 
-/// Installs what is missing, if it may. Returns what is still missing.
+/// Installs what is missing. Returns what is missing if it may not install.
 ///
 /// # Errors
-/// If an installation fails: the step that needs it would be skipped although it should run.
+/// If an installation fails, or does not suffice: the step that needs it would be skipped although it should run.
 pub(crate) fn install(needs: &[&'static Need]) -> Result<Vec<&'static Need>> {
     let missing: Vec<_> = needs.iter().copied().filter(|need| !need.is_met()).collect();
     if missing.is_empty() {
@@ -111,13 +111,14 @@ pub(crate) fn install(needs: &[&'static Need]) -> Result<Vec<&'static Need>> {
     Ok(missing)
 }
 
-/// Installs what is missing, or says how to.
+/// Installs what is missing, or fails and says how to.
 pub(crate) fn require(needs: &[&'static Need]) -> Result<()> {
     let missing = install(needs)?;
     ensure!(missing.is_empty(), "first run `{}`", line(&missing));
     Ok(())
 }
 
+/// The command that installs what is missing.
 pub(crate) fn line(missing: &[&Need]) -> String {
     format!("sudo apt-get install --no-install-recommends {}", packages(missing).join(" "))
 }
@@ -126,7 +127,7 @@ fn packages(needs: &[&Need]) -> Vec<&'static str> {
     needs.iter().flat_map(|need| need.packages).copied().collect()
 }
 
-/// A program that is run as root. None where that takes a password.
+/// A program that is run as root. `None` where that takes a password, and without `apt-get`.
 pub(crate) fn as_root(program: &str) -> Option<Command> {
     let words = how_to_be_root()?;
     let mut command = Command::new(words.first().unwrap_or(&program));
@@ -136,7 +137,7 @@ pub(crate) fn as_root(program: &str) -> Option<Command> {
     Some(command)
 }
 
-/// The words before a command that run it as root without a password. None without `apt-get`.
+/// The words before a command that run it as root. `None` where that takes a password, and without `apt-get`.
 fn how_to_be_root() -> Option<&'static [&'static str]> {
     if !Path::new("/usr/bin/apt-get").exists() {
         return None;

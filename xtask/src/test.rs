@@ -1,5 +1,7 @@
 //! What CI runs, step by step.
 
+mod programs;
+
 use std::{env, time::Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -28,7 +30,7 @@ const GUEST_PACKAGES: [&str; 12] = [
 
 struct Step {
     name: &'static str,
-    /// If the machine lacks it and it cannot be installed, the step is skipped.
+    /// What the step needs. If the machine lacks it and it cannot be installed, the step is skipped.
     needs: Option<&'static Need>,
     run: fn() -> Result<()>,
 }
@@ -39,7 +41,7 @@ const STEPS: [Step; 15] = [
     step("lint", || cargo_run(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])),
     step("lint-guests", lint_guests),
     step("lint-no-compiler", || {
-        // The gateway here has no TLS.
+        // Without default features, the gateway has no TLS.
         let packages =
             ["weir", "weir-host", "weir-gateway", "weir-capi"].map(|package| ["--package", package]);
         cargo_run(
@@ -47,7 +49,8 @@ const STEPS: [Step; 15] = [
                 .concat(),
         )
     }),
-    // Neither does this one send requests by HTTP. With a test, libraries are those of the workspace.
+    // This `weir` has no gateway and sends no requests by HTTP. A test is chosen, too, so that libraries have the
+    // features that they have in the workspace.
     step("lint-no-gateway", || {
         let features =
             ["--no-default-features", "--features", "compiler", "--bin", "weir", "--test", "command_line"];
@@ -55,24 +58,22 @@ const STEPS: [Step; 15] = [
     }),
     step("docs", docs),
     step("deny", deny::check),
-    step("unit-and-integration", unit_and_integration),
+    step("unit-and-integration", programs::test),
     Step { needs: Some(&C_FOR_WASM), ..step("extension-in-c", extension_in_c) },
-    // Rust is among the tests of the workspace.
+    // The suite in Rust is among the tests of the workspace.
     Step { needs: Some(&C_FOR_WASM), ..step("conformance-in-c", || conformance::test("c", false, None)) },
     Step { needs: Some(&C_FOR_WASM), ..step("hooks-in-c-and-go", hooks::check) },
     step("first-extension", first_extension::check),
     step("demo", || demo::demo(true)),
-    Step {
-        needs: Some(&VALGRIND),
-        ..step("instructions", || instructions::instructions(&instructions::Arguments::default()))
-    },
+    Step { needs: Some(&VALGRIND), ..step("instructions", instructions::check_as_tested) },
 ];
 
 const fn step(name: &'static str, run: fn() -> Result<()>) -> Step {
     Step { name, needs: None, run }
 }
 
-/// Runs the steps with `only` in their name, in order, until one fails.
+/// Runs the steps with `only` in their name, in order, until one fails. Steps whose needs are missing are skipped,
+/// which is an error in CI.
 pub(crate) fn test(only: Option<&str>) -> Result<()> {
     let steps: Vec<_> =
         STEPS.iter().filter(|step| only.is_none_or(|only| step.name.contains(only))).collect();
@@ -119,10 +120,6 @@ fn lint_guests() -> Result<()> {
 fn docs() -> Result<()> {
     let mut doc = cargo(["doc", "--workspace", "--no-deps", "--document-private-items"])?;
     run(doc.env("RUSTDOCFLAGS", "--deny warnings"))
-}
-
-fn unit_and_integration() -> Result<()> {
-    cargo_run(&["test", "--workspace", "--quiet"])
 }
 
 fn extension_in_c() -> Result<()> {

@@ -1,5 +1,5 @@
-//! Programs of others that tasks run, in pinned versions: found, or built once below `target/tools`. The NATS server and
-//! its command are built by Go, or else come from Debian's package.
+//! Programs of others that tasks run, in pinned versions: found, or built once below `target/tools`. The NATS server
+//! and its command are built by Go, or else come from Debian's package.
 
 use std::{
     env, fs,
@@ -16,10 +16,10 @@ use crate::{
     setup::{self, GO, NATS_SERVER},
 };
 
-/// Where a group finds the NATS server's version, from the root of the workspace.
+/// The path of the NATS server from the root of the workspace: the program, or a link to it.
 const SERVER: &str = "target/tools/bin/nats-server";
 
-/// Names a server to use instead.
+/// The variable that names a NATS server to use instead.
 const SERVER_VARIABLE: &str = "WEIR_NATS_SERVER";
 
 /// What Go builds: the module with its version, and the name of the program.
@@ -35,7 +35,8 @@ const SERVER_TOOL: Tool =
 const COMMAND_TOOL: Tool =
     Tool { module: "github.com/nats-io/natscli/nats", version: "v0.5.1", program: "nats" };
 
-/// A crate with a program of the same name, which prints its version after `--version`.
+/// The program of a crate with the same name, in this version: found, or installed. It prints its version for
+/// `--version`.
 pub(crate) fn of_cargo(name: &str, version: &str) -> Result<PathBuf> {
     let tools = target_dir()?.join("tools");
     let built = tools.join("bin").join(name);
@@ -45,10 +46,10 @@ pub(crate) fn of_cargo(name: &str, version: &str) -> Result<PathBuf> {
             return Ok(program);
         }
     }
-    // Unoptimised: it builds much faster, and runs for seconds only.
+    // It is unoptimised: so it builds much faster, and it runs for seconds only.
     let mut install = cargo(["install", name, "--locked", "--debug", "--version"])?;
     install.arg(format!("={version}")).arg("--root").arg(&tools).env("CARGO_PROFILE_DEV_DEBUG", "false");
-    // Nothing else can use its artifacts.
+    // Nothing else can use the artifacts of this build, so they are not kept.
     run(install.env_remove("CARGO_TARGET_DIR"))?;
     Ok(built)
 }
@@ -79,6 +80,7 @@ pub(crate) fn nats_command() -> Result<PathBuf> {
     of_go(&COMMAND_TOOL)
 }
 
+/// A program that Go builds, in its pinned version: found, or built.
 fn of_go(tool: &Tool) -> Result<PathBuf> {
     let Tool { module, version, program } = tool;
     let directory = target_dir()?.join("tools/bin");
@@ -89,11 +91,11 @@ fn of_go(tool: &Tool) -> Result<PathBuf> {
     }
     ensure!(GO.is_met(), "there is no Go 1.26 to build `{module}`");
     files::make_directory(&directory)?;
-    // A link to Debian's would be written through.
+    // Go would write through a link to another program.
     if path.is_symlink() {
         fs::remove_file(&path).with_context(|| format!("cannot remove `{}`", path.display()))?;
     }
-    // Outside the workspace: no `go.mod` there has a say.
+    // No `go.mod` lies in or above this directory that could have a say.
     let mut go = Command::new("go");
     go.arg("install").arg(format!("{module}@{version}")).env("GOBIN", &directory).current_dir(&directory);
     run(go.env("GOTOOLCHAIN", "local"))?;

@@ -19,11 +19,12 @@ use crate::{
     work::{Artifacts, Case},
 };
 
-/// Each case runs with both counts. Their difference is free of start and end.
+/// Each case runs with both numbers of operations, divided by its weight. The difference of what is counted is free of
+/// Main's start and end.
 const OPERATIONS: [u32; 2] = [200, 8200];
 
-/// Counted as the call alone. How far libc searches for memory depends on what Main freed at start; that
-/// differs between runs by up to four per cent of a number.
+/// Functions of which only the call is counted. How far libc searches for memory depends on what Main freed at start.
+/// That differs between runs by up to four per cent of a number.
 const NOT_INSIDE: [&str; 5] = ["malloc", "calloc", "realloc", "posix_memalign", "free"];
 
 /// Counts every case. Leaves a profile of each in `profiles`.
@@ -47,7 +48,7 @@ fn run(case: Case, operations: u32, artifacts: &Artifacts, profile: &Path) -> Re
     valgrind.arg(format!("--callgrind-out-file={}", profile.display()));
     // Counting stops at the entry of such a function and resumes at its end.
     valgrind.args(NOT_INSIDE.map(|function| format!("--toggle-collect={function}")));
-    // After those options, which turn it off.
+    // This follows those options, which turn counting off at the start.
     valgrind.arg("--collect-atstart=yes");
     valgrind.arg(env::current_exe()?).arg("work").args([case.name(), operations.to_string()]);
     valgrind.arg("--artifacts").arg(artifacts.dir());
@@ -74,11 +75,11 @@ const SECOND: i64 = 1_000_000_000;
 
 static READINGS: AtomicI64 = AtomicI64::new(0);
 
-/// In place of libc's. Main's work depends on time in places: for example, it looks at its timers after extensions have run
-/// for a tenth of a millisecond. Valgrind slows everything about fifty times, differently on each machine. With this clock,
-/// each thing happens as often as without counting, and equally often in each run.
+/// Takes the place of libc's function. Main's work depends on time in places: for example, it looks at its timers after
+/// extensions have run for a tenth of a millisecond. Valgrind slows everything about fifty times, differently on each
+/// machine. With this clock, each thing happens as often as without counting, and equally often in each run.
 ///
-/// Begins at zero, long before the kernel's clock: the end of every wait has passed already.
+/// The clock begins at zero, long before the kernel's: for the kernel, the end of every wait has passed already.
 #[expect(unsafe_code, reason = "what the standard library calls is found by its name")]
 #[unsafe(no_mangle)]
 extern "C" fn clock_gettime(_clock: c_int, time: &mut Timespec) -> c_int {

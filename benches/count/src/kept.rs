@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail, ensure};
 use comfy_table::{CellAlignment, Table, presets};
 use serde::{Deserialize, Serialize};
 
+/// Per cent by which a number may grow, and by which it may fall without a remark.
 const ALLOWED: u64 = 5;
 
 /// Instructions of one operation, by case.
@@ -14,12 +15,13 @@ pub(crate) struct Kept(BTreeMap<String, u32>);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Verdict {
-    /// None is kept.
+    /// No number is kept for the case.
     New,
     /// Changed by this many per cent, within the allowed range.
     Held(f64),
+    /// Grew by this many per cent, more than is allowed.
     Grew(f64),
-    /// In per cent, negative.
+    /// Changed by this many per cent, below the allowed range.
     Fell(f64),
 }
 
@@ -58,7 +60,7 @@ impl Kept {
         table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
     }
 
-    /// A remark on numbers that fell by more than others may grow.
+    /// Returns a remark on numbers that fell by more than a number may grow. `None` if there are none.
     ///
     /// # Errors
     ///
@@ -75,13 +77,14 @@ impl Kept {
             bail!(
                 "an operation takes over {ALLOWED} % more instructions than are kept: {grew}; \
                  `callgrind_annotate target/instructions/CASE.callgrind` shows where they go; if that is what it \
-                 costs, keep it with `cargo xtask instructions --bless` and say why in the commit"
+                 costs, keep it with `cargo xtask instructions --bless` (the step's: `--as-tested --bless`) and say why in \
+                 the commit"
             );
         }
         let new = which(|verdict| *verdict == Verdict::New);
         ensure!(
             new.is_none(),
-            "no number is kept: {}; `cargo xtask instructions --bless` keeps it",
+            "no number is kept: {}; `cargo xtask instructions --bless` keeps it (the step's: `--as-tested --bless`)",
             new.unwrap_or_default()
         );
         let fell = which(|verdict| matches!(verdict, Verdict::Fell(_)));
@@ -93,7 +96,7 @@ impl Kept {
     fn verdict(&self, case: &str, now: u32) -> Verdict {
         let Some(kept) = self.0.get(case) else { return Verdict::New };
         let change = 100.0 * (f64::from(now) / f64::from(*kept) - 1.0);
-        // In whole numbers: the bound itself is allowed.
+        // Whole numbers are compared, so that a number at the bound itself is allowed.
         let (now, kept) = (100 * u64::from(now), u64::from(*kept));
         match now {
             _ if now > (100 + ALLOWED) * kept => Verdict::Grew(change),

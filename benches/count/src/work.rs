@@ -25,26 +25,26 @@ const BATCH: u32 = 64;
 /// Fuel that outlasts every case.
 const MUCH_FUEL: u64 = 1_000_000_000_000_000;
 
-/// What is done so many times.
+/// What is done again and again, and counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Case {
     /// A request of 16 bytes from Main to Main.
     BusRequest,
     /// An event of 16 bytes to one subscriber.
     BusEvent,
-    /// The same to 64.
+    /// An event of 16 bytes to 64 subscribers.
     #[value(name = "bus-event-64")]
     BusEvent64,
     /// A job of 16 bytes put, taken and done.
     BusJob,
     /// A job of 16 bytes put by Main and taken by an extension, one by one.
     JobOneByOne,
-    /// The same, if the extension takes and finishes up to 64 at once.
+    /// A job of 16 bytes put by Main and taken by an extension, which takes and finishes up to 64 at once.
     JobInBatch,
     /// A request of 16 bytes from Main to an extension, and its answer.
     #[value(name = "round-trip-16")]
     RoundTrip16,
-    /// The same with 1 KiB.
+    /// A request of 1 KiB from Main to an extension, and its answer.
     #[value(name = "round-trip-1024")]
     RoundTrip1024,
     /// A request of 1 KiB from one extension to another, of another component, and its answer.
@@ -53,27 +53,28 @@ pub(crate) enum Case {
 }
 
 impl Case {
-    /// As how many of the others one operation is, about.
+    /// About how many operations of another case one operation of this case costs.
     pub(crate) fn weight(self) -> u32 {
         if self == Self::BusEvent64 { 20 } else { 1 }
     }
 
-    /// As it is kept.
+    /// The name of the case among the kept numbers.
     pub(crate) fn name(self) -> String {
-        // None of them is hidden.
+        // No case is hidden, so each has a name.
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 }
 
-/// The extensions as signed artifacts, and the key to trust: a program that compiles has more code, and so other numbers.
+/// The extensions as signed artifacts, and the key to trust. They are compiled beforehand, since a program that
+/// compiles has more code, and so other numbers.
 ///
-/// They are for any processor of this kind: what valgrind's has is not what this machine's has, and the numbers are to
-/// be the same on all of them.
+/// They run on any processor of this architecture. Valgrind's processor lacks features that this machine's may have,
+/// and the numbers are to be the same on all machines.
 #[derive(Debug)]
 pub(crate) struct Artifacts(PathBuf);
 
 impl Artifacts {
-    /// Those that were made there.
+    /// The artifacts that are in a directory.
     pub(crate) fn in_dir(dir: PathBuf) -> Self {
         Self(dir)
     }
@@ -95,7 +96,7 @@ impl Artifacts {
     }
 }
 
-/// Does it so many times.
+/// Does the work of a case so many times, in a Main of its own.
 pub(crate) fn work(case: Case, operations: u32, artifacts: &Artifacts) -> Result<()> {
     // A handler is there before Main's client is.
     let client = Arc::new(OnceLock::<Client>::new());
@@ -123,7 +124,7 @@ fn config(case: Case, artifacts: &Artifacts) -> Result<Config> {
     let mut main = MainConfig::default();
     main.trusted_keys = vec![fs::read_to_string(artifacts.key())?.parse()?];
     let mut echo = ExtensionConfig::new("echo".parse()?, artifacts.echo());
-    // With all of the worker thread: under valgrind it would soon be over its share.
+    // The echo may use the worker thread all the time: under valgrind it would soon be over any share.
     echo.limits = Limits::max();
     echo.fulfills = vec!["echo@1".parse()?];
     let mut caller = ExtensionConfig::new("caller".parse()?, artifacts.caller());
@@ -199,12 +200,12 @@ async fn events(client: &Client, subscribers: usize, operations: u32) -> Result<
     Ok(())
 }
 
-/// Puts 64 jobs, then waits until they are done. The extension takes `at_once`.
+/// Puts jobs 64 at a time, and waits each time until they are done. The extension takes `at_once`.
 async fn jobs_for_extension(client: &Client, at_once: u32, operations: u32) -> Result<()> {
     let arguments: Bytes = [at_once, operations, 16].into_iter().flat_map(u32::to_le_bytes).collect();
     client.call("reader@1", "prepare", arguments).await?;
     let queue = client.queue("jobs")?;
-    // Its number, and that it is not the last.
+    // A job has its number, and zeros that say that it is not the last.
     let job = |number: u32| Bytes::copy_from_slice([number, 0, 0, 0].map(u32::to_le_bytes).as_flattened());
     for first in (0..operations).step_by(usize::try_from(BATCH)?) {
         let last = (first + BATCH).min(operations) - 1;

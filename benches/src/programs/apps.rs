@@ -20,7 +20,7 @@ use super::{Answering, round, runtime};
 /// What proves to Main that a client is `app:bench`.
 pub(super) const TOKEN: &str = "weir-bench";
 
-/// Nothing has this method, and only the server can say so.
+/// A request for a method that nothing has. An answer that names it proves that the server still serves the WebSocket.
 const ASK: &str = r#"{"jsonrpc":"2.0","id":1,"method":"nothing@1/ask"}"#;
 
 pub(super) fn request(address: &str) -> Result<Answering> {
@@ -48,17 +48,17 @@ pub(super) fn idle(address: &str, count: u32) -> Result<Answering> {
     }))
 }
 
-/// A WebSocket where both servers have them.
+/// The request that opens a WebSocket, at the path that both servers have.
 fn opening(address: &str) -> Result<ClientRequestBuilder> {
     let request = ClientRequestBuilder::new(format!("ws://{address}/v1/peers/app:bench/rpc").parse()?);
     Ok(request.with_header("authorization", format!("Bearer {TOKEN}")))
 }
 
-/// The same of a thread that waits for nothing else.
+/// Opens a WebSocket for a thread that waits for nothing else.
 pub(super) fn open(address: &str) -> Result<WebSocket<TcpStream>> {
     let stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
-    // There are many, and their messages are short.
+    // There are many WebSockets, and their messages are short.
     let config = WebSocketConfig::default().read_buffer_size(1024);
     Ok(client_with_config(opening(address)?, stream, Some(config))?.0)
 }
@@ -69,7 +69,7 @@ pub(super) fn ask(socket: &mut WebSocket<TcpStream>, text: &str) -> Result<Strin
     Ok(socket.read()?.into_text()?.to_string())
 }
 
-/// The times of all requests. Each has so many bytes of arguments.
+/// Makes requests with so many bytes of arguments, one after the other. Returns the time of each.
 async fn requests(
     socket: &mut WebSocketStream<tokio::net::TcpStream>,
     number: u32,

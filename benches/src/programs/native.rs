@@ -1,5 +1,5 @@
-//! A native server of the same: an echo of WebSocket messages, and packets for all subscribers. One thread, as the
-//! gateway has.
+//! A native server beside the gateway: an echo of WebSocket messages, and packets for all subscribers. Like the
+//! gateway, it has one thread.
 
 use std::{
     net::{SocketAddr, TcpListener},
@@ -32,7 +32,8 @@ use super::{Answering, Asked, Packets, line, now, used};
 /// Packets that may wait for each subscriber: as many as for an extension.
 const CAPACITY: usize = 256;
 
-/// As the gateway has it. With axum's own 128 KiB, each look at a socket first fills so much with zeros.
+/// The size of the gateway's buffer, too. With axum's own 128 KiB, each look at a socket first fills so much with
+/// zeros.
 const READ_BUFFER: usize = 4096;
 
 /// All subscribers, each with a queue of its own for packets that are encoded once.
@@ -55,9 +56,9 @@ pub(super) fn start(http: SocketAddr, streams: SocketAddr) -> Result<Answering> 
         Asked::Publish(packets) => {
             let (tell, told) = blocking::sync_channel(1);
             let audience = audience.clone();
-            // Not awaited: it tells when it has ended.
+            // The task is not awaited: it tells when it has ended.
             let _detached = handle.spawn(async move {
-                // Fails if nothing waits any more.
+                // Telling fails if nothing waits any more.
                 let _told = tell.send(audience.publish(packets).await);
             });
             Ok(line(told.recv().context("the publisher has ended")?))
@@ -75,15 +76,15 @@ fn serve(runtime: &Runtime, audience: &Arc<Audience>, http: SocketAddr, streams:
     let (http, streams) = (http?, streams?);
     let router = Router::new().route("/v1/peers/{name}/rpc", get(upgrade)).with_state(audience.clone());
     let http = http.tap_io(|stream| {
-        // Fails only if the client has gone.
+        // This fails only if the client has gone.
         let _without = stream.set_nodelay(true);
     });
-    // Both end with the process.
+    // Both servers end with the process.
     let _http = runtime.spawn(async move { axum::serve(http, router).await });
     let audience = audience.clone();
     let _streams = runtime.spawn(async move {
         while let Ok((stream, _)) = streams.accept().await {
-            // It ends with its connection.
+            // The task ends with its connection.
             let _subscriber = tokio::spawn(packets_by_stream(stream, audience.clone()));
         }
     });
@@ -95,12 +96,12 @@ async fn upgrade(
     upgrade: WebSocketUpgrade,
 ) -> axum::response::Response {
     upgrade.read_buffer_size(READ_BUFFER).on_upgrade(async move |socket| {
-        // It ends with its connection.
+        // The conversation ends with its connection.
         let _ended = converse(socket, &audience).await;
     })
 }
 
-/// An echo, until a message subscribes.
+/// Echoes messages until one subscribes. From then on, sends packets.
 async fn converse(mut socket: WebSocket, audience: &Audience) -> Result<()> {
     while let Some(message) = socket.recv().await {
         let Message::Text(text) = message? else { continue };

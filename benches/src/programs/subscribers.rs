@@ -25,9 +25,10 @@ use super::{
 /// Without a packet for so long, something is lost.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a subscriber that does not read gets no more within this is lost.
+/// When a stalled subscriber begins to read and gets nothing more for so long, all else is lost.
 const AT_REST: Duration = Duration::from_millis(300);
 
+/// The most bytes of one read.
 const READ: usize = 64 * 1024;
 
 /// The most bytes before a payload from a server.
@@ -144,7 +145,7 @@ impl Round {
         self.times.len() >= self.count
     }
 
-    /// Another subscriber has the packet. Packets come to all in order.
+    /// Counts another subscriber that has the packet. Once all have it, notes the time. Packets come to all in order.
     fn came(&mut self, packet: usize) {
         if let Some(came) = self.came.get_mut(packet) {
             *came += 1;
@@ -167,6 +168,7 @@ struct Frames {
     way: Way,
     /// The header of the next frame, as far as it has come.
     header: [u8; HEADER_MAX],
+    /// Bytes of that header that have come.
     len: usize,
     /// Bytes of the payload that have not come.
     left: u64,
@@ -207,7 +209,7 @@ impl Way {
         }
     }
 
-    /// The bytes of the payload after this header. None if the header goes on.
+    /// The number of bytes of the payload after this header. `None` if the header goes on.
     fn payload(self, header: &[u8]) -> Option<u64> {
         match self {
             Self::WebSocket => match header {

@@ -49,7 +49,7 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
         figures.extend(paced(&format!("tokio::sync::broadcast, {what}"), &broadcast, &copies, None));
     }
     for (bytes, ..) in RATES {
-        // The same number of bytes at each size: natively each subscriber gets a copy.
+        // A round has the same number of bytes at each size, since natively each subscriber gets a copy.
         let count = bench.scale.pick(500_000, 200_000, 20_000) / bytes;
         let what = format!("{} KB without pause", bytes / 1000);
         let sides: [&mut dyn Side; 2] = [&mut copies, &mut weir];
@@ -89,7 +89,7 @@ fn measured<const N: usize>(
     in_turns(what, bench.scale.pick(5, 2, 1), sides.map(|side| move || measure(side, packets)))
 }
 
-/// Packets of a round: for 1.2 seconds, in a quick run for 0.6.
+/// Packets of a round: for 1.2 seconds, in a quick run for 0.6, and two in a smoke run.
 fn of(bench: &Bench, interval: u32) -> u32 {
     bench.scale.pick(1200 / interval, 600 / interval, 2)
 }
@@ -113,7 +113,7 @@ fn unpaced(case: &str, rounds: &[Round], baseline: &[Round]) -> Vec<Figure> {
     ]
 }
 
-/// From the publishing of a packet to its last delivery.
+/// Figures of the time from the publishing of a packet to its last delivery.
 fn latencies(case: &str, rounds: &[Round], baseline: &[Round]) -> [Figure; 2] {
     let figure = |metric, of: fn(&Round) -> f64| {
         Figure::compared((NAME, case), metric, Unit::Microseconds, (rounds, baseline), of)
@@ -137,7 +137,7 @@ struct Packets {
 }
 
 trait Side {
-    /// Publishes one on this thread. Unless the packets are `paced`, waits until all subscribers have room.
+    /// Publishes one packet on this thread. Unless the packets are `paced`, waits until all subscribers have room.
     fn publish(&mut self, packet: Bytes, paced: bool) -> Result<()>;
 
     /// Processor time of the delivering thread.

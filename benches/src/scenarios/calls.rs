@@ -23,6 +23,7 @@ pub(super) const SIZES: [(&str, u32); 3] = [("16 B", 16), ("1 KiB", 1024), ("10 
 /// Requests that may wait, as in Main's inboxes.
 pub(super) const CAPACITY: usize = 256;
 
+/// What answers a call with the payload.
 pub(crate) trait Echo: Send + 'static {
     fn call(&mut self, payload: Bytes) -> impl Future<Output = Result<Bytes>> + Send;
 }
@@ -43,7 +44,7 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    /// Returns the time, and each echo as it is then.
+    /// Makes all calls. Returns the time, and each echo as it is afterwards.
     pub(crate) async fn make<E: Echo + Clone>(self, echo: E) -> Result<(Duration, Vec<E>)> {
         let start = Instant::now();
         let echoes = if self.at_once == 1 {
@@ -55,7 +56,7 @@ impl Calls {
         Ok((start.elapsed(), echoes))
     }
 
-    /// Each call after the answer to the one before.
+    /// Makes calls, each after the answer to the one before. Fails if an answer is not what was sent.
     pub(crate) async fn in_turn<E: Echo>(self, mut echo: E, calls: u32) -> Result<E> {
         let size = usize::try_from(self.size)?;
         let mut template = vec![0x5a; size];
@@ -84,14 +85,14 @@ pub(super) struct Round {
     pub(super) processor: f64,
     pub(super) server: f64,
     pub(super) time: f64,
-    /// Zero where the caller does not take the time of each.
+    /// The median, and the 99th percentile. Both are zero where the caller does not take the time of each request.
     pub(super) p50: f64,
     pub(super) p99: f64,
 }
 
 impl Round {
-    /// The caller answers with its time, its processor time, the median and the 99th percentile. `used` is the processor
-    /// time of the server so far.
+    /// Has a caller make a round. It answers with its time, its processor time, the median and the 99th percentile.
+    /// `used` is the processor time of the server so far.
     pub(super) fn of(
         caller: &mut Device,
         asked: impl Display,
@@ -124,21 +125,22 @@ impl Worker {
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel();
         let thread = thread::Builder::new().name("native".to_owned()).spawn(move || {
-            // Stopped by dropping the sender.
+            // The thread ends when the sender is dropped.
             let _stopped = runtime.block_on(stopped);
         })?;
         Ok(Self { runtime: handle, stop: Some(stop), thread: Some(thread) })
     }
 
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        // Not awaited: it ends by itself, or with the runtime.
+        // The task is not awaited: it ends by itself, or with the runtime.
         let _detached = self.runtime.spawn(task);
     }
 
+    /// Runs a task on the thread, and waits for its result.
     pub(super) fn run<T: Send + 'static>(&self, task: impl Future<Output = T> + Send + 'static) -> Result<T> {
         let (tell, told) = mpsc::sync_channel(1);
         self.spawn(async move {
-            // Fails if nothing waits any more.
+            // Telling fails if nothing waits any more.
             let _told = tell.send(task.await);
         });
         told.recv_timeout(PATIENCE).context("a task does not end")
@@ -170,7 +172,7 @@ pub(super) fn server() -> (Caller, impl Future<Output = ()> + Send) {
     let (requests, served) = async_channel::bounded::<Request>(CAPACITY);
     let echo = async move {
         while let Ok(request) = served.recv().await {
-            // Fails if the caller has given up.
+            // The reply fails if the caller has given up.
             let _answered = request.reply.send(request.payload);
         }
     };

@@ -32,6 +32,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 /// without any.
 pub(super) const SETTLING: Duration = Duration::from_millis(10_500);
 
+/// An extension that waits. Main is told how many of it to have.
 const IDLE: &str = r#"
 [[extension]]
 id = "idle"
@@ -39,7 +40,7 @@ path = "answering.cwasm"
 class = "min"
 "#;
 
-/// The directory of these processes' files.
+/// The directory with the files of the measured processes.
 #[derive(Debug)]
 pub(super) struct Site<'a> {
     bench: &'a Bench,
@@ -51,14 +52,14 @@ pub(super) struct Site<'a> {
     processes: Cell<u32>,
 }
 
-/// A process. Dropped, it ends.
+/// A measured process. Dropped, it ends.
 #[derive(Debug)]
 pub(super) struct Device {
     child: Child,
-    /// None: it must end.
+    /// `None` once the process is told to end.
     input: Option<ChildStdin>,
     lines: mpsc::Receiver<String>,
-    /// Where the device is in its process. None: it is all of it.
+    /// The addresses of the device in an emulator's process. `None` if it is the whole process.
     addresses: Option<Range<u64>>,
 }
 
@@ -108,7 +109,7 @@ impl<'a> Site<'a> {
         if self.apart {
             let own = self.dir.path().join(format!("device-{number}"));
             fs::copy(&program, &own).with_context(|| format!("cannot copy `{}`", program.display()))?;
-            // On disk: until then the kernel would count its pages as written.
+            // The copy must be on disk: until then, the kernel counts its pages as written.
             fs::File::open(&own)?.sync_all()?;
             program = own;
         }
@@ -117,7 +118,7 @@ impl<'a> Site<'a> {
             Some(emulator) => emulator.command(&program),
             None => Command::new(&program),
         };
-        // As in packaging/systemd/weir.service.
+        // The variable is set as in `packaging/systemd/weir.service`.
         command.env("MALLOC_ARENA_MAX", "1");
         command.arg(what).args(rest.iter().map(ToString::to_string));
         let mut device = Device::start(&mut command)?;
@@ -144,7 +145,7 @@ impl<'a> Site<'a> {
 }
 
 impl Device {
-    /// Starts it, and waits until it is ready.
+    /// Starts a process, and waits until it is ready.
     pub(super) fn start(command: &mut Command) -> Result<Self> {
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let program = || format!("cannot start `{}`", command.get_program().display());
@@ -176,19 +177,19 @@ impl Device {
         self.ask(format_args!("{contract} {operation} {argument}"))
     }
 
-    /// Its answer to a line.
+    /// The answer of the process to a line.
     pub(super) fn ask(&mut self, line: impl Display) -> Result<String> {
         let input = self.input.as_mut().context("it hears nothing")?;
         writeln!(input, "{line}")?;
         self.hear()
     }
 
-    /// Its answer, if that is numbers.
+    /// The answer of the process to a line, which must be numbers.
     pub(super) fn numbers(&mut self, line: impl Display) -> Result<Vec<u64>> {
         self.ask(line)?.split_whitespace().map(|number| Ok(number.parse()?)).collect()
     }
 
-    /// The last waiting extension must answer with its payload.
+    /// Fails unless the last waiting extension answers with the payload.
     pub(super) fn ensure_answers(&mut self, count: u32) -> Result<()> {
         let said = self.call(&format!("idle.n{}@1", count - 1), "echo", "sixteen bytes ok")?;
         ensure!(said == "sixteen bytes ok", "it answers `{said}`");
@@ -202,12 +203,12 @@ impl Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
-        // It ends with its input, and its output with it.
+        // The process ends when its input does, and its output ends with it.
         drop(self.input.take());
         while self.lines.recv_timeout(PATIENCE).is_ok() {}
-        // Fails if it has ended already.
+        // This fails if the process has ended already.
         let _ended = self.child.kill();
-        // It has ended in any case.
+        // The process has ended in any case.
         let _status = self.child.wait();
     }
 }
@@ -219,7 +220,7 @@ pub(super) fn wait_until(end: Instant) {
     }
 }
 
-/// Processor time that has been `used`, once it is no longer.
+/// The processor time that `used` gives, once it no longer grows.
 pub(super) fn at_rest(mut used: impl FnMut() -> Result<Duration>) -> Result<Duration> {
     const LOOK: Duration = Duration::from_millis(30);
     const REST: Duration = Duration::from_millis(1);
@@ -237,7 +238,8 @@ pub(super) fn at_rest(mut used: impl FnMut() -> Result<Duration>) -> Result<Dura
     anyhow::bail!("it does not come to rest")
 }
 
-/// Has room for this many connections, whose descriptors are of this process or of those that it starts.
+/// Raises the limit of descriptors so that there is room for this many connections, in this process or in those that it
+/// starts.
 pub(super) fn allow_connections(number: u64) -> Result<()> {
     /// Descriptors of a process beside those of connections.
     const OTHERS: u64 = 1000;

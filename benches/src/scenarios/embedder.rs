@@ -25,7 +25,7 @@ pub(super) struct Embedder {
     runtime: Runtime,
 }
 
-/// What work on the worker thread is done with: there once Main has started.
+/// What work on the worker thread uses. It is set once Main has started.
 pub(super) type Later<T> = Arc<OnceLock<T>>;
 
 impl Embedder {
@@ -69,7 +69,7 @@ impl Embedder {
         self.run(async { Ok(try_join_all(calls).await?) })
     }
 
-    /// The time of what [`on_the_worker`] made.
+    /// Has the service that [`on_the_worker`] made do its work, and returns the time of that.
     pub(super) fn timed(&self, arguments: &[u32]) -> Result<Duration> {
         let answer = self.ask(TIMED, "go", arguments)?;
         Ok(Duration::from_nanos(u64::from_le_bytes(answer.as_ref().try_into()?)))
@@ -83,7 +83,7 @@ impl Embedder {
         })
     }
 
-    /// Publishes, and receives as many events in answer.
+    /// Publishes an event, and returns the payloads of the `number` events that answer it.
     pub(super) fn publish_and_hear(
         &self,
         topic: &str,
@@ -147,6 +147,7 @@ impl Embedder {
     }
 }
 
+/// The contract of the service that [`on_the_worker`] makes.
 const TIMED: &str = "timed@1";
 
 /// A service of Main that does something on its worker thread, told by numbers, and says how long it took.

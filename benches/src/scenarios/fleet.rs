@@ -1,5 +1,5 @@
-//! Mains on several machines, over bridges and a NATS server. A program of its own measures (`benches/fleet`), so that no
-//! other figure has a client of NATS in its process. `docs/benchmarks.md` explains the figures.
+//! Mains on several machines, over bridges and a NATS server. A program of its own measures (`benches/fleet`), so that
+//! no other figure has a client of NATS in its process. `docs/benchmarks.md` explains the figures.
 
 use std::process::{Command, Stdio};
 
@@ -23,7 +23,7 @@ struct Measured {
     unit: Unit,
     /// One value a round.
     rounds: Vec<f64>,
-    /// The baseline's value beside each, if there is a baseline.
+    /// The baseline's value for each round, if there is a baseline.
     #[serde(default)]
     baselines: Vec<f64>,
     target: Option<f64>,

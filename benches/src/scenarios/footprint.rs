@@ -37,7 +37,7 @@ const ALLOWED_OF_SEVEN: f64 = 6e6 / 1024.0 / 1024.0;
 struct Counts {
     few: u32,
     many: u32,
-    /// None on an emulated processor, where nothing native stands beside Main, either.
+    /// `None` on an emulated processor. There, nothing native is measured beside Main, either.
     most: Option<u32>,
 }
 
@@ -70,7 +70,7 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// 10,000 at most, or as many thousands as the kernel's limit of mappings allows.
+/// How many extensions Mains have: 10,000 at most, or as many thousands as the kernel's limit of mappings allows.
 fn counts(bench: &Bench) -> Counts {
     /// Mappings of an extension, and of all else.
     const MAPPINGS: (u32, u32) = (7, 2_003);
@@ -92,7 +92,8 @@ fn counts(bench: &Bench) -> Counts {
     Counts { few, many, most: Some(most) }
 }
 
-/// Mains with 7 extensions, with few and with many; and beside them one with most, and native threads: 7 and many.
+/// Looks at Mains with 7, with few and with many extensions when they are at rest. If `most` is given, looks also at
+/// one with most, and at native processes with 7 and with many threads.
 fn look(site: &Site, bench: &Bench, counts: Counts) -> Result<([Seen; 3], Option<[Seen; 3]>)> {
     let Counts { few, many, most } = counts;
     let mut seven = mains::seven(site)?;
@@ -152,7 +153,7 @@ fn figures(mains: &[[Seen; 3]], others: &[[Seen; 3]], counts: Counts) -> Vec<Fig
     for (greater, count) in [(&with_many, many), (&with_most, most)] {
         figures.push(each(greater, count).at_most(32.0).stretch(24.0));
     }
-    // With seven, threads of the pool that opened their directories may not have ended yet.
+    // In the Main with seven, threads of the pool that opened directories may not have ended yet.
     let pairs = with_most.iter().zip(&seven);
     let threads: Vec<_> = pairs.map(|(most, seven)| (most.threads - seven.threads).max(0.0)).collect();
     let case = format!("from 7 to {most}");
@@ -168,7 +169,7 @@ fn columns(rounds: &[[Seen; 3]]) -> [Vec<&Seen>; 3] {
     [0, 1, 2].map(|place| rounds.iter().filter_map(|round| round.get(place)).collect())
 }
 
-/// The rows of the seed, and the parts of the private rows.
+/// The rows of a case: its threads, each kind of memory, and the parts of private memory.
 fn rows(case: &str, rounds: &[&Seen], native: &[&Seen]) -> Vec<Figure> {
     type Of = fn(&Seen) -> f64;
     let row = |metric, unit, of: Of| {

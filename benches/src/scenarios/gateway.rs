@@ -31,7 +31,7 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// From an app to an extension and back, beside an echo of the text.
+/// Requests from an app to an extension and back, beside a native echo of the text.
 fn requests(bench: &Bench) -> Result<Vec<Figure>> {
     let client = |server: Server| anyhow::Ok((server.client(bench, "request", &[])?, server));
     let (mut weir, mut native) = (client(Server::weir(bench)?)?, client(Server::native(bench)?)?);
@@ -66,7 +66,7 @@ fn requests(bench: &Bench) -> Result<Vec<Figure>> {
 fn idle(bench: &Bench) -> Result<Vec<Figure>> {
     let counts = Counts::new(bench);
     let rounds = bench.scale.pick(3, 1, 1);
-    // Until then a connection that proved nothing would be ended.
+    // In a full run, the gateway would have ended a connection by then that proved nothing.
     let rest = bench.scale.pick(SETTLING, Duration::from_millis(500), Duration::ZERO);
     let wait = |server: &Server| {
         let connect = |count: u32| server.client(bench, "websockets", &[count.to_string()]);

@@ -92,7 +92,7 @@ struct Ways {
 
 impl Ways {
     fn start(bench: &Bench) -> Result<Self> {
-        // First: a program that is being written cannot be started.
+        // The scripts are written before anything runs: a program that is being written cannot be started.
         let site = Site::new(&bench.guests)?;
         Ok(Self {
             blocking: Blocking::start(&site)?,
@@ -103,7 +103,7 @@ impl Ways {
         })
     }
 
-    /// One round: microseconds per node.
+    /// Runs one round. Returns the microseconds per node.
     fn round(&self, way: Way, nodes: u32) -> Result<f64> {
         self.site.clear()?;
         let time = match way {

@@ -37,7 +37,7 @@ struct Waiting {
 struct Span {
     ticks: f64,
     switches: f64,
-    /// Of one processor, in per cent.
+    /// The part of one processor's time, in per cent.
     cpu: f64,
 }
 
@@ -73,12 +73,12 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// How long one looks at what waits.
+/// The time of one look at what waits.
 fn span(bench: &Bench) -> Duration {
     Duration::from_millis(bench.scale.pick(10_000, 1000, 200))
 }
 
-/// All at once: a waiting process takes nothing from the others.
+/// Looks at all processes at once, since a waiting process takes nothing from the others.
 fn measure(all: &mut [Waiting], span: Duration) -> Result<()> {
     let threads = |all: &[Waiting]| {
         let both =
@@ -101,7 +101,8 @@ fn measure(all: &mut [Waiting], span: Duration) -> Result<()> {
     Ok(())
 }
 
-/// A single wake-up in any round is one too many. Without rounds, there is no baseline.
+/// The most ticks and context switches of any round, since a single wake-up is one too many. Without rounds of the
+/// baseline, there is none.
 fn counted<T>(
     scenario: &str,
     case: &str,
@@ -123,7 +124,7 @@ impl Span {
             after.iter().map(more).sum::<u32>()
         };
         let ticks = f64::from(more(|thread| thread.ticks));
-        // An ended thread has run for that.
+        // A thread that has ended has run to do so.
         let ended = before.keys().filter(|number| !after.contains_key(number)).count();
         let switches = more(|thread| thread.switches) + u32::try_from(ended).unwrap_or(u32::MAX);
         Self { ticks, switches: switches.into(), cpu: 100.0 * ticks / TICKS / took.as_secs_f64() }
@@ -145,7 +146,7 @@ pub(super) struct Waited {
     span: Span,
 }
 
-/// In a run that is not for smoke.
+/// Connections at the second look, unless the run is for smoke.
 pub(super) const MANY: u32 = 1024;
 
 impl Counts {
@@ -154,7 +155,8 @@ impl Counts {
         Self { few, many }
     }
 
-    /// `connect` starts a program with so many. What new ones leave behind has gone after `rest`.
+    /// Looks at a process with few connections, and with many. `connect` starts a program that holds so many. What new
+    /// connections leave behind has gone after `rest`.
     pub(super) fn wait(
         self,
         bench: &Bench,
@@ -178,7 +180,7 @@ impl Counts {
         Ok(Waited { each: more / f64::from(self.many - self.few), span })
     }
 
-    /// Without rounds, there is no baseline.
+    /// The figures of all rounds. Without rounds of the baseline, there is none.
     pub(super) fn figures(self, scenario: &str, rounds: &[Waited], baselines: &[Waited]) -> Vec<Figure> {
         let Self { few, many } = self;
         let mut figures =

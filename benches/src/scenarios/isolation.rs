@@ -42,7 +42,7 @@ const HOSTILE: [&[&str]; 15] = [
     &["output"],
 ];
 
-/// This one is not written in Rust.
+/// The hostile extension that is not written in Rust.
 const TABLE: &str = "table";
 
 fn run(bench: &Bench) -> Result<Vec<Figure>> {
@@ -164,9 +164,9 @@ fn hostile(bench: &Bench, id: &str) -> Result<ExtensionConfig> {
 pub(super) struct Pieces {
     /// One slice's fuel in a guest that counts.
     counting: f64,
-    /// The same in a guest that divides.
+    /// One slice's fuel in a guest that divides.
     dividing: f64,
-    /// The same in a guest that follows pointers through its memory, against all caches.
+    /// One slice's fuel in a guest that follows pointers through its memory, against all caches.
     chasing: f64,
     /// Filling the memory of a hostile guest.
     pub(super) stall: f64,
@@ -187,7 +187,7 @@ impl Pieces {
     }
 }
 
-/// Lets a guest use up much fuel at this work.
+/// Lets a guest use up much fuel at this work. Returns the time of one slice, in microseconds.
 fn slice(bench: &Bench, work: &str) -> Result<f64> {
     let fuel: u32 = bench.scale.pick(1_000_000_000, 200_000_000, 10_000_000);
     let mut burns = bench.guests.of_kind("burns", "probe")?;
@@ -197,7 +197,7 @@ fn slice(bench: &Bench, work: &str) -> Result<f64> {
     let times = (0..bench.scale.pick(5, 3, 1)).map(|_| {
         host.start_all(&["burns"])?;
         let (time, outcome) = timed(|| ask(&host, work));
-        // The record of it may come after the answer.
+        // The record of the failure may come after the answer. The stop waits for it.
         host.stop_all(&["burns"])?;
         let failures = host.control().status("burns")?.failures;
         let burnt = failures.last().is_some_and(|failure| failure.cause.contains("`fuel-per-message`"));
@@ -207,6 +207,7 @@ fn slice(bench: &Bench, work: &str) -> Result<f64> {
     Ok(median(times.collect::<Result<_>>()?))
 }
 
+/// The time to fill a guest's memory, in microseconds, and the bytes of that memory.
 fn stall(bench: &Bench) -> Result<(f64, u64)> {
     let host = probe(bench.guests.of_kind("fills", "probe")?)?;
     host.start_all(&["fills"])?;

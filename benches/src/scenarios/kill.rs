@@ -36,9 +36,9 @@ const NEIGHBOURS: [&str; 4] = ["neighbour-1", "neighbour-2", "neighbour-3", "nei
 #[derive(Clone, Copy, Debug)]
 struct Victim {
     kind: &'static str,
-    /// False: it sleeps.
+    /// Whether the victim computes. Otherwise it sleeps.
     runs: bool,
-    /// Ends as soon as it is told to stop, before the deadline.
+    /// Whether the victim ends as soon as it is told to stop, before the deadline.
     obeys: bool,
 }
 
@@ -46,9 +46,9 @@ struct Victim {
 struct Kill {
     /// From the deadline to the firing of its timer.
     late: Duration,
-    /// From that, or from the stop of one that obeys, to when it would not run again.
+    /// From the firing, or from the stop of a victim that obeys, to when it would not run again.
     stopped: Duration,
-    /// From that to the release of all its resources.
+    /// From the firing, or from the stop of a victim that obeys, to the release of all its resources.
     gone: Duration,
 }
 
@@ -64,7 +64,7 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
         for id in neighbours {
             wait(control.start(id))?;
         }
-        // In turns, so that disturbances of the machine affect all of them.
+        // Victims are killed in turns, so that disturbances of the machine affect all of them.
         let mut killed = VICTIMS.map(|_| Vec::new());
         for round in 0..rounds {
             progress(surroundings, round, rounds);
@@ -83,14 +83,14 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Starts it and stops it.
+/// Starts a victim and stops it.
 ///
 /// The worker sees the stop some microseconds later. So the deadline ends in the same tick as a timer that
 /// counts from now, and both fire together. If the worker is held up until the next tick, the figure is too
 /// great, never too small.
 fn kill(control: &Control, timers: &Timers, victim: Victim) -> Result<Kill> {
     wait(control.start(victim.kind))?;
-    // This thread may be held up until it is too late.
+    // This thread may be held up until it is too late for the timer, so it tries again.
     let set = (0..100).find_map(|_| {
         wait_until(timers.early_in_a_tick());
         let (told, told_at) = (Instant::now(), SystemTime::now());
@@ -102,7 +102,7 @@ fn kill(control: &Control, timers: &Timers, victim: Victim) -> Result<Kill> {
     ensure!(status.state == ExtensionState::Stopped, "it is {:?}", status.state);
     if victim.obeys {
         ensure!(status.failures.is_empty(), "it failed: {:?}", status.failures);
-        // For one that ends by itself, only the end is recorded.
+        // Of a victim that ends by itself, only the end is recorded.
         let gone = status.since.duration_since(told_at)?;
         return Ok(Kill { late: Duration::ZERO, stopped: gone, gone });
     }
@@ -116,7 +116,7 @@ fn kill(control: &Control, timers: &Timers, victim: Victim) -> Result<Kill> {
     })
 }
 
-/// Of all kills together, not by round.
+/// Figures of all kills together, not by round.
 fn latencies(case: &str, victim: Victim, killed: &[Kill], bound: f64) -> Vec<Figure> {
     let figure = |metric, value| Figure::new(NAME, case, metric, Unit::Microseconds, value);
     let sorted = |time: fn(&Kill) -> Duration| Sorted::new(killed.iter().map(time).collect());

@@ -62,6 +62,7 @@ struct Ways {
 #[derive(Debug)]
 struct Run {
     time: Duration,
+    /// What the kernel printed, which is the same in all ways.
     sum: Vec<u8>,
 }
 
@@ -177,7 +178,7 @@ impl Plain {
         Ok(Self { engine, program, runtime })
     }
 
-    /// From before its instantiation to its end.
+    /// Runs a kernel. The time is from before its instantiation to its end.
     fn run(&self, kernel: &str, count: u32) -> Result<Run> {
         let start = Instant::now();
         let stdout = MemoryOutputPipe::new(OUTPUT);

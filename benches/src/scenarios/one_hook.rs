@@ -27,7 +27,7 @@ pub(super) struct OneHook {
 }
 
 impl OneHook {
-    /// With the built program of that name, held by slices only.
+    /// Makes a directory whose hook is the built program of this name, held by slices only.
     pub(super) fn start(guests: &Guests, name: &str) -> Result<Self> {
         let dir = tempfile::tempdir().context("cannot make a directory")?;
         guests.copy_hook(name, dir.path())?;

@@ -105,13 +105,14 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Both servers are in this process, which does nothing else.
+/// A round in which a program calls. The server's processor time is that of this process, which has both servers and
+/// does nothing else.
 fn called_by(caller: &mut Device, Calls { number, size, at_once }: Calls) -> Result<Round> {
     let used = || Ok(process::of_all_threads());
     Round::of(caller, format_args!("{number} {size} {at_once}"), number, used)
 }
 
-/// `call` makes the requests from this process.
+/// A round in which a program is called: `call` makes the requests from this process.
 fn calling_to(sidecar: &mut Device, calls: Calls, call: impl FnOnce() -> Result<()>) -> Result<Round> {
     let mut used = || {
         let of_sidecar = *sidecar.numbers("used")?.first().context("no processor time")?;
@@ -128,7 +129,7 @@ fn cases(number: u32) -> Vec<Case> {
     let case = |name: String, way, size, at_once| Case {
         name,
         way,
-        // As many for each of those at once.
+        // Each of the concurrent callers makes as many calls.
         calls: Calls { number: number / at_once * at_once, size, at_once },
         weir: Vec::new(),
         native: Vec::new(),
@@ -170,7 +171,7 @@ fn weir(bench: &Bench, socket: &Path) -> Result<Embedder> {
     Embedder::start(Main::builder(config).attach(|attached| peers.serve(attached)))
 }
 
-/// A name that this user proves, with no rate to wait for.
+/// A peer whose name this user proves, and which no rate of messages holds up.
 fn peer(name: &str) -> Result<PeerConfig> {
     let mut peer = PeerConfig::new(name.parse()?);
     peer.uid = Some(getuid().as_raw());

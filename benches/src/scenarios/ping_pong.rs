@@ -83,7 +83,8 @@ impl Measured {
     }
 }
 
-/// Every exchange touches another instance's memory, and together they exceed the caches.
+/// The target for an exchange over channels, over the baseline. It is high because every exchange touches another
+/// instance's memory, and together these exceed the caches.
 const TARGET: f64 = 4.0;
 
 /// Pairs of extensions in which one calls the other, beside pairs of tasks.
@@ -107,7 +108,7 @@ fn over_channels(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(measured.figures().into_iter().chain(bare.figures()).collect())
 }
 
-/// All pairs, from their start to their end.
+/// Starts all pairs, and waits until all have ended.
 async fn ended(pairs: u32, pair: impl Fn() -> JoinHandle<Result<()>>) -> Result<()> {
     for ping in (0..pairs).map(|_| pair()).collect::<Vec<_>>() {
         ping.await??;
@@ -115,7 +116,7 @@ async fn ended(pairs: u32, pair: impl Fn() -> JoinHandle<Result<()>>) -> Result<
     Ok(())
 }
 
-/// One calls, within a deadline; the other answers.
+/// A pair of tasks: one calls, within a deadline, and the other answers.
 fn callers(exchanges: u32) -> JoinHandle<Result<()>> {
     let (mut caller, echo) = server();
     let _pong = tokio::spawn(echo);
@@ -129,7 +130,7 @@ fn callers(exchanges: u32) -> JoinHandle<Result<()>> {
     })
 }
 
-/// Each has a channel of bytes to the other.
+/// A pair of tasks: each has a channel of bytes to the other.
 fn two_channels(exchanges: u32) -> JoinHandle<Result<()>> {
     let (there, came) = async_channel::bounded(1);
     let (back, heard) = async_channel::bounded(1);

@@ -46,7 +46,7 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
     Ok(figures.collect())
 }
 
-/// From the start signal to the caller's report that it has all answers.
+/// The time from the start signal to the caller's report that it has all answers.
 fn go(weir: &Embedder, calls: Calls) -> Result<Duration> {
     let start = Instant::now();
     weir.ask("relay@1", "go", &[calls.number, calls.size])?;
@@ -60,7 +60,7 @@ fn weir(bench: &Bench) -> Result<Embedder> {
     Embedder::start(builder(vec![echo, caller]))
 }
 
-/// Three tasks of one thread: one calls, one routes, one echoes. This is what the caller has.
+/// The caller's end of three tasks of one thread: one calls, one routes, one echoes.
 #[derive(Clone, Debug)]
 struct Router(Sender<Addressed>);
 
@@ -82,7 +82,7 @@ fn router(worker: &Worker) -> Router {
     let (owner, owned) = async_channel::bounded::<Request>(CAPACITY);
     worker.spawn(async move {
         while let Ok(request) = owned.recv().await {
-            // Fails if the caller has given up.
+            // The reply fails if the caller has given up.
             let _answered = request.reply.send(request.payload);
         }
     });

@@ -32,7 +32,7 @@ struct Case {
     size: u32,
     at_once: u32,
     way: Way,
-    /// Over the baseline.
+    /// The target for a call, over the baseline.
     target: Option<f64>,
     stretch: Option<f64>,
 }
@@ -103,7 +103,7 @@ fn cases() -> Vec<Case> {
 fn weir(bench: &Bench, component: &str) -> Result<Embedder> {
     let mut echo = bench.guests.echo()?;
     echo.component = ComponentSource::Path(bench.guests.component(component));
-    // It is busy all the time.
+    // The echo is busy all the time.
     echo.limits.cpu_share = CpuShare::WHOLE;
     let (service, later) = on_the_worker(|client: Client, numbers| async move {
         let [number, size, at_once] = *numbers else { bail!("three numbers are needed") };

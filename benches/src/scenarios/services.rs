@@ -71,7 +71,7 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
     let mut measured = values.map(|_| Rounds::new());
     let (mut beside_commits, mut alone) = (Vec::new(), Vec::new());
     let (mut together, mut fetched, mut fetched_at_once) = (Rounds::new(), Vec::new(), Vec::new());
-    // Whatever is read must be there.
+    // All values that are read must be there.
     weir.ask("set", WITHIN, KEYS)?;
     database.set(KEYS, Durable::Later)?;
     for round in 0..rounds {
@@ -141,7 +141,7 @@ fn cost(server: &Server, work: impl FnOnce() -> Result<()>) -> Result<Cost> {
     Ok(Cost { time, spent: spent()?.saturating_sub(before) })
 }
 
-/// What one of [`AT_ONCE`] does of so many.
+/// How many of `of` operations the caller with this number makes, if [`AT_ONCE`] callers share them.
 fn share(number: u32, of: u32) -> u32 {
     of / AT_ONCE + u32::from(number < of % AT_ONCE)
 }
@@ -173,7 +173,7 @@ impl Site {
         Ok(Self { weir: Embedder::start(Main::builder(config))?, _dir: dir })
     }
 
-    /// The extension does it so often.
+    /// Has the extension do an operation so often.
     fn ask(&self, operation: &str, what: &str, times: u32) -> Result<()> {
         self.weir.run(self.asked(operation, what, times))
     }
@@ -227,7 +227,7 @@ impl Site {
         self.weir.run(async { try_join_all((0..AT_ONCE).map(in_turn)).await.map(drop) })
     }
 
-    /// The extension fetches so often, for as many calls at a time as there are writers.
+    /// Has the extension fetch so often, for [`AT_ONCE`] calls at a time.
     fn fetch_at_once(&self, url: &str, times: u32) -> Result<()> {
         let calls = (0..AT_ONCE).map(|first| self.asked("fetch", url, share(first, times)));
         self.weir.run(async { try_join_all(calls).await.map(drop) })

@@ -20,6 +20,7 @@ pub(super) const SCENARIO: Scenario =
 /// Readers, and as many writers.
 const COUNTS: [u32; 8] = [1, 2, 4, 8, 12, 16, 20, 24];
 
+/// Jobs that may wait in the queue.
 const CAPACITY: u32 = 256;
 
 /// Bytes of a job, for the cases by number of readers.
@@ -48,7 +49,7 @@ const ALLOWED_GROWTH: f64 = 1.2;
 enum Mix {
     /// Extensions, beside tasks of one thread.
     Extensions,
-    /// On both sides, half of them are threads.
+    /// Half of the readers and writers are native threads: beside extensions, and beside tasks.
     Half,
 }
 
@@ -71,7 +72,8 @@ struct Split {
 }
 
 impl Split {
-    /// For an odd number, more readers are extensions, and more writers threads.
+    /// Splits this many readers and as many writers. If the number is odd, one reader more is an extension, and one
+    /// writer more is a thread.
     fn of(mix: Mix, count: u32) -> Self {
         let (thread_readers, thread_writers) = match mix {
             Mix::Extensions => (0, 0),
@@ -193,7 +195,7 @@ fn growth(with_one: &[Round], with_more: &[Round]) -> Vec<f64> {
     with_one.iter().zip(with_more).map(|(one, more)| more.time.div_duration_f64(one.time)).collect()
 }
 
-/// The greatest of all rounds.
+/// The greatest spread of all rounds.
 fn spread(rounds: &[Round]) -> f64 {
     greatest(rounds.iter().map(Round::spread))
 }

@@ -108,7 +108,7 @@ fn commands(command: &OneHook, processes: &Processes, scale: Scale, rounds: usiz
     Ok(vec![figure("time of the hook", &hook).at_most(COMMAND), figure("time per run", &whole)])
 }
 
-/// Microseconds.
+/// The microseconds of one of `count`.
 fn each(time: Duration, count: u32) -> f64 {
     microseconds(time) / f64::from(count)
 }
@@ -165,7 +165,7 @@ async fn started(control: &Control, count: u32) -> Result<Duration> {
     let before = control.status(BRIEF)?.restarts;
     let start = Instant::now();
     for _ in 0..count {
-        // It has ended without becoming ready, so the start reports that.
+        // The extension ends without becoming ready, so the start reports that.
         match control.start(BRIEF).await {
             Err(ControlError::NotStarted { .. }) => {}
             other => bail!("it did not end by itself: {other:?}"),
@@ -176,7 +176,7 @@ async fn started(control: &Control, count: u32) -> Result<Duration> {
     Ok(time)
 }
 
-/// It must have been started this often, and have ended well each time.
+/// The status of the extension. Fails unless it has been started this often, and has ended well each time.
 fn ended(control: &Control, before: u64, count: u32) -> Result<ExtensionStatus> {
     let status = control.status(BRIEF)?;
     let restarts = status.restarts - before;
@@ -190,12 +190,12 @@ fn ended(control: &Control, before: u64, count: u32) -> Result<ExtensionStatus> 
     Ok(status)
 }
 
-/// `fork` and `exec`.
+/// Starts a program by `fork` and `exec`.
 #[derive(Debug)]
 struct Processes(PathBuf);
 
 impl Processes {
-    /// Microseconds for one. Its output is not read, which would add to its time.
+    /// The microseconds of one process. Its output is not read, which would add to its time.
     fn round(&self, scale: Scale) -> Result<f64> {
         let count = scale.pick(500, 200, 5);
         let start = Instant::now();
@@ -209,7 +209,7 @@ impl Processes {
     }
 }
 
-/// Tasks spawned before each wait, and tasks in all: in a guest, and natively.
+/// Names, tasks spawned before each wait, and tasks in all by scale: in a guest, and natively.
 const CASES: [(&str, u32, [u32; 3], [u32; 3]); 2] = [
     ("a task in a guest, one after the other", 1, [30_000, 15_000, 100], [500_000, 200_000, 1000]),
     ("a task in a guest, 1000 at once", 1000, [100_000, 50_000, 1000], [500_000, 200_000, 1000]),
@@ -235,7 +235,7 @@ impl Tasks {
         CASES.into_iter().map(|case| self.compare(case, scale, rounds)).collect()
     }
 
-    /// The guest and the thread in turns.
+    /// Measures tasks in the guest and on the native thread in turns.
     fn compare(
         &self,
         (case, at_once, in_guest, native): (&str, u32, [u32; 3], [u32; 3]),
@@ -254,7 +254,7 @@ impl Tasks {
         Ok(figure.beside_rounds(&guest, &beside))
     }
 
-    /// The whole call. Its own cost vanishes beside so many tasks.
+    /// The time of the whole call. The call's own cost vanishes beside so many tasks.
     fn in_guest(&self, tasks: u32, at_once: u32) -> Result<Duration> {
         let request = serde_json::to_vec(&(tasks / at_once, at_once))?;
         let start = Instant::now();

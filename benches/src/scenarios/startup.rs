@@ -118,7 +118,7 @@ impl Site {
         let mut site = Self { dir, extensions: Vec::new() };
         for extension in site.configured()?.extensions.into_iter().take(count) {
             let name = extension.id.to_string();
-            // As in `bench-guest-2`.
+            // A name can end with a number, as in `bench-guest-2`.
             let numbered =
                 name.rsplit_once('-').and_then(|(built, number)| Some((built, number.parse().ok()?)));
             let (built, number) = numbered.map_or((&*name, None), |(built, number)| (built, Some(number)));

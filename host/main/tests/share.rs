@@ -1,4 +1,5 @@
-//! `cpu-share` over time. Alone in its process, so that no other test takes the processors.
+//! `cpu-share` over time. Alone in its process, and `cargo xtask test` runs no other beside it, so that no other test
+//! takes the processors.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

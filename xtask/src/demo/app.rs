@@ -22,33 +22,34 @@ use crate::{
     run::{root, target_dir},
 };
 
-/// The peer that the page is.
+/// The name under which the page is a peer of Main.
 const PEER: &str = "app:demo";
 
+/// Time for the gateway to accept a connection, and for each message from it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What `examples/app/weir.toml` shows, and the demo has of its own.
+/// What `examples/app/weir.toml` shows. The demo puts its own addresses and hash in their place.
 const SHOWN_GATEWAY: &str = "127.0.0.1:7410";
 const SHOWN_PAGE: &str = "127.0.0.1:8080";
 const SHOWN_HASH: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
 #[derive(Debug)]
 pub(crate) struct App {
-    /// Main's file.
+    /// Main's configuration file.
     config: PathBuf,
     gateway: SocketAddr,
-    /// Of the page.
+    /// The origin of the page.
     origin: String,
-    /// New in each run. The page never gets it.
+    /// The peer's token, new in each run. The page never gets it.
     token: String,
 }
 
 /// Which ports the gateway and the page's server get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ports {
-    /// Those of the documentation, unless another program has them.
+    /// The ports of the documentation, unless another program has them.
     Shown,
-    /// Any.
+    /// Any free ports.
     Free,
 }
 
@@ -61,10 +62,10 @@ impl App {
         Ok(app)
     }
 
-    /// The same without an answer on the page's address.
+    /// Writes the file for Main as [`App::start`] does. The caller is to answer at the page's address.
     pub(crate) fn prepare(weir: &Path, ports: Ports) -> Result<(Arc<Self>, TcpListener)> {
         let page = listener(SHOWN_PAGE, ports)?;
-        // Free again, for Main.
+        // The listener ends here, so Main can have its port.
         let gateway = listener(SHOWN_GATEWAY, ports)?.local_addr()?;
         let origin = format!("http://{}", page.local_addr()?);
         let (token, hash) = weir::token(weir, PEER)?;
@@ -140,7 +141,7 @@ impl App {
         })
     }
 
-    /// The gateway's answer to the wish for a ticket of this origin.
+    /// The gateway's answer to a request for a ticket of this origin.
     pub(crate) fn ticket(&self, origin: &str) -> Result<Response> {
         let path = format!("/v1/peers/{PEER}/tickets");
         let header = format!("authorization: Bearer {}", self.token);
@@ -170,7 +171,7 @@ fn listener(shown: &str, ports: Ports) -> Result<TcpListener> {
 
 /// Writes Main's file: that of `examples/device.toml`, and what lets the app in.
 fn write_config(gateway: &str, origin: &str, hash: &str) -> Result<PathBuf> {
-    // The new file lies one folder deeper.
+    // The new file lies one folder deeper, so its relative paths go up once more.
     let device = files::read("examples/device.toml")?.replace("\"../", "\"../../");
     let mut app = files::read("examples/app/weir.toml")?;
     let page = format!("http://{SHOWN_PAGE}");
@@ -183,7 +184,7 @@ fn write_config(gateway: &str, origin: &str, hash: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// A WebSocket as a page has it.
+/// A WebSocket to the gateway, opened as a page opens it.
 struct Socket(WebSocket<TcpStream>);
 
 impl Socket {

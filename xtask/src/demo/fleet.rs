@@ -26,15 +26,16 @@ const FILES: &str = "examples/fleet";
 
 const NODES: [&str; 2] = ["kitchen", "cellar"];
 
-/// What the server listens on in the files.
+/// The address of the NATS server in the files of the example.
 const SHOWN_ADDRESS: &str = "127.0.0.1:4222";
 
-/// The user of the server that may look at it, and its password.
+/// The user, with the password, who may look at what the NATS server has.
 const OPERATOR: &str = "operator:operator-for-the-example";
 
-/// Main compiles its extensions meanwhile.
+/// Time for a command to be up, or to succeed. Main compiles its extensions meanwhile.
 const WITHIN: Duration = Duration::from_secs(120);
 
+/// Time between two looks at whether something has come true.
 const PACE: Duration = Duration::from_millis(20);
 
 /// The programs that the commands name.
@@ -44,7 +45,7 @@ pub(crate) struct Programs {
     pub(crate) bridge: PathBuf,
     pub(crate) server: PathBuf,
     pub(crate) plugins: PathBuf,
-    /// The command that looks at the server.
+    /// NATS's own command, to look at the server. `None`: nothing looks.
     pub(crate) nats: Option<PathBuf>,
 }
 
@@ -71,7 +72,7 @@ pub(crate) fn fleet(check: bool) -> Result<()> {
 /// Runs the commands with these programs.
 pub(crate) fn show(programs: &Programs, check: bool) -> Result<()> {
     let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-    // Another program may have the port that the page shows.
+    // A check takes any free port, since another program may have the one that the page shows.
     let address = if check { address } else { SHOWN_ADDRESS.parse()? };
     let site = Site::make(programs, address)?;
     let page = files::read(PAGE)?;
@@ -157,7 +158,7 @@ impl Site {
             fs::create_dir_all(directory.join("target/fleet").join(node))?;
         }
         std::os::unix::fs::symlink(&programs.plugins, directory.join("target/plugins"))?;
-        // By their names, as the page has them.
+        // The page calls these programs by their names.
         let bin = directory.join("bin");
         fs::create_dir(&bin)?;
         let named =
@@ -206,7 +207,7 @@ impl Site {
                 ("nats-server", _) => TcpStream::connect(self.address).is_ok(),
                 ("weir", "run") => started.read()?.contains(" extensions are ready"),
                 ("weir-nats", "run") => started.read()?.contains("ready"),
-                // Nothing says that a tail has begun but that Main has one more subscriber.
+                // A tail prints nothing when it begins, but Main then has one more subscriber.
                 ("weir", "tail") => {
                     let config = command.rsplit(' ').next().unwrap_or_default();
                     let topics = self.shell(&format!("weir topics --json --config {config}")).output()?;
@@ -271,13 +272,14 @@ struct Started {
     command: String,
     process: Process,
     log: File,
-    /// Bytes of what it said that are shown.
+    /// How many bytes of `said` have been shown.
     shown: usize,
+    /// The output at the last look.
     said: String,
 }
 
 impl Started {
-    /// All that it has said so far.
+    /// Reads the whole output of the command so far.
     fn read(&mut self) -> Result<&str> {
         let mut bytes = Vec::new();
         self.log.seek(SeekFrom::Start(0))?;

@@ -26,9 +26,8 @@ const SETTLING: Duration = Duration::from_secs(32);
 
 const WATCHED: Duration = Duration::from_secs(10);
 
-/// Builds a program, to be named, as the tests of the workspace have it: with all that the pages name. With the smallest
-/// of these tests: else features that only tests need are left out, and wasmtime is built a second time. That test looks
-/// for the verbs and tables of the pages in what this leaves in `target/debug`.
+/// Cargo's arguments for programs as the tests of the workspace have them; callers add their names. The smallest test
+/// is built, too: without one, Cargo leaves out features that tests need, and builds wasmtime a second time.
 pub(crate) const AS_TESTED: [&str; 4] = ["build", "--workspace", "--test", "manual"];
 
 /// Builds the command as the tests of the workspace have it, and returns its path.
@@ -36,7 +35,7 @@ pub(crate) fn build() -> Result<PathBuf> {
     build_with(&AS_TESTED, &["--bin", "weir"])
 }
 
-/// As [`build`], with the bridge.
+/// Builds the command as [`build`] does, and the bridge to NATS. Returns both paths.
 pub(crate) fn build_with_bridge() -> Result<[PathBuf; 2]> {
     let weir = build_with(&AS_TESTED, &["--bin", "weir", "--bin", "weir-nats"])?;
     Ok([weir.clone(), weir.with_file_name("weir-nats")])
@@ -64,7 +63,7 @@ pub(crate) struct RunningWeir {
 }
 
 impl RunningWeir {
-    /// Starts `weir run` and waits until it answers.
+    /// Starts `weir run`, and waits until it answers and every extension has started or failed.
     pub(crate) fn start(weir: &Path, config: &Path) -> Result<Self> {
         let socket = target_dir()?.join("demo/weir.sock");
         let child = Command::new(weir)
@@ -87,7 +86,7 @@ impl RunningWeir {
         Ok(main)
     }
 
-    /// Whether it answers, and every extension has started or failed.
+    /// Whether Main answers, and every extension has started or failed.
     fn is_up(&self) -> bool {
         let Ok(extensions) = self.run(&["ps", "--json"]) else { return false };
         !["\"loaded\"", "\"starting\""].iter().any(|state| extensions.contains(state))
@@ -97,7 +96,7 @@ impl RunningWeir {
         &self.socket
     }
 
-    /// Runs a `weir` command against it and returns the output.
+    /// Runs a `weir` command against this Main, and returns its output.
     pub(crate) fn run(&self, arguments: &[&str]) -> Result<String> {
         output(&mut self.command(arguments))
     }
@@ -121,8 +120,7 @@ impl RunningWeir {
         Ok(())
     }
 
-    /// Waits until it is idle and then watches it: no thread may wake up, or use a tick of the
-    /// processor.
+    /// Waits until Main is idle, and then watches it: no thread may wake up, or use a tick of the processor.
     pub(super) fn check_idle(&self) -> Result<()> {
         pause(SETTLING);
         let before = threads(self.process.0.id())?;
@@ -140,8 +138,8 @@ impl RunningWeir {
     }
 }
 
-/// For each thread: name, voluntary context switches, and ticks in user and system mode. Involuntary switches
-/// are the doing of other processes.
+/// The name, voluntary context switches, and ticks in user and system mode of each thread. Involuntary switches are
+/// left out, since they are the doing of other processes.
 fn threads(process: u32) -> Result<BTreeMap<u32, Vec<String>>> {
     let tasks = format!("/proc/{process}/task");
     let mut threads = BTreeMap::new();

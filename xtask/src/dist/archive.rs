@@ -20,7 +20,8 @@ use crate::{
 
 const CARGO_DEB: (&str, &str) = ("cargo-deb", "3.8.0");
 
-/// As `depends` in the metadata has it: the C library of Debian 12.
+/// The newest version of the C library that a program may need: that of Debian 12, which `depends` in the metadata
+/// names.
 const GLIBC: (u32, u32) = (2, 36);
 
 /// Packs the tree into a folder of the build's name, and returns the tarball: sorted by name, owned by root, with the
@@ -55,7 +56,7 @@ pub(super) fn pack_deb(tree: &Path, to: &Path, build: &Build) -> Result<PathBuf>
     Ok(path)
 }
 
-/// A program needs the newest version of the C library that one of its symbols has.
+/// Fails if a program needs a newer C library than [`GLIBC`]. It needs the newest version that one of its symbols has.
 fn assert_glibc(program: &Path) -> Result<()> {
     let symbols = output(Command::new("readelf").args(["--version-info", "--wide"]).arg(program))?;
     let newest = symbols.split("GLIBC_").skip(1).filter_map(version).max();

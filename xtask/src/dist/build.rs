@@ -1,7 +1,7 @@
 //! Builds of `weir` and of extensions that are to be the same wherever they are made.
 //!
-//! What would differ is left out: paths of the checkout and of Cargo's sources are replaced by fixed ones, and times are
-//! the commit's. What is compiled with a profile is the same only with the same one.
+//! What would differ is left out: paths of the checkout and of Cargo's sources are replaced by fixed ones, and times
+//! are the commit's. What is compiled with a profile of its work is the same only with the same profile.
 
 use std::{
     env,
@@ -33,21 +33,22 @@ pub(crate) struct Build {
 }
 
 impl Build {
-    /// The name of the Debian package, and of what it is like.
+    /// The name of the Debian package, with which the names of all files begin.
     pub(super) fn package(&self) -> &'static str {
         if self.is_for_devices { "weir-device" } else { "weir" }
     }
 
-    /// The name of what is made, without an ending.
+    /// The name of the files that are made, without their endings.
     pub(super) fn name(&self) -> String {
         format!("{}-{VERSION}-{}", self.package(), self.target.triple)
     }
 
+    /// Whether this `weir` has the compiler.
     pub(super) fn compiles(&self) -> bool {
         self.target.compiles && !self.is_for_devices
     }
 
-    /// Whether it has a feature of `weir`.
+    /// Whether this `weir` has a feature.
     pub(super) fn has(&self, feature: &str) -> bool {
         if feature == "compiler" { self.compiles() } else { !self.is_for_devices }
     }
@@ -85,7 +86,7 @@ pub(super) fn weir(
     features: &[&str],
     more_flags: Vec<String>,
 ) -> Result<PathBuf> {
-    // As flags: with other settings of Cargo, functions would not be named as in the profile of what they do.
+    // These are flags and not settings of Cargo, which would give functions other names than the profile has.
     let mut flags = ["-Cstrip=symbols", "-Cdebuginfo=0"].map(str::to_owned).to_vec();
     flags.extend(more_flags);
     let mut build = same_everywhere(target.triple, flags)?;
@@ -115,11 +116,12 @@ pub(crate) fn epoch() -> Result<String> {
     Ok(time.trim_end().to_owned())
 }
 
-/// A directory of its own, since its flags would have all else built again.
+/// The target directory of these builds. It is their own, since their flags would have all else built again.
 pub(super) fn build_dir() -> Result<PathBuf> {
     Ok(target_dir()?.join("dist/build"))
 }
 
+/// A build by Cargo that gives the same wherever the checkout and Cargo's sources lie.
 fn same_everywhere(triple: &str, mut flags: Vec<String>) -> Result<Command> {
     flags.extend(remaps()?.map(|(from, to)| format!("--remap-path-prefix={from}={to}")));
     let mut build = cargo(["build", "--locked"])?;

@@ -33,11 +33,11 @@ const RELEASE: &str = "bookworm";
 
 pub(super) const GNU: &str = "x86_64-unknown-linux-gnu";
 
-/// Main compiles an extension meanwhile, under an emulator or not.
+/// Time for the extension to be ready. Main compiles it meanwhile, perhaps under an emulator.
 const WITHIN: Duration = Duration::from_secs(600);
 
-/// What the machine's own bookkeeping changes, and what a package takes no care of: packages and their logs; copies that
-/// each change of a user leaves.
+/// Beginnings of paths that do not count as left behind by a package: `/proc`, and files that Debian's tools leave at
+/// each change of a user.
 const KEPT_BY_DEBIAN: [&str; 8] = [
     "/etc/.pwd.lock",
     "/etc/group-",
@@ -48,6 +48,7 @@ const KEPT_BY_DEBIAN: [&str; 8] = [
     "/etc/subuid-",
     "/proc/",
 ];
+/// Beginnings of further paths that do not count: there, apt and dpkg keep packages, records and logs.
 const KEPT_BY_APT: [&str; 5] =
     ["/var/cache/apt/", "/var/cache/ldconfig/", "/var/lib/apt/", "/var/lib/dpkg/", "/var/log/"];
 
@@ -97,7 +98,7 @@ fn installs(build: &Build, package: &Path) -> Result<()> {
     let purge = format!("apt-get purge --quiet --yes --autoremove {}", build.package());
     debian.run(&purge)?;
     let mut left: Vec<_> = debian.files()?.difference(&before).cloned().collect();
-    // The operator's own.
+    // These files are the operator's own, so a package leaves them.
     left.retain(|path| !path.starts_with("/usr/local/"));
     ensure!(left.is_empty(), "the package leaves {left:?}");
     debian.run("! getent passwd weir && ! getent group weir")?;
@@ -121,14 +122,14 @@ impl Debian {
     fn make(target: &Target) -> Result<Self> {
         if let Some(emulator) = target.emulator {
             let name = emulator.split(' ').next().unwrap_or_default();
-            // An init system has done it where there is one.
+            // A machine with an init system has done this at its start.
             run(as_root("update-binfmts")?.args(["--enable", name]))?;
         }
         let architecture = target.debian.context("its C library is not that of Debian")?;
         let root = target_dir()?.join("dist/debian");
         let debian = Self { root };
         debian.remove()?;
-        // What the package recommends, and apt, which would keep it.
+        // The package recommends `ca-certificates`. So does apt, which would keep it when the package is purged.
         let minimal = ["--variant=minbase", "--include=ca-certificates", RELEASE];
         run(as_root("debootstrap")?.args(["--arch", architecture]).args(minimal).arg(&debian.root))?;
         Ok(debian)
@@ -139,7 +140,8 @@ impl Debian {
         run(as_root("cp")?.arg(file).arg(self.root.join("root")))
     }
 
-    /// Compiles the extension on this machine, and brings it with its configuration. Returns the line of the trusted key.
+    /// Compiles the extension on this machine, and brings it with its configuration. Returns the line of the trusted
+    /// key.
     fn take_artifact(&self, target: &Target) -> Result<String> {
         let (weir, dir) = (weir::build()?, tempfile::tempdir()?);
         let [key, artifact, configuration] =
@@ -148,7 +150,7 @@ impl Debian {
         let mut compile = Command::new(&weir);
         compile.arg("compile").arg(build::extension("device-info")?).args(["--target", target.triple]);
         if target.emulator.is_some() {
-            // As Main sees them under qemu.
+            // Main has small address spaces under qemu.
             compile.args(["--address-space", "small"]);
         }
         run(compile.arg("--key").arg(key).arg("--output").arg(&artifact))?;
@@ -159,7 +161,7 @@ impl Debian {
         Ok(trusted.trim_end().to_owned())
     }
 
-    /// A shell command in it, in the home of root, with processes and their `/proc` of its own.
+    /// A shell command in this Debian, in the home of root, with processes and their `/proc` of its own.
     fn command(&self, text: &str) -> Result<Command> {
         let mut command = as_root("unshare")?;
         command.args(["--pid", "--fork", "--kill-child"]);
@@ -191,7 +193,7 @@ impl Debian {
         ready.with_context(|| format!("the extension is not ready within {WITHIN:?}:\n{listed}"))
     }
 
-    /// Every file, but those that Debian keeps its own records in.
+    /// Every file and directory, but for [`KEPT_BY_DEBIAN`] and [`KEPT_BY_APT`].
     fn files(&self) -> Result<BTreeSet<String>> {
         let found = output(as_root("find")?.arg(&self.root).args(["-xdev", "-printf", "/%P\n"]))?;
         let is_kept =
@@ -242,7 +244,7 @@ struct Copy(TempDir);
 
 impl Copy {
     fn make() -> Result<Self> {
-        // Not inside the checkout, whose configuration of Cargo would hold, too.
+        // The copy is not inside the checkout, whose configuration of Cargo would hold for the copy, too.
         let copy = Self(tempfile::tempdir().context("cannot make a directory")?);
         let files = "git ls-files -z --cached --others --exclude-standard | \
                      tar --create --null --files-from=- | tar --extract --directory \"$0\"";

@@ -14,7 +14,7 @@ use crate::{
     run::{cargo, output},
 };
 
-/// How files with a licence or a notice are called.
+/// How the names of files with a licence or a notice begin, in lower case.
 const LICENCES: [&str; 5] = ["license", "licence", "copying", "notice", "copyright"];
 
 /// A crate's name and version.
@@ -22,13 +22,13 @@ pub(super) type Id = (String, String);
 
 #[derive(Debug)]
 pub(super) struct Package {
-    /// As SPDX has it.
+    /// The licence as an expression of SPDX. Empty if the crate names none.
     pub(super) licence: String,
     pub(super) description: Option<String>,
     pub(super) repository: Option<String>,
-    /// Where its sources are.
+    /// The directory of the crate's sources.
     pub(super) directory: PathBuf,
-    /// SHA-256 of its file at crates.io, in hexadecimal digits. None for crates of this repository.
+    /// SHA-256 of the crate's file at crates.io, in hexadecimal digits. `None` for crates of this repository.
     pub(super) checksum: Option<String>,
     pub(super) dependencies: Vec<Id>,
 }
@@ -47,7 +47,7 @@ impl Packages {
             let Some(dependencies) = edges.get(&id) else { continue };
             let manifest = PathBuf::from(text("manifest_path").context("a package without a manifest")?);
             let package = Package {
-                // An older form of `OR`.
+                // A slash is an older form of `OR`.
                 licence: text("license").unwrap_or_default().replace('/', " OR "),
                 description: text("description"),
                 repository: text("repository"),
@@ -62,14 +62,14 @@ impl Packages {
     }
 }
 
-/// Each line is the depth and the crate, as in `2toml v1.2.1`.
+/// The crates of a build as Cargo prints them: each line is the depth and the crate, as in `2toml v1.2.1`.
 fn tree(build: &Build) -> Result<String> {
     let mut tree = cargo(["tree", "--locked", "--package", "weir", "--target", build.target.triple])?;
     tree.args(["--edges", "normal,no-proc-macro", "--prefix", "depth", "--format", "{p}"]);
     output(tree.args(build.features()))
 }
 
-/// What each crate of a tree depends on. Repeated crates stand there without theirs.
+/// What each crate of a tree depends on. Where the tree repeats a crate, it leaves out the crate's dependencies.
 fn edges(tree: &str) -> Result<BTreeMap<Id, Vec<Id>>> {
     let (mut edges, mut path) = (BTreeMap::<Id, Vec<Id>>::new(), Vec::new());
     for line in tree.lines().filter(|line| !line.is_empty()) {
@@ -115,7 +115,7 @@ pub(super) fn licences(packages: &Packages) -> Result<String> {
                     want passed on.\n"
             .to_owned();
     let mut texts = BTreeMap::<String, Vec<&Id>>::new();
-    // Those of this repository are under the licence beside this file.
+    // Crates of this repository are under the licence that the file `LICENSE` beside this one has.
     for (id, package) in packages.0.iter().filter(|(_, package)| package.checksum.is_some()) {
         write!(text, "\n{} {}: {}", id.0, id.1, package.licence)?;
         for kept in kept(package)? {
@@ -129,7 +129,7 @@ pub(super) fn licences(packages: &Packages) -> Result<String> {
     Ok(text + "\n")
 }
 
-/// The texts of one crate.
+/// The licences and notices that lie in the folder of one crate.
 fn kept(package: &Package) -> Result<Vec<String>> {
     let entries = fs::read_dir(&package.directory)
         .with_context(|| format!("cannot read `{}`", package.directory.display()))?;

@@ -1,8 +1,8 @@
 //! The SBOM: a CycloneDX document of the crates that are in a build.
 //!
-//! Of our own making: `cargo-cyclonedx` 0.5.9 takes features from `cargo metadata`, and so names crates that are in no
-//! build of `weir` for devices (TLS, stores, HTTP); it writes a file beside every manifest of the workspace, with the
-//! path of the checkout.
+//! This module writes it itself, because `cargo-cyclonedx` 0.5.9 takes features from `cargo metadata`, and so names
+//! crates that are in no build of `weir` for devices (TLS, stores, HTTP). That tool also writes a file beside every
+//! manifest of the workspace, with the path of the checkout.
 
 use std::{
     path::{Path, PathBuf},
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{files, run::output};
 
-/// Writes it, and returns its path.
+/// Writes the SBOM, and returns its path.
 pub(super) fn write(packages: &Packages, to: &Path, build: &Build) -> Result<PathBuf> {
     let path = to.join(format!("{}.cdx.json", build.name()));
     let text = serde_json::to_string_pretty(&document(packages, build, &time()?))?;

@@ -1,5 +1,5 @@
-//! What each feature adds to `weir`, built for size, as a table: to the program, and to the memory of a Main that has no
-//! extensions.
+//! What each feature adds to `weir`, built for size, as a table: to the program, and to the memory of a Main that has
+//! no extensions.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ use crate::{
     run::{Process, pause, until},
 };
 
-/// Features, each with those that it brings.
+/// The names of the rows, and the features that `weir` is built with for each.
 const FEATURES: [(&str, &str); 9] = [
     ("", ""),
     ("tools", "tools"),
@@ -29,10 +29,10 @@ const FEATURES: [(&str, &str); 9] = [
     ("compiler", "compiler"),
 ];
 
-/// Main starts within this.
+/// Time for Main to start.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// By then it waits.
+/// Time after which Main has nothing left to do from its start.
 const SETTLING: Duration = Duration::from_secs(1);
 
 pub(super) fn print(target: &Target) -> Result<()> {
@@ -54,17 +54,17 @@ pub(super) fn print(target: &Target) -> Result<()> {
     Ok(())
 }
 
-/// KiB that only this process has, of Main without extensions.
+/// The private memory of a Main without extensions, in KiB.
 fn memory(weir: &Path) -> Result<u64> {
     let directory = tempfile::tempdir().context("cannot make a directory")?;
-    // Pages of a program that others run, too, would not count.
+    // If another process ran the same file, its pages would be shared and not count.
     let own = directory.path().join("weir");
     files::copy(weir, &own)?;
     fs::File::open(&own)?.sync_all()?;
     let (file, socket) = (directory.path().join("weir.toml"), directory.path().join("weir.sock"));
     files::write(&file, "[main]\n")?;
     let mut command = Command::new(&own);
-    // As in packaging/systemd/weir.service.
+    // The variable is set as in `packaging/systemd/weir.service`.
     command.arg("run").arg(&file).arg("--socket").arg(&socket).env("MALLOC_ARENA_MAX", "1");
     command.stdin(Stdio::null()).stderr(Stdio::null());
     let mut main = Process(command.spawn().context("cannot start `weir`")?);

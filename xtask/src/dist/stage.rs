@@ -19,7 +19,7 @@ use crate::{
 /// The metadata for cargo-deb in `cli/Cargo.toml` names this folder.
 const FOLDER: &str = "stage";
 
-/// Files of the repository, and their places.
+/// Files of the repository, and their places. `PACKAGE` stands for the name of the package.
 const FILES: [(&str, &str); 6] = [
     ("packaging/weir.toml", "etc/weir/weir.toml"),
     ("packaging/systemd/weir.service", "lib/systemd/system/weir.service"),
@@ -29,13 +29,14 @@ const FILES: [(&str, &str); 6] = [
     ("CHANGELOG.md", "share/doc/PACKAGE/CHANGELOG.md"),
 ];
 
-/// Files that are made of the command line, and their places.
+/// Completions of shells, which are made of the command line, and their places.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("weir.bash", "share/bash-completion/completions/weir"),
     ("weir.fish", "share/fish/vendor_completions.d/weir.fish"),
     ("_weir", "share/zsh/vendor-completions/_weir"),
 ];
 
+/// A file that only belongs to a `weir` with the feature `otlp`, and its place.
 const OTLP_UNIT: (&str, &str) =
     ("packaging/systemd/weir-otlp.service", "lib/systemd/system/weir-otlp.service");
 

@@ -19,14 +19,14 @@ pub(crate) struct Target {
     pub(crate) triple: &'static str,
     /// Whether `weir` can compile components there. Where it cannot, it runs artifacts that were compiled elsewhere.
     pub(crate) compiles: bool,
-    /// What links; `None`: as Rust does by itself.
+    /// The linker. `None` where Rust's own choice is right.
     linker: Option<&'static str>,
-    /// For the C and assembly of `ring`.
+    /// The compiler for the C and the assembly of `ring`.
     c_compiler: &'static str,
-    /// The architecture of a Debian package.
+    /// The architecture of a Debian package. `None` where Debian has another C library.
     pub(crate) debian: Option<&'static str>,
     needs: &'static [&'static Need],
-    /// What runs its programs on this machine; `None`: the machine itself.
+    /// The command that runs the target's programs on this machine. `None` if the machine itself runs them.
     pub(crate) emulator: Option<&'static str>,
 }
 
@@ -61,8 +61,8 @@ pub(crate) const TARGETS: [Target; 5] = [
         needs: &[&AARCH64],
         emulator: Some("qemu-aarch64 -L /usr/aarch64-linux-gnu"),
     },
-    // Rust brings musl; Debian's has its licence. `ring` takes nothing of the C library but constants, so the headers of
-    // another one suffice.
+    // Rust brings musl, and Debian's package is there for its licence. `ring` takes only constants from headers of the
+    // C library, so those of another C library suffice.
     Target {
         triple: "aarch64-unknown-linux-musl",
         compiles: true,
@@ -88,19 +88,19 @@ impl Target {
         TARGETS.iter().find(|target| target.triple == triple).context("no such target")
     }
 
-    /// Installs what building needs, if it may.
+    /// Installs what building for this target needs, or fails and says how to.
     pub(crate) fn prepare(&self) -> Result<()> {
         guests::add_target_of(self.triple)?;
         setup::require(self.needs)?;
         Ok(())
     }
 
-    /// Where programs for other processors are built to be tested. Removed alone, if room is short.
+    /// Where programs for other processors are built to be tested. It can be removed by itself if disk space is short.
     pub(crate) fn directory() -> Result<PathBuf> {
         Ok(target_dir()?.join("devices"))
     }
 
-    /// Has Cargo build for it.
+    /// Makes a build by Cargo one for this target.
     pub(crate) fn choose(&self, build: &mut Command) {
         build.args(["--target", self.triple]);
         if let Some(linker) = self.linker {

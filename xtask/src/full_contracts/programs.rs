@@ -1,5 +1,5 @@
-//! Programs that use generated clients, and what their languages need to read the clients. Each says `ready` when it has
-//! done what it does before Main is killed.
+//! Programs that use generated clients, and what their languages need to read the clients. Each says `ready` when it
+//! has done what it does before Main is killed.
 
 use std::{
     io::{BufRead, BufReader},
@@ -21,14 +21,15 @@ use crate::{
     setup::{self, NODE, PYTHON},
 };
 
-/// Fetched by `npm`, and by nothing else of Weir: the compiler, and WebSockets for every version of Node.
+/// Packages from `npm`: the compiler of TypeScript, and WebSockets for every version of Node.
 const NPM: [&str; 2] = ["typescript@5.9.3", "ws@8.18.3"];
 
 const MYPY: &str = "mypy==1.18.2";
 
+/// Time for a program to be ready, and again to end.
 const WITHIN: Duration = Duration::from_secs(120);
 
-/// What is there.
+/// The tools that could be installed.
 #[derive(Debug)]
 pub(super) struct Tools {
     /// Whether `npm` gave what it should.
@@ -119,7 +120,7 @@ fn typescript(directory: &Path) -> Result<Program> {
     Ok(Program { name: "app in TypeScript", command })
 }
 
-/// Tests of the workspace, which are built beforehand.
+/// The programs in Rust. They are tests of the workspace, and are built beforehand.
 fn rust() -> Result<Vec<Program>> {
     run(cargo(["test", "--workspace", "--test", "running", "--no-run"])?.arg("--quiet"))?;
     let program = |name, test| -> Result<Program> {
@@ -180,7 +181,7 @@ impl Running {
         }
     }
 
-    /// Waits for its end: it closes its output then.
+    /// Waits until the program ends, which closes its output. Fails if the program failed.
     pub(super) fn wait_until_done(mut self) -> Result<()> {
         let until = Instant::now() + WITHIN;
         while self.lines.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok() {}

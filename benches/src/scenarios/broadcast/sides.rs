@@ -25,14 +25,14 @@ use crate::{
     },
 };
 
-/// Each has its own bounded channel, and gets its own copy.
+/// Native subscribers, each with a bounded channel and a copy of its own.
 #[derive(Debug)]
 pub(super) struct Copies {
     worker: Worker,
     subscribers: Vec<async_channel::Sender<Message<Vec<u8>>>>,
 }
 
-/// All share one of tokio's channels, and the packet.
+/// Native subscribers that share one of tokio's channels, and the packet.
 #[derive(Debug)]
 pub(super) struct Broadcast {
     worker: Worker,
@@ -181,7 +181,7 @@ pub(super) struct Weir {
 }
 
 impl Weir {
-    /// With this many subscribers. The last may be `stalled`.
+    /// Starts a Main with this many subscribers. The last may be `stalled`.
     pub(super) fn start(bench: &Bench, subscribers: u32, stalled: bool) -> Result<Self> {
         let receiving = subscribers - u32::from(stalled);
         let mut extensions =
@@ -199,7 +199,7 @@ impl Weir {
         Ok(Self { main, subscribers, receiving, published: 0, shed: 0 })
     }
 
-    /// The stalled subscriber must have lost all packets beyond its room.
+    /// Fails unless the stalled subscriber has lost all packets beyond its room.
     pub(super) fn ensure_shed(&self) -> Result<()> {
         let expected = self.published.saturating_sub(STALLED_CAPACITY.into());
         ensure!(self.shed == expected, "{} packets were lost, and not {expected}", self.shed);

@@ -1,4 +1,5 @@
-//! The Mains that are looked at: with the extensions of `plugins/` and two on the raw channel, and with messages that wait.
+//! The Mains that are looked at: with the extensions of `plugins/` and two on the raw channel, and with messages that
+//! wait.
 
 use std::time::Instant;
 
@@ -73,7 +74,7 @@ class = "min"
 config = { kind = "asleep-in-receive" }
 "#;
 
-/// Receivers of messages never receive, and have room for all. `idle` answers.
+/// Two extensions that never receive, with room for all messages, and `idle`, which answers.
 const RECEIVERS: &str = r#"
 [limits.roomy]
 inherits = "min"
@@ -111,7 +112,7 @@ fulfills = ["idle.n0@1"]
 config = { contract = "idle.n0@1" }
 "#;
 
-/// The sorts, and the grants of their senders.
+/// The sorts of messages, and the grants of their senders.
 const SORTS: [(&str, &str); 4] = [
     ("request", r#"wants = ["mute@1"]"#),
     ("response", r#"wants = ["idle.n0@1"]"#),
@@ -119,14 +120,14 @@ const SORTS: [(&str, &str); 4] = [
     ("job", r#"puts = ["jobs"]"#),
 ];
 
-/// Each has worked once.
+/// Main with 7 extensions, all of which have worked once.
 pub(super) fn seven(site: &Site) -> Result<Device> {
     let mut device = site.weir(&COMPONENTS, EXTENSIONS, &[])?;
     ensure_answers(&mut device)?;
     Ok(device)
 }
 
-/// A setting is on disk, its change was counted, and the others answer.
+/// Fails unless a setting gets to the disk, its change is counted, and the other extensions answer.
 pub(super) fn ensure_answers(device: &mut Device) -> Result<()> {
     device.call("settings@1", "set", r#"{"key":"volume","value":7}"#)?;
     for (contract, operation, argument, expected) in [

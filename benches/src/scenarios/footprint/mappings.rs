@@ -28,8 +28,8 @@ const PARTS: [(Part, &str); 5] = [
     (Part::Files, "program and libraries"),
 ];
 
-/// Each part's size for one more extension, and for Main with 7 extensions. A round saw Main with 7, with `few` and with
-/// `many`.
+/// Each part's size for one more extension, and for Main with 7 extensions. A round saw Main with 7, with `few` and
+/// with `many`.
 pub(super) fn figures(rounds: &[[Seen; 3]], few: u32, many: u32) -> Vec<Figure> {
     let figure = |(part, name): (Part, &str)| {
         let each = |[_, with_few, with_many]: &[Seen; 3]| {
@@ -54,8 +54,8 @@ fn private(mappings: &[MemoryMap], part: Part) -> f64 {
     Memory::of(of_part.map(|(mapping, _)| mapping)).private()
 }
 
-/// A linear memory is an image and the writable mapping next to it. A stack follows one inaccessible page,
-/// and is at least as large as in the smallest class.
+/// The part that each mapping belongs to. A linear memory is an image and the writable mappings next to it. A stack
+/// follows one inaccessible page, and is at least as large as in the smallest class.
 fn parts(mappings: &[MemoryMap]) -> Vec<Part> {
     let adjoin = |one: &MemoryMap, next: &MemoryMap| one.address.1 == next.address.0;
     let runs = mappings.chunk_by(|one, next| adjoin(one, next) && is_writable(one) && is_writable(next));

@@ -1,4 +1,4 @@
-//! Packets for many subscribers, and such beside a subscriber that does not read.
+//! Packets for many subscribers, also beside a subscriber that does not read.
 
 use std::{thread, time::Duration};
 
@@ -82,7 +82,7 @@ fn measured(bench: &Bench, sides: [&mut Side; 2], packets: Packets, what: &str) 
     in_turns(what, bench.scale.pick(5, 2, 1), sides.map(|side| move || side.round(packets)))
 }
 
-/// Packets for 1.2 seconds, in a quick run for 0.6.
+/// Packets for 1.2 seconds, in a quick run for 0.6, and two in a smoke run.
 fn packets(bench: &Bench, bytes: u32, interval: u32) -> Packets {
     let count = bench.scale.pick(1200 / interval, 600 / interval, 2);
     Packets { count, bytes, interval: Duration::from_millis(interval.into()) }

@@ -1,4 +1,5 @@
-//! A server with its process: Main with a gateway, or the native one. Both are asked the same (`benches/src/programs.rs`).
+//! A server with its process: Main with a gateway, or the native one. Both are asked the same
+//! (`benches/src/programs.rs`).
 
 use std::{
     fs,
@@ -17,7 +18,7 @@ use crate::{
     },
 };
 
-/// The token is `weir-bench`, whose hash this is.
+/// The peer that all clients are. Its token is `weir-bench`.
 const PEER: &str = r#"
 [peer."app:bench"]
 tokens = ["sha256:aff62cb6ced6d455aebcff9ec1eb5dd931cc01b0d72337d2bdcd6d1e24214678"]
@@ -123,24 +124,24 @@ impl Server {
         Device::start(bench.program(what)?.arg(word).arg(address.to_string()).args(rest))
     }
 
-    /// Its processor time so far.
+    /// The server's processor time so far.
     pub(super) fn used(&mut self) -> Result<Duration> {
         Ok(Duration::from_nanos(self.device.ask("used")?.parse()?))
     }
 
-    /// Its processor time once it does nothing more.
+    /// The server's processor time, once the server does nothing more.
     pub(super) fn at_rest(&mut self) -> Result<Duration> {
         at_rest(|| self.used())
     }
 
-    /// Publishes. Answers when each was published, in nanoseconds of the wall clock.
+    /// Has the server publish packets. Returns when each was published, in nanoseconds of the wall clock.
     pub(super) fn publish(&mut self, Packets { count, bytes, interval }: Packets) -> Result<Vec<u64>> {
         self.device.numbers(format_args!("publish {count} {bytes} {}", interval.as_micros()))
     }
 }
 
 impl Addresses {
-    /// Nothing else on this machine is likely to take them before the server does.
+    /// Two free addresses. Nothing else on this machine is likely to take them before the server does.
     fn free() -> Result<Self> {
         let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
         let (http, streams) = (bind()?, bind()?);

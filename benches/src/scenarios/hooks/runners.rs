@@ -16,7 +16,7 @@ use weir_host::{
 use super::{HOOKS, node, site::Site};
 use crate::scenarios::embedder::{Embedder, builder, on_the_worker};
 
-/// A plain loop on the calling thread.
+/// Weir's blocking entry, in a plain loop on the calling thread.
 #[derive(Debug)]
 pub(super) struct Blocking {
     hooks: HookDir,
@@ -40,7 +40,7 @@ impl Blocking {
     }
 }
 
-/// A loop of async code: in a task of another runtime, or of Main's own.
+/// Weir's async entry, in a loop: in a task of another runtime, or of Main's own.
 #[derive(Debug)]
 pub(super) struct Async {
     hooks: HookDir,
@@ -77,7 +77,7 @@ async fn round(hooks: &HookDir, nodes: u32) -> Result<Duration> {
     Ok(start.elapsed())
 }
 
-/// The same hooks as processes: the next only if the one before succeeded.
+/// The hooks as processes. Each starts only if the one before succeeded.
 #[derive(Debug)]
 pub(super) struct Processes {
     hooks: [PathBuf; 3],

@@ -34,7 +34,7 @@ pub(super) struct Site {
 
 impl Site {
     pub(super) fn new(guests: &Guests) -> Result<Self> {
-        // In memory: on a disk, the time for a file depends on other writes and recent deletions.
+        // The files are in memory: on a disk, the time for a file depends on other writes and recent deletions.
         let data = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
         let programs = tempfile::tempdir().context("cannot make a directory")?;
         let site = Self { programs, data: data.context("cannot make a directory")? };

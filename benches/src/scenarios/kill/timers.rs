@@ -69,11 +69,12 @@ impl Timers {
     /// A future moment, early in a tick: the next some hundred microseconds are in the same tick.
     pub(super) fn early_in_a_tick(&self) -> Instant {
         let into_tick = self.edge.elapsed().as_nanos() % TICK.as_nanos();
-        // Less than a million.
+        // The remainder is less than a million.
         let into_tick = Duration::from_nanos(u64::try_from(into_tick).unwrap_or_default());
         Instant::now() - into_tick + TICK + TICK / 5
     }
 
+    /// Sets a timer. Fails if its time has passed already.
     pub(super) fn at(&self, end: Instant) -> Result<Timer> {
         Timer::new(&self.worker, end)
     }
@@ -89,7 +90,7 @@ impl Timer {
         Ok(Self { fired, _sleep: sleep })
     }
 
-    /// None until it fires.
+    /// When the timer fired. `None` until it fires.
     pub(super) fn fired(&self) -> Option<SystemTime> {
         self.fired.0.get().copied()
     }
@@ -111,7 +112,7 @@ fn edge(worker: &Handle) -> Result<Instant> {
             _ => false,
         };
         let mut edges = ends.iter().skip(1).zip(fired.windows(2)).filter(|(_, pair)| apart(pair));
-        // A delay of the worker may have hidden it, or look like another.
+        // A delay of the worker may have hidden the edge, or look like another.
         if let (Some((edge, _)), None) = (edges.next(), edges.next()) {
             return Ok(*edge);
         }

@@ -1,4 +1,4 @@
-//! A native server of the same protocol, with no more of it than the requests need, and a native caller of a program
+//! A native server of the peer protocol, with no more of it than the requests need, and a native caller of a program
 //! that serves.
 
 use std::{path::Path, sync::mpsc};
@@ -17,7 +17,7 @@ use crate::scenarios::{
     device::PATIENCE,
 };
 
-/// As with Main, which has this for every peer that sets nothing else.
+/// The most bytes of a message: more than any message of this scenario has.
 const MESSAGE_SIZE: u32 = 1024 * 1024;
 
 /// A thread with an echo for every connection.
@@ -29,7 +29,7 @@ pub(super) struct Connection {
     stream: UnixStream,
     input: BytesMut,
     output: BytesMut,
-    /// Of the last request.
+    /// The number of the last request.
     number: u32,
 }
 
@@ -39,7 +39,7 @@ impl Native {
         let listener = listen(&worker, socket)?;
         worker.spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                // It ends with its connection.
+                // The echo ends with its connection.
                 let _echo = tokio::spawn(Connection::new(stream).echo());
             }
         });
@@ -55,7 +55,7 @@ impl Native {
                 Ok((stream, _)) => Connection::new(stream).served().await,
                 Err(error) => Err(error.into()),
             };
-            // Fails if nothing waits any more.
+            // Telling fails if nothing waits any more.
             let _told = tell.send(served);
         });
         Ok(served)

@@ -28,7 +28,7 @@ const TARGET: f64 = 2.0;
 struct Spread {
     extensions: u32,
     connections: u32,
-    /// Of each connection, in a round of a full run.
+    /// Exchanges over each connection, in a round of a full run.
     exchanges: u32,
     target: Option<f64>,
 }
@@ -56,7 +56,7 @@ pub(super) fn run(bench: &Bench) -> Result<Vec<Figure>> {
     let spreads = SPREADS.map(|spread| spread.at(bench.scale));
     let most = spreads.iter().map(|spread| spread.extensions * spread.connections).max();
     let mut native = Native::connect(server.address, most.unwrap_or_default())?;
-    // Compiled for the first of them only.
+    // With a cache, the component is compiled for the first Main only.
     let cache = tempfile::tempdir().context("cannot make a directory")?;
     let mut figures = Vec::new();
     for Spread { extensions, connections, exchanges, target } in spreads {
@@ -116,7 +116,7 @@ impl Server {
         let address = listener.local_addr()?;
         worker.spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                // It ends with its connection. This program makes a fixed number.
+                // The echo ends with its connection. This program makes a fixed number of them.
                 let _echo = tokio::spawn(echo(stream));
             }
         });

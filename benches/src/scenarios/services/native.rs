@@ -1,4 +1,4 @@
-//! The same of libraries, called natively: a database of redb, and a client of hyper.
+//! The baseline of the services: libraries called natively, a database of redb and a client of hyper.
 
 use std::{net::SocketAddr, sync::Arc, thread, time::Duration};
 
@@ -24,7 +24,9 @@ const CACHE: usize = 1 << 20;
 /// When a write is on disk.
 #[derive(Clone, Copy)]
 pub(super) enum Durable {
+    /// Before the write returns.
     First,
+    /// Some time after the write has returned.
     Later,
 }
 
@@ -50,12 +52,12 @@ impl Database {
         Ok(())
     }
 
-    /// Each in a transaction of its own.
+    /// Sets values, each in a transaction of its own.
     pub(super) fn set(&self, times: u32, durable: Durable) -> Result<()> {
         (0..times).try_for_each(|number| self.set_one(number, durable))
     }
 
-    /// As a program does that has a thread for each of its writers.
+    /// Sets values with a thread for each of [`AT_ONCE`] writers.
     pub(super) fn set_at_once(self: &Arc<Self>, times: u32) -> Result<()> {
         let writers = (0..AT_ONCE).map(|first| {
             let database = Arc::clone(self);
@@ -95,7 +97,7 @@ impl Server {
         let address = listener.local_addr()?;
         let routes = Router::new().route("/", get(async || Bytes::from_static(&[b'x'; SIZE])));
         worker.spawn(async move {
-            // It ends with its thread.
+            // The server ends with its thread.
             let _ended = axum::serve(listener, routes).await;
         });
         Ok(Self { worker, address })
@@ -109,13 +111,13 @@ impl Server {
         format!("http://{}/", self.address)
     }
 
-    /// Processor time of its thread.
+    /// Processor time of the server's thread.
     pub(super) fn spent(&self) -> Result<Duration> {
         self.worker.used()
     }
 }
 
-/// A client on a thread of its own. Each of its requests at a time has a connection.
+/// A client on a thread of its own. Concurrent requests have a connection each.
 #[derive(Debug)]
 pub(super) struct Client {
     worker: Worker,

@@ -47,7 +47,7 @@ impl Came {
     }
 }
 
-/// One round. Every job must have reached exactly one reader.
+/// The round of what came to the readers. Fails unless every job has reached exactly one of them.
 pub(super) fn round((time, cpu): (Duration, Duration), came: &[Came], jobs: Jobs) -> Result<Round> {
     let mut all = Came::none_of(jobs)?.bits;
     for Came { bits, .. } in came {

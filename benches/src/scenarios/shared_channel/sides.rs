@@ -59,7 +59,7 @@ fn among_threads<T>(
             })
         });
         let (writers, readers): (Vec<_>, Vec<_>) = (writers.collect(), readers.collect());
-        // Only the threads hold the channel for it.
+        // From here on, only the threads hold these ends of the channel.
         drop((write, read));
         all_are_there.wait();
         let (start, used) = (Instant::now(), process::of_all_threads());
@@ -104,7 +104,7 @@ impl Native {
     }
 }
 
-/// The tasks, from their start to the end of the jobs.
+/// Starts the tasks, and waits until all jobs are read. Returns what came to each reader.
 async fn tasks(
     sender: Sender<Vec<u8>>,
     receiver: Receiver<Vec<u8>>,
@@ -186,7 +186,7 @@ impl Weir {
             let all = payload(&[split.writers(), split.inner_writers, jobs.count, jobs.bytes]);
             let go = wait(client.publish("go", all));
             let end = self.end(&mut last, split.writers()).map(|()| took());
-            // Before anything fails: the threads wait for it.
+            // This is set before anything fails, because the threads wait for it.
             over.store(true, Ordering::Relaxed);
             go?;
             end
@@ -202,7 +202,7 @@ impl Weir {
         for _ in 0..writers {
             wait_for(PATIENCE, last.next())?.flatten().context("the jobs do not come to an end")?;
         }
-        // All of them are in hand or done by now.
+        // All jobs are in hand or done by now.
         let (now, control) = (Instant::now(), self.main.control());
         while now.elapsed() < PATIENCE {
             if control.queues().iter().all(|queue| queue.waiting == 0 && queue.in_hand == 0) {

@@ -1,4 +1,4 @@
-//! As much of HTTP as a page on this machine needs: one request for each connection.
+//! As much of HTTP as a page on this machine needs. Each connection carries one request.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -9,16 +9,17 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+/// Time to connect, and for each read.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Bytes of a head, and of a body.
+/// The most bytes of a message, with its head.
 const LENGTH_MAX: u64 = 64 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,
-    /// Of the page that asks.
+    /// The origin of the page that asks.
     pub(crate) origin: Option<String>,
     pub(crate) body: Vec<u8>,
 }
@@ -26,6 +27,7 @@ pub(crate) struct Request {
 #[derive(Debug)]
 pub(crate) struct Response {
     pub(crate) status: u16,
+    /// The type of the content.
     pub(crate) kind: String,
     pub(crate) body: Vec<u8>,
 }

@@ -1,0 +1,123 @@
+//! The tests of the workspace, with as many programs at once as there are processors.
+//!
+//! `cargo test` runs one program after the other. Where its last test is a long one, or it waits, the other processors
+//! have nothing to do.
+
+use std::{
+    fmt,
+    io::{Read, Seek},
+    iter,
+    num::NonZero,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::{
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
+    thread,
+    time::Instant,
+};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::run::{cargo, output, root, run, set_environment};
+
+/// Programs that take over a minute. They begin first, so that none is left over at the end.
+const LONG: [&str; 4] = ["hostile", "extensions", "killed_at_random", "command_line"];
+
+/// Programs that measure shares of the processors. They run one by one, after all others.
+const ALONE: [&str; 1] = ["share"];
+
+/// Builds the tests of the workspace, and runs them.
+pub(super) fn test() -> Result<()> {
+    let messages = ["test", "--workspace", "--no-run", "--message-format", "json-render-diagnostics"];
+    let messages = output(cargo(messages)?.stderr(Stdio::inherit()))?;
+    let mut programs: Vec<_> = messages.lines().filter_map(TestProgram::of_message).collect();
+    ensure!(!programs.is_empty(), "`cargo test` has built nothing");
+    programs.sort_by_key(|program| !LONG.contains(&&*program.name));
+    let (alone, programs): (Vec<_>, Vec<_>) =
+        programs.into_iter().partition(|program| ALONE.contains(&&*program.name));
+    let lanes = thread::available_parallelism().map_or(1, NonZero::get);
+    let mut failed = run_all(&programs, lanes);
+    failed.extend(run_all(&alone, 1));
+    ensure!(failed.is_empty(), "tests failed: {}", failed.join(", "));
+    run(&mut cargo(["test", "--workspace", "--doc", "--quiet"])?)
+}
+
+/// Runs programs in so many threads. Returns the names of those that failed.
+fn run_all(programs: &[TestProgram], lanes: usize) -> Vec<String> {
+    let next = AtomicUsize::new(0);
+    let take = || programs.get(next.fetch_add(1, Ordering::Relaxed));
+    let (sender, failed) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..lanes {
+            scope.spawn(|| {
+                iter::from_fn(take)
+                    .filter(|program| !program.passes())
+                    .try_for_each(|it| sender.send(it.to_string()))
+            });
+        }
+    });
+    drop(sender);
+    failed.into_iter().collect()
+}
+
+/// A program of tests.
+struct TestProgram {
+    name: String,
+    path: PathBuf,
+    /// The directory of the package, where `cargo test` would run the program.
+    package: PathBuf,
+}
+
+impl fmt::Display for TestProgram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let package =
+            root().ok().and_then(|root| self.package.strip_prefix(root).ok()).unwrap_or(&self.package);
+        write!(f, "{} of {}", self.name, package.display())
+    }
+}
+
+impl TestProgram {
+    /// Returns the program that this message of Cargo's is about, if it is about one.
+    fn of_message(message: &str) -> Option<Self> {
+        let message: Value = serde_json::from_str(message).ok()?;
+        let text = |value: &Value| Some(value.as_str()?.to_owned());
+        let is_test = message.pointer("/profile/test")?.as_bool()?;
+        let package = Path::new(message.get("manifest_path")?.as_str()?).parent()?.to_owned();
+        let path = text(message.get("executable")?)?.into();
+        is_test.then_some(Self { name: text(message.pointer("/target/name")?)?, path, package })
+    }
+
+    /// Runs it to its end. Prints its output if it fails.
+    fn passes(&self) -> bool {
+        eprintln!("{self} begins");
+        let start = Instant::now();
+        let said = self.run();
+        let seconds = start.elapsed().as_secs_f64();
+        match &said {
+            Ok(None) => eprintln!("{self}: passed in {seconds:.0} s"),
+            Ok(Some(said)) => eprintln!("{self}: failed in {seconds:.0} s: {said}"),
+            Err(error) => eprintln!("{self}: failed: {error:#}"),
+        }
+        matches!(said, Ok(None))
+    }
+
+    /// Returns how it ended and its output, if not all of its tests passed.
+    fn run(&self) -> Result<Option<String>> {
+        // Not a pipe: a process that a failed test has left behind would keep it open.
+        let mut said = tempfile::tempfile()?;
+        let mut program = Command::new(&self.path);
+        program.arg("--quiet").current_dir(&self.package).stdout(said.try_clone()?).stderr(said.try_clone()?);
+        set_environment(&mut program)?;
+        let status = program.status().with_context(|| format!("cannot run `{}`", self.path.display()))?;
+        if status.success() {
+            return Ok(None);
+        }
+        said.rewind()?;
+        let mut bytes = Vec::new();
+        said.read_to_end(&mut bytes)?;
+        Ok(Some(format!("{status}\n{}", String::from_utf8_lossy(&bytes))))
+    }
+}
