@@ -1,7 +1,7 @@
 //! The bus itself: every peer, route, subscription, topic and queue of one Main, and the requests under way.
 //!
-//! Each file in its folder holds one kind of traffic, and alone joins the parts which that traffic needs. Starts no
-//! task: the caller drives [`Bus::run_deadlines`].
+//! Each file in the folder `bus` joins the parts for one task of the bus: a kind of traffic, the peers, or the refusal
+//! of deadlocks. The bus starts no task of the runtime: the caller drives [`Bus::run_deadlines`].
 
 mod deadlocks;
 pub(crate) mod jobs;
@@ -33,8 +33,10 @@ use crate::{
     trace::{RecordedSpans, SpanOrigin, Traces},
 };
 
-/// Called with the peer or queue that had no room, and its total losses. It is called at 1, 2, 4, 8 losses and so on,
-/// so that a flood makes few log lines.
+/// Called with the name of a peer, or `queue` and the name of a queue, and its total losses. It is called when they
+/// reach or pass 1, 2, 4, 8 and so on, so that a flood makes few log lines.
+///
+/// Events that were lost to make room for a reply count in the total, but cause no call.
 pub type OnLoss = Box<dyn Fn(&str, u64) + Send + Sync>;
 
 /// The shared core of one Main: every peer and every route.
@@ -47,7 +49,7 @@ pub struct Bus {
     last_message: AtomicU64,
     traces: Arc<Traces>,
     on_loss: Arc<OnLoss>,
-    /// Notified when a program outside Main begins or ends to serve a contract.
+    /// Notified when a program outside Main begins or stops serving a contract, and when a name of programs is set.
     providers_changed: Notify,
 }
 
@@ -60,7 +62,7 @@ impl fmt::Debug for Bus {
 impl Bus {
     /// A bus with one peer, Main.
     ///
-    /// `on_loss` is called when the messages lost by one peer or queue reach 1, 2, 4, 8 and so on.
+    /// `on_loss` is called for messages that peers and queues lost; [`OnLoss`] says when.
     pub fn new(main_limits: PeerLimits, on_loss: OnLoss) -> Self {
         Self {
             on_loss: Arc::new(on_loss),
@@ -75,12 +77,13 @@ impl Bus {
         }
     }
 
-    /// Answers requests when their deadline passes. Runs until dropped. It never wakes while no request is under way.
+    /// Ends waits for an answer or for room at their deadlines. Runs until dropped. While nothing waits, it wakes at
+    /// most once, for a timer that is still armed.
     pub async fn run_deadlines(self: Arc<Self>) {
         self.deadlines.run().await;
     }
 
-    /// Returns the number of requests under way, each with a waiting sender.
+    /// Returns the number of waits that have a deadline now, for an answer or for room.
     pub fn waiters(&self) -> usize {
         self.deadlines.len()
     }
@@ -96,7 +99,8 @@ impl Bus {
         self.close_subscriptions();
     }
 
-    /// Counts `lost` more messages that `peer` could not take.
+    /// Counts `lost` more messages that `peer` could not take. Calls `on_loss` if its total reaches or passes a power
+    /// of two.
     pub fn count_lost(&self, peer: &Peer, lost: u32) {
         let (before, after) = peer.count_lost(lost);
         if is_to_be_told(before, after) {

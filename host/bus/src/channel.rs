@@ -1,4 +1,4 @@
-//! Messages of one kind that wait in order: in an async-channel, behind a short front.
+//! Messages of one kind that wait in order: in an async-channel, behind a front of those taken out of it before.
 //!
 //! Nothing here waits or is bounded: the caller bounds the messages, and waits for those of all kinds at once.
 
@@ -12,7 +12,7 @@ pub(crate) struct Channel<T>(Option<Box<Ends<T>>>);
 
 #[derive(Debug)]
 struct Ends<T> {
-    /// Messages that were put back or passed over. They come before the messages in the channel.
+    /// Messages that were put back, passed over or listed. They come before the messages in the channel.
     front: VecDeque<Box<T>>,
     sender: Sender<Box<T>>,
     receiver: Receiver<Box<T>>,

@@ -1,8 +1,8 @@
 //! The deadlines of waiters for answers and of senders that wait for room.
 //!
 //! A waiter is registered before its caller waits. The end of the wait only marks the waiter as ended. It is removed
-//! later, when its deadline is the next, or with all other ended ones. All deadlines share one timer, armed only while
-//! anything waits.
+//! later, when its deadline is the next, or with all other ended ones. All deadlines share one timer, which is not
+//! armed again once nothing waits.
 //!
 //! Knows nothing of peers or messages.
 
@@ -32,7 +32,7 @@ type Key = (Instant, MessageId);
 #[derive(Debug, Default)]
 pub(crate) struct Deadlines {
     queue: Mutex<DeadlineTable>,
-    /// Notified when a deadline comes before the armed time.
+    /// Notified when a deadline comes before the armed time, or no time is armed.
     earlier: Notify,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Deadlines {
 struct DeadlineTable {
     /// Includes ended ones: most end long before their deadline.
     waiters: BinaryHeap<Reverse<Entry>>,
-    /// Above this many, all ended waiters are taken out.
+    /// Above this many waiters, and above [`FEW`], all ended ones are taken out.
     enough: usize,
     rooms: BTreeMap<Key, Arc<Room>>,
     armed: Option<Instant>,
@@ -77,6 +77,7 @@ enum Due {
 }
 
 impl Deadlines {
+    /// Ends the waiter with an error at its deadline, unless it has ended before. Ends it at once if the bus is closed.
     pub(crate) fn register(&self, waiter: &Arc<Waiter>) {
         let mut queue = self.queue.lock();
         if queue.closed {
@@ -145,7 +146,7 @@ impl Deadlines {
         }
     }
 
-    /// Ends what is due by `now`, up to [`AT_ONCE`]; returns the next deadline, and whether more is due.
+    /// Ends what is due by `now`, up to [`AT_ONCE`]; returns the next deadline, and whether more may be due.
     fn expire(&self, now: Instant) -> (Option<Instant>, bool) {
         for _ in 0..AT_ONCE {
             let due = {
@@ -176,7 +177,7 @@ impl Deadlines {
 }
 
 impl DeadlineTable {
-    /// The first wait due by `now`, or the next deadline.
+    /// Takes out a wait that is due by `now` or has ended. If there is none, fails with the next deadline.
     fn pop_due(&mut self, now: Instant) -> Result<Due, Option<Instant>> {
         // An ended waiter needs no timer.
         let is_due =
@@ -194,6 +195,7 @@ impl DeadlineTable {
         Err(waiter.into_iter().chain(room).min())
     }
 
+    /// Takes out the waiter with the next deadline, if it has ended.
     fn pop_ended(&mut self) -> Option<Reverse<Entry>> {
         let has_ended = self.waiters.peek().is_some_and(|Reverse(Entry(waiter))| waiter.is_done());
         if has_ended { self.waiters.pop() } else { None }

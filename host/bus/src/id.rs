@@ -8,8 +8,8 @@ use serde::Serialize;
 use weir_names::{ContractName, Error, NameError, OperationName};
 pub use weir_reports::MessageId;
 
-/// The number of a peer: Main is 0, extensions follow in the order of their configuration. Names of programs outside
-/// Main and the programs under them have ranges of their own.
+/// The number of a peer: Main is 0, and extensions follow in the order in which they were added. Names of programs
+/// outside Main and the programs under them have ranges of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct PeerId(pub u32);
@@ -18,14 +18,14 @@ impl PeerId {
     /// Main itself.
     pub const MAIN: Self = Self(0);
 
-    /// The first number of a name of programs.
+    /// The lowest number of a name under which programs outside Main run.
     pub(crate) const FIRST_NAME: Self = Self(1 << 30);
 
-    /// The first number of a program.
+    /// The lowest number of a program outside Main.
     pub(crate) const FIRST_SESSION: Self = Self(1 << 31);
 }
 
-/// One instance of a peer, which reads the peer's inbox. Later instances have greater numbers.
+/// The number of an instance that reads an inbox. Later instances at the same inbox have greater numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct InstanceId(pub(super) u64);
 
@@ -46,7 +46,7 @@ pub struct OperationId {
     pub name: OperationName,
 }
 
-/// Parses a name that an extension gave.
+/// Parses a name that a peer or the embedding program gave, or fails with [`Error::Invalid`].
 pub(crate) fn parsed<T: FromStr<Err = NameError>>(text: &str) -> Result<T, Error> {
     text.parse().map_err(|error: NameError| Error::Invalid(error.to_string()))
 }

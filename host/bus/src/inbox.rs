@@ -1,5 +1,5 @@
-//! The messages that wait for one peer. Replies, requests and events wait apart, so a flood in one delays no other: each
-//! instance's replies and the requests in a channel, the events of each subscription in a lane of their own.
+//! The messages that wait for one peer. Replies, requests and events wait apart, so a flood in one delays no other:
+//! each instance's replies and the requests in a channel, the events of each subscription in a lane of their own.
 //!
 //! Requests and events are each bounded by count and bytes. Replies are bounded by the requests that the peer has under
 //! way and are never shed; one that does not fit by bytes arrives as an error. Replies share the bytes of the events,
@@ -51,13 +51,14 @@ impl Inbox {
 
     /// Takes the next message, without waiting: a stop, then replies, then requests, then events.
     ///
-    /// Leaves out requests that are waited for no more. After a stop come only the replies still expected, and then stop
-    /// again. An instance that has ended is told to stop.
+    /// Leaves out requests that are waited for no more, and requests that the instance holds back. Only a current
+    /// instance gets requests and events. After a stop come only the replies still expected, and then stop again. An
+    /// ended instance is told to stop.
     pub fn take(&self, instance: InstanceId) -> Taken {
         self.take_with(instance, &TakeOptions { events: true, hold: None, task: None })
     }
 
-    /// [`take`](Self::take), with options.
+    /// Takes the next message like [`take`](Self::take), with options.
     pub(crate) fn take_with(&self, instance: InstanceId, options: &TakeOptions<'_>) -> Taken {
         let mut lanes = self.lanes.lock();
         let (taken, has_admitted) = lanes.take(instance, options);
@@ -74,7 +75,7 @@ impl Inbox {
         taken
     }
 
-    /// Waits until `take` finds something, in one task for each instance.
+    /// Waits until `take` finds something. Only one task may wait for each instance.
     pub fn readable(&self, instance: InstanceId) -> impl Future<Output = ()> {
         poll_fn(move |context| self.poll_readable(instance, context))
     }
@@ -90,7 +91,7 @@ impl Inbox {
         })
     }
 
-    /// From now on `take` says stop to this instance.
+    /// Makes `take` tell this instance to stop.
     pub fn stop(&self, instance: InstanceId) {
         if let Some(own) = self.lanes.lock().instance(instance)
             && own.stop == StopState::No
@@ -112,7 +113,7 @@ impl Inbox {
         self.lanes.lock().instance(instance).is_none_or(|own| own.stop != StopState::No)
     }
 
-    /// Messages and bytes that wait in all lanes.
+    /// Messages and bytes that wait in all lanes, without those that wait for room.
     pub fn depth(&self) -> (u64, u64) {
         let lanes = self.lanes.lock();
         let replies: usize = lanes.instances.iter().map(|instance| instance.replies.items.len()).sum();
@@ -121,7 +122,7 @@ impl Inbox {
         (u64::try_from(messages).unwrap_or(u64::MAX), bytes)
     }
 
-    /// How full it is, and its peak.
+    /// How full the inbox is now, and the most that it has held.
     pub fn filling(&self) -> (Filling, Filling) {
         let lanes = self.lanes.lock();
         (lanes.filling(), lanes.peak)
@@ -144,7 +145,7 @@ impl Inbox {
     }
 }
 
-/// How much may wait in a lane.
+/// How much may wait in an inbox. The limits hold for requests and for events separately.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InboxLimits {
     /// Messages that may wait.
@@ -153,7 +154,8 @@ pub struct InboxLimits {
     pub bytes: u64,
 }
 
-/// How full an inbox is. Its limits hold for requests and for events separately, so this is the fuller of the two.
+/// How full an inbox is. Its limits hold for requests and for events separately, so each figure is the greater of the
+/// two. Bytes of replies count with the events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filling {
     /// Messages that wait.
@@ -178,7 +180,8 @@ pub enum Taken {
 pub struct TakeOptions<'w> {
     /// Whether to take events, too.
     pub events: bool,
-    /// Whether requests stay in the inbox from now on. `None` changes nothing.
+    /// Whether requests stay in the inbox from now on; `None` leaves this as it is. Requests do not stay while a sender
+    /// may have given up on a request in hand.
     pub hold: Option<bool>,
     /// The task to wake later, if there is nothing now.
     pub task: Option<&'w Waker>,

@@ -22,7 +22,7 @@ pub(crate) const ENVELOPE_BYTES: u64 = 128;
 pub struct Receipt {
     /// Subscriptions that have the event in their inbox.
     pub delivered: u32,
-    /// Events lost for want of room: this event, or older events that made room for it.
+    /// Events lost: this event, for want of room or because it is too large, or older events that made room for it.
     pub shed: u32,
     /// Subscriptions that refused the event for want of room, or where it waited for room in vain.
     pub refused: u32,
@@ -48,7 +48,7 @@ pub struct Reply {
     pub outcome: Result<Bytes, Error>,
 }
 
-/// A request to the owner of its contract, under way or in hand.
+/// A request to the peer that serves its contract, under way or in hand.
 #[derive(Debug)]
 pub struct Request {
     /// The operation's number among those that one instance of the receiver serves.
@@ -102,7 +102,7 @@ pub struct Event {
     pub names_one_topic: bool,
     /// How many events of the subscription were lost just before this one.
     pub lost: u64,
-    /// Whether the event was published before the receiver subscribed.
+    /// Whether this is the last value of a retained topic, given to a new subscriber or to a peer that asked for it.
     pub retained: bool,
     /// What was published.
     pub published: Arc<Published>,

@@ -22,7 +22,8 @@ use crate::{
 pub(crate) struct Owners {
     main: Arc<Peer>,
     table: RwLock<RoutingTable>,
-    /// Raised when peers or owners change. A look-up made under an earlier version may be wrong.
+    /// Raised when extensions, names of programs or owners change. A look-up made under an earlier version may be
+    /// wrong.
     version: AtomicU64,
 }
 
@@ -34,7 +35,7 @@ pub(crate) const NAME_SHOWN: usize = 64;
 
 #[derive(Debug)]
 struct RoutingTable {
-    /// Main and every extension, by number.
+    /// Main and every extension that there ever was, with copies, by number.
     peers: Vec<Arc<Peer>>,
     /// Names of programs, by number minus [`PeerId::FIRST_NAME`]. They stay, because messages carry their numbers.
     names: Vec<Arc<Peer>>,
@@ -42,7 +43,7 @@ struct RoutingTable {
     sessions: HashMap<PeerId, Arc<Peer>>,
     last_session: PeerId,
     owners: HashMap<ContractName, Arc<Peer>>,
-    /// Contracts that Main serves when no extension owns them.
+    /// Contracts that Main serves while no other peer owns them.
     of_main: Vec<ContractName>,
 }
 
@@ -167,7 +168,7 @@ impl Owners {
         session
     }
 
-    /// Makes a program serve a contract from now on. Fails if another peer serves it.
+    /// Makes a program serve a contract from now on. Fails if it may not, has left, or another peer owns the contract.
     pub(crate) fn serve(
         &self,
         session: &Arc<Peer>,
@@ -213,7 +214,7 @@ impl Owners {
         self.table.read().sessions.values().filter(|session| session.sender() == name.id()).cloned().collect()
     }
 
-    /// Whether requests of this contract go to this peer.
+    /// Whether requests of this contract go to this peer, or to the original of which it is a copy.
     pub(crate) fn is_provider(&self, contract: &ContractName, peer: &Peer) -> bool {
         self.find(contract, None).is_ok_and(|(owner, _)| owner.id() == peer.original())
     }
@@ -259,7 +260,7 @@ impl Owners {
     }
 
     /// Returns the peer that answers a request, and the version of the table for which that holds. The peer is the
-    /// contract's owner, or else Main. A given `provider` must be one of the two.
+    /// contract's owner, or else Main if it serves the contract. A given `provider` must be one of the two.
     pub(crate) fn find(
         &self,
         contract: &ContractName,

@@ -154,8 +154,8 @@ impl Peer {
         }
     }
 
-    /// Makes the same peer with other limits and grants, without an instance. Senders find it only after
-    /// [`Bus::replace`](super::Bus::replace).
+    /// Makes the same peer with other limits and grants, before an instance of it has begun. Senders find it only after
+    /// [`Bus::replace`](super::Bus::replace) or [`Bus::replace_on_trial`](super::Bus::replace_on_trial).
     pub fn renewed(&self, limits: PeerLimits, access: Access) -> Arc<Self> {
         let (own, lasting) = ((self.id, self.name.clone()), self.lasting.clone());
         Arc::new(Self::with(own, limits, Grants::Fixed(access), self.kind, lasting))
@@ -267,7 +267,7 @@ impl Peer {
         self.stats().late.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a request to the peer that did not fit and is not delivered.
+    /// Counts a request to the peer that was not delivered, because its payload does not fit its contract.
     #[inline]
     pub fn count_refused(&self) {
         self.stats().refused.fetch_add(1, Ordering::Relaxed);
@@ -279,7 +279,7 @@ impl Peer {
         (before, before + u64::from(lost))
     }
 
-    /// Fails if the peer may neither send nor receive a payload of this size.
+    /// Notes the size of a payload, or fails if the peer may neither send nor receive one of this size.
     #[inline]
     pub fn check_size(&self, payload: &Bytes) -> Result<(), Error> {
         let bytes = payload.len() as u64;
@@ -291,7 +291,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Counts a payload that the peer sent or received.
+    /// Notes the size of a payload that the peer sent or received, if it is the largest so far.
     #[inline]
     pub fn note_size(&self, payload: &Bytes) {
         let bytes = payload.len() as u64;
@@ -334,7 +334,7 @@ impl Peer {
     }
 
     pub(crate) fn set_waits(&self, waits: impl IntoIterator<Item = Wait>) {
-        // Refills the vector instead of a new one, because this is called for each blocking call.
+        // Refills the vector instead of making a new one, because this is called for each blocking call.
         let mut current = self.waits.lock();
         current.clear();
         current.extend(waits);
@@ -378,13 +378,14 @@ impl PeerLimits {
 pub struct PeerStats {
     /// Messages that the peer received.
     pub received: AtomicU64,
-    /// Requests and events that the peer sent.
+    /// Requests, events and jobs that the peer sent.
     pub sent: AtomicU64,
     /// Answers of the peer that came too late.
     pub late: AtomicU64,
-    /// Requests to the peer that were answered with an error before they reached it, because they did not fit.
+    /// Requests to the peer that were answered with an error before they reached it, because their payloads did not fit
+    /// their contracts.
     pub refused: AtomicU64,
-    /// Messages for the peer that found no room.
+    /// Messages for the peer that found no room, and events that were too large for it.
     pub shed: AtomicU64,
     /// Bytes of the largest payload that the peer sent or received.
     pub largest: AtomicU64,

@@ -42,7 +42,7 @@ pub struct SharedQueue {
     name: QueueName,
     on_loss: Arc<OnLoss>,
     state: Mutex<QueueState>,
-    /// The queue that gets the jobs which were delivered too often. `state` is never locked while this is locked.
+    /// The queue that gets the dead letters. `state` is never locked while this is locked.
     dead_letter: Mutex<Weak<SharedQueue>>,
 }
 
@@ -134,7 +134,8 @@ impl SharedQueue {
         self.state.lock().counts
     }
 
-    /// Opens the queue with these settings. Jobs that wait for room are admitted or turned away by them.
+    /// Opens the queue with these settings. They decide whether jobs that wait for room get in, wait on or are turned
+    /// away.
     pub(crate) fn set(&self, settings: QueueSettings, dead_letter: Weak<Self>) {
         let mut state = self.state.lock();
         state.settings = settings;
@@ -230,6 +231,7 @@ impl SharedQueue {
         wake(woken);
     }
 
+    /// Returns the error for a job that comes to a closed queue.
     pub(crate) fn closed(&self) -> Error {
         Error::NoProvider(format!(
             "queue `{}` takes no jobs any more: it is no longer configured, or Main ends",
@@ -237,6 +239,7 @@ impl SharedQueue {
         ))
     }
 
+    /// Fails if the queue is closed, or the job is too large for it or for all readers.
     fn check(&self, state: &QueueState, job: &QueuedJob) -> Result<(), Error> {
         if state.is_closed {
             return Err(self.closed());
@@ -248,6 +251,7 @@ impl SharedQueue {
         Ok(())
     }
 
+    /// Reports the queue's losses, if they have reached or passed a power of two.
     fn tell(&self, before: u64, after: u64) {
         if is_to_be_told(before, after) {
             (self.on_loss)(&format!("queue {}", self.name), after);
@@ -259,8 +263,8 @@ impl SharedQueue {
     }
 }
 
-/// Removes the only item that is meant. Looks near both ends first: that is where items lie which one sender takes back
-/// together, so taking back many does not cost the square of their number.
+/// Removes the one item for which `is_meant`, if there is one. Looks near both ends first: items that one sender takes
+/// back together lie there, so taking back many does not cost the square of their number.
 fn take_near_an_end<T>(items: &mut VecDeque<T>, is_meant: impl Fn(&T) -> bool) -> Option<T> {
     let last = items.len().checked_sub(1)?;
     let mut from_both_ends = (0..items.len()).map(|step| match step % 2 {

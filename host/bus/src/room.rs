@@ -17,7 +17,9 @@ use futures_util::task::AtomicWaker;
 /// A sender's wait until everything it sent has found room or was turned away.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
+    /// How many messages still wait.
     left: AtomicU32,
+    /// How many messages have found room.
     admitted: AtomicU32,
     is_overdue: AtomicBool,
     waker: AtomicWaker,
@@ -35,6 +37,7 @@ impl Room {
         self.admitted.load(Ordering::Acquire) > 0
     }
 
+    /// Whether any message still waits.
     pub(crate) fn is_waiting(&self) -> bool {
         self.left.load(Ordering::Acquire) > 0
     }
@@ -43,6 +46,7 @@ impl Room {
         self.is_overdue.load(Ordering::Acquire)
     }
 
+    /// Notes that the deadline has passed, and wakes the sender.
     pub(crate) fn expire(&self) {
         self.is_overdue.store(true, Ordering::Release);
         self.waker.wake();
@@ -70,6 +74,7 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
+    /// Says that the message has found room.
     pub(crate) fn admit(mut self) {
         self.admits = true;
     }

@@ -119,6 +119,7 @@ impl Subscription {
         self.number
     }
 
+    /// Whether the peer takes events with a payload of this size.
     pub(crate) fn takes(&self, payload_bytes: usize) -> bool {
         payload_bytes as u64 <= self.message_size.load(Ordering::Relaxed)
     }

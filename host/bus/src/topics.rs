@@ -86,7 +86,7 @@ impl Topics {
         }
     }
 
-    /// Returns the state of a topic for a publisher. A new topic that nobody hears does not become known.
+    /// Returns the state of a topic for a publisher. A new topic that nobody hears does not become known, and has none.
     pub(crate) fn get(&self, topic: &Topic, is_heard: bool, publisher: PeerId) -> Option<SharedTopic> {
         let mut table = self.0.lock();
         if let Some(state) = table.retained.get(topic) {
@@ -98,6 +98,7 @@ impl Topics {
         }
     }
 
+    /// Returns the last value of each retained topic that has one.
     pub(crate) fn values(&self) -> Vec<Arc<Published>> {
         self.0.lock().retained.values().filter_map(|state| state.lock().value.clone()).collect()
     }
@@ -130,6 +131,7 @@ impl TopicTable {
         Some(known.state.clone())
     }
 
+    /// Returns the state of a topic that is not retained. A new topic becomes known.
     fn state(&mut self, topic: &Topic, publisher: PeerId) -> SharedTopic {
         if let Some(state) = self.used(topic) {
             return state;
@@ -143,6 +145,7 @@ impl TopicTable {
         state
     }
 
+    /// Makes a topic known. If [`KNOWN`] topics are known already, forgets one of them.
     fn keep(&mut self, topic: Topic, state: SharedTopic, first: PeerId) {
         if self.known.len() >= KNOWN
             && let Some(longest_unused) = self.gives_way(first)

@@ -33,7 +33,7 @@ pub struct Parent {
     pub counted: u64,
 }
 
-/// The place of a sampled span in its trace, known before the span begins.
+/// The place of a span in its trace, known before the span begins.
 #[derive(Clone, Debug)]
 pub struct SpanOrigin {
     trace: TraceId,

@@ -26,7 +26,7 @@ use crate::{
 };
 use weir_names::Error;
 
-/// An operation and the peer that answers it. All requests for the operation share one route.
+/// An operation and the peer that answers it. All requests sent after one look-up share one route.
 #[derive(Debug)]
 pub(crate) struct Route {
     pub(crate) operation: Arc<OperationId>,
@@ -133,7 +133,7 @@ impl Waiter {
         }
     }
 
-    /// Ends the wait without an answer. Returns false if the wait had ended before: its outcome is on its way.
+    /// Ends the wait without an answer. Returns false if the wait had ended before, and its outcome may be on its way.
     pub fn cancel(&self) -> bool {
         let first = self.end();
         if first {
@@ -176,7 +176,8 @@ impl Waiter {
         self.done.load(Ordering::SeqCst)
     }
 
-    /// Gives the outcome to the sender. Returns false if the wait had ended before.
+    /// Gives the outcome to the sender, and counts how long the request took. Returns false if the wait had ended
+    /// before.
     pub fn give(&self, outcome: Result<Bytes, Error>) -> bool {
         let is_first = self.give_unmeasured(outcome);
         if is_first && let Some(stats) = self.stats() {
@@ -199,6 +200,8 @@ impl Waiter {
 
     /// Gives the outcome to the sender, without counting how long the request took. The caller counts that with the
     /// time that it reads next. Returns false if the wait had ended before.
+    ///
+    /// If the answer is too large for the sender, the outcome is an error instead.
     pub fn give_unmeasured(&self, outcome: Result<Bytes, Error>) -> bool {
         if !self.end() {
             return false;
@@ -238,6 +241,7 @@ impl Waiter {
         }
     }
 
+    /// Ends the wait at its deadline with an error, unless it has ended before.
     pub(crate) fn expire(&self) {
         let error = if self.route.receiver.is_starting() {
             Error::NotReady(format!("`{}` is still starting", self.route.receiver.name()))
@@ -263,7 +267,7 @@ impl Waiter {
 
     /// Marks the wait as ended. Returns true to the first caller only.
     fn end(&self) -> bool {
-        // Load first, which is cheaper than a swap: dropping an answered call comes here a second time.
+        // Loads first, which is cheaper than a swap: dropping an answered call comes here a second time.
         let first = !self.is_done() && !self.done.swap(true, Ordering::SeqCst);
         // `SeqCst` orders this with `ended()`: either `ended()` sees the end, or this sees that it watches.
         if first && self.is_watched.load(Ordering::SeqCst) {

@@ -28,8 +28,8 @@ pub enum BlockingError<E> {
 ///
 /// # Errors
 ///
-/// [`BlockingError::InAsync`] inside an async task: `call` is then dropped unpolled. [`BlockingError::Call`] if `call`
-/// fails.
+/// [`BlockingError::InAsync`] inside an async task or on a worker thread: `call` is then dropped unpolled.
+/// [`BlockingError::Call`] if `call` fails.
 pub fn wait<T, E>(call: impl Future<Output = Result<T, E>>) -> Result<T, BlockingError<E>> {
     refuse_in_async()?;
     let alarm = Alarm::default();
@@ -41,7 +41,7 @@ pub fn wait<T, E>(call: impl Future<Output = Result<T, E>>) -> Result<T, Blockin
 ///
 /// # Errors
 ///
-/// [`BlockingError::InAsync`] inside an async task: `work` is then dropped unpolled.
+/// [`BlockingError::InAsync`] inside an async task or on a worker thread: `work` is then dropped unpolled.
 pub fn wait_for<T>(
     timeout: Duration,
     work: impl Future<Output = T>,

@@ -115,6 +115,7 @@ impl Chain {
         work()
     }
 
+    /// Runs the next task, and those that are woken in turn, until none is left or a bound of the chain is reached.
     fn run(&self) {
         for _ in 0..AT_MOST {
             let Some(next) = self.next.take() else { return };
@@ -180,7 +181,7 @@ pub(crate) fn forget_wait() {
     let _ending = CHAIN.try_with(|chain| chain.waits_since.set(None));
 }
 
-/// Whether a task runs next on this thread: one that the thread was handed to, or one that waits for an answer.
+/// Whether the chain knows its next task: one that was woken to run next, or the caller that waits for an answer.
 #[inline]
 pub(crate) fn has_next() -> bool {
     CHAIN.with(|chain| {
@@ -240,8 +241,8 @@ pub(crate) fn hand(wake: impl FnOnce()) {
 /// Calls `send`, and runs the chain of tasks that it wakes before it returns. It is for a task of Main or a guest that
 /// waits for the answer. If other guests ran in a guest's call, also returns the [`moment`] at which they stopped.
 ///
-/// On threads other than the worker, it only calls `send`. The same holds for a guest that runs within another guest's
-/// call, because stacks must not pile up.
+/// On threads other than the worker, and once the runtime's budget for the task is used up, it does no more than call
+/// `send`. The same holds for a guest that runs within another guest's call, because stacks must not pile up.
 pub fn switch<T>(send: impl FnOnce() -> T) -> (T, Option<u64>) {
     CHAIN.with(|chain| {
         let within = match chain.within.get() {

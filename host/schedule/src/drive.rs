@@ -42,7 +42,8 @@ pub fn drive<T>(work: impl Future<Output = T>, alarm: &Alarm) -> T {
 pub struct Alarm(Mutex<Option<Instant>>);
 
 impl Alarm {
-    /// Waits for `work` until `deadline`, and returns none after that. It must run in work driven with this alarm.
+    /// Waits for `work` until `deadline`, and returns none after that. Must be awaited in work that [`drive()`] polls
+    /// with this alarm.
     pub async fn within<T>(&self, deadline: Option<Instant>, work: impl Future<Output = T>) -> Option<T> {
         let mut work = pin!(work);
         poll_fn(|context| match (work.as_mut().poll(context), deadline) {
@@ -83,7 +84,7 @@ const HAS_COME: u8 = 1;
 const PARKED: u8 = 2;
 
 impl ThreadWaker {
-    /// Makes wake-ups unpark the thread from now on. Returns false, and does not, if a wake-up has come already.
+    /// Makes wake-ups unpark the thread from now on. Returns false and changes nothing if a wake-up has come already.
     fn is_still_awaited(&self) -> bool {
         self.state.compare_exchange(AWAITED, PARKED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }

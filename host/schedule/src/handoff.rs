@@ -36,7 +36,9 @@ struct Node<F: Future> {
 
 enum Work<F: Future> {
     Going(Pin<Box<F>>),
+    /// The work has ended, with an output or a panic that the runtime's task has not taken yet.
     Ended(Result<F::Output, Box<dyn Any + Send>>),
+    /// The output or panic was taken, or the [`Handoff`] was dropped.
     Over,
 }
 

@@ -54,6 +54,7 @@ pub struct InTurn<F> {
     /// The guest's waker in the task that polled it last.
     guest_waker: Option<(Arc<GuestWaker>, Waker)>,
     turns: Arc<Turns>,
+    /// The guest's place among the busy guests, if it waits for its turn or has it.
     ticket: Option<Arc<Ticket>>,
     /// The guest's wait for the worker's look at timers and sockets, after the guest was woken.
     look: Option<Arc<Ticket>>,
@@ -62,6 +63,7 @@ pub struct InTurn<F> {
     kept: Arc<SharedShare>,
     /// Whether other guests spend from `kept` at the same time.
     is_shared: bool,
+    /// The guest's wait for credit, if it has used more than its share.
     delay: Option<Delay>,
     activity: Arc<Activity>,
     usage: Arc<Usage>,
@@ -104,6 +106,8 @@ impl<F: Future> InTurn<F> {
         self
     }
 
+    /// Waits until the guest may run: for its share, then for its turn if it is busy, or for a look that is due.
+    /// Returns the [`moment`] from which the run counts.
     fn poll_permission(&mut self, context: &mut Context<'_>) -> Poll<u64> {
         loop {
             if let Some(delay) = &mut self.delay {
@@ -132,12 +136,14 @@ impl<F: Future> InTurn<F> {
         }
     }
 
+    /// Makes the guest wait for its turn, behind the other busy guests.
     fn join(&mut self, context: &Context<'_>) {
         self.ticket = Some(self.turns.join(context.waker()));
     }
 }
 
 impl<F> InTurn<F> {
+    /// Gives up the wait for the look, and the turn or the wait for it.
     fn leave(&mut self) {
         if let Some(look) = self.look.take() {
             self.turns.look.leave(&look);
@@ -228,7 +234,9 @@ struct GuestWaker {
     state: AtomicU8,
 }
 
+/// The guest is being polled.
 const RUNNING: u8 = 1;
+/// The guest was woken.
 const WOKEN: u8 = 2;
 
 impl GuestWaker {

@@ -57,14 +57,13 @@
 //!
 //! The runtime looks at them between tasks, and a chain is one task. So [`InTurn`] counts how long guests have run
 //! since the last look. After 100 µs every further guest waits for the look. The look calls the first of them. When a
-//! called guest stops without handing over the thread, it calls the next, until 100 µs have passed and another look is
-//! due.
+//! guest stops without handing over the thread, it calls the next, until 100 µs have passed and another look is due.
 //!
 //! # A thread of the embedding program
 //!
 //! [`drive()`] polls one future on the calling thread and parks it in between. It has no part in the above: what it
-//! waits for runs on the worker, which wakes it. [`mark_worker_thread`] marks the worker, so that a blocking call there,
-//! which would wait for itself, is refused.
+//! waits for runs on the worker, which wakes it. [`mark_worker_thread`] marks the worker, so that a blocking call
+//! there, which would wait for itself, is refused.
 
 mod activity;
 mod blocking;

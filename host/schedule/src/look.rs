@@ -25,7 +25,8 @@ const EVERY: Duration = if cfg!(test) { Duration::MAX } else { Duration::from_mi
 /// The tickets that wait for the next look, in order.
 ///
 /// The look calls the first ticket. A guest that stops without handing over the thread calls the next one, while there
-/// is time. One ticket is called at a time, until its holder has run or gives up. Both also ask for the next look.
+/// is time. One ticket is called at a time, until its holder has run or given up. When that happens, or a ticket is
+/// added, the next look is asked for if tickets wait.
 #[derive(Debug, Default)]
 pub(crate) struct Look {
     /// Nanoseconds that extensions ran since the last look.
@@ -64,6 +65,7 @@ impl Look {
         time.min(since_look)
     }
 
+    /// Adds a ticket at the end, to be called after a look.
     pub(crate) fn wait(self: &Arc<Self>, ticket: Arc<Ticket>) {
         self.waiting.lock().tickets.push_back(ticket);
         self.ask();
@@ -98,6 +100,7 @@ impl Look {
         }
     }
 
+    /// Calls the first ticket, unless another one is called now.
     fn call(&self) {
         let mut waiting = self.waiting.lock();
         if waiting.called.is_none() {

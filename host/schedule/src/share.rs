@@ -46,6 +46,7 @@ impl SharedShare {
         self.elsewhere.clone()
     }
 
+    /// Returns the nanoseconds that other threads worked since the last call, for the caller to take off the credit.
     #[inline]
     pub(crate) fn take_elsewhere(&self) -> u64 {
         match self.elsewhere.load(Ordering::Relaxed) {
@@ -66,6 +67,7 @@ impl SharedShare {
 /// when the extension runs, so an idle one costs nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share {
+    /// The share, in hundredths of a percent of the worker thread's time.
     points: i64,
     /// Nanoseconds of work that the extension may do now. Negative when it has used more than its share.
     credit: i64,
@@ -79,6 +81,7 @@ impl Share {
         Self { points, credit: part(points, BURST), looked: now }
     }
 
+    /// Adds the credit earned since the last call. Returns how long the extension must wait, or none if it may run.
     #[inline]
     pub(crate) fn wait(&mut self, now: u64) -> Option<Duration> {
         if self.points == WHOLE {

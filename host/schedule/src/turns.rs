@@ -27,10 +27,12 @@ pub struct Turns {
 #[derive(Debug, Default)]
 pub(crate) struct WaitingTurns {
     pub(crate) waiting: VecDeque<Arc<Ticket>>,
+    /// Whether a ticket has the turn now.
     pub(crate) is_taken: bool,
 }
 
 impl Turns {
+    /// Puts a new ticket at the end of the queue. Calling it wakes `task`.
     pub(crate) fn join(&self, task: &Waker) -> Arc<Ticket> {
         let ticket = Arc::<Ticket>::default();
         ticket.register(task);
@@ -42,7 +44,7 @@ impl Turns {
         ticket
     }
 
-    /// Gives up a place in the queue, or the turn. In the latter case the next holder is called.
+    /// Gives up a place in the queue, or the turn. In the latter case the next ticket gets the turn.
     pub(crate) fn leave(&self, ticket: &Arc<Ticket>) {
         let mut queue = self.queue.lock();
         if ticket.has_turn.load(Ordering::Relaxed) {
@@ -54,6 +56,7 @@ impl Turns {
 }
 
 impl WaitingTurns {
+    /// Gives the turn to the next ticket. Its holder is called at once, or waits for the look first if one is due.
     fn call_next(&mut self, look: &Arc<Look>) {
         let next = self.waiting.pop_front();
         self.is_taken = next.is_some();
@@ -85,6 +88,7 @@ impl Ticket {
         self.task.register(task);
     }
 
+    /// Wakes the holder, and lets it run when it is polled.
     pub(crate) fn call(&self) {
         self.is_called.store(true, Ordering::Release);
         self.task.wake();

@@ -32,12 +32,12 @@ pub enum MainEvent {
     },
     /// An extension failed.
     Failed(Box<FailureRecord>),
-    /// An inbox or queue had no room for messages. Sent at the 1st, 2nd, 4th, 8th lost message and so on, so that a
-    /// flood of messages is no flood of events.
+    /// An inbox or queue lost messages, nearly always for want of room. Sent when the total reaches or passes 1, 2, 4,
+    /// 8 and so on, so that a flood of messages is no flood of events.
     Shed {
         /// The extension, `main`, or a queue, as in `queue uploads`.
         receiver: String,
-        /// Messages that found no room since Main started.
+        /// Messages lost since Main started.
         total: u64,
     },
     /// Main has begun to stop every extension, and will end.

@@ -37,7 +37,8 @@ const RESERVE: u64 = 2_000;
 ///
 /// # Errors
 ///
-/// Fails if the extensions need more memory mappings.
+/// Fails if the extensions need more memory mappings than the kernel allows. Passes if the kernel does not say how many
+/// that is.
 pub fn check_mappings(config: &Config) -> Result<(), TooFewMappings> {
     check(&config.extensions, allowed())
 }

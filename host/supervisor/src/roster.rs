@@ -25,7 +25,9 @@ struct Table {
     main: Arc<MainConfig>,
     /// Every extension, by peer number, with those that are no longer configured.
     units: Vec<Arc<Unit>>,
+    /// The configured extensions, in the order of the configuration.
     listed: Vec<Arc<Unit>>,
+    /// The configuration beside Main and its extensions.
     rest: Arc<Config>,
     file: Option<ConfigFile>,
     is_reloading: bool,
@@ -66,7 +68,7 @@ impl Roster {
         self.0.read().main.clone()
     }
 
-    /// Returns the bytes of queues and other sections that count against the memory budget.
+    /// Returns the bytes of programs outside Main, queues and other sections that count against the memory budget.
     pub fn memory_beside_extensions(&self) -> u64 {
         self.rest().memory_beside_extensions()
     }

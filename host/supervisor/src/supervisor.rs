@@ -57,7 +57,7 @@ pub enum ControlError {
         /// Why it did not.
         reason: String,
     },
-    /// The new version did not come up. The version before runs on, or was started again.
+    /// The new version was not loaded or did not come up, or the reload was given up.
     #[error("`{id}` was not reloaded: {reason}")]
     NotReloaded {
         /// The extension.
@@ -68,7 +68,7 @@ pub enum ControlError {
     /// Another reload of this extension, or of the configuration, is under way.
     #[error("{0} is being reloaded already: try again when that is done")]
     Reloading(String),
-    /// The new configuration has a mistake. Nothing of it was applied.
+    /// The new configuration has a mistake, or this Main cannot take it. Nothing of it was applied.
     #[error("the configuration was not reloaded: {0}")]
     NotConfigured(String),
     /// Main was not started from a file.
@@ -79,7 +79,8 @@ pub enum ControlError {
     ShuttingDown,
 }
 
-/// An order to the supervisor. An order is dropped if nobody waits for its answer any more when its turn comes.
+/// An order to the supervisor. A change or a configuration is dropped if nobody waits for the answer any more when its
+/// turn comes.
 #[derive(Debug)]
 pub enum Order {
     /// Change one extension.
@@ -95,11 +96,11 @@ pub enum Order {
 /// A change of one extension.
 #[derive(Clone, Copy, Debug)]
 pub enum Change {
-    /// Start the extension and what it requires. Answered when it is ready or has failed.
+    /// Start the extension and what it requires. Answered when it is ready or interrupted, or did not start.
     Start,
     /// Stop the extension. Answered when it has ended.
     Stop,
-    /// Restart the extension and forget its failures. Answered when it is ready or has failed.
+    /// Restart the extension and forget its failures. Answered when it is ready or interrupted, or did not start.
     Restart,
     /// Load the extension's component anew and replace its instance. Answered when done.
     Reload,
@@ -114,8 +115,9 @@ enum SupervisorEvent {
     Order(Order),
     Noted(Noted),
     Done(Done),
+    /// The restart delay of an extension is over.
     Due,
-    /// A program outside Main has begun or ended to serve a contract.
+    /// A program outside Main has begun or stopped serving a contract, or may do so from now on.
     Providers,
 }
 
@@ -140,7 +142,7 @@ pub struct SupervisorParts {
     pub shared: SharedResources,
     /// Opens granted directories.
     pub openings: Arc<Openings>,
-    /// Hand a new configuration to the crates that own sections of it.
+    /// The functions that hand a new configuration to the crates that own sections of it.
     pub sections: Vec<Reconfigure>,
     /// The log lines.
     pub logs: Arc<Logs>,
@@ -196,8 +198,8 @@ impl Supervisor {
         }
     }
 
-    /// Starts the extensions of the configuration, sends `started` when each is ready or has failed, and runs until
-    /// all has ended after a shutdown.
+    /// Starts the extensions that the configuration starts with Main, and sends `started` when no start is under way
+    /// any more. Runs until all has ended after a shutdown.
     pub async fn run(mut self, started: oneshot::Sender<()>) {
         for index in self.slots.those(|slot| slot.config.autostart) {
             self.want(index);
@@ -287,6 +289,7 @@ impl Supervisor {
         }
     }
 
+    /// Acts on the notice of an instance that it is ready or interrupted.
     fn note(&mut self, Noted { peer, run, notice }: Noted) {
         let Some((index, part)) = self.slots.of_run(peer, run) else { return };
         let (happening, phase, reason) = match notice {
@@ -307,7 +310,8 @@ impl Supervisor {
                     run.version.note_served();
                 }
                 if slot.predecessor.is_some() {
-                    // A successor may have changed its phase before it took over.
+                    // This instance may have sent the notice before it took over, when it could not set the phase
+                    // itself.
                     slot.unit.version().peer.set_phase_if_up(phase);
                 }
                 if slot.life.is_there() {
@@ -321,6 +325,7 @@ impl Supervisor {
         }
     }
 
+    /// Starts an instance of the next version as the current one.
     fn launch(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.apply(LifecycleEvent::Launched);
@@ -361,6 +366,7 @@ impl Supervisor {
         Some(run)
     }
 
+    /// Tells the current instance to finish.
     fn drain(&mut self, index: usize) {
         let Some(slot) = self.slots.get(index) else { return };
         let phase = if slot.life.is_coming() { Phase::Replacing } else { Phase::Draining };

@@ -20,8 +20,10 @@ impl Drop for WaitGuard {
 }
 
 impl Bus {
-    /// From now on `caller` waits for the answer of `receiver`. Fails if `receiver` waits for `caller`, directly or
-    /// through others. See [`wait_for`](Self::wait_for) for the exception.
+    /// From now on `caller` waits for an answer of `receiver`, or of a copy that shares its inbox. Fails if each of
+    /// these that runs is `caller` or waits for `caller`, directly or through others.
+    ///
+    /// A caller that has yet to take over from another instance is exempt: nobody waits for it.
     pub(crate) fn wait_for_answer(&self, caller: &Arc<Peer>, receiver: &Peer) -> Result<WaitGuard, Error> {
         let wait = Wait::answer(receiver.id());
         // Nearly always the receiver waits for nothing, and no search is needed.
@@ -32,15 +34,16 @@ impl Bus {
         Ok(WaitGuard(caller.clone()))
     }
 
-    /// From now on `caller` waits for all of these. Fails if one of them waits for `caller`, directly or through
-    /// others. An instance that is still to take over is exempt: nobody waits for it.
+    /// From now on `caller` waits for all of `waits`. Fails if only `caller` could end one of them, directly or through
+    /// others. A caller that has yet to take over from another instance is exempt: nobody waits for it.
     pub(crate) fn wait_for(&self, caller: &Arc<Peer>, waits: Vec<Wait>) -> Result<WaitGuard, Error> {
         self.refuse_circle(caller, waits.iter().map(|wait| &wait.on))?;
         caller.set_waits(waits);
         Ok(WaitGuard(caller.clone()))
     }
 
-    /// Fails if one of `others` waits for `caller`, directly or through others.
+    /// Fails if a wait of `caller` for one of `others` could end only by `caller` itself, directly or through others.
+    /// Never fails for a caller that has yet to take over from another instance.
     pub(crate) fn refuse_circle<'o>(
         &self,
         caller: &Peer,
@@ -56,8 +59,10 @@ impl Bus {
         }
     }
 
-    /// The names on the path from `on` to `caller`. `None` if a peer that could end the wait neither is `caller` nor
-    /// waits for `caller`.
+    /// Returns the names on the path from `on` to `caller`. `None` if a peer that could end the wait neither is
+    /// `caller` nor waits for `caller`, or if there is no such peer.
+    ///
+    /// `known` has the outcome for each peer that was searched, and `None` for a peer whose search is under way.
     fn way_back(
         &self,
         on: &WaitTarget,
@@ -80,8 +85,8 @@ impl Bus {
         way
     }
 
-    /// The names on the path from `servers` to `caller`. Any one of `servers` could end the wait, so there is a path
-    /// only if each of them is `caller` or waits for `caller`.
+    /// Returns the names on the path from `servers` to `caller`. Any one of `servers` could end the wait, so there is a
+    /// path only if each of them that runs is `caller` or waits for `caller`.
     fn way_back_of(
         &self,
         servers: &[Arc<Peer>],
@@ -90,7 +95,7 @@ impl Bus {
     ) -> Option<Vec<String>> {
         let is_one = servers.iter().any(|server| server.id() == caller.id());
         let mut way = is_one.then(|| vec![caller.name().to_owned()]);
-        // A server that does not run serves nothing and waits for nobody, so among several it does not count.
+        // Among several, a server that does not run or is about to end does not count: it takes no more requests.
         let counts =
             |server: &&Arc<Peer>| server.id() != caller.id() && (servers.len() == 1 || server.is_up());
         for server in servers.iter().filter(counts) {

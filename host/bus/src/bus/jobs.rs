@@ -20,7 +20,8 @@ use crate::{
     trace::{JobTrace, Parent},
 };
 
-/// A job on its way into a queue. Dropping it ends its wait for room.
+/// A job on its way into a queue. Dropping it ends the wait for room, or gives up the request to the provider that
+/// keeps the queue's jobs.
 #[derive(Debug)]
 #[must_use = "it does not wait for room unless awaited"]
 pub struct Putting {
@@ -37,7 +38,7 @@ enum Way {
     Store(Box<PendingCall>),
 }
 
-/// A job's wait for room. Dropping it withdraws the job.
+/// A job's wait for room. Dropping it withdraws the job, unless the job has got in.
 #[derive(Debug)]
 struct BlockedPut {
     bus: Arc<Bus>,
@@ -48,7 +49,8 @@ struct BlockedPut {
     _waits: Option<WaitGuard>,
 }
 
-/// A job, and the wait until a reader has finished it. Dropping the wait takes the job back if no reader has it yet.
+/// A job, and the wait until a reader has finished it. Dropping the wait takes the job back. A reader that has the job
+/// may still finish it, but the job is not delivered again.
 #[derive(Debug)]
 #[must_use = "dropped, it takes the job back"]
 pub struct Offering {
@@ -60,7 +62,8 @@ pub struct Offering {
 impl Offering {
     /// Waits until a reader has finished the job.
     ///
-    /// Fails if no reader will: it is a dead letter, it was lost, or the queue takes no more jobs.
+    /// Fails if no reader will finish it: the job found no room, was dropped, or is a dead letter, or the queue takes
+    /// no more jobs.
     pub async fn done(mut self) -> Result<(), Error> {
         if let Some(putting) = self.putting.take() {
             putting.put().await?;
@@ -84,7 +87,8 @@ impl Drop for Offering {
 }
 
 impl Putting {
-    /// Waits for room if it must; returns the id of the job.
+    /// Waits until the job has room, or until the provider that keeps the queue's jobs has answered. Returns the job's
+    /// id. That provider offers the job to the queue under another id.
     pub async fn put(self) -> Result<MessageId, Error> {
         match self.way {
             Way::Over => {}
@@ -132,13 +136,13 @@ impl Bus {
         self.queue(name.as_str())
     }
 
-    /// A queue by its name.
+    /// Returns the queue with this name, if it is configured or holds jobs.
     pub fn queue(&self, name: &str) -> Result<Arc<SharedQueue>, Error> {
         self.queues.find(name)
     }
 
-    /// Puts a job at the end of a queue. If the job must wait for room, it waits at most `timeout`, and not beyond
-    /// the parent's deadline.
+    /// Puts a job at the end of a queue, or asks the provider that keeps the queue's jobs to keep it. The wait for room
+    /// or for the provider lasts at most `timeout` or else the default, and not beyond the parent's deadline.
     pub fn put(
         self: &Arc<Self>,
         sender: &Arc<Peer>,
@@ -209,8 +213,8 @@ impl Bus {
         Ok(Putting { id, way })
     }
 
-    /// Makes the wait for room. An extension is blocked meanwhile, so this fails if all readers of the queue wait for
-    /// that extension.
+    /// Makes the wait for room. An extension is blocked meanwhile, so this fails if each reader of the queue is that
+    /// extension or waits for it, and the job has not got in yet.
     fn block(&self, sender: &Arc<Peer>, mut wait: BlockedPut) -> Result<Way, Error> {
         if sender.stands_still() {
             let room = wait.room.clone();
@@ -229,7 +233,8 @@ impl Bus {
 
     /// Puts one dead letter, or all, back into the queues where they died; returns how many went back.
     ///
-    /// Fails with the first reason if some cannot go back. Those stay in this queue; the others go back even then.
+    /// Fails with the first reason if some cannot go back. Those stay in this queue; the others go back even then. Also
+    /// fails if this queue holds no dead letter with this `id`.
     pub fn requeue(&self, queue: &Arc<SharedQueue>, id: Option<MessageId>) -> Result<u64, Error> {
         let died = |job: &QueuedJob| job.died_in.is_some() && id.is_none_or(|id| job.id == id);
         let (mut moved, mut kept, mut failed) = (0, Vec::new(), None);
@@ -259,7 +264,7 @@ impl Bus {
         }
     }
 
-    /// Every queue, by name.
+    /// Returns the status of each queue that is configured or holds jobs, by name.
     pub fn queues(&self) -> Vec<QueueStatus> {
         self.queues.status()
     }

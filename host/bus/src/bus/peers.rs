@@ -31,25 +31,26 @@ impl Bus {
     }
 
     /// Replaces the peer of the same number on trial, and claims its contracts. Subscriptions without a grant get no
-    /// events until [`renew_subscriptions`](Self::renew_subscriptions) ends them, or the former peer comes back.
+    /// events until [`renew_subscriptions`](Self::renew_subscriptions) ends them, or the former peer comes back. If
+    /// the peer shares its inbox, they end at once.
     pub fn replace_on_trial(&self, peer: &Arc<Peer>) {
         self.owners.replace(peer, true);
         if peer.shares_inbox() {
-            // Copies share one inbox: a subscription cannot be held for one of them alone, so it ends now.
+            // Copies share one inbox, so a subscription cannot be held for one of them alone.
             self.renew_subscriptions(peer);
         } else {
             self.hold_subscriptions(peer);
         }
     }
 
-    /// An extension is no longer configured: it owns nothing.
+    /// Makes an extension that is no longer configured own no contracts, and sets its phase to down.
     pub fn retire(&self, peer: &Peer) {
         self.owners.disown(peer);
         peer.set_phase(Phase::Down);
     }
 
-    /// The peer reads no more. Unless another peer serves its inbox, its subscriptions end and callers that wait get
-    /// `peer-gone`.
+    /// Ends the subscriptions of a peer that reads no more, and answers callers that wait for it with `peer-gone`. Does
+    /// nothing while this peer or another one that shares its inbox takes requests.
     pub fn disconnect(&self, peer: &Peer) {
         if !peer.inbox().is_served() {
             self.unsubscribe_all(peer);
@@ -70,20 +71,20 @@ impl Bus {
         Ok(known)
     }
 
-    /// A program arrives under a name. It serves nothing yet.
+    /// Adds a program that arrives under a name. Returns its peer, which serves nothing yet.
     pub fn arrive(&self, name: &Peer, limits: PeerLimits) -> Arc<Peer> {
         self.owners.arrive(name, limits)
     }
 
-    /// A program serves a contract from now on.
+    /// Makes a program serve a contract from now on. Fails if it may not, or if another peer owns the contract.
     pub fn serve(&self, session: &Arc<Peer>, contract: &str, operations: &[String]) -> Result<(), Error> {
         self.owners.serve(session, parsed(contract)?, operations)?;
         self.providers_changed.notify_one();
         Ok(())
     }
 
-    /// A program leaves. What waits for it is answered `peer-gone`, its subscriptions end, and what it served has no
-    /// provider.
+    /// Removes a program that leaves. What waits for it is answered `peer-gone`, its subscriptions end, and what it
+    /// served has no provider.
     pub fn leave(&self, session: &Peer) {
         let has_served = self.owners.leave(session);
         self.unsubscribe_all(session);
@@ -99,17 +100,18 @@ impl Bus {
         session.serves().iter().any(|contract| session.may_serve(contract).is_err())
     }
 
-    /// Whether a peer that is ready owns this contract.
+    /// Whether a peer other than Main owns this contract and is ready.
     pub fn is_served(&self, contract: &ContractName) -> bool {
         self.owners.is_served(contract)
     }
 
-    /// The peer that owns this contract, whether or not it runs.
+    /// The peer that owns this contract, whether or not it runs, or else Main if it serves the contract.
     pub fn owner_of(&self, contract: &ContractName) -> Option<Arc<Peer>> {
         self.owners.find(contract, None).ok().map(|(owner, _)| owner)
     }
 
-    /// The operations that `peer` may call now: those of its grants, as far as their contracts have an owner that serves.
+    /// The operations that `peer` may call now: those of its grants that a peer serves. Empty for Main, which needs no
+    /// grants.
     pub fn callable(&self, peer: &Peer) -> Vec<(ContractName, OperationName)> {
         let mut callable = Vec::new();
         for grant in peer.call_grants() {
@@ -123,19 +125,20 @@ impl Bus {
         callable
     }
 
-    /// What became of the requests for each operation that was ever asked for while its provider served it. An extension
-    /// that was removed and added again is there twice, the later one last.
+    /// What became of the requests for each operation that was ever asked for while its provider served it. Beyond a
+    /// bound, the operations of one provider share an entry.
     pub fn operations(&self) -> Vec<OperationStatus> {
         let providers = self.owners.providers();
         providers.iter().flat_map(|peer| peer.operations().status(peer.name())).collect()
     }
 
-    /// Waits until a program has begun or stopped serving a contract since the last call.
+    /// Waits until, since the last call, a program has begun or stopped serving a contract, or a name of programs was
+    /// set.
     pub async fn providers_changed(&self) {
         self.providers_changed.notified().await;
     }
 
-    /// Main serves `contract` from now on, unless an extension owns it.
+    /// Makes Main serve `contract` from now on, for as long as no other peer owns it.
     pub fn serve_from_main(&self, contract: &ContractName, operations: &[String]) -> Result<(), Error> {
         self.main().serve(contract.as_str(), operations)?;
         self.owners.serve_from_main(contract.clone());

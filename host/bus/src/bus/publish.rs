@@ -24,7 +24,8 @@ use crate::{
     trace::{Parent, What},
 };
 
-/// An event on its way: delivered where there was room, waiting elsewhere. Dropping it ends the wait.
+/// A published event, which still waits for room in lanes that were full under the policy `block`. Dropping this ends
+/// the waits.
 #[derive(Debug)]
 #[must_use = "it does not wait for room unless awaited"]
 pub struct Publishing {
@@ -58,7 +59,8 @@ impl Publishing {
             .saturating_add(u32::try_from(waiting).unwrap_or(u32::MAX))
     }
 
-    /// Waits for room if it must; returns what happened to the event.
+    /// Waits for room if the event must; returns what happened to it. Fails if the event was for one name, and all
+    /// subscriptions of that name refused it.
     pub async fn receipt(mut self) -> Result<Receipt, Error> {
         let mut is_overdue = false;
         for waiting in &self.waiting {
@@ -107,9 +109,11 @@ impl Bus {
         peer.may_publish(&topic.into())
     }
 
-    /// Publishes to every matching subscription, or only to those of the peer `to`. Where a policy is `block`, the
-    /// event waits at most `timeout`, and not beyond the parent's deadline. If the parent counts events that were lost
-    /// before this one, each subscription reports them as lost.
+    /// Publishes to every matching subscription, or only to those of the peer or the programs with the name `to`. Fails
+    /// if `to` has no such subscription.
+    ///
+    /// Where a policy is `block`, the event waits at most `timeout` or else Main's default, and not beyond the parent's
+    /// deadline. If the parent counts events that were lost before this one, each subscription reports them as lost.
     pub fn publish(
         self: &Arc<Self>,
         sender: &Arc<Peer>,
@@ -175,7 +179,7 @@ impl Bus {
             let on = WaitTarget::Peer(subscription.peer.id());
             let id = (self.deadline_within(timeout, parent.deadline), self.next_message_id());
             if stands_still && self.refuse_circle(sender, std::iter::once(&on)).is_err() {
-                // The room went after the check above, and the subscriber waits for the sender: it refuses the event.
+                // The room went after the check above, and the subscriber waits for the sender: the event is refused.
                 room.expire();
             } else {
                 self.deadlines.register_room(id, room.clone());
@@ -185,7 +189,7 @@ impl Bus {
         }
         let to = to.map(ToOwned::to_owned);
         let bus = self.clone();
-        // From here on, dropping this withdraws waiting events, also when the wait is refused.
+        // Made before the wait, because dropping it withdraws the waiting events if the wait is refused.
         let mut publishing = Publishing { bus, receipt, compared, waiting, _waits: None, topic: known, to };
         if stands_still && !waits.is_empty() {
             publishing._waits = Some(self.wait_for(sender, waits)?);

@@ -42,7 +42,7 @@ impl Target {
         self.route.receiver.limits().message_size
     }
 
-    /// Whether it was opened with these names.
+    /// Whether the operation was looked up with these names.
     pub fn is(&self, contract: &str, operation: &str, provider: Option<&str>) -> bool {
         let Route { operation: own, receiver, .. } = &*self.route;
         own.contract.as_str() == contract
@@ -54,7 +54,8 @@ impl Target {
     }
 }
 
-/// A caller's wait for one answer. Dropping it gives up.
+/// A caller's wait for one answer. Dropping it gives up the request, or after [`unanswered`](Self::unanswered) only
+/// the answer.
 #[derive(Debug)]
 #[must_use = "the answer is lost unless awaited"]
 pub struct PendingCall {
@@ -68,7 +69,8 @@ pub struct PendingCall {
     _waits: Option<WaitGuard>,
 }
 
-/// A request that was sent. Its deadline counts once the bus [watches](Bus::watch) it. Dropping it gives up the answer.
+/// A request that was sent. Its deadline counts once the bus [watches](Bus::watch) it. Dropping it gives up the
+/// request.
 #[derive(Debug)]
 #[must_use = "nothing ends the wait unless the bus watches it"]
 pub struct SentCall(PendingCall);
@@ -82,7 +84,7 @@ pub struct Sending(Parked);
 type Parked = Option<(Arc<Room>, Option<WaitGuard>)>;
 
 impl Sending {
-    /// Waits until the request is in the inbox, or its time is over.
+    /// Waits until the request is in the inbox, or has ended without getting there.
     pub async fn sent(self) {
         if let Some((room, _waits)) = &self.0 {
             room.settled().await;
@@ -91,7 +93,7 @@ impl Sending {
 }
 
 impl PendingCall {
-    /// From now on, dropping it gives up the answer alone, and not the request, unless that still waits for room.
+    /// Makes a later drop give up only the answer. A request that still waits for room is given up all the same.
     pub fn unanswered(mut self) -> Self {
         self.is_unanswered = true;
         self
@@ -123,7 +125,8 @@ impl Drop for PendingCall {
 }
 
 impl Bus {
-    /// Looks up the receiver of `operation` of `contract`, if `caller` may call it.
+    /// Looks up the receiver of `operation` of `contract`, if `caller` may call it. Fails if the receiver is not the
+    /// peer with the name `provider`, where one is given.
     pub fn open(
         &self,
         caller: &Peer,
@@ -165,7 +168,7 @@ impl Bus {
         Ok(target)
     }
 
-    /// Sends a request and waits for its answer.
+    /// Sends a request, and returns the wait for its answer.
     ///
     /// With `blocking`, nothing else reaches the caller meanwhile, so a circle of such waits is refused.
     pub fn call(
@@ -188,7 +191,7 @@ impl Bus {
         Ok(SentCall(PendingCall { waiter, is_over: false, is_unanswered: false, room, _waits: waits }))
     }
 
-    /// Ends the wait at its deadline. A request that was answered during the call needs no timer.
+    /// Makes the wait end at its deadline. A request that was answered already needs no timer.
     pub fn watch(&self, SentCall(pending): SentCall) -> PendingCall {
         if !pending.waiter.is_done() {
             self.deadlines.register(&pending.waiter);
@@ -196,8 +199,8 @@ impl Bus {
         pending
     }
 
-    /// Sends a request. Its answer comes through the caller's inbox, and so does the error if it finds no room by the
-    /// deadline.
+    /// Sends a request to another peer. The answer comes through the caller's inbox, and so does the error if the
+    /// request finds no room by the deadline.
     pub fn send(
         &self,
         caller: &Arc<Peer>,
@@ -219,7 +222,7 @@ impl Bus {
     }
 
     /// The term of a request sent now. It ends after `timeout`, or else after the receiver's default timeout, but no
-    /// later than the parent's deadline.
+    /// later than the parent's deadline, nor after 7 days.
     pub fn term(&self, target: &Target, timeout: Option<Duration>, parent: Parent) -> Term {
         let sent = Self::now();
         let timeout = timeout.unwrap_or_else(|| self.default_timeout(target));
@@ -228,7 +231,8 @@ impl Bus {
         Term { sent: moment(sent.into_std()), allowed, deadline, span }
     }
 
-    /// The default timeout of the present receiver, which may be another peer than at the look-up.
+    /// The default timeout of the present receiver, which may be another peer than at the look-up. Zero if there is
+    /// none any more: the request is then refused.
     fn default_timeout(&self, target: &Target) -> Duration {
         let Route { operation, receiver, .. } = &*target.route;
         if target.owners == self.owners.version() {
@@ -239,13 +243,14 @@ impl Bus {
         now.map_or(Duration::ZERO, |(receiver, _)| receiver.limits().request_timeout)
     }
 
-    /// When a wait for room ends: after `timeout`, else Main's default, and never after `parent`.
+    /// When a wait for room ends: after `timeout`, or else Main's default, but not after `parent`, nor after 7 days.
     pub(crate) fn deadline_within(&self, timeout: Option<Duration>, parent: Option<Instant>) -> Instant {
         let timeout = timeout.unwrap_or_else(|| self.main().limits().request_timeout);
         deadline(Self::now(), timeout, parent).0
     }
 
-    /// Checks the grant and finds the receiver again, if owners or grants have changed since the look-up.
+    /// Checks the grant and finds the receiver again, if owners or grants have changed since the look-up. Fails for a
+    /// program that has left.
     fn follow(&self, caller: &Peer, target: &mut Target) -> Result<(), Error> {
         if caller.has_left() {
             return Err(Error::PeerGone);
@@ -266,6 +271,8 @@ impl Bus {
         Ok(())
     }
 
+    /// Puts a request into the receiver's inbox. If that is full, the request waits for room under the policy `block`,
+    /// and fails otherwise.
     fn submit(
         &self,
         caller: &Arc<Peer>,
@@ -330,7 +337,7 @@ impl Bus {
         }
     }
 
-    /// Has a request wait for room, unless that would never end.
+    /// Lets a request wait for room, or lets it in if there is room by now. Fails if the wait would never end.
     fn park(
         &self,
         caller: &Arc<Peer>,
@@ -349,7 +356,7 @@ impl Bus {
         }
     }
 
-    /// A peer that serves the receiver's inbox: one that is ready, else one that is starting.
+    /// A peer that serves the receiver's inbox: one that is ready, else one that is starting, else the receiver itself.
     pub(super) fn server(&self, receiver: &Arc<Peer>) -> Arc<Peer> {
         if receiver.is_ready() {
             return receiver.clone();
@@ -359,6 +366,7 @@ impl Bus {
         found.or_else(|| servers.iter().find(|peer| peer.is_starting())).unwrap_or(receiver).clone()
     }
 
+    /// Returns the error for a refused request. A request that found no room counts as lost.
     fn refusal(&self, receiver: &Peer, because: Refusal) -> Error {
         match because {
             Refusal::Down => not_running(receiver),
@@ -370,6 +378,7 @@ impl Bus {
     }
 }
 
+/// Fails unless requests to this peer wait in its inbox until an instance serves.
 fn check_phase(peer: &Peer) -> Result<(), Error> {
     match peer.phase() {
         Phase::Ready | Phase::Starting | Phase::Replacing => Ok(()),
@@ -386,7 +395,8 @@ fn not_running(peer: &Peer) -> Error {
     Error::NoProvider(format!("`{}` is not {what}", peer.name()))
 }
 
-/// Finds the operation's number again if the known number is of another instance.
+/// Finds the operation's number again if the known number is of another instance. Fails if the present instance does
+/// not serve the operation.
 fn refresh(route: &Route, server: &Peer, instance: &mut InstanceId, number: &mut u32) -> Result<(), Error> {
     if *instance != server.instance() {
         let operation = &route.operation;
@@ -396,7 +406,7 @@ fn refresh(route: &Route, server: &Peer, instance: &mut InstanceId, number: &mut
     Ok(())
 }
 
-/// When a wait ends, and the nanoseconds until then. Only a parent that ends sooner costs a subtraction.
+/// When a wait ends, and the nanoseconds until then. The subtraction is done only if the parent ends sooner.
 fn deadline(now: Instant, timeout: Duration, parent: Option<Instant>) -> (Instant, u64) {
     let timeout = timeout.min(MAX_TIMEOUT);
     let deadline = now + timeout;
@@ -406,5 +416,5 @@ fn deadline(now: Instant, timeout: Duration, parent: Option<Instant>) -> (Instan
     }
 }
 
-/// The longest wait for an answer: enough for any purpose, and safe to add to any instant.
+/// The longest wait for an answer or for room: enough for any purpose, and safe to add to any instant.
 const MAX_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3600);

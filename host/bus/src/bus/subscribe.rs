@@ -19,7 +19,10 @@ use crate::{
 
 impl Bus {
     /// Subscribes `peer` to a pattern. Events wait in `inbox`, by `delivery` or else by the settings of the grant. The
-    /// same pattern and inbox give the same subscription.
+    /// last values of retained topics come first.
+    ///
+    /// A subscription to the same pattern with the same inbox is returned as it is, whatever `delivery` says. An
+    /// instance that had not asked for it gets the last values again.
     pub fn subscribe(
         &self,
         peer: &Arc<Peer>,
@@ -91,8 +94,8 @@ impl Bus {
         }
     }
 
-    /// A peer's limits and grants have changed. Subscriptions without a grant end now; the events of the others wait
-    /// under the settings of the new grants.
+    /// Applies a peer's new limits and grants to its subscriptions. Those without a grant end now; the events of the
+    /// others wait under the settings of the new grants.
     pub fn renew_subscriptions(&self, peer: &Peer) {
         self.unsubscribe_those(peer, |subscription| peer.may_subscribe(&subscription.pattern).is_err());
         let (mut table, mut blocks) = (self.subscriptions.write(), false);
@@ -110,7 +113,7 @@ impl Bus {
         table.can_block |= blocks;
     }
 
-    /// An instance ended before it took over: subscriptions that it alone asked for end.
+    /// Ends the instance of a version that is given up, and the subscriptions that no other instance asked for.
     pub fn discard(&self, peer: &Peer) {
         let instance = peer.instance();
         self.unsubscribe_those(peer, |own| own.inbox.events().leave(own.number, instance, own.last_asker()));
@@ -158,8 +161,8 @@ impl Bus {
         self.unsubscribe_those(peer, |_| true);
     }
 
-    /// A peer has new limits and grants on trial. Until that is decided, its events wait under the former settings, and
-    /// subscriptions without a grant give it no events.
+    /// Holds back the events of subscriptions that a peer's new grants do not cover, because these grants are on trial.
+    /// The other events wait under the former settings until the trial is decided.
     pub(crate) fn hold_subscriptions(&self, peer: &Peer) {
         let table = self.subscriptions.read();
         for subscription in table.of(peer.original()) {
@@ -189,6 +192,7 @@ impl Bus {
         ended.len()
     }
 
+    /// Gives a subscription the last values of the retained topics that match. Too large ones count as lost.
     fn give_retained(&self, subscription: &Subscription) {
         for value in self.topics.values() {
             if !subscription.pattern.matches(&value.topic) {

@@ -44,7 +44,7 @@ pub struct LaneStats {
     pub blocked: u64,
     /// Events that an instance took.
     pub taken: u64,
-    /// Events lost for want of room.
+    /// Events lost for want of room, or because they were too large for the subscriber.
     pub shed: u64,
     /// Events turned away for want of room.
     pub refused: u64,
@@ -60,7 +60,7 @@ pub(crate) struct PushOutcome {
 
 /// How an event comes to its lane.
 pub(crate) enum EventOrigin<'r> {
-    /// From its publisher, which can wait. If the event finds no room, the wait is put here.
+    /// From its publisher, which can wait. If the event must wait for room, the room is put here.
     Published(&'r mut Option<Arc<Room>>),
     /// It is the last value of its topic, for a new subscriber.
     Retained,
@@ -107,7 +107,7 @@ pub(super) struct WaitingEvent {
 }
 
 impl EventLane {
-    /// An empty lane takes any event.
+    /// Whether the lane has room for an event of this size. An empty lane takes any event.
     pub(super) fn has_room(&self, bytes: u64) -> bool {
         let LaneSettings { messages, bytes: allowed, .. } = self.delivery;
         self.items.is_empty()
@@ -115,13 +115,14 @@ impl EventLane {
                 && self.bytes + bytes <= allowed)
     }
 
+    /// Counts events as lost after all that wait.
     pub(super) fn lose(&mut self, lost: u64) {
         self.lost += lost;
         self.shed += lost;
     }
 
     /// Adds `lost` to what the event at `item` reports. Events that wait for an instance count first, then those that
-    /// wait for room. Beyond these, the next event to come reports it.
+    /// wait for room. Beyond these, the next event to come reports them.
     pub(super) fn note_lost(&mut self, item: usize, lost: u64) {
         let items = self.items.len();
         let next = match self.items.get_mut(item) {
@@ -131,6 +132,7 @@ impl EventLane {
         *next = next.saturating_add(lost);
     }
 
+    /// Refuses the events that wait for room and satisfy `is_lost`. Returns how many there were.
     pub(super) fn lose_blocked(&mut self, is_lost: impl Fn(&Ticket) -> bool) -> usize {
         let mut lost = 0;
         while let Some(place) = self.blocked.iter().position(|blocked| is_lost(&blocked.ticket))
@@ -155,6 +157,7 @@ impl EventLane {
     }
 }
 
+/// Whether waiting events may be dropped to make room for others under this policy.
 pub(super) fn may_go(policy: Policy) -> bool {
     matches!(policy, Policy::DropOldest | Policy::Latest)
 }

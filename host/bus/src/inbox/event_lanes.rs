@@ -56,6 +56,7 @@ impl EventLanes {
         self.blocked -= lane.blocked.len();
     }
 
+    /// Drops the events that wait for an instance, and refuses those that wait for room.
     pub(super) fn clear(&mut self) {
         for lane in &mut self.lanes {
             lane.items = VecDeque::new();
@@ -86,12 +87,13 @@ impl EventLanes {
     pub(crate) fn leave(&mut self, number: u32, instance: InstanceId, last: InstanceId) -> bool {
         let Some(lane) = self.lane(number).filter(|lane| lane.since == instance) else { return false };
         if last > instance {
-            // It belongs to instances that began later.
+            // The subscription now belongs to instances that began later.
             lane.since = InstanceId(instance.0 + 1);
         }
         last <= instance
     }
 
+    /// Sets whether all instances are kept from the events of a subscription.
     pub(super) fn hold(&mut self, number: u32, hold: bool) {
         if let Some(lane) = self.lane(number) {
             lane.is_held = hold;
@@ -126,6 +128,7 @@ impl EventLanes {
         lane.map(|lane| (lane.delivery, lane.stats())).unwrap_or_default()
     }
 
+    /// Whether an event waits that this instance may take.
     pub(super) fn has_any_for(&self, instance: InstanceId) -> bool {
         self.heads.values().any(|number| self.is_for(*number, instance))
     }
@@ -189,7 +192,7 @@ impl EventLanes {
         }
     }
 
-    /// An instance died with this many events in hand: they count as lost before all that wait.
+    /// Counts events that an ended instance took and did not finish as lost before all that wait.
     pub(super) fn lose_in_hand(&mut self, number: u32, lost: u64) {
         if let Some(lane) = self.lane(number) {
             lane.note_lost(0, lost);
@@ -211,6 +214,8 @@ impl EventLanes {
         })
     }
 
+    /// Whether this instance may take the events of a subscription: they are not held, and it knows of the
+    /// subscription.
     fn is_for(&self, number: u32, instance: InstanceId) -> bool {
         let lane = self.place(number).ok().and_then(|place| self.lanes.get(place));
         lane.is_some_and(|lane| !lane.is_held && lane.since <= instance)

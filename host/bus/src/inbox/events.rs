@@ -27,6 +27,7 @@ impl Inbox {
         }
     }
 
+    /// Sets whether all instances are kept from the events of a subscription.
     pub(crate) fn hold_events(&self, subscription: u32, hold: bool) {
         let mut lanes = self.lanes.lock();
         lanes.events.hold(subscription, hold);
@@ -71,7 +72,8 @@ impl Inbox {
         }
     }
 
-    /// Removes the events of a publisher that waits for room no more. Returns how many there were.
+    /// Refuses the events that still wait for this room, because their publisher waits no more. Returns how many there
+    /// were.
     pub(crate) fn withdraw(&self, subscription: u32, room: &Arc<Room>) -> u32 {
         let mut lanes = self.lanes.lock();
         let withdrawn = lanes.events.withdraw(subscription, room);

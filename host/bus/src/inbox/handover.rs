@@ -10,6 +10,7 @@ use super::{
 use crate::{id::InstanceId, message::Incoming};
 
 impl Inbox {
+    /// Adds a seat for one more peer that serves this inbox. It refuses requests until the peer's phase is set.
     pub(crate) fn add_seat(&self) -> Seat {
         let mut lanes = self.lanes.lock();
         lanes.seats.push(SeatState { current: InstanceId::NOBODY, refuses: true });
@@ -25,7 +26,8 @@ impl Inbox {
         id
     }
 
-    /// Makes requests and events go to this instance from now on. The former one is told to stop.
+    /// Makes the requests and events of a seat go to this instance from now on, and sets the inbox's limits. The seat's
+    /// former instance is told to stop.
     pub(crate) fn set_current(&self, seat: Seat, instance: InstanceId, limits: InboxLimits) {
         let mut lanes = self.lanes.lock();
         lanes.limits = limits;
@@ -57,6 +59,7 @@ impl Inbox {
         self.lanes.lock().is_current(instance)
     }
 
+    /// Whether this instance is the current one of a seat and was not told to stop.
     pub(crate) fn is_serving(&self, instance: InstanceId) -> bool {
         let mut lanes = self.lanes.lock();
         lanes.is_current(instance) && lanes.instance(instance).is_some_and(|own| own.stop == StopState::No)
@@ -101,7 +104,7 @@ impl Inbox {
     }
 
     /// Puts the messages that an ended instance had not reached back to the front, in the order given. `lost` counts
-    /// the events it had in hand, by subscription.
+    /// the events that the instance had in hand, by subscription. Replies are dropped.
     ///
     /// If another instance has taken over, it may have read later messages. Then these messages are lost too, so that
     /// none arrives out of order.

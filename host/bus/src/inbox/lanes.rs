@@ -98,6 +98,7 @@ impl Lanes {
         }
     }
 
+    /// Whether `take` has a message or a stop for this instance.
     pub(super) fn is_readable(&mut self, instance: InstanceId) -> bool {
         let is_current = self.is_current(instance);
         let Some(own) = self.instance(instance) else { return true };
@@ -135,6 +136,7 @@ impl Lanes {
         self.instances.iter_mut().filter_map(|instance| instance.task.take()).collect()
     }
 
+    /// Whether the peer at any seat lets requests into the inbox.
     pub(super) fn is_served(&self) -> bool {
         self.seats.iter().any(|sitting| !sitting.refuses)
     }
@@ -143,6 +145,7 @@ impl Lanes {
         self.instances.iter().map(|instance| instance.replies.bytes).sum()
     }
 
+    /// Returns the limits for events: waiting replies take up some of their bytes.
     pub(super) fn beside_replies(&self) -> InboxLimits {
         InboxLimits { bytes: self.limits.bytes.saturating_sub(self.reply_bytes()), ..self.limits }
     }
@@ -157,6 +160,7 @@ impl Lanes {
         self.events.admit(limits)
     }
 
+    /// Lets in requests that wait for room and fit now, in order. Drops those whose senders wait no more.
     pub(super) fn admit_requests(&mut self) {
         while let Some((_, request)) = self.parked.front()
             && (request.responder.is_done() || self.requests.has_room(request, self.limits))
@@ -222,7 +226,9 @@ impl InstanceEntry {
 pub(super) enum StopState {
     #[default]
     No,
+    /// The next `take` tells the instance to stop.
     Asked,
+    /// The instance was told to stop. It gets only the replies that it expects.
     Told,
 }
 

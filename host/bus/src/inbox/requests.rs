@@ -26,7 +26,7 @@ pub(crate) enum Refusal {
 }
 
 impl Inbox {
-    /// Appends a request, or gives it back.
+    /// Appends a request, or gives it back if there is no room or no peer serves the inbox.
     pub(crate) fn push_request(&self, request: Request) -> Result<(), Refused> {
         let mut lanes = self.lanes.lock();
         if !lanes.is_served() {
@@ -50,6 +50,7 @@ impl Inbox {
     }
 
     /// Appends a request, or lets it wait for room. In the latter case, returns the room that the sender can wait for.
+    /// Gives the request back if no peer serves the inbox.
     pub(crate) fn park_request(&self, request: Request) -> Result<Option<Arc<Room>>, Refused> {
         let mut lanes = self.lanes.lock();
         if !lanes.is_served() {
@@ -125,6 +126,7 @@ impl Inbox {
         }
     }
 
+    /// Counts one reply less that is still to come to this instance.
     pub(crate) fn expect_no_reply(&self, instance: InstanceId) {
         if let Some(own) = self.lanes.lock().instance(instance) {
             own.expected = own.expected.saturating_sub(1);
@@ -132,8 +134,8 @@ impl Inbox {
         self.wake();
     }
 
-    /// Appends the reply that `instance` expects; an ended instance gets none. Returns how many of the oldest events
-    /// made room for it.
+    /// Appends the reply that `instance` expects; an ended instance gets none. A reply that does not fit beside waiting
+    /// ones becomes an error. Returns how many of the oldest events made room for it.
     pub(crate) fn push_reply(&self, mut reply: Reply, instance: InstanceId) -> u32 {
         let mut lanes = self.lanes.lock();
         let (allowed, waiting) = (lanes.limits.bytes, lanes.reply_bytes());

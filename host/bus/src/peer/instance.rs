@@ -132,6 +132,7 @@ impl Peer {
         }
     }
 
+    /// Returns the number of the requested operation at this instance. `None` if this instance does not serve it.
     fn number_of(&self, request: &Request) -> Option<u32> {
         if request.instance == self.instance() {
             return Some(request.number);

@@ -9,7 +9,8 @@ use weir_names::Error;
 use super::{QueuedJob, SharedQueue, reader::wake, state::QueueState};
 
 impl SharedQueue {
-    /// Puts a dead letter at the end again, if there is room without dropping other jobs.
+    /// Puts a dead letter at the end of this queue, in which it died. Fails without room: no other job is dropped for
+    /// it.
     pub(crate) fn put_back(&self, job: QueuedJob) -> Result<(), Error> {
         let mut state = self.state.lock();
         self.check(&state, &job)?;
@@ -53,7 +54,7 @@ impl SharedQueue {
 
     /// Puts a job in hand back to the front. If it `is_dead` or too large for all readers, it becomes a dead letter.
     pub(super) fn return_or_die(&self, mut state: MutexGuard<'_, QueueState>, job: QueuedJob, is_dead: bool) {
-        // Dropped: its sender gave it up, or waits for its end and puts it again because the queue is closed.
+        // Such a job is dropped: its sender gave it up, or hears that the queue is closed and puts it again.
         let is_taken_back = job.is_given_up() || (job.fate.is_some() && state.is_closed);
         if !is_dead && !job.is_unfit(state.settings.max_payload) && !is_taken_back {
             let woken = state.add_first(job);
@@ -89,7 +90,8 @@ impl SharedQueue {
         }
     }
 
-    /// Takes in a dead letter. The oldest jobs give way to it, whatever this queue's own policy.
+    /// Takes in a dead letter. The oldest jobs give way to it, whatever this queue's own policy. The dead letter is
+    /// lost if the queue is closed, or if it does not fit beside the jobs in hand.
     fn bury(&self, job: QueuedJob) {
         let mut state = self.state.lock();
         let before = state.lost();

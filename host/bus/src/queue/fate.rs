@@ -55,7 +55,7 @@ impl Fate {
         }
     }
 
-    /// Takes the job back for the sender. Returns false if the job's end is known already.
+    /// Notes that the sender takes the job back. Returns false if the job's end is known already.
     pub(crate) fn give_up(&self) -> bool {
         self.0.end(GIVEN_UP)
     }

@@ -25,11 +25,13 @@ impl SharedQueue {
         }
     }
 
+    /// Returns the peers that have readers of this queue.
     pub(crate) fn takers(&self) -> Vec<PeerId> {
         self.state.lock().takers.keys().copied().collect()
     }
 
-    /// Hands a waiting job to the reader if there is one. Otherwise the reader joins the line.
+    /// Hands a waiting job to the reader, if there is one that it may have. Otherwise the reader joins the line. Does
+    /// nothing for a reader that was handed a job and has not taken it.
     pub fn enlist(&self, reader: &Arc<JobReader>) {
         let mut state = self.state.lock();
         if reader.has_job() {

@@ -60,9 +60,10 @@ pub(crate) struct JobCounts {
     pub(crate) returned: u64,
     /// Jobs that died: delivered too often, or too large for all readers.
     pub(crate) dead: u64,
-    /// Jobs dropped for want of room.
+    /// Jobs dropped for want of room, and dead letters that came when the queue was closed.
     pub(crate) shed: u64,
-    /// Jobs that were refused for want of room, or whose sender stopped waiting for room.
+    /// Jobs that were refused for want of room, or waited for room until the sender gave up or new settings turned them
+    /// away.
     pub(crate) refused: u64,
 }
 
@@ -86,15 +87,18 @@ impl QueueState {
         }
     }
 
+    /// Returns the bytes of the largest payload that the queue and at least one reader can hold.
     pub(super) fn allowed(&self) -> u64 {
         self.settings.bytes.saturating_sub(ENVELOPE_BYTES).min(self.settings.max_payload)
     }
 
+    /// Returns how many jobs were dropped, with the dead letters for which there was no queue.
     pub(super) fn lost(&self) -> u64 {
         self.counts.shed + self.unburied
     }
 
-    /// Places a job without waiting, and returns the reader to wake. Fails where the policy refuses the job.
+    /// Places a job or drops it by the policy, without waiting. Returns the reader to wake. Fails where the policy
+    /// refuses the job.
     pub(super) fn place(&mut self, job: QueuedJob) -> Result<Option<Arc<JobReader>>, ()> {
         let policy = self.settings.when_full;
         if !self.has_room(&job) {
@@ -147,6 +151,7 @@ impl QueueState {
         Some(HandedJob(job, permit))
     }
 
+    /// Counts a job as no longer in hand. Its bytes still count in the queue.
     pub(super) fn release(&mut self, job: &QueuedJob) {
         self.in_hand -= 1;
         self.in_hand_bytes -= job.bytes();
@@ -166,6 +171,7 @@ impl QueueState {
         woken
     }
 
+    /// Drops the oldest waiting jobs until this one has room, or none waits any more.
     pub(super) fn drop_oldest_for(&mut self, job: &QueuedJob) {
         while !self.has_room(job)
             && let Some(oldest) = self.waiting.pop_front()
@@ -200,11 +206,14 @@ impl QueueState {
             && self.bytes + job.bytes() <= self.settings.bytes
     }
 
+    /// Counts a job as in hand.
     fn hold(&mut self, job: &QueuedJob) {
         self.in_hand += 1;
         self.in_hand_bytes += job.bytes();
     }
 
+    /// Hands a job to the first waiting reader that may have it, and counts it as in hand. Fails with the job if there
+    /// is none.
     fn assign(&mut self, job: QueuedJob) -> Result<Arc<JobReader>, QueuedJob> {
         let takes = |(at, reader): (usize, &Arc<JobReader>)| {
             // The permit is taken only for a job that fits. Otherwise readers of other queues would miss it.
@@ -232,7 +241,7 @@ pub struct QueuedJob {
     pub payload: Bytes,
     /// How often the job was delivered.
     pub deliveries: u32,
-    /// For a dead letter, the queue that delivered it too often, and how often.
+    /// For a dead letter, the queue in which it died, and how often that queue delivered it.
     pub died_in: Option<Box<(QueueName, u32)>>,
     /// Tells the sender what becomes of the job, if the sender waits for that.
     pub(crate) fate: Option<Arc<Watched>>,
@@ -246,7 +255,8 @@ impl QueuedJob {
         self.fate.as_ref().is_some_and(|fate| fate.is_given_up())
     }
 
-    /// Whether the job is too large for all readers. A dead letter never is, because it can be put back.
+    /// Whether the job is too large for all readers. A dead letter does not count as too large: it waits to be put back
+    /// into the queue where it died.
     pub(super) fn is_unfit(&self, max_payload: u64) -> bool {
         self.died_in.is_none() && self.payload.len() as u64 > max_payload
     }
@@ -267,7 +277,7 @@ pub struct QueueSettings {
     pub when_full: QueuePolicy,
     /// Deliveries after which a job that comes back is dead.
     pub max_deliveries: u32,
-    /// Bytes of the largest payload that any extension takes.
+    /// Bytes of the largest payload that any reader takes.
     pub max_payload: u64,
     /// The contract whose provider keeps the queue's jobs. A put is then a request to that provider, which offers the
     /// job to this queue.

@@ -8,7 +8,8 @@ use super::{
 };
 use crate::trace::{OpenSpan, What};
 
-/// A job that a reader has in hand. If it is dropped before it is done, it goes back to its queue.
+/// A job that a reader has in hand. If it is dropped before it is done, it goes back to its queue, or becomes a dead
+/// letter if it was delivered too often.
 #[derive(Debug)]
 pub struct TakenJob {
     queue: Arc<SharedQueue>,
@@ -91,7 +92,8 @@ impl Drop for TakenJob {
 }
 
 impl SharedQueue {
-    /// Takes a job for this reader, without waiting: the job it was handed, or else the first waiting job that fits.
+    /// Takes a job for this reader, without waiting: the job it was handed, or else the first waiting job that it may
+    /// have.
     pub fn take(self: &Arc<Self>, reader: &JobReader) -> Option<TakenJob> {
         let mut state = self.state.lock();
         let handed = reader.handed.lock().take();

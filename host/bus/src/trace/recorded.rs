@@ -62,7 +62,7 @@ pub(crate) enum What {
 pub struct RecordedSpans {
     /// Oldest first.
     pub spans: Vec<Span>,
-    /// Chosen by chance when Main starts: the numbers of spans begin anew with it.
+    /// A random number, chosen when Main starts. With another one, the numbers of spans have begun anew.
     pub instance: u64,
     /// How many spans were recorded so far. This is also the number of the last span.
     pub recorded: u64,

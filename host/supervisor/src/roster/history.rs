@@ -5,6 +5,7 @@ use std::{borrow::Cow, collections::VecDeque, sync::Arc, time::SystemTime};
 use serde::{Deserialize, Serialize};
 use weir_reports::{ExtensionState, rfc3339};
 
+/// How many entries a history keeps.
 const KEPT: usize = 100;
 
 /// One entry of an extension's history.
@@ -60,6 +61,8 @@ pub enum HistoryEvent {
 pub(super) struct History(VecDeque<HistoryEntry>);
 
 impl History {
+    /// Adds an event, in place of the oldest if the history is full. If the failure just before it gives the same
+    /// reason as a state, the reason of the state is left out.
     pub(super) fn add(&mut self, mut event: HistoryEvent) {
         if let HistoryEvent::State { reason, .. } = &mut event
             && let Some(HistoryEvent::Failed { cause, .. }) = self.0.back().map(|last| &last.event)

@@ -71,7 +71,7 @@ impl Version {
         self.program.lock().loaded = Some(program);
     }
 
-    /// Notes that an instance became ready.
+    /// Notes that an instance of the loaded program became ready.
     pub fn note_served(&self) {
         self.program.lock().has_served = true;
     }
@@ -82,8 +82,8 @@ impl Version {
         program.has_served && program.loaded.is_some()
     }
 
-    /// Notes whether the last instance was brief: it ended as it should before it was ready. The next one most likely
-    /// is brief too.
+    /// Notes whether the last instance was brief: it ended as it should before it was ready. If its program can be
+    /// kept, the next one most likely is brief too.
     pub fn note_end(&self, was_brief: bool) {
         let mut program = self.program.lock();
         program.is_brief = was_brief && program.loaded.as_ref().is_some_and(|it| it.program.can_be_kept());

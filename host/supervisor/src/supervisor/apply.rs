@@ -33,7 +33,7 @@ pub struct ReloadReport {
     pub removed: Vec<ExtensionId>,
     /// Changed extensions. Those that run have the change already, and the others start with it.
     pub changed: Vec<ExtensionId>,
-    /// New and changed extensions that did not come up.
+    /// New extensions that did not come up, and changed ones that were not reloaded.
     pub failed: Vec<NotReloaded>,
     /// Changed tables beside Main and the extensions that hold from now on, as in `queue.uploads`.
     #[serde(default)]
@@ -50,7 +50,7 @@ pub struct ReloadReport {
     pub differences: Vec<TableDifference>,
 }
 
-/// An extension that did not come up as configured now.
+/// An extension that did not come up as configured now, or could not be reloaded.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[non_exhaustive]
 pub struct NotReloaded {
@@ -70,7 +70,9 @@ pub(super) struct Applying {
     unstopped: Vec<usize>,
     /// For each removed extension, the extensions that it stops before.
     after: Vec<(usize, Vec<usize>)>,
+    /// Extensions that were not configured before, though perhaps earlier.
     added: Vec<usize>,
+    /// Extensions that stay configured, each with its new configuration.
     kept: Vec<(usize, Arc<ExtensionConfig>)>,
     /// Extensions whose reload is under way.
     pending: BTreeSet<usize>,
@@ -140,6 +142,7 @@ impl Supervisor {
         });
     }
 
+    /// Goes on with the new configuration once it was read and checked, or refuses it.
     pub(super) fn read(&mut self, read: Result<Config, ConfigErrors>) {
         let config = match read {
             Ok(config) => config,
@@ -242,12 +245,15 @@ impl Supervisor {
         self.applying = Some(applying);
     }
 
+    /// Notes in the extension's history that the configuration reload under way changes it, and who asked for that.
     pub(super) fn note_configured(&self, index: usize) {
         if let (Some(applying), Some(slot)) = (&self.applying, self.slots.get(index)) {
             slot.unit.asked("reload", &applying.by);
         }
     }
 
+    /// Gives an extension that does not run another version with this configuration. Its next start loads the
+    /// component.
     fn exchange(&mut self, index: usize, config: Arc<ExtensionConfig>, main: &MainConfig) {
         let Some(slot) = self.slots.get(index) else { return };
         let (limits, access) = on_the_bus(&config, main);
@@ -317,6 +323,7 @@ impl Supervisor {
         }
     }
 
+    /// Takes the removed extensions off the bus, and starts the new ones.
     fn add(&mut self) {
         let Some(mut applying) = self.applying.take() else { return };
         for index in &applying.removed {
@@ -340,6 +347,7 @@ impl Supervisor {
         self.reconcile();
     }
 
+    /// Begins to change the extensions that stay configured.
     fn change(&mut self) {
         let Some(mut applying) = self.applying.take() else { return };
         let kept = std::mem::take(&mut applying.kept);
@@ -401,6 +409,7 @@ impl Supervisor {
         }
     }
 
+    /// Notes how the reload of one extension ended.
     pub(super) fn reloaded(&mut self, index: usize, result: Result<bool, String>) {
         let (Some(applying), Some(slot)) = (&mut self.applying, self.slots.get(index)) else { return };
         applying.pending.remove(&index);

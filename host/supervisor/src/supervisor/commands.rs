@@ -50,7 +50,8 @@ impl Supervisor {
             _ => {}
         }
         if self.slots.get(index).is_some_and(|slot| slot.life.is_running()) {
-            // Waiting requests are answered now, because it takes no more of them, however long its end takes.
+            // Waiting requests are answered now, because the instance takes no more of them, however long its end
+            // takes.
             self.turn_away(index);
         }
         self.fail_starters(index, "it was stopped");
@@ -104,7 +105,7 @@ impl Supervisor {
         }
     }
 
-    /// Starts an extension and what it requires. The restart delay of a requirement goes on.
+    /// Makes an extension and what it requires start as soon as they can. The restart delay of a requirement goes on.
     pub(super) fn want(&mut self, index: usize) {
         for needed in self.slots.with_required(index) {
             let Some(slot) = self.slots.get_mut(needed) else { continue };
@@ -124,6 +125,8 @@ impl Supervisor {
         }
     }
 
+    /// Begins the shutdown, and goes on with it after each end: stops the extensions that need not wait for another one
+    /// to stop first.
     pub(super) fn shut_down(&mut self) {
         if !std::mem::replace(&mut self.shutting_down, true) {
             let _nobody = self.parts.events.send(MainEvent::Stopping.into());

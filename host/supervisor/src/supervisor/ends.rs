@@ -95,8 +95,8 @@ impl Supervisor {
         self.answer_stoppers(index);
     }
 
-    /// Ends the subscriptions of a stopped or removed extension with its last instance. A failed extension keeps them,
-    /// because it can come again.
+    /// Ends the subscriptions of a stopped or removed extension, and answers the requests that wait for it. If it or
+    /// one that shares its inbox may come again, as after a failure, only [turns away](Self::turn_away) requests.
     pub(super) fn disconnect(&self, index: usize) {
         let Some(slot) = self.slots.get(index) else { return };
         let comes = |slot: &Slot| {
@@ -114,7 +114,8 @@ impl Supervisor {
         }
     }
 
-    /// Answers the waiting requests whose deadlines pass before an instance can start.
+    /// Answers the waiting requests whose deadlines pass before a restart that is due, or all if none is due. Does
+    /// nothing while a peer takes requests at this inbox.
     pub(super) fn turn_away(&self, index: usize) {
         let Some(slot) = self.slots.get(index) else { return };
         let due = self.slots.sharing(index).iter().filter_map(|slot| slot.due).min();
@@ -157,6 +158,7 @@ impl Supervisor {
         self.answer_stoppers(index);
     }
 
+    /// Makes the extensions whose restart delay is over start as soon as they can.
     pub(super) fn end_delays(&mut self) {
         let now = Instant::now();
         for index in self.slots.those(|slot| slot.due.is_some_and(|due| due <= now)) {

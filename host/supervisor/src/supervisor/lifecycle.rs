@@ -1,7 +1,7 @@
 //! The life of one extension, as a state machine that turns events into steps.
 //!
-//! Has neither clock nor randomness: events carry the time and the random number for a delay. Knows no other extension:
-//! its caller says when requirements are there.
+//! The state machine has neither clock nor randomness: events carry the time and the random number for a delay. It
+//! knows no other extension: its caller says when requirements are there.
 
 #[cfg(test)]
 mod tests;
@@ -44,6 +44,7 @@ pub(super) enum LifecycleEvent {
         /// A random number from 0 to 1 for the length of a delay.
         draw: f64,
     },
+    /// The restart delay is over.
     Due,
     /// The restart policy may have changed.
     Retuned,
@@ -52,10 +53,13 @@ pub(super) enum LifecycleEvent {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Step {
     None,
+    /// Tell the instance to finish.
     Drain,
     /// Send `Due` after this time.
     Delay(Duration),
+    /// Put the version before into use again.
     FallBack,
+    /// Start nothing, because the extension is in quarantine.
     Refuse,
 }
 
@@ -64,6 +68,7 @@ pub(super) struct Lifecycle {
     state: ExtensionState,
     /// Whether the extension starts as soon as what it requires is ready.
     is_wanted: bool,
+    /// Whether another instance follows the one that drains.
     is_replaced: bool,
     /// Whether the version before is kept until this one is ready.
     is_on_trial: bool,
@@ -108,6 +113,8 @@ impl Lifecycle {
         matches!(self.state, ExtensionState::Ready | ExtensionState::Interrupted)
     }
 
+    /// Whether an instance is on its way: it starts, waits for what it requires, or follows one that drains. A failed
+    /// extension is not on its way, even if it waits.
     pub(super) fn is_coming(&self) -> bool {
         self.state == ExtensionState::Starting
             || (self.state == ExtensionState::Draining && self.is_replaced)
@@ -174,6 +181,7 @@ impl Lifecycle {
         Step::None
     }
 
+    /// Whether an instance runs that was not told to finish.
     fn is_up(&self) -> bool {
         self.is_running() && self.state != ExtensionState::Draining
     }
@@ -203,6 +211,7 @@ impl Lifecycle {
         Step::None
     }
 
+    /// Makes the extension start again, after the running instance has drained if there is one.
     fn begin_again(&mut self) -> Step {
         self.is_wanted = true;
         if self.is_running() {
@@ -225,7 +234,7 @@ impl Lifecycle {
     }
 
     /// Ends an instance that was told to end, was on trial, or is not to start again, and returns the step. Returns
-    /// none if the extension starts again after a delay.
+    /// none if the policy starts the extension again: then the caller decides between a delay and a quarantine.
     fn end(&mut self, clean: bool, hopeless: bool, restart: &RestartConfig) -> Option<Step> {
         if self.state == ExtensionState::Draining {
             let again = std::mem::take(&mut self.is_replaced);
@@ -250,11 +259,13 @@ impl Lifecycle {
         }
     }
 
+    /// Ends the extension without a restart, as stopped or failed.
     fn end_for_good(&mut self) -> Step {
         self.is_wanted = false;
         self.enter(if self.has_ended_clean { ExtensionState::Stopped } else { ExtensionState::Failed })
     }
 
+    /// Counts a failure. Returns a delay before the next start, or enters the quarantine.
     fn fail(&mut self, at: Duration, draw: f64, restart: &RestartConfig) -> Step {
         match self.failures.add(at, restart) {
             Some(number) => self.delay(number, draw, restart),
@@ -280,7 +291,8 @@ impl Failures {
         self.0.len()
     }
 
-    /// Counts a failure, and returns its number in the window, from 1. Returns none if that is one too many.
+    /// Counts a failure, and returns its number in the window, from 1. Returns none if the number of failures that
+    /// quarantines the extension is reached.
     fn add(&mut self, at: Duration, restart: &RestartConfig) -> Option<u32> {
         self.0.push_back(at);
         // A loop, because the window may have been made smaller since.

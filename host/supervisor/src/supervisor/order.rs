@@ -1,7 +1,7 @@
 //! The order of starts and stops: an extension starts after certain others, and stops before them.
 
 /// Returns, for each extension, the extensions that it starts after: all that it requires, and those that it wants. A
-/// want does not count if the wanted extension, directly or through others, requires or wants it in turn.
+/// want does not count if the wanted extension, directly or through others, requires or wants the wanting one in turn.
 pub(super) fn after(requires: &[Vec<usize>], wants: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let all: Vec<Vec<usize>> =
         requires.iter().zip(wants).map(|(required, wanted)| [&required[..], wanted].concat()).collect();

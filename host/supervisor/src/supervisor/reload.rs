@@ -33,6 +33,7 @@ enum Stage {
     Loading,
     /// The old version drains, and this version comes next.
     Next(Arc<Version>),
+    /// The new version starts beside the old one, which serves on until the new one is ready.
     Beside,
     /// The new version was started beside the old one, and is told to end for this reason.
     GivenUp(&'static str),
@@ -40,6 +41,7 @@ enum Stage {
     Trial(Option<Arc<Version>>),
     /// The new version did not come up for this reason, and the old one starts again.
     Back(String),
+    /// The new version has taken over, and the old instance finishes.
     Retiring,
 }
 
@@ -91,7 +93,7 @@ impl Supervisor {
         self.load(index, config, Asker::One(reply), true);
     }
 
-    /// Loads what the configuration names, if no other reload is under way.
+    /// Begins a reload: loads what the configuration names. The caller has made sure that no other reload is under way.
     pub(super) fn load(&mut self, index: usize, config: Arc<ExtensionConfig>, asker: Asker, always: bool) {
         self.runs += 1;
         let number = self.runs;
@@ -121,6 +123,7 @@ impl Supervisor {
         });
     }
 
+    /// Acts on the outcome of a load: ends the reload, tells the extension its new values, or replaces its instance.
     pub(super) fn loaded(&mut self, LoadedAnew { number, index, config, always, loaded }: LoadedAnew) {
         let Some(slot) = self.slots.get(index) else { return };
         if slot.reload.as_ref().is_none_or(|reload| reload.number != number) {
@@ -205,7 +208,7 @@ impl Supervisor {
     }
 
     /// Gives a running extension new values, and an event that names the changed ones. Returns false, and changes
-    /// nothing, if the extension does not take the event.
+    /// nothing, if the extension is not up, shares its inbox, or has not subscribed to the event.
     fn tell(&self, index: usize, values: &Arc<Values>, changes: &[String]) -> bool {
         let Some(slot) = self.slots.get(index) else { return false };
         // Of several instances that share an inbox, only one would get the event.
@@ -309,6 +312,7 @@ impl Supervisor {
         }
     }
 
+    /// Ends the reload of an extension that has come up, with its new version or with the one before.
     pub(super) fn came_up(&mut self, index: usize) {
         let Some(slot) = self.slots.get(index) else { return };
         match slot.reload.as_ref().map(|reload| &reload.stage) {
@@ -322,6 +326,7 @@ impl Supervisor {
         }
     }
 
+    /// Ends the reload of an extension whose next instance does not come, for this reason.
     pub(super) fn gave_up(&mut self, index: usize, reason: &str) {
         let Some(slot) = self.slots.get(index) else { return };
         match slot.reload.as_ref().map(|reload| &reload.stage) {
@@ -334,7 +339,8 @@ impl Supervisor {
         }
     }
 
-    /// Gives up a reload because of another order.
+    /// Gives up a reload, because of another order or the end of the version before. A successor is told to stop first.
+    /// A reload that still loads goes on if the extension is on its way.
     pub(super) fn give_up_reload(&mut self, index: usize, reason: &'static str) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         match slot.reload.as_mut().map(|reload| &mut reload.stage) {
@@ -365,8 +371,8 @@ impl Supervisor {
         self.set_stage(index, Stage::Retiring);
     }
 
-    /// Makes the successor current, ready or not, because the current instance has failed. If the extension is not to
-    /// start again, ends the reload instead.
+    /// Makes the successor current, ready or not, because the current instance has failed. If the current instance has
+    /// finished, or the extension is in quarantine, gives up the reload instead.
     pub(super) fn adopt(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         if !slot.is_succeeded() {
@@ -421,7 +427,7 @@ impl Supervisor {
         }
     }
 
-    /// Ends the reload and answers its asker. `Ok` says whether the version changed.
+    /// Ends the reload and answers its asker. `Ok` says whether the extension has changed.
     fn finish(&mut self, index: usize, result: Result<bool, String>) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         let Some(Reload { asker, stage, .. }) = slot.reload.take() else { return };

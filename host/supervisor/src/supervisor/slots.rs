@@ -31,11 +31,13 @@ pub(super) struct Slot {
     /// The former current instance, which finishes.
     pub(super) predecessor: Option<Run>,
     pub(super) reload: Option<Reload>,
+    /// When the restart delay ends, if one is under way.
     pub(super) due: Option<Instant>,
-    /// Orders that are answered when the extension is ready or has failed.
+    /// Orders that are answered when the extension is ready or interrupted, or did not start.
     pub(super) starters: Vec<OrderReply>,
     /// Orders that are answered when the extension has ended.
     pub(super) stoppers: Vec<OrderReply>,
+    /// Whether the extension is configured now.
     pub(super) is_listed: bool,
 }
 
@@ -67,7 +69,8 @@ impl Slot {
         self.life.apply(event, &self.config.restart)
     }
 
-    /// Whether another version starts beside the current instance, and replaces it when ready or when it ends.
+    /// Whether another version starts beside the current instance. It takes over when it is ready, or when the current
+    /// instance fails.
     pub(super) fn is_succeeded(&self) -> bool {
         self.successor.is_some() && self.reload.as_ref().is_some_and(Reload::is_beside)
     }
@@ -88,6 +91,7 @@ impl Slot {
         [&self.current, &self.successor, &self.predecessor].into_iter().flatten()
     }
 
+    /// Returns the role of the instance with this run, unless the run is over.
     pub(super) fn part(&self, run: u64) -> Option<InstanceRole> {
         let is = |of: &Option<Run>| of.as_ref().is_some_and(|of| of.signals.run() == run);
         [
@@ -105,6 +109,7 @@ impl Slot {
 pub(super) struct Slots {
     all: Vec<Slot>,
     by_id: HashMap<ExtensionId, usize>,
+    /// The contracts that Main serves.
     serves: Vec<ContractName>,
     /// Knows which contracts programs outside Main serve.
     bus: Arc<Bus>,
@@ -132,7 +137,8 @@ impl Slots {
         index
     }
 
-    /// Works out owners and order anew, after an extension has changed what it fulfills, requires or wants.
+    /// Works out owners and order anew, after the configured extensions or what they fulfill, require or want has
+    /// changed.
     pub(super) fn connect(&mut self) {
         let owns = |slot: &Slot| slot.is_listed && slot.config.copy_of.is_none();
         let listed = self.all.iter().enumerate().filter(|(_, slot)| owns(slot));
@@ -170,10 +176,12 @@ impl Slots {
         self.iter().filter(|(_, slot)| are(slot)).map(|(index, _)| index).collect()
     }
 
+    /// Finds a configured extension by its id.
     pub(super) fn find(&self, id: &ExtensionId) -> Option<usize> {
         self.find_ever(id).filter(|index| self.get(*index).is_some_and(|slot| slot.is_listed))
     }
 
+    /// Finds an extension by its id, even if it is no longer configured.
     pub(super) fn find_ever(&self, id: &ExtensionId) -> Option<usize> {
         self.by_id.get(id).copied()
     }
@@ -220,8 +228,8 @@ impl Slots {
         })
     }
 
-    /// Returns the extensions that start, and those that wait for no others than these. Extensions that wait for each
-    /// other are left out.
+    /// Returns the extensions that start, and the waiting ones whose requirements are there or come from these.
+    /// Extensions that wait for each other are left out.
     pub(super) fn coming(&self) -> BTreeSet<usize> {
         let moving = self.those(|slot| slot.life.is_coming() && !slot.life.is_waiting());
         let mut coming: BTreeSet<usize> = moving.into_iter().collect();
@@ -243,6 +251,7 @@ impl Slots {
         }
     }
 
+    /// Returns an extension and all extensions that it requires, directly or through others.
     pub(super) fn with_required(&self, index: usize) -> BTreeSet<usize> {
         let (mut all, mut open) = (BTreeSet::new(), vec![index]);
         while let Some(index) = open.pop() {
@@ -253,8 +262,8 @@ impl Slots {
         all
     }
 
-    /// Returns the running extensions that no other running extension stops before. Returns all if they require each
-    /// other in a circle, as after a change of the configuration.
+    /// Returns the running extensions that need not wait for another one to stop first. Returns all running ones if
+    /// each has to wait, because of a circle of requirements, as after a change of the configuration.
     pub(super) fn stoppable(&self) -> Vec<usize> {
         let running = self.those(|slot| slot.runs().next().is_some());
         let needed: BTreeSet<usize> = running.iter().flat_map(|index| self.after(*index)).copied().collect();

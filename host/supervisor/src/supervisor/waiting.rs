@@ -25,7 +25,7 @@ impl Supervisor {
         for index in waiting {
             let Some(slot) = self.slots.get(index) else { continue };
             if !slot.life.is_waiting() {
-                // An earlier decision of this loop has started it.
+                // An earlier round of this loop has started the extension.
                 continue;
             }
             let is_failed = slot.life.state() == ExtensionState::Failed;
@@ -36,7 +36,7 @@ impl Supervisor {
                 }
                 _ if is_failed => {}
                 None => slot.unit.version().peer.set_phase(Phase::Starting),
-                // Its requirements are on their way: meanwhile, its requests wait in the inbox.
+                // What the extension requires is on its way. Meanwhile, requests to it wait in the inbox.
                 Some(_) if coming.contains(&index) => slot.unit.version().peer.set_phase(Phase::Starting),
                 Some(reason) => blocked.push((index, reason)),
             }
@@ -71,6 +71,7 @@ impl Supervisor {
         }
     }
 
+    /// Says why a required contract is not served. `owner` is the extension that owns it, if any.
     pub(super) fn why_blocked(&self, owner: Option<usize>, contract: &ContractName) -> String {
         match owner.and_then(|owner| self.slots.get(owner)) {
             Some(owner) => format!("it requires `{contract}`, and `{}` does not run", owner.unit.id()),

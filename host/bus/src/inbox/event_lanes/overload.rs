@@ -23,6 +23,8 @@ impl EventLanes {
         })
     }
 
+    /// Appends an event. Without room, the policy of its subscription decides. If the inbox `is_down`, no event waits
+    /// for room.
     pub(crate) fn push(
         &mut self,
         number: u32,
@@ -38,7 +40,7 @@ impl EventLanes {
             && self.lanes.get(place).is_some_and(gives_way)
             && !self.can_make_room(bytes, limits)
         {
-            // The event does not fit even if all others give way, so none of them may be lost for it.
+            // The event does not fit even if all that may give way do, so none of them is to be lost for it.
             self.lose(number);
             return PushOutcome { delivered: false, shed: 1, refused: false };
         }
@@ -140,6 +142,7 @@ impl EventLanes {
                 && self.bytes + bytes <= limits.bytes)
     }
 
+    /// Returns the place of the lane whose first event is the oldest that may give way.
     fn oldest_that_may_go(&self) -> Option<usize> {
         self.heads
             .values()

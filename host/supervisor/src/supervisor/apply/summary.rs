@@ -14,8 +14,8 @@ const NAMED_MAX: usize = 16;
 const LENGTH_MAX: usize = 2048;
 
 impl ReloadReport {
-    /// Says how many tables were added, removed, changed or failed, and which, in one line of at most 2 KiB. Shows no
-    /// values.
+    /// Says how many tables were added, removed, changed or failed, and names up to 16 of each, in one line of at most
+    /// 2 KiB. Also names those that wait for a restart of Main. Shows no values.
     #[must_use]
     pub fn summary(&self) -> String {
         let Self { added, removed, changed, failed, differences, .. } = self;
