@@ -82,7 +82,7 @@ pub(super) enum Taking {
 #[derive(ComponentType, Lift, Clone, Copy, Debug, PartialEq, Eq)]
 #[component(enum)]
 #[repr(u8)]
-#[expect(dead_code, reason = "guests make them")]
+#[expect(dead_code, reason = "only guests make these values")]
 pub(super) enum BatchOrder {
     #[component(name = "in-order")]
     InOrder,
@@ -116,7 +116,7 @@ impl From<weir_bus::Receipt> for Receipt {
 #[derive(ComponentType, Lift, Clone, Copy, Debug)]
 #[component(enum)]
 #[repr(u8)]
-#[expect(dead_code, reason = "guests make them")]
+#[expect(dead_code, reason = "only guests make these values")]
 pub(super) enum Level {
     #[component(name = "trace")]
     Trace,
@@ -130,7 +130,7 @@ pub(super) enum Level {
     Error,
 }
 
-/// A field of a log line. It takes a few more bytes than are shown, so that the log can tell that it was cut.
+/// A field of a log line. A few more bytes are taken than are shown, so that the log can tell that a text was cut.
 #[derive(ComponentType, Lift, Debug)]
 #[component(record)]
 pub(super) struct Field {
@@ -229,11 +229,13 @@ impl From<weir_bus::Error> for Error {
     }
 }
 
-/// Returns whole milliseconds, rounded up, so that they are at least 1 while any time is left.
+/// Returns whole milliseconds, rounded up, so that they are at least 1 while any time is left. Longer times become
+/// `u32::MAX`.
 pub(super) fn milliseconds(nanoseconds: u64) -> u32 {
     u32::try_from(nanoseconds.div_ceil(1_000_000)).unwrap_or(u32::MAX)
 }
 
+/// Returns whole microseconds, rounded down. Longer times become `u32::MAX`.
 pub(super) fn microseconds(nanoseconds: u64) -> u32 {
     u32::try_from(nanoseconds / 1000).unwrap_or(u32::MAX)
 }

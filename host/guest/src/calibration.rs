@@ -1,4 +1,4 @@
-//! Measures the time that fuel takes on this machine, once, on demand.
+//! Measures on demand how much fuel this machine burns in a millisecond, and keeps the result.
 //!
 //! Knows nothing of extensions: it runs a loop of its own in an engine like theirs.
 
@@ -9,9 +9,10 @@ use tokio::sync::{OnceCell, oneshot};
 use wasmtime::{Instance, Store, TypedFunc};
 
 /// Returns the units of fuel that this machine burns in a millisecond of plain arithmetic, or none if that cannot be
-/// measured. A build without the compiler takes the measuring code from the first artifact that it loads.
+/// measured. A build without the compiler takes the measuring code from the first artifact with such code that it
+/// loads, and measures nothing before.
 ///
-/// The first call takes some ten milliseconds. Its result is kept.
+/// The first call takes some ten milliseconds. Its result is kept. After a failure, the next call measures again.
 pub async fn fuel_per_ms() -> Option<u64> {
     static MEASURED: OnceCell<u64> = OnceCell::const_new();
     MEASURED.get_or_try_init(measure_apart).await.ok().copied()
@@ -59,6 +60,7 @@ mod source {
 
     static KERNEL: OnceLock<Kernel> = OnceLock::new();
 
+    /// Keeps the measuring code of an artifact, unless there is some already.
     pub(crate) fn keep(kernel: impl FnOnce() -> Option<Kernel>) {
         if KERNEL.get().is_none()
             && let Some(kernel) = kernel()
@@ -81,12 +83,13 @@ pub(super) use self::source::MODULE;
 #[cfg(not(feature = "compiler"))]
 pub(super) use self::source::keep;
 
-/// The processor time of one measurement. The result is the median of all measurements.
+/// The processor time that one measurement takes at least. The result is the median of all measurements.
 const SPELL: Duration = Duration::from_millis(1);
 
+/// The number of measurements.
 const SPELLS: usize = 5;
 
-/// How many rounds the loop makes between two looks at the clock. They take some ten microseconds.
+/// How many rounds the loop makes between two looks at the clock. These rounds take some ten microseconds.
 const ROUNDS: i64 = 10_000;
 
 fn measure() -> Result<u64, NotMeasured> {
@@ -96,6 +99,7 @@ fn measure() -> Result<u64, NotMeasured> {
     })
 }
 
+/// A Store with the measuring code: a loop that runs for a given number of rounds.
 struct Spin {
     store: Store<()>,
     spin: TypedFunc<i64, i64>,

@@ -1,4 +1,4 @@
-//! Runs a WASI command to its end. A command imports only WASI.
+//! Runs a WASI command to its end or until it is cut off. A command imports only WASI.
 
 mod capture;
 mod runs_on;
@@ -65,18 +65,18 @@ impl fmt::Debug for WasiCommand {
 /// How a command ended.
 #[derive(Debug)]
 pub enum End {
-    /// It ended with this exit code.
+    /// The command ended with this exit code. A code outside 0 to 255 is shown as 255.
     Code(u8),
-    /// It was ended by a limit.
+    /// A limit ended the command, or kept it from being loaded.
     Limit(LimitHit),
-    /// It was ended by a trap, or could not be started.
+    /// The command trapped, Main panicked while it ran, or it could not be loaded or started.
     System {
         /// What went wrong.
         reason: String,
-        /// Function names, innermost first.
+        /// The names of the running functions, innermost first. Empty if no trap ended the command.
         trace: Vec<String>,
     },
-    /// It was cut off.
+    /// The command was cut off.
     Cut(Cut),
 }
 
@@ -106,7 +106,8 @@ pub struct WasiCommand {
 }
 
 impl WasiCommand {
-    /// Makes a command that may use these opened directories and these addresses, and send what `outlet` allows.
+    /// Makes a command that may use these opened directories, reach these addresses, and send by HTTP what `outlet`
+    /// allows.
     pub fn new(
         limits: &Limits,
         dirs: Dirs,
@@ -190,6 +191,7 @@ impl WasiCommand {
     }
 }
 
+/// Returns how a command ended that was not cut off, judged by wasmtime's result.
 fn end(result: wasmtime::Result<Result<(), ()>>, sandbox: &Sandbox, limits: &Limits) -> End {
     let code = match &result {
         Ok(Ok(())) => Some(0),

@@ -37,6 +37,7 @@ pub(super) use self::{
 use self::{clock::Clock, in_hand::InHand, readiness::Readiness};
 use super::{abi, memory::size, meter::Meter, signals::Signals};
 
+/// The messages of one guest: those that it may take, and those that it has in hand.
 #[derive(Debug)]
 pub(super) struct Delivery {
     peer: Arc<Peer>,
@@ -48,15 +49,16 @@ pub(super) struct Delivery {
     has_event: bool,
     /// Whether a job comes before an event next time.
     is_turn_of_jobs: bool,
-    /// The guest's own requests that are answered through the inbox.
+    /// The guest's own requests whose answers come through the inbox.
     under_way: BTreeMap<MessageId, Arc<Waiter>>,
+    /// The most requests in hand, and the most of the guest's own requests under way.
     in_flight: u64,
-    /// The peers that sent the guest messages, whose names it may ask for.
+    /// The peers that sent the guest requests, events or jobs. The guest may ask for their names.
     pub(super) met: BTreeSet<PeerId>,
     pub(super) readiness: Readiness,
-    /// Checks the requests to the guest, if that is configured. Those that do not fit are answered with an error.
+    /// Checks the requests to the guest, if that is configured. A request that does not fit is answered with an error.
     pub(super) checks: Option<Box<Checks>>,
-    /// Whether the last look ended with a request that was not delivered.
+    /// Whether a look found no message for the guest because it refused a request, so that more may wait.
     has_refused: bool,
     /// The spans of requests that were just taken.
     new_spans: Vec<Arc<OpenSpan>>,
@@ -92,8 +94,8 @@ impl Delivery {
         }
     }
 
-    /// Puts the next message into `next`, without waiting. Returns how many messages that are: 1, or 0 for a stop.
-    /// Returns none if there is no message.
+    /// Puts the next message into `next`, without waiting. Returns the number of messages: 1, or 0 for a stop. Returns
+    /// none if there is no message, or the next one was a request that was refused.
     pub(super) fn receive(
         &mut self,
         task: Option<&Waker>,
@@ -110,12 +112,13 @@ impl Delivery {
         }
     }
 
-    /// Whether the last look ended with a request that was not delivered, so that more may wait. Clears that.
+    /// Returns whether a look found no message because it refused a request, so that more may wait. Forgets that for
+    /// the next call.
     pub(super) fn reset_refused(&mut self) -> bool {
         std::mem::take(&mut self.has_refused)
     }
 
-    /// Waits after a look that found no message. The guest then looks again. With `at_once`, waits only until others
+    /// Waits after a look that found no message, until a new look may find one. With `at_once`, waits only until others
     /// have run.
     pub(super) fn readable(&self, at_once: bool) -> impl Future<Output = ()> + use<> {
         let queues = (self.jobs.takes && !at_once).then(|| self.jobs.taken_queues().clone());
@@ -140,7 +143,8 @@ impl Delivery {
         }
     }
 
-    /// Takes up to `max` messages, without waiting. Returns an empty batch for a stop, or none if there is no message.
+    /// Takes up to `max` messages, without waiting. Returns an empty batch for a stop. Returns none if there is no
+    /// message, or the first one was a request that was refused.
     pub(super) fn receive_batch(
         &mut self,
         task: Option<&Waker>,
@@ -166,6 +170,8 @@ impl Delivery {
         (is_stop || !batch.is_empty()).then_some(batch)
     }
 
+    /// Answers a request in hand. Fails if the payload is too large or the request is not in hand. An answer after the
+    /// deadline is only counted.
     pub(super) fn respond(&mut self, id: u64, answer: Result<Bytes, Error>) -> Result<(), Error> {
         if let Ok(payload) = &answer {
             self.peer.check_size(payload)?;
@@ -194,33 +200,33 @@ impl Delivery {
         self.in_hand.parent(id).or_else(|| self.jobs.parent(id)).ok_or_else(|| not_in_hand(id.0))
     }
 
-    /// Returns when the last of the guest's requests in hand ends. Returns none without requests, or with a job in
-    /// hand, which has no deadline.
+    /// Returns the latest deadline of the guest's requests in hand. Returns none if there are no requests, or a job is
+    /// in hand, because jobs have no deadline.
     pub(super) fn deadline_in_hand(&self) -> Option<std::time::Instant> {
         if self.held.has_jobs() { None } else { self.in_hand.deadline() }
     }
 
-    /// Returns the parent of a message that the guest sends without naming a request or job. The event that it handles
-    /// may have caused it.
+    /// Returns the parent of a message that the guest sends without naming a request or job: the event that it handles,
+    /// if that is sampled.
     pub(super) fn cause(&self) -> Parent {
         let event = self.has_traced_event.then(|| self.in_hand.event()).flatten();
         let trace = event.and_then(|event| event.published.trace.as_deref());
         Parent { trace: trace.map(SpanOrigin::after), ..Parent::default() }
     }
 
-    /// Notes in the spans of the messages just taken how much fuel the guest had used before.
+    /// Notes in the spans of the requests just taken how much fuel the guest had used before.
     pub(super) fn note_fuel_before(&mut self, used: u64) {
         for span in self.new_spans.drain(..) {
             span.note_fuel_before(used);
         }
     }
 
-    /// Returns the span of a request in hand, if it is sampled.
+    /// Returns the span of a request, if the request is in hand and sampled.
     pub(super) fn span(&self, id: u64) -> Option<&Arc<OpenSpan>> {
         if self.has_spans { self.in_hand.responder(MessageId(id))?.span() } else { None }
     }
 
-    /// Whether messages just taken are sampled.
+    /// Whether requests just taken are sampled.
     pub(super) fn has_new_spans(&self) -> bool {
         !self.new_spans.is_empty()
     }
@@ -240,15 +246,15 @@ impl Delivery {
         &self.held
     }
 
-    /// Ends the delivery because the instance has ended. Requests in hand get this answer, and unreached messages go
-    /// back to the front of the inbox, or to their queue.
+    /// Ends the delivery because the instance has ended. Requests that the guest had reached get this answer. Requests
+    /// and events that the guest had not reached go back to the front of the inbox, and its jobs to their queues.
     pub(super) fn end(&mut self, answer: &Error) {
         let (unreached, lost) = self.in_hand.end(answer);
         self.peer.give_back(unreached, &lost);
         self.jobs.end();
     }
 
-    /// Fails if as many requests of the guest are under way as may be.
+    /// Fails if the guest already has as many requests of its own under way as its limit allows.
     pub(super) fn check_under_way(&self) -> Result<(), Error> {
         let (used, allowed) = (self.under_way.len() as u64 + 1, self.in_flight);
         if used > allowed {
@@ -258,6 +264,7 @@ impl Delivery {
         }
     }
 
+    /// Notes a request that the guest has sent, and returns its id.
     pub(super) fn sent(&mut self, waiter: Arc<Waiter>) -> u64 {
         let id = waiter.id();
         self.under_way.insert(id, waiter);
@@ -265,8 +272,9 @@ impl Delivery {
         id.0
     }
 
+    /// Ends the wait for the reply to a request of the guest.
     pub(super) fn cancel(&mut self, id: u64) {
-        // If the wait had ended before, its reply is on its way, and counts until the guest receives it.
+        // If the wait has ended already, the reply is on its way and counts as under way until the guest receives it.
         if self.under_way.get(&MessageId(id)).is_some_and(|waiter| waiter.cancel()) {
             self.under_way.remove(&MessageId(id));
             self.show_under_way();
@@ -281,7 +289,8 @@ impl Delivery {
         self.usage.under_way.set(self.under_way.len() as u64);
     }
 
-    /// Notes that the guest asks for more messages, and so has finished those that came one by one or in order.
+    /// Notes that the guest asks for more messages. It has then finished the events of the last receive and the jobs
+    /// that came one by one, and has reached all requests.
     fn begin_receive(&mut self, in_order: bool) {
         self.in_hand.begin_batch(in_order);
         if std::mem::take(&mut self.has_event) {
@@ -291,6 +300,7 @@ impl Delivery {
         self.jobs.begin_receive();
     }
 
+    /// Looks for the next message and puts it into `to`. Jobs and events take turns.
     fn next_message(
         &mut self,
         task: Option<&Waker>,
@@ -301,7 +311,7 @@ impl Delivery {
             self.in_hand.forget_abandoned();
             self.show_in_hand();
         }
-        // Set each time, because the inbox forgets it when a caller gives up.
+        // `hold` is given each time, because the inbox forgets it when a caller gives up.
         let look = TakeOptions { events: true, hold: Some(self.in_hand.is_full()), task };
         match self.jobs.takes {
             true => self.next_from_inbox_or_queue(look, clock, to),
@@ -351,6 +361,7 @@ impl Delivery {
         self.deliver(taken, clock, to)
     }
 
+    /// Puts a message that was taken from the inbox into `to`, unless it is a request that is refused.
     fn deliver(&mut self, taken: Taken, clock: &Clock<'_>, to: &mut Option<abi::Message>) -> Offer {
         match taken {
             Taken::Stop => Offer::Stop,
@@ -363,8 +374,8 @@ impl Delivery {
         }
     }
 
-    /// Answers a request that does not fit with an error, and returns true. The look then ends, so that others run
-    /// before the next request is checked.
+    /// Checks a request, if that is configured. Answers a request that does not fit with an error, and returns true.
+    /// The look then ends, so that others run before the next request is checked.
     fn refuses(&mut self, request: &Request, clock: &Clock<'_>) -> bool {
         let Some(checks) = &self.checks else { return false };
         let misfit = checks.misfit(request);
@@ -430,6 +441,7 @@ impl Delivery {
     }
 }
 
+/// What a look found. `Empty` also stands for a request that was refused.
 enum Offer {
     Stop,
     Empty,

@@ -1,4 +1,5 @@
-//! Locks on the directories that extensions of this Main may write to, so that no other Main's extensions do.
+//! Locks on the directories that extensions of this Main may write to. They keep out the extensions of every other
+//! Main.
 
 use std::{collections::HashMap, fs::File, io, path::Path, sync::Arc};
 
@@ -12,6 +13,7 @@ use crate::quota::{Inode, inode};
 #[derive(Debug, Default)]
 pub(super) struct DirLocks(Mutex<HashMap<Inode, (FileLock, usize)>>);
 
+/// One use of a locked directory. The directory is unlocked when the last use is dropped.
 #[derive(Debug)]
 pub(super) struct DirLock {
     locks: Arc<DirLocks>,
@@ -32,6 +34,7 @@ impl DirLocks {
     }
 
     /// Locks a directory for this Main. Returns none if it cannot be opened: the later attempt to open it reports that.
+    /// Fails if another Main has locked it.
     pub(super) fn take(self: &Arc<Self>, path: &Path) -> io::Result<Option<DirLock>> {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         let Ok(dir) = rustix::fs::open(path, flags, Mode::empty()).map(File::from) else { return Ok(None) };

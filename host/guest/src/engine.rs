@@ -26,19 +26,21 @@ const KEPT: usize = 256 << 10;
 #[derive(Clone)]
 pub struct Runtime {
     by_kind: Arc<Mutex<HashMap<EngineKind, Engines>>>,
+    /// How much address space each memory of a guest reserves.
     class: AddressClass,
-    /// How many guests at once have instances from pools. Without it, all instances are allocated on demand.
+    /// How many guests at once have instances from pools. Without this number, all instances are allocated on demand.
     pooled: Option<u32>,
 }
 
-/// The engines of one kind, the best first.
+/// The engines of one kind: the engine with pools, if there is one, and then the engine without.
 type Engines = Arc<[Engine]>;
 
+/// The settings of the operator in which engines differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct EngineKind {
     /// Bytes of a guest's stack.
     guest_stack: usize,
-    /// Bytes of stack for host functions, on top of that.
+    /// Bytes of stack for host functions, on top of the guest's.
     host_stack: usize,
     traces: Traces,
 }
@@ -87,7 +89,8 @@ impl std::fmt::Debug for Runtime {
 }
 
 impl Runtime {
-    /// Makes the engines of a Main with this class of address space. Fails if this machine cannot run WebAssembly.
+    /// Makes the engines of a Main with this class of address space: the engine of the default kind now, others when
+    /// they are needed. Fails if this first engine cannot be made, as on a machine that cannot run WebAssembly.
     pub fn new(class: AddressClass) -> wasmtime::Result<Self> {
         // A guest may read the text of an error. With `RUST_BACKTRACE` the text would show Main's own functions and
         // paths, and the worker thread would spend time to look them up for each error.
@@ -108,8 +111,9 @@ impl Runtime {
         self.class
     }
 
-    /// Returns the engines of a kind. An engine with pools instantiates in half the time. The engine without pools is
-    /// for guests too large for the pools, and for processes that may not reserve the address space.
+    /// Returns the engines of a kind. An engine with pools instantiates in half the time, and is left out if it cannot
+    /// be made. The engine without pools is for guests too large for the pools, and for processes that may not reserve
+    /// the address space.
     pub(super) fn engines(&self, kind: EngineKind) -> wasmtime::Result<Engines> {
         let mut by_kind = self.by_kind.lock();
         if let Some(engines) = by_kind.get(&kind) {

@@ -1,4 +1,4 @@
-//! How a guest ended and by which limit, judged by wasmtime's error and the guest's sandbox.
+//! How a guest ended and which limit ended it, judged by wasmtime's error and the guest's sandbox.
 
 use std::{any::Any, io, time::Duration};
 
@@ -16,13 +16,13 @@ const GAVE_UP: &str = "wasm `unreachable` instruction executed";
 /// Why an instance ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Exit {
-    /// `main` returned.
+    /// `main` returned, the guest exited with code 0, or the instance was stopped before its program began.
     #[error("finished")]
     Finished,
-    /// `main` returned an error, or the guest exited with a code other than 0.
+    /// `main` returned an error, the guest exited with a code other than 0, or it announced a failure before it ended.
     #[error("{}", .0.as_deref().unwrap_or("`main` returned an error"))]
     Failed(Option<String>),
-    /// It cannot be started.
+    /// The instance cannot be started.
     #[error("cannot start: {reason}")]
     Start {
         /// Why.
@@ -30,8 +30,8 @@ pub enum Exit {
         /// The limit that it hit.
         limit: Option<LimitHit>,
     },
-    /// It cannot be started now through no fault of its own: a file system hangs or is missing, or a store cannot be
-    /// opened.
+    /// The instance cannot be started now through no fault of its own: a file system hangs or is missing, or a secret
+    /// or a store cannot be opened.
     #[error("cannot start: {reason}")]
     Hindered {
         /// Why.
@@ -39,7 +39,7 @@ pub enum Exit {
         /// The limit that it hit.
         limit: Option<LimitHit>,
     },
-    /// It trapped.
+    /// The guest trapped, or a call of the host ended it.
     #[error("trapped: {cause}")]
     Trapped {
         /// The trap, in words.
@@ -49,7 +49,7 @@ pub enum Exit {
         /// Function names, innermost first.
         trace: Vec<String>,
     },
-    /// It used up its fuel.
+    /// The guest used up its fuel.
     #[error("`{limit}` of {allowed} used up")]
     OutOfFuel {
         /// The limit that set the fuel.
@@ -59,18 +59,18 @@ pub enum Exit {
         /// Function names, innermost first.
         trace: Vec<String>,
     },
-    /// It was not ready in time.
+    /// The instance was not ready in time.
     #[error("not ready within `ready-timeout` of {}", humantime::format_duration(*.0))]
     NotReady(Duration),
-    /// It did not finish in time after it was asked to stop.
+    /// The instance did not finish in time after it was asked to stop.
     #[error("did not stop within `stop-timeout` of {}", humantime::format_duration(*.0))]
     StopOverdue(Duration),
-    /// It had an event or a job in hand for too long.
+    /// The instance had an event or a job in hand for too long.
     #[error("had a message in hand for longer than `handler-timeout` of {}", humantime::format_duration(*allowed))]
     HandlerOverdue {
-        /// How long.
+        /// For how long the oldest message was in hand.
         used: Duration,
-        /// How long it may.
+        /// For how long a message may be in hand.
         allowed: Duration,
     },
     /// The host panicked.
@@ -79,7 +79,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// Returns how a guest ended, judged by wasmtime's result. [`in_sandbox`](Self::in_sandbox) adds the memory that
+    /// Returns how a guest ended, judged by wasmtime's result. [`in_sandbox`](Self::in_sandbox) adds the growth that
     /// the guest was refused, and the fuel that it had.
     pub(super) fn of(result: wasmtime::Result<Result<(), ()>>, limits: &Limits) -> Self {
         let error = match result {
@@ -122,7 +122,8 @@ impl Exit {
         Self::Start { reason: said(error), limit }
     }
 
-    /// The end of an instance that cannot be started, because something granted could not be opened.
+    /// Returns the end of an instance that cannot be started, because something granted could not be opened. The end is
+    /// [`Hindered`](Self::Hindered) if a later try may succeed.
     pub(super) fn not_opened(error: &wasmtime::Error) -> Self {
         match error.downcast_ref::<io::Error>() {
             Some(cause) if may_come(cause) => Self::Hindered { reason: said(error), limit: None },
@@ -130,7 +131,7 @@ impl Exit {
         }
     }
 
-    /// The end of an instance during which the host panicked.
+    /// Returns the end of an instance during which the host panicked.
     pub fn panicked(panic: &(dyn Any + Send)) -> Self {
         let text = panic
             .downcast_ref::<&str>()
@@ -139,7 +140,8 @@ impl Exit {
         Self::Panicked(harmless(text.unwrap_or("panic"), 1024))
     }
 
-    /// Adds what the sandbox knows: the fuel that the guest had, and the memory that it was refused.
+    /// Adds what the sandbox knows: the fuel that the guest had, and the growth of memory or tables that it was
+    /// refused.
     pub(super) fn in_sandbox(self, sandbox: &Sandbox) -> Self {
         match self {
             Self::OutOfFuel { trace, .. } => {
@@ -175,7 +177,8 @@ impl Exit {
     }
 }
 
-/// Returns the text of wasmtime's error and its causes in one harmless line.
+/// Returns the text of wasmtime's error and its causes in one line of about 1024 bytes at most, with control characters
+/// escaped.
 pub(super) fn said(error: &wasmtime::Error) -> String {
     harmless(format_args!("{error:#}"), 1024)
 }
@@ -205,7 +208,7 @@ impl NotInstantiated {
     }
 }
 
-/// Returns the running functions, innermost first, with their names, and offsets if the code has them.
+/// Returns the running functions, innermost first and at most 32, with their names, and offsets if the code has them.
 fn trace(error: &wasmtime::Error) -> Vec<String> {
     let frames = error.downcast_ref::<wasmtime::WasmBacktrace>().map(wasmtime::WasmBacktrace::frames);
     let function = |frame: &wasmtime::FrameInfo| {

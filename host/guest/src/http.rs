@@ -1,6 +1,6 @@
 //! `wasi:http`: the requests that a guest sends. Programs outside Weir send none to a guest this way.
 //!
-//! Without the cargo feature `http` nothing is offered, and all of this is empty.
+//! Without the cargo feature `http` nothing is offered, and the types here are empty.
 
 #[cfg(feature = "http")]
 mod body;
@@ -35,6 +35,7 @@ impl From<weir_http::HttpSender> for Http {
 pub struct HttpOutlet {
     http: Http,
     grants: Arc<[HttpGrant]>,
+    /// Nanoseconds of the sender's work, charged to the share of the commands.
     worked: Arc<AtomicU64>,
 }
 
@@ -89,7 +90,7 @@ mod without {
     use crate::sandbox::Guest;
 
     impl Http {
-        #[expect(clippy::unused_self, reason = "as with the feature")]
+        #[expect(clippy::unused_self, reason = "a build with the feature uses it")]
         pub(crate) fn access(
             &self,
             _grants: &[HttpGrant],
@@ -102,7 +103,7 @@ mod without {
         }
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "as with the feature")]
+    #[expect(clippy::unnecessary_wraps, reason = "a build with the feature can fail")]
     pub(crate) fn add_to_linker<G: Guest>(_linker: &mut Linker<G>) -> wasmtime::Result<()> {
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! The imports of guests: `weir:iec`, WASI 0.2 and `wasi:config/store`.
 //!
-//! `weir:iec` is linked by hand, because only such functions reach the Store to charge and renew fuel.
+//! `weir:iec` is linked by hand, because only functions that are linked by hand reach the Store to charge and renew
+//! fuel.
 
 /// Replaces functions of `wasi:filesystem/types`, each given by its name there and the function that is called instead.
 macro_rules! replace {
@@ -95,6 +96,7 @@ fn add_extension(linker: &mut Linker<InstanceState>) -> wasmtime::Result<()> {
     add_log(&mut linker.instance(&interface("log"))?)
 }
 
+/// Adds the imports of commands: WASI, without special files.
 pub(super) fn add_command<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     add_wasi(linker)?;
     linker.allow_shadowing(true);
@@ -103,6 +105,7 @@ pub(super) fn add_command<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<
     Ok(())
 }
 
+/// Adds WASI, `wasi:http` and `wasi:keyvalue`. Functions that Weir bounds or counts take the place of wasmtime's own.
 fn add_wasi<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
     // The functions below replace some that are linked by now.
@@ -137,7 +140,7 @@ pub(super) fn is_offered(import: &str) -> bool {
 /// The error of `wasi:config/store`. Reading never fails.
 #[derive(ComponentType, Lower)]
 #[component(variant)]
-#[expect(dead_code, reason = "the type of what never happens")]
+#[expect(dead_code, reason = "reading never fails, but the interface has an error")]
 enum ConfigError {
     #[component(name = "upstream")]
     Upstream(String),
@@ -162,7 +165,7 @@ fn add_config(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Resul
     })
 }
 
-/// A guest's reason. It takes a few more bytes than are kept, so that a cut can be told.
+/// The reason that a guest gives. A few more bytes are taken than are kept, so that a cut can be told.
 type Reason = Cut<{ MAX_REASON + 4 }>;
 
 /// `weir:iec/lifecycle`: what a guest says of itself.
@@ -188,10 +191,10 @@ fn add_lifecycle(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Re
     })
 }
 
-/// The message of a log line. It takes a few more bytes than are shown, so that a cut can be told.
+/// The message of a log line. A few more bytes are taken than are shown, so that a cut can be told.
 type LogMessage = Cut<{ weir_logs::MAX_LINE + 4 }>;
 
-/// The fields of a log line: as many as are shown.
+/// The fields of a log line. Fields beyond those that are shown are left out.
 type Fields = First<abi::Field, { weir_logs::MAX_FIELDS }>;
 
 /// `weir:iec/log`: log lines with fields.
@@ -220,6 +223,7 @@ fn add_peers(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Result
     })
 }
 
+/// Returns the full name of an interface of `weir:iec`.
 fn interface(name: &str) -> String {
     let (package, version) = PACKAGE;
     format!("{package}/{name}@{version}")
@@ -241,6 +245,7 @@ fn take(store: &mut Store<'_>, payload: &Payload, more: usize) -> wasmtime::Resu
     Ok(Err(Error::TooLarge { bytes, allowed }))
 }
 
+/// Returns a result of the bus as wasmtime takes it: a value or an error for the guest.
 fn outcome<T>(result: Result<T, Error>) -> wasmtime::Result<(Fallible<T>,)> {
     Ok((result.map_err(Into::into),))
 }
@@ -256,6 +261,7 @@ fn named<G: Guest>(store: &mut StoreContextMut<'_, G>, name: Name) -> FsResult<S
     short(name)
 }
 
+/// Returns the name, or the error for a name that is too long.
 fn short(name: Name) -> FsResult<String> {
     name.0.map_err(|_| ErrorCode::NameTooLong.into())
 }

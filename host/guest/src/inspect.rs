@@ -41,10 +41,10 @@ pub(super) const MAX_NAME: usize = 256;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InspectError {
-    /// It cannot be read, or is no component.
+    /// The file cannot be read, is too large, or is no component.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// It is cut off or damaged, or uses something unknown.
+    /// The file is cut off or damaged, or uses something unknown.
     #[error("`{}` is damaged: {message}", path.display())]
     Damaged {
         /// The file.
@@ -52,7 +52,7 @@ pub enum InspectError {
         /// The parser's message.
         message: String,
     },
-    /// It holds more than any real component.
+    /// The file has more imports, exports or nested modules than any real component.
     #[error("`{}` has more than {most} {what}", path.display())]
     TooMany {
         /// The file.
@@ -62,7 +62,7 @@ pub enum InspectError {
         /// How many are accepted.
         most: usize,
     },
-    /// Its section `weir:manifest` is invalid.
+    /// The section `weir:manifest` is invalid or too large, or there are two.
     #[error("the manifest in `{}` is not valid: {message}", path.display())]
     Manifest {
         /// The file.
@@ -70,7 +70,7 @@ pub enum InspectError {
         /// What is wrong with it.
         message: String,
     },
-    /// Its sections `weir:contracts` are malformed or too large.
+    /// The sections `weir:contracts` are malformed or too large.
     #[error("the contracts that `{}` describes are not valid: {message}", path.display())]
     Contracts {
         /// The file.
@@ -80,7 +80,7 @@ pub enum InspectError {
     },
 }
 
-/// What a component says about itself. Holds no control characters.
+/// What a component says about itself. The names of its imports and exports hold no control characters.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -106,7 +106,8 @@ pub struct Inspection {
 ///
 /// # Errors
 ///
-/// Fails if the file is not a component, is damaged, or has an invalid manifest. A missing manifest is no error.
+/// Fails if the file cannot be read, is not a component, is damaged or holds too much. Also fails if its manifest or
+/// its contracts are invalid. A missing manifest is no error.
 pub fn inspect(path: &Path) -> Result<Inspection, InspectError> {
     let (bytes, hash) = program::read(path)?;
     let mut found = Inspection {
@@ -123,7 +124,8 @@ pub fn inspect(path: &Path) -> Result<Inspection, InspectError> {
 }
 
 impl Inspection {
-    /// Returns why the component is no useful extension, as far as its imports and exports show.
+    /// Returns what speaks against the component as an extension, judged by its imports, its exports and whether it has
+    /// a manifest.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();

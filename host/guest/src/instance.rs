@@ -42,13 +42,13 @@ pub struct Instance {
     pub peer: Arc<Peer>,
     /// What the instance may use and reach.
     pub config: Arc<ExtensionConfig>,
-    /// The values that the instance reads through `wasi:config/store`. Set anew when it starts.
+    /// The values that the instance reads through `wasi:config/store`. The instance sets them anew when it starts.
     pub settings: Arc<Settings>,
     /// Where the instance's log lines go.
     pub output: Output,
     /// What the instance shares with all guests.
     pub shared: SharedResources,
-    /// Opens the granted directories.
+    /// Opens the granted directories and reads secrets.
     pub openings: Arc<Openings>,
     /// The extension's share of the worker thread. A restart does not renew it.
     pub share: Arc<SharedShare>,
@@ -70,8 +70,8 @@ pub struct SharedResources {
 }
 
 impl Instance {
-    /// Runs the program to its end, within its deadlines. Also returns the message that it handled last, and when it
-    /// ended, which is before its messages are given back.
+    /// Runs the program to its end, within its deadlines. Also returns the message that it was handling, if it had any,
+    /// and when it ended, which is before its messages are given back.
     pub async fn run(self: Box<Self>, program: Arc<Program>) -> (Exit, Option<Handling>, SystemTime) {
         let (activity, started) = (Arc::new(Activity::new()), Instant::now());
         let mut limit = TimeLimit::new(self.config.limits.ready_timeout);
@@ -89,7 +89,7 @@ impl Instance {
             Ok(store) => store,
             Err(exit) => return (exit, None, SystemTime::now()),
         };
-        // A panic of the host is caught, so that messages are given back then, too.
+        // A panic of the host is caught, so that messages are given back after a panic, too.
         let driving = self.drive(&program, &mut store, activity, started, limit);
         let exit = AssertUnwindSafe(driving).catch_unwind().await;
         let exit = exit.unwrap_or_else(|panic| Exit::panicked(&*panic));
@@ -107,13 +107,13 @@ impl Instance {
         };
         let ended_itself = matches!(exit, Exit::Finished | Exit::Failed(_));
         state.delivery.end(if ended_itself { &Error::PeerGone } else { &Error::Trapped });
-        // Dropping the Store writes the guest's last output, which may panic, too.
+        // Dropping the Store writes the guest's last output, and that may panic, too.
         let dropped = panic::catch_unwind(AssertUnwindSafe(|| drop(store)));
         let exit = dropped.map_or_else(|panic| Exit::panicked(&*panic), |()| exit);
         (exit, handling, ended)
     }
 
-    /// Drives the guest until it ends or a deadline passes.
+    /// Drives the guest until it ends or a deadline passes. Returns how the instance ended.
     async fn drive(
         &self,
         program: &Program,
@@ -159,6 +159,7 @@ impl Instance {
         }
     }
 
+    /// Warns of a message that has been in hand for half of `handler-timeout`.
     fn warn_of(&self, handling: &Handling) {
         let allowed = self.config.limits.handler_timeout;
         let text = format!(
@@ -175,20 +176,22 @@ impl Instance {
         self.output.say_with(Level::Warn, &text, fields);
     }
 
+    /// Notes how long the stop took, if the instance was asked to stop.
     fn note_stop(&self, began: Option<Instant>) {
         if let Some(began) = began {
             self.usage.stop.set(nanoseconds(began.elapsed()));
         }
     }
 
-    /// Makes the guest's view of the machine. Files are opened off the worker thread, because a dead network file
-    /// system would block it.
+    /// Reads the values and secrets, opens the stores, and makes the guest's view of the machine. Files are opened off
+    /// the worker thread, because a dead network file system would block it.
     async fn surroundings(&self) -> Result<(Machine, Arc<[NetGrant]>, Vec<DirLock>), Exit> {
         self.settings.set(self.openings.values(&self.config).await?);
         self.shared.key_value.open(&self.config.grants.stores).await?;
         self.machine().await.map_err(|error| Exit::not_opened(&error))
     }
 
+    /// Opens, locks and counts the granted directories, and makes the guest's view of the machine.
     async fn machine(&self) -> wasmtime::Result<(Machine, Arc<[NetGrant]>, Vec<DirLock>)> {
         let net: Arc<[_]> = self.config.grants.net.clone().into();
         let (dirs, locks) = match &self.config.grants.dirs {
@@ -210,13 +213,15 @@ impl Instance {
         Ok((wasi::context(&self.config, &net, &self.output, dirs), net, locks))
     }
 
-    /// The end of an instance that cannot be ready in time: its directories, stores or secrets are not open yet.
+    /// Returns the end of an instance that cannot be ready in time, because its directories, stores or secrets are not
+    /// open yet.
     fn opens_late(&self) -> Exit {
         let late = Exit::NotReady(self.config.limits.ready_timeout);
         let reason = format!("its granted directories or stores, or its secrets could not be opened: {late}");
         Exit::Hindered { reason, limit: late.limit() }
     }
 
+    /// Makes the Store of the instance, with its access to HTTP and stores, and with the checks of requests to it.
     fn new_store(
         &self,
         program: &Program,
@@ -235,7 +240,7 @@ impl Instance {
             let access = self.shared.http.access(grants, limits, &self.usage, self.share.elsewhere(), say);
             machine.http = Some(Box::new(access));
         }
-        // A copy has the store entries of its original.
+        // A copy of an extension uses the store entries of its original.
         let owner = self.config.copy_of.as_ref().unwrap_or(&self.config.id);
         machine.stores = self.shared.key_value.access(owner.as_str(), &self.config.grants.stores, limits);
         let sandbox = Sandbox::new(limits, net, machine, &self.usage, activity);

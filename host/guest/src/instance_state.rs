@@ -1,6 +1,6 @@
 //! The data of an instance's Store: everything that ends with the instance.
 //!
-//! Has what the guest asks of others. [`delivery`](super::delivery) has the messages that the guest is given.
+//! Owns what the guest asks of others. [`delivery`](super::delivery) owns the messages that the guest is given.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -21,7 +21,7 @@ pub struct InstanceState {
     pub(super) output: Output,
     /// The values that the guest reads through `wasi:config/store`.
     pub(super) settings: Arc<Settings>,
-    /// The failure that the guest itself has announced.
+    /// The failure that the guest itself has announced last.
     pub(super) fault: Option<String>,
     pub(super) sandbox: Sandbox,
     /// The inbox's place among the guest's resources, once the guest has asked for a pollable of it.
@@ -47,14 +47,16 @@ impl InstanceState {
         }
     }
 
-    /// Returns the name of a peer, if the guest has met it.
+    /// Returns the name of a peer, if that is Main, the guest itself, or a peer that has sent the guest a request,
+    /// event or job.
     pub(super) fn name_of(&self, peer: PeerId) -> Option<String> {
         let knows = peer == PeerId::MAIN || peer == self.peer.id() || self.delivery.met.contains(&peer);
         let peer = knows.then(|| self.bus.peer(peer))?;
         peer.map(|peer| peer.name().to_owned())
     }
 
-    /// Opens an operation, and returns the guest's number for it. The same names give the same number.
+    /// Opens an operation, and returns the guest's number for it. The same names give the same number. Fails if too
+    /// many are open, or the bus does not allow it.
     pub(super) fn open(
         &mut self,
         contract: &str,
@@ -86,7 +88,8 @@ impl InstanceState {
         })
     }
 
-    /// Sends a request. Its reply comes through the inbox, with the returned number.
+    /// Sends a request, and returns its number. The reply comes through the inbox with this number. Fails if too many
+    /// requests are under way.
     pub(super) fn send(
         &mut self,
         target: u32,
@@ -110,7 +113,7 @@ impl InstanceState {
         self.bus.put(&self.peer, self.delivery.jobs.queue(queue)?, payload, times)
     }
 
-    /// Calls `send` with an opened operation and the term that the options give.
+    /// Calls `send` with an opened operation, and with the deadline that the options give.
     fn send_to<T>(
         &mut self,
         number: u32,
@@ -126,7 +129,8 @@ impl InstanceState {
         send(&self.bus, &self.peer, target, term)
     }
 
-    /// Returns the timeout and the parent that the options name. Without a parent, the event in hand may be the cause.
+    /// Returns the timeout and the parent that the options name. Without a named parent, the parent is the event in
+    /// hand, if that is sampled.
     pub(super) fn times(&self, options: &abi::Options) -> Result<(Option<Duration>, Parent), Error> {
         let timeout = match options.timeout_ms {
             Some(0) => return Err(Error::Invalid("a timeout of 0 ms".into())),

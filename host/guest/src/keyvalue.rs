@@ -1,6 +1,6 @@
 //! `wasi:keyvalue`: the stores that a guest is granted.
 //!
-//! Without the cargo feature `store` nothing is offered, and all of this is empty.
+//! Without the cargo feature `store` nothing is offered, and the types here are empty.
 
 #[cfg(feature = "store")]
 mod offered;
@@ -48,7 +48,7 @@ pub(crate) struct StoreAccess {
 pub(crate) struct StoreAccess;
 
 impl KeyValue {
-    /// Returns the access of a guest with these grants, or `None` if it has no grants.
+    /// Returns the access of a guest with these grants, or `None` if it has no grants or Main has no stores.
     #[cfg(feature = "store")]
     pub(crate) fn access(
         &self,
@@ -61,7 +61,8 @@ impl KeyValue {
         Some(Box::new(StoreAccess { stores, owner, grants, transfer }))
     }
 
-    /// Opens the stores of these grants. A guest does not start if one of them cannot be opened.
+    /// Opens the stores of these grants, and skips those that Main does not have. A guest does not start if one of the
+    /// others cannot be opened.
     ///
     /// # Errors
     ///
@@ -80,13 +81,13 @@ impl KeyValue {
     }
 
     #[cfg(not(feature = "store"))]
-    #[expect(clippy::unused_async, reason = "as with the feature")]
+    #[expect(clippy::unused_async, reason = "a build with the feature waits")]
     pub(crate) async fn open(&self, _grants: &[StoreGrant]) -> Result<(), Exit> {
         Ok(())
     }
 
     #[cfg(not(feature = "store"))]
-    #[expect(clippy::unused_self, reason = "as with the feature")]
+    #[expect(clippy::unused_self, reason = "a build with the feature uses it")]
     pub(crate) fn access(
         &self,
         _owner: &str,
@@ -97,7 +98,7 @@ impl KeyValue {
     }
 }
 
-/// The versions that are offered: the version of wasmtime 48 and of hosts before it, and the last draft.
+/// The versions that are offered: `draft`, which wasmtime 48 and hosts before it have, and `draft2`, the last draft.
 #[cfg(feature = "store")]
 pub(crate) const VERSIONS: [&str; 2] = ["0.2.0-draft", "0.2.0-draft2"];
 
@@ -114,7 +115,7 @@ pub(crate) fn is_offered(interface: &str, version: &str) -> bool {
 }
 
 #[cfg(not(feature = "store"))]
-#[expect(clippy::unnecessary_wraps, reason = "as with the feature")]
+#[expect(clippy::unnecessary_wraps, reason = "a build with the feature can fail")]
 pub(crate) fn add_to_linker<G: crate::sandbox::Guest>(
     _linker: &mut wasmtime::component::Linker<G>,
 ) -> wasmtime::Result<()> {

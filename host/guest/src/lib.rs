@@ -1,8 +1,8 @@
 //! Extensions: sandboxed programs, each one a task that owns its Store.
 //!
 //! Owns everything that touches wasmtime: engines, compiled programs, the imports of guests and the limits on their
-//! use. Knows nothing of routing tables, or of when and why an extension is started. It hands messages to the
-//! [`bus`](weir_bus), and the exit to its starter.
+//! use. Knows nothing of routing tables, or of when and why an extension is started. A guest's messages go to the
+//! [`bus`](weir_bus), and the way in which it ended goes to the caller that ran it.
 
 mod abi;
 mod calibration;

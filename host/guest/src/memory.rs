@@ -1,4 +1,4 @@
-//! The cap on a guest's memory, which is the sum of its linear memories.
+//! The caps on a guest's memory, which is the sum of its linear memories, and on its tables.
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use weir_metrics::Usage;
 /// Counts a guest's memory and tables, and refuses growth at the cap.
 #[derive(Debug)]
 pub(super) struct MemoryLimiter {
+    /// The most bytes of all memories together.
     max_bytes: u64,
     /// The bytes of all memories together.
     bytes: u64,
@@ -16,13 +17,15 @@ pub(super) struct MemoryLimiter {
     usage: Arc<Usage>,
     /// The bytes of the growth under way, kept because `memory_grow_failed` names no size.
     growing: u64,
+    /// The elements of all tables together.
     table_elements: u64,
-    /// The last growth that was refused while the guest handled its present messages.
+    /// The last growth that was refused since the guest started or last received a message.
     pub(super) refused: Option<LimitHit>,
 }
 
 impl MemoryLimiter {
-    /// Makes a limiter that caps the memory of one instance. Adds it to `usage`, where another instance may count too.
+    /// Makes a limiter for one instance. The instance's memory is added to `usage`, where another instance may count
+    /// too.
     pub(super) fn new(limits: &Limits, usage: Arc<Usage>) -> Self {
         Self {
             max_bytes: limits.memory,
@@ -108,6 +111,7 @@ impl ResourceLimiter for MemoryLimiter {
     }
 }
 
+/// Returns the number as a `usize`, or the largest `usize` if it does not fit.
 pub(super) fn size(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }

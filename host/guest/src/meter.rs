@@ -1,14 +1,14 @@
 //! Fuel: how much a guest may use for one message, and when it must let others run.
 //!
-//! wasmtime takes one unit for each instruction, and yields after each slice. The host's work for the guest is counted
+//! wasmtime takes one unit for most instructions, and yields after each slice. The host's work for the guest is counted
 //! here, import by import: it costs the same fuel and shortens the same slice. Setting a Store's fuel begins a new
 //! slice there. So the rest of the current slice is set with it, or a guest that keeps calling the host would never
 //! yield.
 //!
 //! Fuel may be set where compiled code has saved it and will reload it: in imports and at yields. The call hook sees
 //! the end of WASI's functions. It also fires for instructions that the host carries out, such as `memory.grow`, and
-//! for strings passed between components; compiled code saves and reloads its fuel only around the latter. There a
-//! slice is only cut short, in a way that never gives fuel back.
+//! for strings passed between components; compiled code saves and reloads its fuel only around the latter. At the end
+//! of these other calls, a slice is only cut short, in a way that gives back no fuel but some of a guest's last slice.
 
 mod slice;
 
@@ -33,7 +33,8 @@ const TEXT: u64 = 50;
 /// Bytes copied for one unit of fuel.
 const BYTES_PER_FUEL: u64 = 16;
 
-/// Up to this much fuel, the host's work is only counted, because taking fuel out of the Store costs time itself.
+/// Up to this much fuel, the host's work is only counted and not yet charged, because taking fuel out of the Store
+/// costs time itself.
 const MAX_OWED: u64 = 8 * CROSSING;
 
 pub(super) trait Metered: 'static {
@@ -42,6 +43,7 @@ pub(super) trait Metered: 'static {
     fn meter_mut(&mut self) -> &mut Meter;
 }
 
+/// Counts the fuel of one guest, and knows which limit applies to it now.
 #[derive(Debug)]
 pub(super) struct Meter {
     per_message: u64,
@@ -62,6 +64,7 @@ pub(super) struct Meter {
     outer: HostCall,
 }
 
+/// A call of the guest into the host.
 #[derive(Clone, Copy, Debug, Default)]
 struct HostCall {
     /// The activation in which the call began.
@@ -104,7 +107,8 @@ impl Meter {
         }
     }
 
-    /// Charges for the call of a WASI function. Charges once, although the call may come here more than once.
+    /// Charges for the call of a WASI function. Charges only once for a call, although WASI's code may come here more
+    /// than once.
     pub(super) fn enter_wasi(&mut self) {
         if self.call.kind == CallKind::Unknown {
             self.call.kind = CallKind::Wasi;
@@ -112,11 +116,12 @@ impl Meter {
         }
     }
 
-    /// Returns the fuel that the guest used of this budget.
+    /// Returns the fuel that the guest used of this budget, with `left` in the Store, and at most the whole budget.
     fn used(&self, left: u64) -> u64 {
         self.budget.saturating_sub(left).saturating_add(self.owed).min(self.budget)
     }
 
+    /// Shows how much fuel of its budget the guest has used, with `left` in the Store.
     fn show(&self, left: u64) {
         let used = self.used(left);
         match self.messages {
@@ -153,7 +158,7 @@ pub(super) fn install<G: Metered>(store: &mut Store<G>) -> wasmtime::Result<()> 
                 meter.call = HostCall { entered: meter.activity.number(), kind: CallKind::Unknown };
             }
             CallHook::ReturningFromHost => return leave(&mut store),
-            // While it allocates room for an import's result, the guest may call the host. Then the import goes on.
+            // While the guest allocates room for an import's result, it may call the host. Then the import goes on.
             CallHook::CallingWasm => meter.outer = meter.call,
             CallHook::ReturningFromWasm => meter.call = meter.outer,
         }
@@ -210,8 +215,8 @@ pub(super) fn deliver<G: Metered>(
     set(store, left, budget, work)
 }
 
-/// Counts the work of one publish: the publisher yields sooner, but never traps for it. A delivery takes about as long
-/// as a call into the host.
+/// Counts the work of one publish: the publisher yields sooner, but never runs out of fuel by it. A delivery takes
+/// about as long as a call into the host.
 pub(super) fn fan_out<G: Metered>(
     store: &mut StoreContextMut<'_, G>,
     deliveries: u32,
@@ -233,7 +238,7 @@ pub(super) fn used<G: Metered>(store: &StoreContextMut<'_, G>) -> u64 {
     meter.used_before.saturating_add(meter.used(store.get_fuel().unwrap_or_default()))
 }
 
-/// Shows the guest's use at its end.
+/// Notes the guest's use at its end among the peaks, and shows no present use any more.
 pub(super) fn finish<G: Metered>(store: &Store<G>) {
     let meter = store.data().meter();
     meter.show(store.get_fuel().unwrap_or_default());
@@ -259,7 +264,8 @@ fn collect<G: Metered>(store: &mut StoreContextMut<'_, G>) -> wasmtime::Result<(
 }
 
 /// Lets the guest go on after a call into the host. If others ran meanwhile, which only imports and yields allow, the
-/// guest gets a whole slice. Otherwise a late guest is charged or its slice is cut.
+/// guest gets a whole slice. Otherwise WASI's work is charged if it is much or the guest is late, and after an unknown
+/// call the slice of a late guest is cut.
 fn leave<G: Metered>(store: &mut StoreContextMut<'_, G>) -> wasmtime::Result<()> {
     let meter = store.data().meter();
     let is_late = || meter.activity.elapsed() >= slice::TIME;
@@ -290,7 +296,7 @@ fn set<G: Metered>(
 ) -> wasmtime::Result<()> {
     let meter = store.data_mut().meter_mut();
     let elapsed = if meter.has_waited() {
-        // A new slice, to which fuel burnt before does not count.
+        // The guest gets a new slice, so fuel that it burnt before does not count.
         meter.slice.begin(left);
         meter.call.entered = meter.activity.number();
         Duration::ZERO
@@ -301,6 +307,7 @@ fn set<G: Metered>(
     apply(store, fuel)
 }
 
+/// Sets the Store's fuel, and how much of it the guest may burn before it yields.
 fn apply<G: Metered>(store: &mut StoreContextMut<'_, G>, fuel: Fuel) -> wasmtime::Result<()> {
     store.fuel_async_yield_interval(Some(fuel.interval))?;
     store.set_fuel(fuel.fuel)

@@ -1,5 +1,5 @@
-//! Opens files and directories for extensions. A dead network file system can block that for any time, so it uses only
-//! few threads of the blocking pool.
+//! Opens files and directories for extensions. A dead network file system can block that for any time, so only few
+//! threads of the blocking pool do it.
 //!
 //! Sets no deadline: a caller gives up by its own deadline, and the thread stays with the file.
 
@@ -17,7 +17,7 @@ use tokio::{sync::Semaphore, task::JoinError};
 use crate::{dir_locks::DirLocks, quota::Quotas};
 
 /// Whether a later try may succeed without a change of configuration, as with a late mount or a server that does not
-/// answer. Other errors are mistakes that waiting does not mend.
+/// answer. Waiting does not mend the other errors, which are mistakes.
 pub(super) fn may_come(error: &io::Error) -> bool {
     !matches!(
         Errno::from_io_error(error),
@@ -30,6 +30,7 @@ pub(super) fn may_come(error: &io::Error) -> bool {
 pub struct Openings {
     /// One permit for each list of paths, so that one thread at a time opens the same paths.
     turns: Mutex<HashMap<Vec<PathBuf>, Weak<Semaphore>>>,
+    /// A permit for each thread that may open files at once.
     threads: Arc<Semaphore>,
     /// Locks on directories granted for writing.
     pub(super) locks: Arc<DirLocks>,
@@ -48,8 +49,8 @@ impl Openings {
         }
     }
 
-    /// Calls `open` on a thread of the pool, once no other thread opens the same paths. While one hangs there, no other
-    /// follows it.
+    /// Calls `open` on a thread of the pool, once no other thread opens the same paths and a thread is free. While a
+    /// thread hangs at some paths, no other thread opens them. Fails if `open` panics.
     pub(super) async fn open<T: Send + 'static>(
         &self,
         paths: Vec<PathBuf>,
@@ -65,6 +66,7 @@ impl Openings {
         tokio::task::spawn_blocking(work).await
     }
 
+    /// Returns the permit for these paths.
     fn turn(&self, paths: Vec<PathBuf>) -> Arc<Semaphore> {
         let mut turns = self.turns.lock();
         turns.retain(|_, turn| turn.strong_count() > 0);

@@ -52,12 +52,14 @@ impl Output {
         }
     }
 
+    /// Reports the lines that were dropped since the last report, if any were.
     pub(super) fn report_dropped(&self) {
         let dropped = self.0.rate.lock().take_dropped(Instant::now());
         self.say_dropped(dropped);
     }
 
-    /// Whether another line is within the rate. Counts the line, and reports lines that were dropped before.
+    /// Whether another line is within the rate. Counts the line, and reports lines that were dropped before, if a
+    /// report is due.
     fn may_write(&self) -> bool {
         let now = Instant::now();
         let mut rate = self.0.rate.lock();
@@ -83,7 +85,7 @@ impl Output {
         }
     }
 
-    /// Writes a line of Main about the extension.
+    /// Writes a line of Main about the extension, which does not count against the rate.
     pub(super) fn say(&self, level: Level, text: &str) {
         self.say_with(level, text, std::iter::empty());
     }
@@ -136,8 +138,9 @@ struct Line {
 
 #[derive(Debug)]
 struct Written {
+    /// The unfinished line, as far as it came.
     text: Vec<u8>,
-    /// Whether the line has been logged already, so that its rest is left out.
+    /// Whether this line was cut and logged already, so that its rest is left out.
     is_cut: bool,
     /// How many bytes may still be written before others run.
     permit: usize,
@@ -166,8 +169,8 @@ impl Line {
     }
 }
 
-/// Logs an unfinished line when the guest ends. Not during a panic: a second one, say in a `tracing` subscriber, would
-/// end Main.
+/// Logs an unfinished line when the guest ends, but not during a panic: a second panic, say in a `tracing` subscriber,
+/// would end Main.
 impl Drop for Line {
     fn drop(&mut self) {
         let written = self.written.get_mut();

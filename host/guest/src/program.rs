@@ -109,7 +109,7 @@ impl<G> fmt::Debug for Program<G> {
     }
 }
 
-/// A file to load, and the limits for that.
+/// A component to load, and the limits within which it is loaded.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadRequest<'w> {
     /// The requester: an extension's id, or a hook's path. Warnings are logged under it.
@@ -161,12 +161,13 @@ impl<'w> From<&'w ExtensionConfig> for LoadRequest<'w> {
 pub struct Programs<G: 'static = InstanceState> {
     runtime: Runtime,
     sources: Arc<Sources>,
-    /// Bound how many files are read at once, each on a thread of the blocking pool. Also bound how many are compiled
-    /// at once, each in a process with its own memory limit.
+    /// These permits bound how many files are read at once, each on a thread of the blocking pool. They also bound how
+    /// many are compiled at once, each in a process with its own memory limit or on a thread.
     permits: Arc<LoadPermits>,
     held: HeldPrograms<G>,
-    /// The free places in pools. Without it, only memory bounds the number of instances.
+    /// The free places in pools. None if only memory bounds the number of instances.
     places: Option<Arc<Semaphore>>,
+    /// The programs of extensions that end as soon as their work is done.
     brief: Option<Box<Brief>>,
 }
 
@@ -174,7 +175,7 @@ pub struct Programs<G: 'static = InstanceState> {
 #[derive(Debug)]
 pub struct Sources {
     trusted_keys: Vec<TrustedKey>,
-    /// Compiles components. Without it, only artifacts run.
+    /// Compiles components. None if only artifacts run.
     compiler: Option<Compiler>,
     compilations: Arc<Compilations>,
 }
@@ -185,7 +186,7 @@ impl Programs {
         self.sources.compilations.clone()
     }
 
-    /// Makes programs that load at most `at_once` files at a time, and compile as many.
+    /// Makes an empty set of programs, which loads at most `at_once` files at a time and compiles as many.
     pub fn new(runtime: Runtime, sources: Sources, at_once: u16) -> Self {
         let (sources, permits) = (Arc::new(sources), Arc::new(LoadPermits::new(at_once)));
         let lasting =
@@ -196,7 +197,7 @@ impl Programs {
 }
 
 impl<G: Guest> Programs<G> {
-    /// Makes other programs from the same sources and under the same permits, with `at_once` instances from pools.
+    /// Makes another empty set of programs, with the same sources and permits, and with `at_once` instances from pools.
     pub fn in_pools<O: Guest>(&self, at_once: u32) -> Programs<O> {
         Programs {
             runtime: self.runtime.in_pools(at_once),
@@ -208,8 +209,9 @@ impl<G: Guest> Programs<G> {
         }
     }
 
-    /// Loads a component, off the worker thread. As long as its program is held, equal bytes are not compiled again for
-    /// the same kind of engine. A file that shows no change is not read again.
+    /// Loads a component, off the worker thread unless the request says that it may block. As long as its program is
+    /// held, equal bytes are not compiled again for the same kind of engine. A file that shows no change is not read
+    /// again.
     pub async fn load(&self, wanted: LoadRequest<'_>) -> Result<Loaded<G>, LoadError> {
         if let Some(loaded) = self.held.unchanged(wanted) {
             return Ok(loaded);
@@ -244,6 +246,7 @@ impl<G: Guest> Programs<G> {
         let _too_long = timeout(GRACE, self.permits.all()).await;
     }
 
+    /// Opens and hashes the component, under a permit to load.
     async fn open(&self, wanted: LoadRequest<'_>) -> Result<ComponentInput, LoadFault> {
         let (component, plugin_dir) = (wanted.component.clone(), wanted.plugin_dir.map(ToOwned::to_owned));
         let limits = InputLimits::from(wanted.limits);
@@ -251,6 +254,7 @@ impl<G: Guest> Programs<G> {
         permit.read(move || ComponentInput::open(&component, plugin_dir.as_deref(), limits)).await
     }
 
+    /// Makes the program of a component: takes or compiles its code, and links it.
     async fn prepare(
         &self,
         input: ComponentInput,
@@ -319,7 +323,7 @@ fn linked<G: Guest>(
     class: AddressClass,
     code_size: u64,
 ) -> Result<(Component, CommandPre<G>), LoadFault> {
-    // An engine whose pools are too small refuses the code. Then the next engine is tried.
+    // The next engine is tried when one refuses the code, because its pools may be too small for it.
     let mut loaded = Err(LoadFault::CutOff);
     for engine in engines {
         loaded = code.load(engine, class, code_size);
@@ -329,7 +333,7 @@ fn linked<G: Guest>(
     }
     let component = loaded?;
     let misfit = |reason| LoadFault::World { world: G::WORLD, reason };
-    // Checked here, because the linker ignores interfaces without imported functions.
+    // Imports are checked here, because the linker ignores interfaces without imported functions.
     if let Some(import) = unoffered(&component) {
         let why = why_not_offered(&import);
         return Err(misfit(format!("it imports `{import}`, {why}")));
@@ -342,6 +346,7 @@ fn linked<G: Guest>(
     Ok((component, pre))
 }
 
+/// Returns the first interface that the component imports and Weir does not offer.
 fn unoffered(component: &Component) -> Option<String> {
     let ty = component.component_type();
     let mut imports = ty.imports(component.engine());
@@ -368,7 +373,8 @@ pub fn component_hash(extension: &ExtensionConfig) -> Result<ArtifactHash, LoadE
         .map_err(|fault| fault.of(LoadRequest::from(extension).origin(), None))
 }
 
-/// Checks that an extension's component is whole. Reads it, and looks only at the lengths of its sections.
+/// Checks that an extension's component is whole. Reads it, and looks only at the lengths of its sections. An artifact
+/// is whole if it lacks no part, whether its signature is right or not.
 ///
 /// # Errors
 ///
@@ -412,7 +418,8 @@ pub fn check(
         .map(drop)
 }
 
-/// Whether the cache belongs to this user. Returns none if there is no cache, or if nothing is compiled here.
+/// Whether the cache's directory belongs to this user, and nobody else can write to it. Returns none if no cache is
+/// configured, if the directory is not there, or if this build cannot compile.
 #[must_use]
 pub fn cache_is_ours(main: &MainConfig) -> Option<bool> {
     compiler::cache_is_ours(main.cache_dir.as_deref()?)
@@ -432,7 +439,7 @@ fn apart<T: Send>(work: impl Future<Output = T> + Send) -> std::io::Result<T> {
 ///
 /// # Errors
 ///
-/// Fails if the file is neither, is damaged, or cannot be read.
+/// Fails if the file is neither, is too large or damaged, is an artifact of another format, or cannot be read.
 pub fn artifact_facts(path: &Path) -> Result<Option<ArtifactFacts>, LoadError> {
     let look = || {
         let Limits { file_size, code_size, .. } = Limits::max();
@@ -442,7 +449,7 @@ pub fn artifact_facts(path: &Path) -> Result<Option<ArtifactFacts>, LoadError> {
     look().map_err(|fault| fault.of(path.into(), None))
 }
 
-/// Reads a component, and returns its bytes and their SHA-256, for inspection.
+/// Reads a component, and returns its bytes and their SHA-256, for inspection. Fails for an artifact.
 pub(super) fn read(path: &Path) -> Result<(Vec<u8>, ArtifactHash), LoadError> {
     let look = || {
         let limits = InputLimits { file_size: Limits::max().file_size, code_size: 0 };
@@ -455,6 +462,7 @@ pub(super) fn read(path: &Path) -> Result<(Vec<u8>, ArtifactHash), LoadError> {
     look().map_err(|fault| fault.of(path.into(), None))
 }
 
+/// Returns random bytes of the kernel that are fit for keys.
 #[cfg(feature = "compiler")]
 fn random<const N: usize>() -> std::io::Result<[u8; N]> {
     let mut bytes = [0; N];

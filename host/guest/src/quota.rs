@@ -37,6 +37,7 @@ pub(crate) type Inode = (u64, u64);
 #[derive(Debug, Default)]
 pub struct Quotas(Mutex<HashMap<Inode, Weak<Counted>>>);
 
+/// A directory with a bounded size, common to all grants of it.
 #[derive(Debug)]
 struct Counted {
     usage: Arc<DirUsage>,
@@ -80,7 +81,7 @@ impl Quotas {
         let mut known = self.0.lock();
         known.retain(|_, counted| counted.strong_count() > 0);
         let counted = known.get(&inode).and_then(Weak::upgrade).unwrap_or_else(|| {
-            // Goes on with the count from before a restart.
+            // After a restart of the extension, its earlier figures go on.
             let usage = usage.dir(&grant.host).unwrap_or_default();
             let count = Arc::new(Turns::new(Count::new(root, usage.clone())));
             let counted = Arc::new(Counted { usage, count });
@@ -96,6 +97,7 @@ impl Quotas {
 }
 
 impl Quota {
+    /// Counts the directory, unless it was counted before.
     pub(super) async fn prepare(&self) -> io::Result<()> {
         let Turn { mut count, .. } = self.turn().await;
         blocking(self.may_block, move || count.first()).await
@@ -110,14 +112,14 @@ impl Quota {
         }
     }
 
-    /// Waits until no other guest is about to change the contents.
+    /// Waits until no other guest is about to change the contents, and returns the turn.
     pub(super) async fn turn(&self) -> Turn {
         let count = self.counted.count.clone().lock_owned().await;
         Turn { quota: self.clone(), count }
     }
 
-    /// Writes to a file, at its end if no place is given, if there is room. Returns the bytes written, perhaps fewer
-    /// than given.
+    /// Writes to a file, at its end if no place is given. Fails if there is no room. Returns the bytes written, perhaps
+    /// fewer than given.
     pub(super) async fn write(
         &self,
         file: Arc<File>,
@@ -144,13 +146,14 @@ impl Quota {
         blocking(self.may_block, move || turn.resize(&file, |_| size, |file, _| file.set_len(size))).await
     }
 
-    /// Notes a file that a guest opened: its bytes count as long as it is open.
+    /// Notes a file that a guest opened. Its bytes count as long as it is open, even if it loses its name.
     pub(super) async fn opened(&self, file: &Arc<File>) {
         self.turn().await.count.opened(file);
     }
 }
 
 impl Turn {
+    /// Returns the turn, and whether there is room for one more entry of this size.
     pub(super) async fn has_room(self, bytes: u64) -> (Self, bool) {
         let may_block = self.quota.may_block;
         blocking(may_block, move || {
@@ -161,7 +164,8 @@ impl Turn {
         .await
     }
 
-    /// Counts a change of the entries with some names.
+    /// Counts a change of directory entries, of which there were `before` and are `after`. If some are gone, looks for
+    /// open files that have lost their names.
     pub(super) async fn changed(mut self, before: Amount, after: Amount) {
         self.count.change(before, after);
         if after.files < before.files && self.count.has_open_files() {
@@ -170,7 +174,8 @@ impl Turn {
         }
     }
 
-    /// Applies `act` to a file, if there is room for the new length that `length` computes. Both get the old length.
+    /// Applies `act` to a file, if there is room for the new length that `length` computes, and fails otherwise. Both
+    /// functions get the old length.
     fn resize<T>(
         &mut self,
         file: &Arc<File>,
@@ -187,6 +192,7 @@ impl Turn {
         result
     }
 
+    /// Fails if there is no room for this much more, also after a new count where that is allowed.
     fn room(&mut self, more: Amount) -> io::Result<()> {
         let Quota { max_bytes, max_files, .. } = self.quota;
         let is_over = |count: &Count| {

@@ -32,7 +32,7 @@ pub trait Guest: WasiView + Send + Sized + 'static {
 
     fn sandbox_mut(&mut self) -> &mut Sandbox;
 
-    /// Returns when the last of the guest's requests in hand ends, if it has requests and no jobs in hand.
+    /// Returns the latest deadline of the guest's requests in hand, if it has requests and no jobs in hand.
     fn deadline_in_hand(&self) -> Option<Instant> {
         None
     }

@@ -19,12 +19,12 @@ pub enum Notice {
     Interrupted(String),
 }
 
-/// A notice and its origin. The notice counts only while that run goes on.
+/// A notice and the run that gave it. The notice counts only while that run goes on.
 #[derive(Debug)]
 pub struct Noted {
     /// The peer of the extension.
     pub peer: PeerId,
-    /// The run that gave it.
+    /// The number of the run that gave the notice.
     pub run: u64,
     /// The notice itself.
     pub notice: Notice,
@@ -84,12 +84,13 @@ impl Signals {
         self.ready.notified().await;
     }
 
+    /// Tells the supervisor, and ends the wait for readiness unless the instance is interrupted and on trial.
     pub(super) async fn notify(&self, notice: Notice) {
         // An interrupted instance has started, too, but only a ready one ends a trial.
         if notice == Notice::Ready || !self.is_on_trial {
             self.ready.notify_one();
         }
-        // Fails only when Main ends and nothing listens.
+        // Sending fails only when Main ends and nothing listens.
         let _main_ends = self.notices.send(Noted { peer: self.peer, run: self.run, notice }).await;
     }
 }

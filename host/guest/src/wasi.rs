@@ -73,6 +73,7 @@ impl Dirs {
         Ok(Self { opened: mem::take(builder.build().filesystem()), quotas: counted })
     }
 
+    /// Counts what is in the bounded directories, unless that was done before.
     pub(super) async fn count(&self) -> wasmtime::Result<()> {
         for (guest, quota) in &self.quotas {
             let counted = quota.prepare().await.map_err(wasmtime::Error::from);
@@ -81,6 +82,7 @@ impl Dirs {
         Ok(())
     }
 
+    /// Makes the guest's view of the machine from these directories and from what the builder has.
     pub(super) fn in_context(self, builder: &mut WasiCtxBuilder) -> Machine {
         let mut wasi = builder.build();
         *wasi.filesystem() = self.opened;
@@ -106,6 +108,7 @@ pub(super) fn context(
     dirs.in_context(&mut builder)
 }
 
+/// Returns a builder with what every guest has, and with TCP and look-ups if addresses are granted.
 pub(super) fn granted(limits: &Limits, net: &Arc<[NetGrant]>) -> WasiCtxBuilder {
     let mut builder = WasiCtxBuilder::new();
     builder
@@ -146,8 +149,8 @@ impl TryRng for OfThread {
     }
 }
 
-/// Whether a guest may use `address`. The host looks up granted names itself, so a guest that resolves a name by other
-/// means gains nothing.
+/// Whether a guest may use `address` in this way: only to connect to it by TCP. The host looks up granted names itself,
+/// so a guest that resolves a name by other means gains nothing.
 async fn is_granted(grants: &[NetGrant], address: SocketAddr, purpose: SocketAddrUse) -> bool {
     match purpose {
         SocketAddrUse::TcpConnect => {}

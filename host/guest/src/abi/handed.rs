@@ -2,7 +2,8 @@
 //!
 //! wasmtime ends a guest that hands over more in one call than
 //! [`Store::set_hostcall_fuel`](wasmtime::Store::set_hostcall_fuel) allows. With these types, an import gets a value
-//! for that instead, and answers with an error. The length of a text or a list of numbers is checked before a copy.
+//! instead: the size of what is too long, so that it can answer with an error, or only the beginning. The length of a
+//! text or a list of numbers is checked before a copy.
 //!
 //! A list of lists or texts is copied piece by piece, and counted as the host would hold it. At the first piece that
 //! does not fit, what was copied is dropped, and no more is read.
@@ -35,14 +36,15 @@ pub(crate) trait Listed: Lift + ComponentType<Lower = [ValRaw; 2]> {}
 
 impl<T: Lift + ComponentType<Lower = [ValRaw; 2]>> Listed for T {}
 
-/// What a guest hands over, or its length where that is more than one call may carry.
+/// What a guest hands over, or only its length if it is more than one call may carry.
 #[derive(Debug)]
 pub(crate) enum Handed<T> {
     Whole(T),
     TooLarge(u64),
 }
 
-/// A text of at most `MAX` bytes in UTF-8, or the bytes of a longer one.
+/// A text of at most `MAX` bytes in UTF-8. For a longer text, its number of bytes, in UTF-8 or in the guest's own
+/// encoding.
 #[derive(Debug)]
 pub(crate) struct Text<const MAX: usize = NAME>(pub(crate) Result<String, u64>);
 
@@ -66,7 +68,7 @@ impl<T: Listed> Handed<T> {
 
 #[cfg(any(feature = "http", feature = "store"))]
 impl<T> Handed<T> {
-    /// Returns the value, or the length of what was too large.
+    /// Returns the value, or the length of a value that was too large.
     pub(crate) fn whole(self) -> Result<T, u64> {
         match self {
             Self::Whole(whole) => Ok(whole),
@@ -76,19 +78,19 @@ impl<T> Handed<T> {
 }
 
 impl<const MAX: usize> Text<MAX> {
-    /// The text, or the bus's error for a longer one.
+    /// Returns the text, or the bus's error for a text that was too long.
     pub(crate) fn within(self) -> Result<String, weir_bus::Error> {
         self.0.map_err(|bytes| weir_bus::Error::TooLarge { bytes, allowed: MAX as u64 })
     }
 
-    /// Returns how many bytes were copied.
+    /// Returns how many bytes of the text are kept: none of a text that was too long.
     pub(crate) fn copied(&self) -> usize {
         self.0.as_ref().map_or(0, String::len)
     }
 
     fn lift(cx: &mut LiftContext<'_>, ty: InterfaceType, place: GuestRange) -> Result<Self> {
         let TextBytes { bytes, unit, .. } = place.text(cx)?;
-        // Each unit becomes at least one byte of the host's text, so this is too long in any case.
+        // Each unit becomes at least one byte of the host's text, so more than `MAX` units are too long in any case.
         if bytes.len() / unit > MAX {
             return Ok(Self(Err(bytes.len() as u64)));
         }
@@ -127,11 +129,12 @@ struct GuestRange {
     length: u32,
 }
 
+/// A text in the guest's memory, in the guest's encoding.
 struct TextBytes<'m> {
     bytes: &'m [u8],
     /// How many bytes each unit of the length stands for.
     unit: usize,
-    /// The mark bit that the length has besides the number.
+    /// The bit that marks UTF-16 in the length, or 0 for other encodings.
     mark: u32,
 }
 
@@ -157,6 +160,7 @@ impl GuestRange {
         cx.memory().get(pointer..pointer.checked_add(length.checked_mul(size)?)?)
     }
 
+    /// Returns the bytes of a text. Fails if they are not all in the guest's memory.
     fn text<'m>(self, cx: &LiftContext<'m>) -> Result<TextBytes<'m>> {
         let (unit, mark) = match cx.options().string_encoding {
             StringEncoding::Utf8 => (1, 0),
@@ -180,11 +184,11 @@ fn boundary(bytes: &[u8], max: usize, unit: usize) -> usize {
     (max.saturating_sub(3)..=max).rev().step_by(unit).find(|at| !is_inside(*at)).unwrap_or(max)
 }
 
-/// Implements what wasmtime asks of a type that is laid out as another, and read by its `lift`.
+/// Implements wasmtime's traits for a type that a guest lays out as `$as`, and that its own `lift` reads.
 macro_rules! lifted_as {
     ($as:ty, [$($generics:tt)*], $type:ty) => {
-        #[expect(unsafe_code, reason = "it says of itself what a text or list of wasmtime's says")]
-        // SAFETY: it is checked, laid out and flattened as that.
+        #[expect(unsafe_code, reason = "wasmtime asks for it: the type has the layout of a text or list")]
+        // SAFETY: this type is checked, laid out and flattened as `$as`, whose implementation is wasmtime's.
         unsafe impl<$($generics)*> ComponentType for $type {
             type Lower = [ValRaw; 2];
 
@@ -195,8 +199,9 @@ macro_rules! lifted_as {
             }
         }
 
-        #[expect(unsafe_code, reason = "wasmtime reads less of it")]
-        // SAFETY: wasmtime's implementation for a text or list reads it, at the same address with no larger length.
+        #[expect(unsafe_code, reason = "wasmtime asks for it: less of a text or list is read")]
+        // SAFETY: wasmtime's own implementation for a text or list does the reading, at the guest's address and with no
+        // larger length.
         unsafe impl<$($generics)*> Lift for $type {
             fn linear_lift_from_flat(
                 cx: &mut LiftContext<'_>,

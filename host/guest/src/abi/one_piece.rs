@@ -34,7 +34,8 @@ pub(crate) struct OnePiece<T>(pub(crate) T);
 
 /// A type of which the usual values are written as a row of words.
 pub(crate) trait Words: Lower {
-    /// Appends this value and copies its payload into the guest. Returns false if it is to be written field by field.
+    /// Appends this value and copies its payload into the guest. Returns false, and copies nothing, if wasmtime must
+    /// write the value field by field.
     fn append<S>(&self, row: &mut Row, cx: &mut LowerContext<'_, S>) -> Result<bool>;
 }
 
@@ -119,6 +120,7 @@ fn copy<S>(cx: &mut LowerContext<'_, S>, bytes: &[u8]) -> Result<u64> {
     Ok(pair(u32::try_from(pointer)?, u32::try_from(bytes.len())?))
 }
 
+/// Returns this part of the guest's memory. Fails if the memory does not hold all of it.
 fn slice(memory: &mut [u8], offset: usize, length: usize) -> Result<&mut [u8]> {
     let place = memory.get_mut(offset..).and_then(|rest| rest.get_mut(..length));
     place.ok_or_else(|| format_err!("{length} bytes at {offset} are not in the guest's memory"))
@@ -129,8 +131,8 @@ fn pair(first: u32, second: u32) -> u64 {
     u64::from(first) | u64::from(second) << u32::BITS
 }
 
-#[expect(unsafe_code, reason = "it says of itself what `T` says")]
-// SAFETY: it is checked, laid out and flattened as `T`, whose implementation is wasmtime's.
+#[expect(unsafe_code, reason = "wasmtime asks for it: the type has the layout of `T`")]
+// SAFETY: `OnePiece` is checked, laid out and flattened as `T`, whose implementation is wasmtime's.
 unsafe impl<T: ComponentType> ComponentType for OnePiece<T> {
     type Lower = T::Lower;
 
@@ -143,8 +145,8 @@ unsafe impl<T: ComponentType> ComponentType for OnePiece<T> {
 }
 
 #[expect(unsafe_code, reason = "a record is written in one piece")]
-// SAFETY: `T` fills what is flat. What goes into memory is written through checked slices, inside the value's own
-// bytes: the test beside this compares them with wasmtime's for each kind of value.
+// SAFETY: flat values are lowered by `T`. Values in memory are written through checked slices, inside the value's own
+// bytes. The tests beside this file compare these bytes with wasmtime's for each kind of value.
 unsafe impl<T: Words> Lower for OnePiece<T> {
     fn linear_lower_to_flat<S>(
         &self,

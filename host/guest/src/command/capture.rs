@@ -28,6 +28,7 @@ impl Capture {
         Self { before, allowed, written: Arc::default() }
     }
 
+    /// Returns what was written, and keeps none of it.
     pub(super) fn take(&self) -> Bytes {
         self.written.lock().split().freeze()
     }

@@ -38,7 +38,7 @@ impl RunsOn {
         matches!(self, Self::Thread(_))
     }
 
-    /// Does blocking work on the thread pool, or on the caller's thread.
+    /// Does blocking work on the thread pool, or on the caller's thread. Fails if the work panics on the pool.
     pub async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -77,7 +77,7 @@ impl RunsOn {
         }
     }
 
-    /// Runs a guest in this place.
+    /// Runs a guest on the worker thread within its turns and share, or on the caller's thread.
     pub(super) async fn run<T>(
         &self,
         guest: impl Future<Output = T>,

@@ -9,8 +9,8 @@ use weir_openrpc::{Arguments, Descriptions, Unknown};
 
 use crate::program::Program;
 
-/// The most bytes of a request that is checked. No extension runs meanwhile, and many small values of this size take
-/// 10 ms.
+/// The most bytes of a request that is to be checked; a longer one is refused. No extension runs during a check, and
+/// many small values of this size take 10 ms.
 const MAX_CHECKED: usize = 64 * 1024;
 
 /// What the requests to one instance are checked against.
@@ -31,7 +31,8 @@ impl Checks {
         contracts.iter().all(|contract| self.descriptions.of_provider(contract.as_str()).is_none())
     }
 
-    /// Returns the error to answer a request with that does not fit, or none if it fits.
+    /// Returns the error for a request that does not fit or is too long to be checked. Returns none for a request that
+    /// fits, has no description, or takes bytes in any form.
     pub(super) fn misfit(&self, request: &Request) -> Option<Error> {
         let operation = request.responder.operation();
         let document = self.descriptions.of_provider(operation.contract.as_str())?;

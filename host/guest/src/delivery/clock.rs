@@ -19,7 +19,7 @@ impl<'m> Clock<'m> {
         Self { meter, read: Cell::new(None) }
     }
 
-    /// Returns the time as a [`moment`]. For a guest that was just woken, it is when it was woken.
+    /// Returns the time as a [`moment`]. For a guest that was just woken, that is the time when it was woken.
     pub(super) fn now(&self) -> u64 {
         let now = self.read.get().or_else(|| self.meter.woken());
         let now = now.unwrap_or_else(|| moment(Instant::now().into_std()));

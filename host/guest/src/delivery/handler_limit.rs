@@ -24,13 +24,13 @@ const LOOKS: u64 = 64;
 /// How late a timer may be on a busy machine. For the time beyond that, Main did not run.
 const LATE: Duration = Duration::from_millis(10);
 
-/// Looks at the age of what an instance has in hand while the instance waits. While nothing is in hand, no timer is
-/// set, and one that was set fires at most once more.
+/// Looks at the age of the events and jobs in hand while the instance waits. While nothing is in hand, no timer is set,
+/// and a timer that was set before fires at most once more.
 pub(crate) struct HandlerLimit {
     held: Arc<Held>,
     /// The limit in nanoseconds.
     allowed: u64,
-    /// What came into hand at this time or before has been warned of.
+    /// A warning was given for the messages that came into hand at this time or before.
     warned: Option<u64>,
     /// The timer, kept from one message to the next because a new one costs more.
     timer: Option<Pin<Box<Sleep>>>,
@@ -43,8 +43,8 @@ impl HandlerLimit {
         Self { held, allowed: nanoseconds(allowed), warned: None, timer: None, is_set: false }
     }
 
-    /// Is ready with the age of what has been in hand for too long. Calls `warn` for what has been in hand for half of
-    /// that time. To be polled whenever the instance waits.
+    /// Is ready with the age of the oldest message once that has been in hand for too long. Calls `warn` for a message
+    /// in hand for half of that time. To be polled whenever the instance waits.
     #[inline]
     pub(crate) fn poll(&mut self, context: &mut Context<'_>, warn: impl Fn(&Handling)) -> Poll<Duration> {
         if self.held.is_any() {
@@ -88,8 +88,8 @@ impl HandlerLimit {
         self.is_set = true;
     }
 
-    /// Forgives the age of what is in hand when the timer is first set. It came just now, or else Main stood still in
-    /// between.
+    /// Forgives the age of the oldest message when the timer is first set, but for one part of the limit. The message
+    /// came just now, or else Main stood still in between.
     fn forgive(&self, now: Instant) {
         let now = moment(now.into_std());
         let age = self.held.since(None).map_or(0, |since| self.held.time(now).saturating_sub(since.oldest));
@@ -99,6 +99,8 @@ impl HandlerLimit {
         }
     }
 
+    /// Returns whether a message has been in hand for too long, or when to look again. Returns none if nothing is in
+    /// hand.
     fn look(&mut self, now: Instant, warn: &dyn Fn(&Handling)) -> Option<Next> {
         let now = self.held.time(moment(now.into_std()));
         let since = self.held.since(self.warned)?;
@@ -122,6 +124,7 @@ impl HandlerLimit {
     }
 }
 
+/// What a look decides: the limit is exceeded by a message of this age, or the next look comes after this time.
 enum Next {
     Over(Duration),
     In(Duration),

@@ -1,7 +1,7 @@
-//! The events and jobs that an instance has in hand, and since when: what `handler-timeout` bounds.
+//! The events and jobs that an instance has in hand, and since when. `handler-timeout` limits how long that may last.
 //!
-//! Shared by the delivery and the task that runs the instance, which cannot reach the Store while the guest runs. Times
-//! are [`moment`](weir_metrics::moment)s minus the time for which Main stood still.
+//! The delivery shares them with the task that runs the instance, which cannot reach the Store while the guest runs.
+//! Times are [`moment`](weir_metrics::moment)s minus the time for which Main stood still.
 
 use std::{
     collections::BTreeMap,
@@ -14,6 +14,7 @@ use std::{
 use parking_lot::Mutex;
 use weir_bus::{MessageId, PeerId, Published, QueuedJob, TakenJob};
 
+/// The events and jobs in hand, shared by the delivery and the task of the instance.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     /// Whether anything is in hand. Read whenever the instance waits.
@@ -25,16 +26,17 @@ pub(crate) struct Held {
 
 #[derive(Debug, Default)]
 struct List {
-    /// The first event of the last receive, until the guest looks for messages again.
+    /// The first event of the last receive and when it came, until the guest looks for messages again.
     event: Option<(u64, Arc<Published>)>,
+    /// The jobs in hand, each with the time when it came.
     jobs: BTreeMap<MessageId, (u64, TakenJob)>,
 }
 
-/// Since when something is in hand.
+/// The times since when something is in hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Since {
     pub(super) oldest: u64,
-    /// The oldest of those that came later than the time asked for.
+    /// The earliest time that is later than the time asked about, or the earliest of all if no time was asked about.
     pub(super) oldest_after: Option<u64>,
 }
 
@@ -53,7 +55,7 @@ impl Held {
         self.change(|list| list.event = Some((self.time(moment), published.clone())));
     }
 
-    /// Takes the event out of hand: a guest that looks for messages is taken to be done with it.
+    /// Takes the event out of hand, because a guest that looks for messages is taken to be done with it.
     pub(crate) fn end_event(&self) {
         if self.is_any() {
             drop(self.change(|list| list.event.take()));
@@ -77,7 +79,8 @@ impl Held {
         !self.list.lock().jobs.is_empty()
     }
 
-    /// Returns what `look` returns for the job in hand with this id; without an id, for the first one.
+    /// Returns what `look` returns for the job in hand with this id or, without an id, for the one with the lowest id.
+    /// Returns none if there is no such job.
     pub(super) fn job<T>(&self, id: Option<MessageId>, look: impl FnOnce(&TakenJob) -> T) -> Option<T> {
         let list = self.list.lock();
         let (_, job) = match id {
@@ -100,13 +103,15 @@ impl Held {
         }
     }
 
+    /// Returns since when something is in hand, or none if nothing is.
     pub(super) fn since(&self, after: Option<u64>) -> Option<Since> {
         let list = self.list.lock();
         let oldest_after = list.times().filter(|since| after.is_none_or(|after| *since > after)).min();
         list.times().min().map(|oldest| Since { oldest, oldest_after })
     }
 
-    /// Notes that Main stood still for so long, until this moment. What came into hand meanwhile counts from now.
+    /// Notes that Main stood still for these nanoseconds, until this moment. Messages that came into hand meanwhile
+    /// count from this moment.
     pub(super) fn pause(&self, nanoseconds: u64, moment: u64) {
         let mut list = self.list.lock();
         self.paused.fetch_add(nanoseconds, Ordering::Relaxed);
@@ -133,22 +138,23 @@ impl List {
     }
 }
 
-/// The message that an instance was at when it ended.
+/// The message that an instance is handling, or was handling when it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handling {
     /// The id of the request, reply or job. An event has none.
     pub message: Option<MessageId>,
-    /// The event's place in its topic.
+    /// The event's place in its topic. None for other messages, and for an event that was published to this extension
+    /// alone.
     pub sequence: Option<u64>,
-    /// The peer that sent it.
+    /// The peer that sent the message.
     pub sender: PeerId,
-    /// For people to read: contract and operation, topic, or queue.
+    /// What is handled, for people to read: contract and operation, `event` and topic, `queue` and name, or `response`.
     pub operation: String,
 }
 
 impl Handling {
     pub(super) fn of_event(published: &Published) -> Self {
-        // An event for this extension alone has no place in its topic.
+        // An event that was published to this extension alone has no place in its topic.
         let sequence = (published.sequence > 0).then_some(published.sequence);
         let operation = format!("event {}", published.topic);
         Self { message: None, sequence, sender: published.sender, operation }

@@ -17,13 +17,14 @@ pub(super) struct InHand {
     max: usize,
     /// The requests, in the order of their ids.
     requests: VecDeque<HeldRequest>,
+    /// The events of the last receive and, if the guest works in order, its requests.
     batch: VecDeque<Reached>,
     /// Whether the guest has promised to work through the batch in order.
     in_order: bool,
     given: Given,
 }
 
-/// The first message of the last receive that is no event. A request goes before replies and jobs.
+/// The first request of the last receive or, if it brought none, its first reply or job.
 #[derive(Clone, Copy, Debug)]
 enum Given {
     Nothing,
@@ -36,10 +37,11 @@ enum Given {
 #[derive(Debug)]
 struct HeldRequest {
     responder: Responder,
-    /// Kept only for requests that could go back to the inbox.
+    /// Kept only while the request could go back to the inbox.
     payload: Option<Bytes>,
 }
 
+/// A message of the last receive that the guest has reached or will reach.
 #[derive(Debug)]
 enum Reached {
     Request(MessageId),
@@ -56,7 +58,7 @@ impl InHand {
         self.requests.len()
     }
 
-    /// Notes that a new receive begins, so the guest has finished the messages of the last one.
+    /// Notes that a new receive begins, so the guest has reached all messages of the last one.
     pub(super) fn begin_batch(&mut self, in_order: bool) {
         self.in_order = in_order;
         self.given = Given::Nothing;
@@ -94,23 +96,27 @@ impl InHand {
         payload
     }
 
+    /// Notes that an event goes to the guest.
     pub(super) fn pass(&mut self, event: Event) {
         self.batch.push_back(Reached::Event(event));
     }
 
+    /// Notes that the reply to a request of the guest goes to the guest.
     pub(super) fn pass_response(&mut self, id: MessageId, from: PeerId) {
         if matches!(self.given, Given::Nothing) {
             self.given = Given::Response(id, from);
         }
     }
 
+    /// Notes that a job goes to the guest.
     pub(super) fn pass_job(&mut self, id: MessageId) {
         if matches!(self.given, Given::Nothing) {
             self.given = Given::Job(id);
         }
     }
 
-    /// Takes a request out of hand to answer it. Also returns whether there was no room for another until now.
+    /// Takes a request out of hand to answer it. Also returns whether there was no room for another until now. Returns
+    /// none if the request is not in hand.
     pub(super) fn remove(&mut self, id: MessageId) -> Option<(Responder, bool)> {
         let was_full = self.requests.len() >= self.max;
         let held = match place(&self.requests, id).ok()? {
@@ -126,7 +132,7 @@ impl InHand {
         Some(Parent { deadline: Some(responder.term().deadline), trace, counted: 0 })
     }
 
-    /// Returns when the last of the requests in hand ends.
+    /// Returns the latest deadline of the requests in hand.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.requests.iter().map(|held| held.responder.term().deadline.into()).max()
     }
@@ -148,19 +154,21 @@ impl InHand {
         self.requests.len() >= self.max
     }
 
-    /// Forgets requests that no caller waits for.
+    /// Forgets requests whose callers no longer wait.
     pub(super) fn forget_abandoned(&mut self) {
         self.requests.retain(|held| !held.responder.is_done());
     }
 
     /// Returns the message that the guest handles, as far as that can be told. It is the first unanswered one of the
-    /// last receive, or else the oldest request in hand with a waiting caller, or else the oldest job.
+    /// last receive, or else the oldest request in hand with a waiting caller, or else the job in hand with the lowest
+    /// id.
     pub(super) fn handling(&self, jobs: &Jobs) -> Option<Handling> {
         let oldest =
             || self.requests.iter().find(|held| !held.responder.is_done()).map(HeldRequest::handling);
         self.given(jobs).or_else(oldest).or_else(|| jobs.handling(None))
     }
 
+    /// Returns the message of the last receive that the guest handles, if one is left.
     fn given(&self, jobs: &Jobs) -> Option<Handling> {
         // A guest that works in order has finished everything before an answered request.
         let is_left = |reached: &Reached| match reached {
@@ -185,15 +193,15 @@ impl InHand {
         }
     }
 
-    /// The request in hand with this id, or the next one. A receive brings requests by their ids, unless others came in
-    /// between.
+    /// Returns the request in hand with this id, or else the one with the next higher id. A receive brings requests in
+    /// the order of their ids, unless others came in between.
     fn held_from(&self, id: MessageId) -> Option<Handling> {
         let place = place(&self.requests, id).unwrap_or_else(|next| next);
         self.requests.get(place).map(HeldRequest::handling)
     }
 
-    /// Answers the requests in hand with this error, because the instance has ended. Returns the messages that it had
-    /// not reached, for the next instance, and the lost events of each subscription.
+    /// Answers the requests that the guest had reached with this error, because the instance has ended. Returns the
+    /// messages that it had not reached, for the next instance, and how many events of each subscription are lost.
     pub(super) fn end(&mut self, answer: &Error) -> (Vec<Incoming>, Vec<(u32, u64)>) {
         let requests = &self.requests;
         let is_answered = |id: &MessageId| place(requests, *id).is_err();
@@ -244,6 +252,7 @@ impl HeldRequest {
     }
 }
 
+/// Returns the place of the request with this id, or as an error the place where it belongs.
 fn place(requests: &VecDeque<HeldRequest>, id: MessageId) -> Result<usize, usize> {
     let id_of = |held: &HeldRequest| held.responder.id();
     // Nearly always, no request is in hand, or the id comes after the last or is the first.

@@ -14,14 +14,16 @@ use super::{
 };
 use crate::abi;
 
+/// The queues that an instance has opened, and its jobs in hand.
 #[derive(Debug)]
 pub(crate) struct Jobs {
     /// The opened queues. The index is the guest's number of the queue.
     opened: Vec<Arc<SharedQueue>>,
     queues: Arc<TakenQueues>,
+    /// Whether the guest has ever asked for jobs of a queue.
     pub(crate) takes: bool,
     held: Arc<Held>,
-    /// Jobs that the next receive finishes, each with the place of its queue.
+    /// The jobs that came one by one, which the next receive finishes. Each has the place of its queue in the list.
     one_by_one: Vec<(usize, MessageId)>,
 }
 
@@ -30,21 +32,22 @@ pub(crate) struct Jobs {
 pub(crate) struct TakenQueues {
     peer: Arc<Peer>,
     list: Mutex<Vec<TakenQueue>>,
-    /// The place in the list that has its turn.
+    /// The place in the list from which the next look begins.
     turn: AtomicUsize,
-    /// How many more jobs may be in hand.
+    /// How many more jobs may be in hand, besides those that come one by one.
     left: Arc<AtomicUsize>,
     /// Whether a wait has ended with a job handed over.
     has_handed: AtomicBool,
 }
 
+/// A queue that an instance takes from, and how many jobs it still wants of it.
 #[derive(Debug)]
 struct TakenQueue {
     number: u32,
     queue: Arc<SharedQueue>,
     reader: Arc<JobReader>,
     how: abi::Taking,
-    /// Under `one-by-one`, whether the last receive brought a job.
+    /// Under `one-by-one`, whether the last receive brought a job of this queue.
     has_one: bool,
 }
 
@@ -66,7 +69,8 @@ impl Jobs {
         &self.queues
     }
 
-    /// Returns the guest's number of a queue. A queue that was opened before keeps its number.
+    /// Returns the guest's number of a queue. A queue that was opened before keeps its number. Fails if `max` others
+    /// are open.
     pub(crate) fn open(&mut self, queue: Arc<SharedQueue>, max: u64) -> Result<u32, Error> {
         let known = self.opened.iter().position(|known| Arc::ptr_eq(known, &queue));
         let place = match known {
@@ -90,6 +94,8 @@ impl Jobs {
             .ok_or_else(|| Error::Invalid(format!("queue {number} was never opened")))
     }
 
+    /// Sets how the guest takes from an opened queue. Fails if the queue is not opened or not granted, or for more than
+    /// `max` jobs.
     pub(crate) fn set_taking(&mut self, number: u32, how: abi::Taking, max: u64) -> Result<(), Error> {
         let queue = self.queue(number)?.clone();
         let peer = &self.queues.peer;
@@ -140,7 +146,7 @@ impl Jobs {
         }
     }
 
-    /// Gives jobs that were handed over but not delivered to others, because a receive ends.
+    /// Gives to others the jobs that were handed over and not delivered, because a receive ends.
     pub(crate) fn end_receive(&self) {
         if self.queues.has_handed.load(Ordering::Relaxed) {
             self.queues.has_handed.store(false, Ordering::Relaxed);
@@ -205,16 +211,17 @@ impl Jobs {
         }
     }
 
+    /// Drops a job in hand, which puts it back into its queue, or makes it a dead letter if it was delivered too often.
     pub(crate) fn give_back(&mut self, id: MessageId) -> Result<(), Error> {
         self.remove(id).map(drop)
     }
 
-    /// Returns the job in hand with this id; without an id, the oldest one.
+    /// Returns the job in hand with this id or, without an id, the one with the lowest id.
     pub(crate) fn handling(&self, id: Option<MessageId>) -> Option<Handling> {
         self.held.job(id, Handling::of_job)
     }
 
-    /// Gives all jobs of the instance to others, because the instance has ended.
+    /// Gives all jobs of the instance back to their queues, and leaves these queues, because the instance has ended.
     pub(crate) fn end(&mut self) {
         for taking in self.queues.list.lock().drain(..) {
             taking.queue.leave(&taking.reader);
@@ -239,7 +246,7 @@ impl Drop for Jobs {
 }
 
 impl TakenQueues {
-    /// Waits until a receive would find something.
+    /// Waits until a receive would find a message or job, or a stop.
     pub(crate) async fn readable(&self) {
         if self.list.lock().is_empty() {
             return self.peer.readable().await;
@@ -248,13 +255,13 @@ impl TakenQueues {
         self.peer.readable_or(|| self.is_open() && self.enlist()).await;
     }
 
-    /// Whether the instance gets jobs: it does if it gets requests and need not stop.
+    /// Whether the instance may take jobs: only while it gets the peer's requests and was not told to stop.
     fn is_open(&self) -> bool {
         self.peer.is_serving()
     }
 
-    /// Joins the line of every queue that the instance wants a job from. Returns whether it was handed a job. A queue
-    /// of which it has a job one by one counts too, because the next receive finishes that job.
+    /// Joins the line of every queue that the instance wants a job from. Returns whether it was handed a job. That
+    /// includes a queue of which the instance has a job one by one, because the next receive finishes that job.
     fn enlist(&self) -> bool {
         let mut has_job = false;
         for taking in self.list.lock().iter().filter(|taking| taking.how != abi::Taking::Next(0)) {

@@ -1,11 +1,11 @@
-//! The one place that configures wasmtime.
+//! The settings of wasmtime that all engines of Weir share.
 //!
-//! Knows nothing else of Weir. A benchmark and the tests with the specification's scripts include this file as it is.
+//! Knows nothing else of Weir: a benchmark and the tests with the specification's scripts include this file as it is.
 
 use wasmtime::{Config, OperatorCost, WasmBacktraceDetails};
 
-/// Returns what all engines of Weir have in common, with these bytes of stack for a guest, and for host functions on
-/// top of it. All but the stacks and what is left out of traces is part of an artifact's compatibility.
+/// Returns the settings of all engines of Weir, with these bytes of stack for a guest, and for host functions on top of
+/// it. An artifact runs only under the settings that it was compiled with, except for stacks and traces.
 pub(super) fn config(guest_stack: usize, host_stack: usize) -> Config {
     let mut config = Config::new();
     config
@@ -16,8 +16,8 @@ pub(super) fn config(guest_stack: usize, host_stack: usize) -> Config {
         .async_stack_size(guest_stack.saturating_add(host_stack))
         // Otherwise an environment variable decides, and artifacts of one Main fail in another.
         .wasm_backtrace_details(WasmBacktraceDetails::Disable)
-        // A trace names functions only. The tables for instructions and debuggers would take an eighth of an artifact,
-        // on disk and in Main's memory.
+        // A trace names functions only, unless the caller turns the address map on. The tables for instructions and
+        // debuggers would take an eighth of an artifact, on disk and in Main's memory.
         .generate_address_map(false)
         .native_unwind_info(false)
         .concurrency_support(false)
@@ -34,7 +34,8 @@ pub(super) fn config(guest_stack: usize, host_stack: usize) -> Config {
     config
 }
 
-/// Returns the fuel for each instruction: one unit, and more for instructions for which compiled code calls the host.
+/// Returns the fuel for each instruction: one unit for most, none for a few that do nothing by themselves, and more for
+/// instructions for which compiled code calls the host.
 fn operator_cost() -> OperatorCost {
     const CALL: u8 = 200;
     let mut cost = OperatorCost::new();

@@ -6,15 +6,15 @@ use rustix::process::{Resource, getrlimit};
 use target_lexicon::{Architecture, Endianness, HOST, PointerWidth, Triple};
 use weir_config::{AddressSpace, INTERPRETED};
 
-/// The end of an address space of 39 bits, which some kernels for 64-bit ARM have. With large reservations it holds
-/// about 125 memories.
+/// The end of an address space of 39 bits, which some kernels for 64-bit ARM have. With large reservations, this space
+/// holds about 125 memories.
 const SMALL: u64 = 1 << 39;
 
-/// Up to this limit of address space, too few large reservations fit: a thousand memories, or 750 beside the pools of
-/// hooks.
+/// Up to this limit of address space, too few large reservations fit. At the limit there is room for a thousand
+/// memories, or for 750 beside the pools of hooks.
 const LITTLE: u64 = 1 << 42;
 
-/// Bytes of a target in front of compiled code.
+/// How many bytes a target takes in front of compiled code.
 pub(crate) const TARGET_SIZE: usize = 64;
 
 /// How much address space each memory of a guest reserves. Compiled code depends on it: code for one class does not run
@@ -71,6 +71,7 @@ fn end_of_stack() -> Option<u64> {
     end_of_stack_in(&std::fs::read_to_string("/proc/self/maps").ok()?)
 }
 
+/// Returns the end of the stack in the text of `/proc/self/maps`.
 fn end_of_stack_in(maps: &str) -> Option<u64> {
     let stack = maps.lines().find(|line| line.ends_with(" [stack]"))?;
     let (_, end) = stack.split_whitespace().next()?.split_once('-')?;
@@ -101,8 +102,9 @@ pub enum CompileTargetError {
 }
 
 impl CompileTarget {
-    /// Returns the target of this name, such as `aarch64-unknown-linux-gnu`. Without a name, it is any processor of
-    /// this machine's kind. A processor that wasmtime makes no code for gets the interpreter: `pulley32` or `pulley64`.
+    /// Returns the target of this name, such as `aarch64-unknown-linux-gnu`. Without a name, the target is any
+    /// processor of this machine's kind. A processor that wasmtime makes no code for gets the interpreter, such as
+    /// `pulley32` or `pulley64`.
     ///
     /// Without a class, the class is small for 32-bit targets and large for others.
     ///
@@ -173,15 +175,15 @@ impl CompileTarget {
         of(self) == of(other)
     }
 
-    /// Sets the reservations of memories for this target. It sets no processor, because wasmtime knows this machine's
-    /// own one best.
+    /// Sets the reservations of memories, if this target needs other ones than wasmtime's own. Sets no processor,
+    /// because wasmtime knows this machine's own one best.
     pub(crate) fn reserve(&self, config: &mut wasmtime::Config) {
         /// The limit `memory` of the class `max`.
         const RESERVED: u64 = 64 << 20;
         /// Beyond the reservation, a memory moves each time that it has grown by this much.
         const FOR_GROWTH: u64 = 16 << 20;
         const GUARD: u64 = 64 << 10;
-        // Not for 32 bits, where wasmtime's own settings are smaller.
+        // Targets with 32 bits are left out, because wasmtime's own settings for them are smaller.
         if self.class == AddressClass::Small && !is_32_bit(&self.triple) {
             config.memory_reservation(RESERVED).memory_reservation_for_growth(FOR_GROWTH);
             // The interpreter checks every access and needs no guard pages.
@@ -202,7 +204,8 @@ fn of_this_machine() -> Triple {
     if INTERPRETED { pulley(&HOST).unwrap_or(HOST) } else { HOST }
 }
 
-/// Returns the triple itself, or the interpreter's for a processor that wasmtime makes no code for.
+/// Returns the triple itself, or the interpreter's for a processor that wasmtime makes no code for. Returns none for a
+/// processor with addresses of 16 or unknown bits.
 fn compiled_for(triple: Triple) -> Option<Triple> {
     use Architecture::{Aarch64, Riscv64, S390x, X86_64};
     match triple.architecture {
@@ -212,6 +215,7 @@ fn compiled_for(triple: Triple) -> Option<Triple> {
     }
 }
 
+/// Returns the interpreter's triple with addresses and byte order like this one's, if there is such an interpreter.
 fn pulley(triple: &Triple) -> Option<Triple> {
     let name = match (triple.pointer_width().ok()?, triple.endianness().ok()?) {
         (PointerWidth::U32, Endianness::Little) => "pulley32",

@@ -24,7 +24,7 @@ use wasmtime_wasi_http::{
 /// Why a body failed, once it has.
 type Failure = Arc<OnceLock<ErrorCode>>;
 
-/// Takes the stream of a body. A body has only one, so a second call returns `Err`.
+/// Takes the stream of a body. A body has only one stream, so a second call returns `Err`.
 pub(super) fn stream(
     table: &mut ResourceTable,
     id: &Resource<HostIncomingBody>,
@@ -92,7 +92,7 @@ impl InputStream for BodyStream {
 
 #[wasmtime_wasi::async_trait]
 impl Pollable for BodyStream {
-    /// Waits until bytes are there or the body has failed. It reads ahead, because only a read shows a failure.
+    /// Waits until bytes are there, or the body has ended or failed. Reads ahead, because only a read shows a failure.
     async fn ready(&mut self) {
         while self.came.is_empty() {
             self.stream.ready().await;
@@ -108,7 +108,7 @@ fn failed(code: &ErrorCode) -> StreamError {
     StreamError::LastOperationFailed(code.clone().into())
 }
 
-/// Returns the error code for an error that a body can fail with.
+/// Returns the error code for an error that a body can fail with. Any other error counts as a lost connection.
 fn code(error: Error) -> ErrorCode {
     match error {
         Error::HttpResponseIncomplete => ErrorCode::HttpResponseIncomplete,

@@ -1,5 +1,5 @@
-//! The functions of `wasi:http`, carried out by [`weir_http`]. They turn a guest's request into an ordinary one, and
-//! the answer into one for the guest.
+//! The functions of `wasi:http`, carried out by [`weir_http`]. They turn a guest's request into one of the crate
+//! `http`, and the answer into wasmtime's form for the guest.
 
 use std::{
     future::Future,
@@ -51,7 +51,8 @@ const CHUNK: usize = 16 << 10;
 /// The most bytes of a request's method, and of its scheme.
 const METHOD: usize = 32;
 
-/// The most bytes of a request's path where no limit is set.
+/// The most bytes of a request's path in a guest that has no access, because it does not import
+/// `wasi:http/outgoing-handler`.
 const DEFAULT_PATH: usize = 16 << 10;
 
 /// The most bytes of a request's authority: twice what the longest host name with a port takes.
@@ -65,7 +66,7 @@ pub(crate) struct HttpAccess {
     path: usize,
 }
 
-/// A guest without grants, whose every request is refused.
+/// The access of a guest that has been given none: every request is refused.
 impl Default for HttpAccess {
     fn default() -> Self {
         Self { context: WasiHttpCtx::new(), outgoing: Outgoing::default(), path: DEFAULT_PATH }
@@ -75,7 +76,7 @@ impl Default for HttpAccess {
 #[derive(Default)]
 struct Outgoing {
     client: Option<HttpClient>,
-    /// The deadline of what the guest has in hand while it sends.
+    /// The latest deadline of the requests that the guest has in hand while it sends.
     deadline: Option<Instant>,
     /// Why the request that the guest sends now is refused.
     refused: Option<ErrorCode>,
@@ -154,8 +155,8 @@ fn add_bounded<G: Guest>(types: &mut LinkerInstance<'_, G>) -> wasmtime::Result<
 /// The name and value of a header, as a guest hands them over.
 type Header = (String, Vec<u8>);
 
-/// Replaces the functions for headers. A name or value that is too long for a call is found in no headers, and is
-/// refused where it is to be added.
+/// Replaces the functions for headers. A name that is too long for a call is found in no headers. Such a name or value
+/// is refused where it is to be added or deleted.
 fn add_fields<G: Guest>(types: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
     replace!(types,
         "[static]fields.from-list" => |store, view, (entries: Handed<Vec<Header>>)| {
@@ -198,6 +199,7 @@ fn add_fields<G: Guest>(types: &mut LinkerInstance<'_, G>) -> wasmtime::Result<(
     Ok(())
 }
 
+/// Turns the outcome of a call into what wasmtime takes: a value or error for the guest, or a trap.
 fn done<T>(result: HeaderResult<T>) -> wasmtime::Result<(Result<T, HeaderError>,)> {
     match result {
         Ok(value) => Ok((Ok(value),)),
@@ -318,7 +320,7 @@ pub(crate) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
             Ok((body::stream(view(store.data_mut()).table, &id)?,))
         },
     )?;
-    // Written by hand, because it asks the guest's state for the deadline.
+    // `handle` is written by hand, because it asks the guest's state for the deadline.
     linker.instance(&format!("wasi:http/outgoing-handler@{VERSION}"))?.func_wrap(
         "handle",
         |mut store: StoreContextMut<'_, G>,
@@ -330,8 +332,8 @@ pub(crate) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
                 Ok(future) => Ok(future),
                 Err(error) => Err(error.downcast()?),
             };
-            // A refusal is returned at once. Otherwise a library that still writes the body would see only that fail,
-            // and not why.
+            // A refusal is returned at once. Otherwise a library that still writes the body would see only that the
+            // write fails, and not why.
             let sandbox = guest.sandbox_mut();
             let refused = sandbox.http.get_or_insert_default().outgoing.refused.take();
             Ok((match (future, refused) {
@@ -345,6 +347,7 @@ pub(crate) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
     )
 }
 
+/// Returns wasmtime-wasi-http's part of the Store, and charges for the call.
 fn view<G: Guest>(guest: &mut G) -> WasiHttpCtxView<'_> {
     let sandbox = guest.sandbox_mut();
     sandbox.meter.enter_wasi();
@@ -405,7 +408,7 @@ impl WasiHttpHooks for Outgoing {
     }
 }
 
-/// Returns the error of `wasi:http` for this one.
+/// Returns the error of `wasi:http` for an error of the sender.
 fn code(error: HttpError) -> Error {
     match error {
         HttpError::Denied(_) => Error::HttpRequestDenied,

@@ -72,9 +72,10 @@ fn serve(
     })
 }
 
-/// Waits until `take` has found something and says how many messages it took. Returns false if the time passed first.
+/// Waits until `take` returns a number of messages, which is 0 for a stop, and returns true. Returns false if the time
+/// passed first.
 ///
-/// The time ends only the wait and never a delivery, so that nothing is taken and not delivered.
+/// The time ends only the wait and never a delivery, so no message is taken that the guest does not get.
 async fn wait_for(
     store: &mut Store<'_>,
     timeout_ms: Option<u32>,
@@ -117,7 +118,7 @@ async fn wait_for(
             Some(ms) => {
                 let deadline =
                     *deadline.get_or_insert_with(|| Instant::now() + Duration::from_millis(ms.into()));
-                // Boxed, because the timer is large, and most guests wait without one. After it, a last look
+                // Boxed, because the timer is large, and most guests wait without one. After the time, a last look
                 // finds a job that came at the last moment.
                 let readable = store.data().delivery.readable(has_refused);
                 is_over = Box::pin(timeout_at(deadline, readable)).await.is_err();
@@ -126,7 +127,7 @@ async fn wait_for(
     }
 }
 
-/// Waits for the next message, or none for a stop. `returned` turns it into what the import returns.
+/// Waits for the next message, or none for a stop. `returned` turns that into the result of the import.
 fn receive<'a, T: 'static>(
     mut store: Store<'a>,
     returned: fn(Received) -> wasmtime::Result<(T,)>,
@@ -198,7 +199,8 @@ fn respond_and_receive(
     id: u64,
     answer: GuestAnswer,
 ) -> Async<'_, OnePiece<Fallible<Received>>> {
-    // Done before the future, which is copied to the heap and so is to hold only the wait.
+    // The answer is given before the future is made, because the future is copied to the heap and should hold only the
+    // wait.
     let failed = match respond(&mut store, id, answer) {
         Ok(Ok(())) => return receive(store, |next| in_one_piece(Ok(next))),
         Ok(Err(error)) => in_one_piece(Err(error)),
@@ -207,10 +209,11 @@ fn respond_and_receive(
     Box::new(ready(failed))
 }
 
-/// Declares a guest ready that looks for messages, unless it has declared anything itself.
+/// Declares a guest ready because it looks for messages, unless it has declared anything itself.
 async fn declare_ready(store: &mut Store<'_>) {
     if !store.data().delivery.readiness.is_declared() {
-        // Boxed, because it waits once in an instance, and every wait for a message would otherwise reserve its space.
+        // Boxed, because this wait comes once in an instance, and every wait for a message would otherwise reserve its
+        // space.
         Box::pin(store.data_mut().delivery.readiness.ready()).await;
     }
 }
@@ -224,6 +227,7 @@ struct InboxPollable {
 #[wasmtime_wasi::async_trait]
 impl Pollable for InboxPollable {
     async fn ready(&mut self) {
+        // A guest that waits for its next message has finished its event.
         self.held.end_event();
         self.queues.readable().await;
     }

@@ -1,4 +1,5 @@
-//! Functions of `wasi:filesystem` that fail when a granted directory has no room for what they add.
+//! Functions of `wasi:filesystem` that change directories. They count what they add, and fail when a granted directory
+//! has no room for it.
 
 use std::{
     collections::HashMap,
@@ -46,6 +47,7 @@ impl CountedFiles {
         Self { grants, opened: HashMap::new() }
     }
 
+    /// Returns the quota of the granted directory at this path of the guest, if it has one.
     fn granted(&self, guest: &str) -> Option<Quota> {
         let (_, quota) = self.grants.iter().find(|(path, _)| path == guest)?;
         Some(quota.clone())
@@ -56,6 +58,7 @@ impl CountedFiles {
         Some(quota.clone())
     }
 
+    /// Registers an open file or directory. Forgets those that were closed whenever there is no room for one more.
     fn add(&mut self, descriptor: &Descriptor, quota: Quota) {
         if self.opened.len() == self.opened.capacity() {
             self.opened.retain(|_, (file, _)| file.strong_count() > 0);
@@ -65,6 +68,7 @@ impl CountedFiles {
     }
 }
 
+/// Returns the open file of a descriptor, which for a directory is the directory itself.
 fn file(descriptor: &Descriptor) -> &Arc<File> {
     match descriptor {
         Descriptor::File(file) => &file.file,
@@ -72,7 +76,7 @@ fn file(descriptor: &Descriptor) -> &Arc<File> {
     }
 }
 
-/// Replaces WASI's functions that add to a directory.
+/// Replaces WASI's functions that open, add, change or remove files and directories.
 pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     linker
         .instance(&format!("wasi:filesystem/preopens@{VERSION}"))?
@@ -215,7 +219,8 @@ async fn remove_directory_at<G: Guest>(
     .await
 }
 
-/// Opens an existing file, or makes a new one if there is room.
+/// Opens a file or directory, or makes a new file if there is room. What is opened in a counted directory has the quota
+/// of that directory.
 pub(super) async fn open_named<G: Guest>(
     store: &mut StoreContextMut<'_, G>,
     dir: Resource<Descriptor>,
@@ -261,7 +266,7 @@ fn directories<G: Guest>(
 }
 
 /// Returns the quota of an open file or directory, if it has one, and the file itself. Charges for the call here,
-/// because the quota may refuse it before WASI's own function would.
+/// because the quota may refuse the call before WASI's own function charges for it.
 fn counted<G: Guest>(
     store: &mut StoreContextMut<'_, G>,
     descriptor: &Resource<Descriptor>,
@@ -290,15 +295,16 @@ fn count_stream<G: Guest>(
     Ok(stream)
 }
 
-/// A name in a directory, and whether to follow a symlink there.
+/// A directory's handle, a path in it, and whether to follow a symlink there.
 type EntryPath = (u32, PathFlags, String);
 
+/// Returns the path of an entry where no symlink is followed.
 fn entry(dir: &Resource<Descriptor>, path: &str) -> EntryPath {
     (dir.rep(), PathFlags::empty(), path.to_owned())
 }
 
-/// Calls `act`, which changes these entries. In a counted directory, looks at them before and after to count that.
-/// Refuses to make an entry of `new` bytes without room, and a change of entries that are not counted together.
+/// Calls `act`, which changes these entries, and counts the change if they are in a counted directory. Refuses to make
+/// an entry of `new` bytes without room, and a change of entries that are not counted together.
 async fn change<G: Guest, T>(
     store: &mut StoreContextMut<'_, G>,
     entries: Vec<EntryPath>,
@@ -332,6 +338,7 @@ async fn change<G: Guest, T>(
     done_so
 }
 
+/// Returns how many of these entries exist, and the bytes that they count as.
 async fn amount<G: Guest>(store: &mut StoreContextMut<'_, G>, entries: &[EntryPath]) -> Amount {
     let mut amount = Amount::default();
     for (dir, follow, path) in entries {

@@ -116,7 +116,8 @@ async fn not_special<G: Guest>(
     }
 }
 
-/// Whether the path names something other than a file, directory or symlink.
+/// Whether the path names something other than a file, directory or symlink. False if that cannot be told: WASI's own
+/// function then returns the error.
 async fn is_special(
     files: &mut WasiFilesystemCtxView<'_>,
     dir: &Resource<Descriptor>,
@@ -136,8 +137,8 @@ async fn is_special(
     })
 }
 
-/// Whether a plain name in the directory is neither file nor directory, by one system call. Returns none if that cannot
-/// tell.
+/// Whether a plain name in the directory is neither file nor directory, by one system call. Returns none if the call
+/// cannot tell.
 fn is_special_here(
     files: &WasiFilesystemCtxView<'_>,
     dir: &Resource<Descriptor>,
@@ -155,6 +156,7 @@ fn is_special_here(
     }
 }
 
+/// Returns this many random bytes. A guest that asks for more than the limit ends.
 fn random_bytes<G: Guest>(
     mut store: StoreContextMut<'_, G>,
     length: u64,

@@ -31,7 +31,7 @@ const OF_NOTHING: MetadataHashValue = MetadataHashValue { lower: 1, upper: 0 };
 
 /// A directory whose entries a guest reads.
 struct Listing {
-    /// The directory, until all its entries are read.
+    /// The directory, until all its entries are read or reading fails.
     dir: Option<Dir>,
     entries: VecDeque<Result<DirectoryEntry, ErrorCode>>,
 }
@@ -105,8 +105,9 @@ fn followed(flags: PathFlags, path: &str) -> PathFlags {
     }
 }
 
-/// Returns the path of a directory to remove, without slashes at its end, with which wasmtime-wasi would remove `.` in
-/// it. Fails for `..` at its end, because that directory contains at least the one on the way to it.
+/// Returns the path of a directory to remove, without slashes at its end: with them, wasmtime-wasi would remove `.` in
+/// it. Fails for a path that ends in `..`, where the guest may write: that directory is never empty, because it
+/// contains the one that the path came through.
 pub(super) async fn of_directory(
     files: &mut WasiFilesystemCtxView<'_>,
     dir: &Resource<Descriptor>,
@@ -125,7 +126,8 @@ fn without_slash(path: &str) -> Option<&str> {
     path.ends_with('/').then(|| path.trim_end_matches('/')).filter(|name| !name.is_empty())
 }
 
-/// Fails for a path to unlink that ends in a slash. Such a path names a directory, so nothing is unlinked.
+/// Fails for a path to unlink that ends in a slash, where the guest may write. Such a path names a directory, so
+/// nothing is unlinked.
 pub(super) async fn check_unlinked(
     files: &mut WasiFilesystemCtxView<'_>,
     dir: &Resource<Descriptor>,
@@ -138,7 +140,8 @@ pub(super) async fn check_unlinked(
     })
 }
 
-/// Fails for the path of a new file or symlink that ends in a slash: only directories are made under such a path.
+/// Fails for the path of a new file or symlink that ends in a slash, where the guest may write. Only directories are
+/// made under such a path.
 pub(super) async fn check_new(
     files: &mut WasiFilesystemCtxView<'_>,
     dir: &Resource<Descriptor>,
@@ -149,7 +152,8 @@ pub(super) async fn check_new(
     Err(ErrorCode::Exist.into())
 }
 
-/// Fails if the new name of a file ends in a slash. If the file is not there, fails with that error.
+/// Fails if the new name of a file ends in a slash, where the guest may write. If the file itself is not there, fails
+/// with that error.
 pub(super) async fn check_linked(
     files: &mut WasiFilesystemCtxView<'_>,
     (dir, path): (&Resource<Descriptor>, &str),
@@ -172,7 +176,8 @@ async fn kind(
     Ok(stat.type_)
 }
 
-/// Whether the guest may write in this directory. If not, WASI's own function returns the error.
+/// Whether the guest may write in this directory. If not, the checks here pass, and WASI's own function returns the
+/// error.
 fn may_write(files: &WasiFilesystemCtxView<'_>, dir: &Resource<Descriptor>) -> bool {
     matches!(files.table.get(dir), Ok(Descriptor::Dir(dir)) if !dir.perms.write_not_permitted())
 }
@@ -207,7 +212,7 @@ async fn next_entry<G: Guest>(
     Ok(listing.entries.pop_front().transpose()?)
 }
 
-/// Reads the next entries of a directory.
+/// Reads the next entries of a directory, at most [`ENTRIES`].
 fn read_some(mut dir: Dir) -> Listing {
     let mut entries = VecDeque::with_capacity(ENTRIES);
     while entries.len() < ENTRIES {

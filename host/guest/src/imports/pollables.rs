@@ -1,4 +1,5 @@
-//! Bounds how many pollables a guest may hold and list at once, and has the timers, which count once each.
+//! Bounds how many pollables a guest may hold, and how many one `poll` may list. Also makes the guest's timers, each of
+//! which counts once.
 
 use std::{collections::BTreeMap, time::Duration};
 

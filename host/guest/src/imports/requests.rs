@@ -42,7 +42,8 @@ fn call(
     payload: Payload,
     options: abi::Options,
 ) -> Async<'_, OnePiece<Fallible<Bytes>>> {
-    // Done before the future, which is copied to the heap and so is to hold only the wait.
+    // The request is sent before the future is made, because the future is copied to the heap and should hold only the
+    // wait.
     let sent = send_call(&mut store, target, &payload, &options);
     Box::new(async move {
         let answer = match sent? {

@@ -106,6 +106,7 @@ where
     Vec::<String>::deserialize(deserializer)?.into_iter().map(checked::<T, _>).collect()
 }
 
+/// Returns the text, if it can be parsed as a `T`.
 fn checked<T: FromStr<Err: std::fmt::Display>, E: Error>(text: String) -> Result<String, E> {
     match text.parse::<T>() {
         Ok(_) => Ok(text),

@@ -41,6 +41,7 @@ impl Inspection {
     }
 }
 
+/// Writes the contracts, topics and queues of the manifest.
 fn channels(manifest: &Manifest, line: &mut impl FnMut(&str, String)) {
     let Manifest { fulfills, requires, wants, publishes, subscribes, puts, takes, .. } = manifest;
     for (key, contracts) in [("fulfills", fulfills), ("requires", requires), ("wants", wants)] {
@@ -60,6 +61,7 @@ fn channels(manifest: &Manifest, line: &mut impl FnMut(&str, String)) {
     }
 }
 
+/// Writes what the manifest needs besides channels.
 fn grants(needs: &Needs, line: &mut impl FnMut(&str, String)) {
     let Needs { dirs, env, net } = needs;
     if !dirs.is_empty() {

@@ -62,6 +62,7 @@ macro_rules! add {
 
 pub(crate) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     for version in VERSIONS {
+        // The second draft lists keys after a key and not a number, and has compare-and-swap.
         let is_second = version.ends_with('2');
         add_store(&mut linker.instance(&format!("wasi:keyvalue/store@{version}"))?, is_second)?;
         add_atomics(&mut linker.instance(&format!("wasi:keyvalue/atomics@{version}"))?, is_second)?;
@@ -206,7 +207,7 @@ async fn increment<G: Guest>(
     i64::try_from(sum).map_err(|_| StoreError::OutOfRange.into())
 }
 
-/// Makes a handle that has seen the present value.
+/// Makes a handle for a swap that counts the present value as seen.
 async fn new_cas<G: Guest>(
     mut store: Store<'_, G>,
     (bucket, key): (Resource<OpenBucket>, Key),
@@ -316,6 +317,7 @@ fn refused<G: Guest, T>(store: &mut Store<'_, G>) -> Outcome<T> {
     Err(Error::Other(format!("the keys and values of one call have more than {allowed} bytes")).into())
 }
 
+/// Returns the next page of keys, and the key after which the list goes on, if it does.
 async fn list<G: Guest>(
     store: &mut Store<'_, G>,
     bucket: &Resource<OpenBucket>,
@@ -327,6 +329,8 @@ async fn list<G: Guest>(
     Ok((page.keys, page.next))
 }
 
+/// Sets the value, if the present one is the one that the handle has seen. Otherwise returns a handle that has seen the
+/// present one.
 async fn swap<G: Guest>(store: &mut Store<'_, G>, mut cas: OpenCas, value: Bytes) -> Result<(), CasError> {
     let swapped = cas.bucket.swap_seen(cas.key.clone(), cas.seen, Some(value)).await;
     match swapped.map_err(|error| CasError::StoreError(error.into()))? {
@@ -338,6 +342,7 @@ async fn swap<G: Guest>(store: &mut Store<'_, G>, mut cas: OpenCas, value: Bytes
     }
 }
 
+/// Makes a handle of the guest. Fails if the guest has too many.
 fn push<G: Guest, T: Send + 'static>(store: &mut Store<'_, G>, entry: T) -> Fallible<Resource<T>> {
     let pushed = store.data_mut().sandbox_mut().table.push(entry);
     pushed.map_err(|_| Error::Other("too many handles are open: drop some".to_owned()))
@@ -357,7 +362,7 @@ fn copied<G: Guest>(store: &Store<'_, G>, value: &Value) -> Fallible<Bytes> {
     }
 }
 
-/// Returns the bytes of a value that will be copied.
+/// Returns how many bytes of a value will be copied: none of a value that is too large.
 fn length(value: &Value) -> usize {
     match value {
         Handed::Whole(value) => value.len(),
@@ -365,11 +370,12 @@ fn length(value: &Value) -> usize {
     }
 }
 
+/// Returns the key, or the error for a key that is too long.
 fn within(key: Key) -> Fallible<String> {
     key.0.map_err(|bytes| StoreError::Key(size(bytes)).into())
 }
 
-/// Returns the most bytes that one answer may have.
+/// Returns the most bytes that one answer may have, which is 0 for a guest without stores.
 fn allowed<G: Guest>(store: &Store<'_, G>) -> u64 {
     store.data().sandbox().stores.as_ref().map_or(0, |access| access.transfer)
 }

@@ -29,6 +29,7 @@ pub(super) enum CasError {
     CasFailed(Resource<OpenCas>),
 }
 
+/// A page of keys in the first draft.
 #[derive(ComponentType, Lower, Debug)]
 #[component(record)]
 pub(super) struct KeyResponse {
@@ -36,6 +37,7 @@ pub(super) struct KeyResponse {
     pub(super) cursor: Option<u64>,
 }
 
+/// A page of keys in the second draft.
 #[derive(ComponentType, Lower, Debug)]
 #[component(record)]
 pub(super) struct KeyResponse2 {
@@ -47,7 +49,9 @@ pub(super) struct KeyResponse2 {
 #[derive(Debug)]
 pub(super) struct OpenBucket {
     pub(super) bucket: Bucket,
+    /// The places that are kept, the oldest first: each a number, and the key after which the list goes on.
     cursors: VecDeque<(u64, String)>,
+    /// The number that was given last.
     last: u64,
 }
 
@@ -66,20 +70,23 @@ impl OpenBucket {
         self.last
     }
 
+    /// Returns the key that was kept under this number, unless newer ones have taken its place.
     pub(super) fn kept(&self, cursor: u64) -> Option<String> {
         self.cursors.iter().find(|(known, _)| *known == cursor).map(|(_, key)| key.clone())
     }
 }
 
-/// A guest's handle to a swap. It holds only the hash of the value that the guest has seen, because many handles to
-/// large values would fill Main's memory.
+/// A guest's handle to a swap. The handle holds only the hash of the value that the guest has seen, because many
+/// handles to large values would fill Main's memory.
 #[derive(Clone, Debug)]
 pub(super) struct OpenCas {
     pub(super) bucket: Bucket,
     pub(super) key: String,
+    /// The hash of the value that the guest has seen. None if there was no value.
     pub(super) seen: Option<[u8; 32]>,
 }
 
+/// Returns the SHA-256 of a value, or none if there is no value.
 pub(super) fn hash(value: Option<&[u8]>) -> Option<[u8; 32]> {
     value.map(|value| Sha256::digest(value).into())
 }

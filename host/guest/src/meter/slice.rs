@@ -7,14 +7,15 @@ use std::time::Duration;
 /// A slice also ends after this time, because calls into the host differ in cost.
 pub(super) const TIME: Duration = Duration::from_micros(250);
 
-/// How often a guest may be charged when it should have yielded. Only code made without loops and functions gets there,
-/// because a guest yields at the next of these.
+/// How often in a row a guest may be charged when it should have yielded. Only code made without loops and functions
+/// gets there, because a guest yields at the next loop or function.
 const MAX_OVERDUE: u32 = 400;
 
-/// [`MAX_OVERDUE`] for calls that take longer than [`LONG`].
+/// The value of [`MAX_OVERDUE`] for a slice that has taken longer than [`LONG`].
 const MAX_OVERDUE_FOR_LONG: u32 = 64;
 const LONG: Duration = Duration::from_millis(10);
 
+/// What is set in the Store: the guest's fuel, and how much of it the guest may burn before it yields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fuel {
     pub(super) fuel: u64,
@@ -22,14 +23,18 @@ pub(super) struct Fuel {
     pub(super) interval: u64,
 }
 
+/// The part of a guest's turn after which it yields.
 #[derive(Debug)]
 pub(super) struct Slice {
+    /// The fuel of a whole slice.
     length: u64,
+    /// What was last set in the Store.
     set: Fuel,
     /// The fuel burnt in this slice before `set` was set.
     burnt: u64,
-    /// How often the guest was charged past the end of its slice.
+    /// How often in a row the guest was charged past the end of its slice.
     overdue: u32,
+    /// Whether this slice was cut.
     is_cut: bool,
 }
 
@@ -56,7 +61,7 @@ impl Slice {
     }
 
     /// Continues the slice, `elapsed` after it began, with `new` fuel in place of `left`, and counts the host's `work`.
-    /// Ends the slice if it is used up or takes too long.
+    /// Ends the slice if it is used up or takes too long. Fails for a guest that was overdue too often.
     pub(super) fn go_on(
         &mut self,
         left: u64,
@@ -77,10 +82,12 @@ impl Slice {
         Ok(self.set)
     }
 
-    /// Makes the guest yield at the next loop or function, at the cost of the rest of its slice. Works once in a slice.
+    /// Makes the guest yield at the next loop or function, at the cost of the rest of its slice. A second call in the
+    /// same slice does nothing and returns none.
     ///
-    /// The guest's code holds that rest. If it reloads the fuel, it finds one unit. If it overwrites the Store with its
-    /// own count, its total is unchanged. Only in its very last slice can it gain, and there half as much each time.
+    /// The guest's code holds that rest. If it reloads the fuel from the Store, it finds one unit of the rest. If it
+    /// overwrites the Store with its own count, its total is unchanged. Only in its very last slice can a guest gain
+    /// fuel, and each further cut gives half as much.
     pub(super) fn cut(&mut self, left: u64) -> Option<Fuel> {
         if std::mem::replace(&mut self.is_cut, true) {
             return None;

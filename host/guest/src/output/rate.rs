@@ -11,9 +11,13 @@ const REPORT_EVERY: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) struct Rate {
     pub(super) per_second: u32,
+    /// How many lines may come now.
     lines: f64,
+    /// When `lines` was last brought up to date.
     looked: Instant,
+    /// How many lines were dropped since they were last taken.
     dropped: u64,
+    /// When dropped lines were last taken for a report.
     reported: Option<Instant>,
 }
 
@@ -40,6 +44,7 @@ impl Rate {
         self.reported.is_none_or(|then| now.saturating_duration_since(then) >= REPORT_EVERY)
     }
 
+    /// Returns the number of dropped lines for a report, and counts from 0 again.
     pub(super) fn take_dropped(&mut self, now: Instant) -> u64 {
         if self.dropped > 0 {
             self.reported = Some(now);
@@ -48,6 +53,7 @@ impl Rate {
     }
 }
 
+/// Returns how many lines may come at once.
 fn most(per_second: u32) -> f64 {
     f64::from(per_second) * f64::from(BURST)
 }

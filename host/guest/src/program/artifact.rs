@@ -39,11 +39,12 @@ pub struct ArtifactFacts {
     pub target: CompileTarget,
     /// The public half of the key that signed the artifact.
     pub key: TrustedKey,
-    /// Whether the signature is right. If not, the file was changed.
+    /// Whether the signature is right. If not, the file was changed, or was not signed with this key.
     pub is_signed: bool,
 }
 
-/// Returns the code in an artifact, if one of these keys has signed it. If it names another key, the rest is not read.
+/// Returns the code in an artifact, if one of these keys has signed it, and fails otherwise. If the artifact names
+/// another key, the rest is not read.
 pub(super) fn verify(input: &mut ComponentInput, trusted: &[TrustedKey]) -> Result<Code, LoadFault> {
     let key = signer(input)?;
     if !trusted.contains(&key) {
@@ -62,7 +63,8 @@ pub(super) fn verify(input: &mut ComponentInput, trusted: &[TrustedKey]) -> Resu
     Ok(Code::signed(artifact))
 }
 
-/// Returns what an artifact says of itself, whether its key is trusted or not.
+/// Returns what an artifact says of itself, whether its key is trusted or not and whether its signature is right or
+/// not.
 pub(super) fn described(input: &mut ComponentInput) -> Result<ArtifactFacts, LoadFault> {
     let key = signer(input)?;
     let artifact = input.read()?;
@@ -73,7 +75,7 @@ pub(super) fn described(input: &mut ComponentInput) -> Result<ArtifactFacts, Loa
     Ok(ArtifactFacts { bytes: input.bytes, sha256: input.hash, target, key, is_signed })
 }
 
-/// Reads the key that an artifact claims to be signed with.
+/// Reads the key that an artifact claims to be signed with. Fails if the artifact has another format or is cut off.
 fn signer(input: &mut ComponentInput) -> Result<TrustedKey, LoadFault> {
     let start = input.start(KEY_END as u64)?;
     let (magic, key) = start.split_first_chunk().ok_or(LoadFault::DamagedArtifact)?;
@@ -85,7 +87,7 @@ fn signer(input: &mut ComponentInput) -> Result<TrustedKey, LoadFault> {
     Ok(TrustedKey::from_bytes(*key))
 }
 
-/// Returns the signature, and the signed part.
+/// Returns the signature and the signed part, or none if the artifact is too short.
 fn parts(artifact: &[u8]) -> Option<(&[u8; SIGNATURE_LENGTH], &[u8])> {
     artifact.get(KEY_END..)?.split_first_chunk()
 }
@@ -139,7 +141,7 @@ pub(super) mod signing {
             ed25519_dalek::SigningKey::from_pkcs8_pem(pem).map(Self).map_err(|_| NotAKey)
         }
 
-        /// Returns the PEM text of the key. Its holder can sign.
+        /// Returns the PEM text of the key. Whoever has this text can sign.
         ///
         /// # Errors
         ///

@@ -1,7 +1,7 @@
 //! Programs of extensions that end by themselves as soon as their work is done.
 //!
 //! These programs are kept for the next start, and their instances come from pools. Both cost memory, which is bounded
-//! for all of them together. Other code decides which extensions these are.
+//! for all of them together. Which extensions these are is decided elsewhere.
 
 #[cfg(test)]
 mod tests;
@@ -21,9 +21,11 @@ const PLACES: u32 = 8;
 /// How many bytes of code are kept.
 const KEPT: u64 = 4 << 20;
 
+/// The programs of brief extensions, with the pools that their instances come from.
 #[derive(Debug)]
 pub(super) struct Brief {
     programs: Programs<InstanceState>,
+    /// The free places in the pools.
     places: Arc<Semaphore>,
     /// The programs that are kept. The last used one is at the end.
     kept: Mutex<VecDeque<Loaded>>,
@@ -44,7 +46,7 @@ impl Brief {
         self.programs.read_again(component);
     }
 
-    /// Keeps this program, and drops the least recently used ones beyond the bound.
+    /// Keeps this program, unless it is too large. Drops the least recently used ones beyond the bound.
     fn keep(&self, loaded: &Loaded) {
         if !loaded.program.can_be_kept() {
             return;
@@ -62,7 +64,8 @@ impl Brief {
 }
 
 impl Programs {
-    /// Loads a component for one instance. The instance comes from pools, if it `is_brief` and they have a free place.
+    /// Loads a component for one instance. The instance comes from pools, if it `is_brief` and they have a free place,
+    /// and the program is then kept if it is small enough.
     pub async fn load_for_one(
         &self,
         wanted: LoadRequest<'_>,

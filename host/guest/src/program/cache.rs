@@ -1,7 +1,8 @@
 //! Compiled code, kept on disk for the next start.
 //!
-//! Holds no state: every use looks at the directory as it is, so several Mains can share it and a user can empty it. An
-//! entry runs only under a MAC with this device's own key. Failures cost a warning and a compilation, never a start.
+//! Each use looks at the directory as it is, so several Mains can share it and a user can empty it. An entry runs only
+//! if its MAC was made with this device's own key. A failure costs a warning and a compilation, never a start, unless
+//! the directory's file system hangs.
 
 #[cfg(test)]
 mod tests;
@@ -29,7 +30,7 @@ use super::{
     random,
 };
 
-/// The first bytes of an entry. The last one is the version of the format; the MAC and the code follow.
+/// The first bytes of an entry. The last of them is the version of the format. The MAC and the code follow.
 const MAGIC: &[u8; 8] = b"\0weirca\x03";
 
 /// The text that a MAC begins with, which names its purpose and the version of the format.
@@ -48,6 +49,7 @@ const KEY_SIZE: usize = 64;
 
 type HmacSha256 = Hmac<Sha256>;
 
+/// A directory of compiled code.
 #[derive(Clone, Debug)]
 pub(super) struct Cache {
     dir: PathBuf,
@@ -55,13 +57,14 @@ pub(super) struct Cache {
     size: u64,
 }
 
+/// Names an entry: the hash of the component, and the hash of the engine and the format.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EntryId {
     component: ArtifactHash,
     engine: ArtifactHash,
 }
 
-/// Why an expected entry is not usable.
+/// Why an entry cannot be used, or cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CacheError {
     #[error("`{}` cannot be used", path.display())]
@@ -76,7 +79,8 @@ pub(super) enum CacheError {
     OtherEngine,
 }
 
-/// Whether only this user can write to a directory of entries. Returns none if the directory is not there.
+/// Whether a directory of entries is this user's and nobody else can write to it. Returns none if the directory is not
+/// there. Returns false also if that cannot be told.
 pub(super) fn is_ours(dir: &Path) -> Option<bool> {
     match (Cache { dir: dir.to_owned(), size: 0 }).opened() {
         Ok(is_there) => is_there.then_some(true),
@@ -107,8 +111,8 @@ impl Cache {
         Self { dir, size }
     }
 
-    /// Returns the code of an entry, if the entry is there and valid. An entry with more than `allowed` bytes of code
-    /// counts as missing.
+    /// Returns the code of an entry, if the entry is there. An entry with more than `allowed` bytes of code counts as
+    /// missing. Fails if the entry is not authentic, cannot be read, or is there only for another engine.
     pub(super) fn get(&self, id: EntryId, allowed: u64) -> Result<Option<Code>, CacheError> {
         let path = self.dir.join(id.file_name());
         let Some(file) = self.opened()?.then(|| open(&path)).transpose()?.flatten() else {
@@ -134,6 +138,7 @@ impl Cache {
         Ok(Some(Code::cached(entry)))
     }
 
+    /// Writes an entry, and removes others to make room for it. Makes the directory and the key if need be.
     pub(super) fn put(&self, id: EntryId, code: &Code) -> Result<(), CacheError> {
         let bytes = (MAGIC.len() + MAC_SIZE + code.bytes().len()) as u64;
         if bytes > self.size {
@@ -159,7 +164,8 @@ impl Cache {
         self.make_room(&name, self.size - bytes).map_err(failed)
     }
 
-    /// Whether the directory is there. Fails if it is there, and not only this user can write to it.
+    /// Whether the directory is there. Fails if it is not a directory, is not this user's, can be written to by others,
+    /// or cannot be looked at.
     fn opened(&self) -> Result<bool, CacheError> {
         let metadata = match fs::metadata(&self.dir) {
             Ok(metadata) => metadata,
@@ -170,7 +176,8 @@ impl Cache {
         if ours { Ok(true) } else { Err(CacheError::NotOurs(self.dir.clone())) }
     }
 
-    /// Reads the key. Returns none if there is no key, or others can read it.
+    /// Reads the key. Returns none if there is no key, it is not this user's, others have any rights to it, or it has
+    /// another size.
     fn key(&self) -> Result<Option<MacKey>, CacheError> {
         let path = self.dir.join(KEY_FILE);
         let Some(file) = open(&path)? else { return Ok(None) };
@@ -183,7 +190,7 @@ impl Cache {
         Ok(<[u8; KEY_SIZE]>::try_from(bytes).ok().map(MacKey))
     }
 
-    /// Makes a key, in place of an unusable one.
+    /// Makes a key, in place of an unusable one if there is one. Returns the key of another Main if that was faster.
     fn make_key(&self) -> Result<MacKey, CacheError> {
         let path = self.dir.join(KEY_FILE);
         let failed = |source| CacheError::Io { path: path.clone(), source };
@@ -192,7 +199,7 @@ impl Cache {
         file.write_all(&bytes).map_err(failed)?;
         let Err(error) = file.persist_noclobber(&path) else { return Ok(MacKey(bytes)) };
         if let Some(key) = self.key()? {
-            // Another Main has made a key in the meantime.
+            // Another Main has made this key in the meantime.
             return Ok(key);
         }
         error.file.persist(&path).map_err(|error| failed(error.error))?;
@@ -207,6 +214,7 @@ impl Cache {
             .map_err(|source| CacheError::Io { path: self.dir.clone(), source })
     }
 
+    /// Whether there is an entry of this component for any engine. Asked only when the entry itself is missing.
     fn has_of_another_engine(&self, id: EntryId) -> bool {
         let prefix = id.of_any_engine();
         fs::read_dir(&self.dir)
@@ -216,8 +224,8 @@ impl Cache {
             .any(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix)))
     }
 
-    /// Removes the least recently used entries until all but `kept` have at most `size` bytes together. Half-written
-    /// files of a Main that was killed count as entries. Other files stay.
+    /// Removes the least recently used entries until all but `kept` have at most `size` bytes together. Files that are
+    /// being written count as entries, because a Main that was killed may have left them. Other files stay.
     fn make_room(&self, kept: &str, size: u64) -> io::Result<()> {
         let mut entries = Vec::new();
         for entry in fs::read_dir(&self.dir)? {
@@ -246,7 +254,7 @@ impl Cache {
     }
 }
 
-/// Opens a file, if there is one. Follows no symlink and never blocks.
+/// Opens a file, if there is one. Does not follow a symlink at the end of the path, and never waits for a FIFO.
 fn open(path: &Path) -> Result<Option<fs::File>, CacheError> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     match rustix::fs::open(path, flags, Mode::empty()) {
@@ -256,7 +264,7 @@ fn open(path: &Path) -> Result<Option<fs::File>, CacheError> {
     }
 }
 
-/// Whether a file is this user's and gives none of these rights to others.
+/// Whether a file or directory is this user's and gives none of these rights to others.
 fn is_this_users(metadata: &fs::Metadata, rights: u32) -> bool {
     metadata.uid() == geteuid().as_raw() && metadata.mode() & rights == 0
 }
@@ -274,7 +282,8 @@ impl MacKey {
     }
 }
 
-/// Hashes with SHA-256, whose result is the same in every process.
+/// Hashes with SHA-256, whose result is the same in every process. The result is taken from the field, and `finish` is
+/// never asked.
 struct EngineHasher(Sha256);
 
 impl Hasher for EngineHasher {

@@ -1,7 +1,7 @@
 //! The process that compiles one component, as Main sees it.
 //!
-//! Main feeds it the file piece by piece and takes at most what the limits allow. Only the process bears the cost of
-//! parsing and compiling. It is killed when nobody waits for it any more.
+//! Main feeds the process the file piece by piece, and takes at most what the limits allow. Only the process bears the
+//! cost of parsing and compiling. The process is killed when nobody waits for it any more.
 
 use std::{
     convert::Infallible,
@@ -59,11 +59,11 @@ pub(super) struct CompileRequest {
 pub(super) enum CompileAnswer {
     /// The compiled code follows.
     Compiled = 0,
-    /// The reason why it does not compile follows.
+    /// The reason why the component does not compile follows.
     Invalid = 1,
-    /// Compiling takes more memory than allowed.
+    /// Compiling takes more memory than allowed, and nothing follows.
     OutOfMemory = 2,
-    /// What is wrong with the contracts that it describes follows.
+    /// The fault in the contracts that the component describes follows.
     BadContracts = 3,
 }
 
@@ -121,6 +121,7 @@ pub(super) async fn compile(
     receiver.await.unwrap_or(Err(LoadFault::CutOff))
 }
 
+/// Feeds the process and reads its answer, and returns the code. Fails if the process dies without an answer.
 async fn talk(
     child: &mut Child,
     mut input: ComponentInput,
@@ -142,7 +143,7 @@ async fn talk(
         lines: task.traces == Traces::Lines,
     };
     let mut stdin = fs::File::from(stdin.into_owned_fd().map_err(lost)?);
-    // This ends when the process does, because the pipe then has no reader.
+    // Writing ends when the process does, because the pipe then has no reader.
     let feed = move || {
         let _feeding = feeding;
         let mut line =
@@ -155,7 +156,7 @@ async fn talk(
     let feed = async move { permit.read(feed).await };
     let said = async {
         let mut said = Vec::new();
-        // Not more than this is read of its standard error.
+        // A failed read only makes the text shorter.
         let _lost = stderr.take(MAX_STDERR).read_to_end(&mut said).await;
         String::from_utf8_lossy(&said).into_owned()
     };
@@ -167,8 +168,8 @@ async fn talk(
     }
 }
 
-/// Reads the process's answer. Returns none if the process died first. Closes its output at the end, so that the
-/// process ends.
+/// Reads the process's answer. Returns none if the process died first. Fails if the answer is larger than the limits
+/// allow or cannot be understood. Closes its output at the end, so that the process ends.
 async fn answer(
     mut stdout: impl AsyncRead + Unpin,
     task: &CompileTask,
@@ -202,6 +203,8 @@ async fn answer(
     }))
 }
 
+/// Returns the fault for a process that ended without an answer, judged by its status and what it wrote to standard
+/// error.
 fn died(status: ExitStatus, said: &str, task: &CompileTask) -> LoadFault {
     // Rust writes this message when an allocation fails, and then aborts the process.
     if said.contains("memory allocation of ") {

@@ -1,4 +1,4 @@
-//! Compiled code that may be run, and the one place that turns bytes into it.
+//! Compiled code that may be run. This is the one place that turns bytes into code.
 
 use wasmtime::{Engine, component::Component};
 
@@ -10,9 +10,10 @@ use crate::{
     exit::said,
 };
 
-/// Bytes of a number in the header.
+/// How many bytes a number in the header takes.
 const NUMBER: usize = size_of::<u64>();
-/// Bytes of the header: the memory that the code takes of Main, the lengths of contracts and kernel, and the target.
+/// How many bytes the header takes: the memory that the code takes of Main, the lengths of contracts and kernel, and
+/// the target.
 pub(super) const HEADER: usize = 3 * NUMBER + TARGET_SIZE;
 
 /// wasmtime's output for a component, made by this device, or signed by a trusted key. No other bytes are ever
@@ -52,18 +53,20 @@ impl Code {
         self.0.first_chunk().map_or(code, |bytes| u64::from_le_bytes(*bytes).max(code))
     }
 
-    /// Returns the contracts that the component describes, one a line.
+    /// Returns the contracts that the component describes, one a line. Empty if the code is damaged.
     pub(super) fn contracts(&self) -> &str {
         let text = self.parts().map(|(contracts, ..)| str::from_utf8(contracts));
         text.and_then(Result::ok).unwrap_or_default()
     }
 
-    /// Returns the target that code in this form was compiled for. The bytes need not be authenticated.
+    /// Returns the target that code in this form was compiled for, or none if the bytes have another form. The bytes
+    /// need not be authenticated.
     pub(super) fn target_in(bytes: &[u8]) -> Option<CompileTarget> {
         CompileTarget::from_bytes(bytes.get(3 * NUMBER..)?.first_chunk()?)
     }
 
-    /// Makes the component. Fails if the code takes more than `allowed` bytes or is for another engine.
+    /// Makes the component. Fails if the code takes more than `allowed` bytes, or is damaged or made for another target
+    /// or engine.
     pub(super) fn load(
         &self,
         engine: &Engine,
@@ -77,7 +80,7 @@ impl Code {
             return Err(LoadFault::OtherTarget(Box::new([made, needed])));
         }
         let (.., code) = self.parts().unwrap_or_default();
-        #[expect(unsafe_code, reason = "a `Code` is made of bytes only that wasmtime has made")]
+        #[expect(unsafe_code, reason = "a `Code` holds only bytes that wasmtime has made")]
         // SAFETY: the bytes came out of wasmtime's own compiler and were authenticated since: see `Code`. They are a
         // private copy that nothing else can change.
         let component = unsafe { Component::deserialize(engine, code) };
@@ -92,7 +95,7 @@ impl Code {
         Some(Kernel { class, code: packed::unpack(packed)? })
     }
 
-    /// Returns the contracts, the kernel, and wasmtime's output.
+    /// Returns the contracts, the kernel, and wasmtime's output, or none if the numbers in front do not fit the bytes.
     fn parts(&self) -> Option<(&[u8], &[u8], &[u8])> {
         let length = |number: usize| {
             let bytes = self.0.get(number * NUMBER..)?.first_chunk()?;
@@ -115,7 +118,7 @@ pub(crate) struct Kernel {
 #[cfg(not(feature = "compiler"))]
 impl Kernel {
     pub(crate) fn load(&self, engine: &Engine) -> wasmtime::Result<wasmtime::Module> {
-        #[expect(unsafe_code, reason = "it is a part of a `Code`")]
+        #[expect(unsafe_code, reason = "the bytes are a part of a `Code`")]
         // SAFETY: the bytes came out of wasmtime's own compiler and were authenticated since, as parts of a `Code`.
         unsafe {
             wasmtime::Module::deserialize(engine, &self.code)
@@ -130,6 +133,7 @@ pub(super) fn head(footprint: u64, contracts: &str, kernel: &[u8], target: &[u8;
     [numbers.as_flattened(), target.as_slice(), contracts.as_bytes(), kernel].concat()
 }
 
+/// Fails if code takes more than `allowed` bytes.
 pub(super) fn check(footprint: u64, allowed: u64) -> Result<(), LoadFault> {
     if footprint > allowed {
         return Err(LoadFault::CodeTooLarge { bytes: footprint, allowed });

@@ -34,22 +34,23 @@ use crate::{engine::AddressClass, exit::said};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Compilation {
-    /// Nowhere: only artifacts run, compiled elsewhere and signed with one of
-    /// [`MainConfig::trusted_keys`](weir_config::MainConfig::trusted_keys). The only choice without the feature
+    /// Components are compiled nowhere: only artifacts run, compiled elsewhere and signed with one of
+    /// [`MainConfig::trusted_keys`](weir_config::MainConfig::trusted_keys). This is the only choice without the feature
     /// `compiler`.
     PrecompiledOnly,
-    /// In Main, each on a thread of its own. [`Limits::file_size`](weir_config::Limits::file_size) and
-    /// [`Limits::code_size`](weir_config::Limits::code_size) hold; nothing limits time and memory.
+    /// Components are compiled in Main, each on a thread of its own.
+    /// [`Limits::file_size`](weir_config::Limits::file_size) and [`Limits::code_size`](weir_config::Limits::code_size)
+    /// hold; nothing limits time and memory.
     #[cfg(feature = "compiler")]
     InProcess,
-    /// In a process for each component, with all limits.
+    /// Each component is compiled in a process of its own, with all limits.
     #[cfg(feature = "compiler")]
     Child {
         /// The absolute path of a program that with these arguments only calls
         /// [`compile_helper`](crate::compile_helper), of this same version of Weir. `weir-compile-helper`, built with
         /// this library, is one and needs no arguments.
         program: PathBuf,
-        /// Its arguments.
+        /// The arguments of the program.
         arguments: Vec<OsString>,
     },
 }
@@ -101,7 +102,7 @@ impl Compilation {
 #[cfg(feature = "compiler")]
 #[derive(Clone, Debug)]
 pub(super) struct CompileTask {
-    /// The target to compile for. Without it, the code is for this machine.
+    /// The target to compile for. None for this machine.
     pub(super) target: Option<String>,
     pub(super) class: AddressClass,
     pub(super) traces: Traces,
@@ -122,7 +123,7 @@ impl CompileTask {
 #[derive(Debug, Default)]
 pub struct Compilations(Mutex<HashMap<String, BeingCompiled>>);
 
-/// Keeps a compilation in the list until it is dropped.
+/// Keeps a compilation in the list. The compilation leaves the list when this is dropped.
 #[cfg(feature = "compiler")]
 pub(super) struct UnderWay {
     compilations: Arc<Compilations>,
@@ -135,6 +136,7 @@ impl Compilations {
         self.0.lock().get(name).copied()
     }
 
+    /// Lists a compilation until what is returned is dropped.
     #[cfg(feature = "compiler")]
     pub(super) fn begin(self: &Arc<Self>, name: &str, bytes: u64) -> UnderWay {
         self.0.lock().insert(name.to_owned(), BeingCompiled { bytes, since: SystemTime::now() });

@@ -38,7 +38,8 @@ mod with {
     }
 
     impl Compiler {
-        /// Makes the compiler that `[main]` asks for. Returns none if only artifacts run.
+        /// Makes the compiler for this way of compiling, with the cache of `[main]`. Returns none if only artifacts
+        /// run.
         pub(in super::super) fn new(
             config: &MainConfig,
             compilation: Compilation,
@@ -54,7 +55,8 @@ mod with {
             })
         }
 
-        /// Returns the code of a component, and the permit to load it. A failure of the cache only makes a warning.
+        /// Returns the code of a component, and the permit to load it. A cache that cannot be used only makes a
+        /// warning, but a cache whose file system hangs fails the load.
         pub(in super::super) async fn code(
             &self,
             input: ComponentInput,
@@ -161,7 +163,7 @@ mod without {
             None
         }
 
-        #[expect(clippy::unused_async, reason = "it stands for one that compiles")]
+        #[expect(clippy::unused_async, reason = "a build with the compiler waits")]
         pub(in super::super) async fn code(
             &self,
             _: ComponentInput,

@@ -1,4 +1,4 @@
-//! Why a component cannot be run as an extension.
+//! The error of a component that cannot be run as an extension, and its causes.
 
 use std::{
     fmt, io,
@@ -64,78 +64,78 @@ impl fmt::Display for ComponentOrigin {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadFault {
-    /// It cannot be opened or read.
+    /// The file cannot be opened or read, or not in time.
     #[error("cannot be read")]
     Read(#[source] io::Error),
-    /// A directory, symlink, FIFO or device.
+    /// The path names a directory, symlink, socket or device, or a FIFO.
     #[error("is not a regular file")]
     NotAFile,
-    /// It is not below the plugin directory.
+    /// The path does not lead below the plugin directory, or has a part such as `..`.
     #[error("is not inside the plugin directory")]
     Outside,
     /// A part of the path below the plugin directory is not a directory.
     #[error("is reached through `{}`, which is a symlink or no directory", .0.display())]
     Detour(PathBuf),
-    /// Larger than the limit for reading.
+    /// The file is larger than the limit for reading.
     #[error("has {bytes} bytes, and `file-size` allows {}: make sure of the file before you raise that limit", self::bytes(*.allowed))]
     TooLarge {
-        /// Its size.
+        /// The file's size.
         bytes: u64,
         /// What the limit allows.
         allowed: u64,
     },
-    /// It was written to while it was read.
+    /// The content was written to while it was read.
     #[error("changed while it was read: try again when it is whole")]
     Changed,
-    /// Another file than the pinned one.
+    /// The component has another hash than the pinned one.
     #[error("has the SHA-256 `{0}`, which is not the one that `sha256` pins")]
     Pinned(ArtifactHash),
-    /// It ends within a section.
+    /// The component ends within a section, or a section's length is damaged.
     #[error("is cut off or damaged: its sections do not end where it does")]
     Truncated,
-    /// Not WebAssembly.
+    /// The content is not a WebAssembly component.
     #[error("is not a WebAssembly component")]
     NotWasm,
-    /// A core module.
+    /// The content is a core module.
     #[error(
         "is a core module, not a component; build it for `wasm32-wasip2`, or wrap it with \
          `wasm-tools component new`"
     )]
     CoreModule,
-    /// Machine code without a signature.
+    /// The content is machine code without a signature.
     #[error("is compiled code without a signature: `weir compile` signs what it compiles")]
     NotSigned,
-    /// An artifact with a missing part.
+    /// The content is an artifact with a part that is missing or damaged.
     #[error("is an artifact that was cut off")]
     DamagedArtifact,
-    /// An artifact in another format.
+    /// The content is an artifact in another format.
     #[error(
         "is an artifact of format {0}, and this version of Weir runs format {FORMAT}: compile the component again \
          with `weir compile` of this version"
     )]
     OtherFormat(u8),
-    /// Compiled for the first of these targets, where Main needs code for the second.
+    /// The artifact is compiled for the first of these targets, and Main needs code for the second.
     #[error(
         "is compiled for {}, and this Main needs {}: `weir compile --target {} --address-space {}` makes it",
         .0[0], .0[1], .0[1].triple(), .0[1].address_class().name()
     )]
     OtherTarget(Box<[CompileTarget; 2]>),
-    /// An artifact signed with an unknown key.
+    /// The artifact is signed with a key that is not trusted.
     #[error("is signed with `{0}`, which `main.trusted-keys` does not list")]
     Untrusted(TrustedKey),
-    /// An artifact that differs from what was signed.
+    /// The artifact differs from what was signed.
     #[error("does not match its signature")]
     Forged,
-    /// Its code is for another processor, version or settings, or cannot be made executable.
+    /// The code is for another processor, version or settings, or cannot be made executable.
     #[error("has compiled code that this Main cannot run: {0}")]
     Unusable(String),
-    /// It is a component, and nothing here compiles.
+    /// The content is a component, and nothing here compiles.
     #[error("must be compiled, and this Main runs only artifacts: `weir compile` makes them")]
     NotCompiled,
-    /// It is no valid component, or uses a feature that is turned off.
+    /// The content is no valid component, or uses a feature that is turned off.
     #[error("does not compile: {0}")]
     Compile(String),
-    /// Its sections `weir:contracts` are malformed or too large.
+    /// The sections `weir:contracts` are malformed or too large.
     #[error("describes contracts that are not valid: {0}")]
     Contracts(String),
     /// Compiling takes more memory than allowed.
@@ -155,16 +155,16 @@ pub enum LoadFault {
         /// What the limit allows.
         allowed: u64,
     },
-    /// The process that compiles could not be started, or died.
+    /// The process or thread that compiles could not be started, or the process died or gave an invalid answer.
     #[error("was not compiled: {0}")]
     Compiler(String),
-    /// This machine has no room for an engine with a stack of that size.
+    /// No engine can be made, as on a machine without room for a stack of that size.
     #[error("has no engine to run in: {0}")]
     Engine(String),
-    /// It has an import that is not offered, or does not export `wasi:cli/run`.
+    /// The component has an import that is not offered, or does not export `wasi:cli/run`.
     #[error("does not fit the world `{world}`: {reason}")]
     World {
-        /// The world that it must fit.
+        /// The world that the component must fit.
         world: &'static str,
         /// The misfit.
         reason: String,
@@ -180,16 +180,18 @@ impl LoadFault {
         LoadError { origin, hash, fault: self }
     }
 
-    /// The fault of a file that was not read in time.
+    /// Returns the fault of a file that was not read in time.
     pub(super) fn late(time: Duration) -> Self {
         Self::hanging(format!("not within {}", humantime::format_duration(time)))
     }
 
+    /// Returns the fault of a file on a file system that hangs.
     pub(super) fn hanging(reason: String) -> Self {
         Self::Read(io::Error::new(io::ErrorKind::TimedOut, reason))
     }
 
-    /// Whether the file system hangs or is not there yet, so that nothing is wrong with the file.
+    /// Whether the file cannot be read for a reason that may pass without a change of configuration, as when its file
+    /// system hangs or is not there yet.
     pub fn hinders(&self) -> bool {
         matches!(self, Self::Read(error) if may_come(error))
     }

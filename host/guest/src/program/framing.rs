@@ -10,7 +10,7 @@ const HEADER: u64 = 8;
 /// How many bits a section's length has.
 const LENGTH_BITS: u32 = 32;
 
-/// Follows the sections of a component that is written to it.
+/// Takes the bytes of a component as they are written, and follows its sections.
 #[derive(Debug)]
 pub(super) struct Framing(Position);
 
@@ -18,10 +18,11 @@ pub(super) struct Framing(Position);
 enum Position {
     /// Before a section.
     Between,
-    /// In the length of a section, a LEB128 number: its value so far, and how many bits that has.
+    /// In the length of a section, a LEB128 number, with its value so far and the number of bits read.
     Length(u64, u32),
     /// In the content of a section, or in the header, with so many bytes left.
     Within(u64),
+    /// After a length of too many bits.
     Broken,
 }
 
@@ -30,7 +31,7 @@ impl Framing {
         Self(Position::Within(HEADER))
     }
 
-    /// Whether the last section was whole.
+    /// Whether the bytes so far end where a section does.
     pub(super) fn is_whole(&self) -> bool {
         matches!(self.0, Position::Between)
     }
@@ -65,6 +66,7 @@ impl Write for Framing {
     }
 }
 
+/// Returns the position with this many bytes of content left.
 fn within(left: u64) -> Position {
     if left == 0 { Position::Between } else { Position::Within(left) }
 }

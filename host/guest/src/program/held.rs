@@ -1,4 +1,4 @@
-//! Finds programs in use by the bytes of their component, or by its file while that is unchanged.
+//! Finds programs in use, by the bytes of their component, or by its file while that is unchanged.
 //!
 //! Holds only weak references, so that no program stays because of it.
 
@@ -18,7 +18,7 @@ use weir_config::ArtifactHash;
 use super::{LoadRequest, Program, stamp::FileStamp};
 use crate::{engine::EngineKind, instance_state::InstanceState};
 
-/// How many files are known at once.
+/// How many files are known at most. Further ones are read at each load.
 const FILES: usize = 4096;
 
 /// A program, and the slot that keeps it for other loads of the same bytes.
@@ -41,6 +41,7 @@ pub(super) type ProgramSlot<G> = OnceCell<Arc<Program<G>>>;
 /// The hash of the component, and the kind of engine.
 type ProgramKey = (ArtifactHash, EngineKind);
 
+/// The programs in use, as long as others hold them.
 #[derive(Debug)]
 pub(super) struct HeldPrograms<G: 'static>(Mutex<Index<G>>);
 
@@ -67,7 +68,7 @@ impl<G> Default for HeldPrograms<G> {
 }
 
 impl<G> HeldPrograms<G> {
-    /// Returns the slot for these bytes. It has the program, or will have it once a load is done.
+    /// Returns the slot for these bytes. The slot has the program once a load of these bytes has succeeded.
     pub(super) fn slot(&self, hash: ArtifactHash, engine: EngineKind) -> Arc<ProgramSlot<G>> {
         let by_bytes = &mut self.0.lock().by_bytes;
         by_bytes.retain(|_, slot| slot.strong_count() > 0);
@@ -98,7 +99,8 @@ impl<G> HeldPrograms<G> {
             .then_some(Loaded { program, for_others: slot })
     }
 
-    /// Remembers the program of a file, if the file cannot change without a trace.
+    /// Remembers the program of a file, if the file cannot change without a trace and fewer than [`FILES`] others are
+    /// known.
     pub(super) fn remember(&self, wanted: LoadRequest<'_>, stamp: Option<FileStamp>, loaded: &Loaded<G>) {
         let (Some(stamp), Some(path)) = (stamp, wanted.component.path()) else { return };
         let by_path = &mut self.0.lock().by_path;
@@ -115,6 +117,7 @@ impl<G> HeldPrograms<G> {
         }
     }
 
+    /// Makes the next load read this file again.
     pub(super) fn forget(&self, path: &Path) {
         self.0.lock().by_path.remove(path);
     }

@@ -30,8 +30,8 @@ use crate::{
 const MAX_REQUEST: u64 = 4096;
 
 /// Compiles one component under limits, for a Main that started this program to do so: see
-/// [`Compilation::Child`](crate::Compilation::Child). Reads standard input and writes standard output. Return its
-/// result from `main`, and do nothing before it.
+/// [`Compilation::Child`](crate::Compilation::Child). Reads standard input and writes standard output. The program
+/// returns the result from its `main`, and does nothing before the call.
 ///
 /// The process lives no longer than the thread that started it, writes no file, and gets only the address space and
 /// processor time it was told.
@@ -46,6 +46,7 @@ pub fn compile_helper() -> ExitCode {
     }
 }
 
+/// Reads the request and the component, limits this process, compiles, and writes the answer.
 fn work() -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     // The component may be confidential, so other processes must not read this one's memory.
@@ -93,8 +94,9 @@ fn limit(resource: Resource, value: u64) -> io::Result<()> {
 /// Why a component does not compile.
 #[derive(Debug)]
 pub(super) enum CompileError {
-    /// What is wrong with the contracts that it describes.
+    /// The contracts that the component describes are not valid, for this reason.
     Contracts(String),
+    /// The component is not valid, or no engine can be made for the target.
     Invalid(wasmtime::Error),
 }
 
@@ -135,8 +137,8 @@ pub(super) fn compile(
     Ok(code)
 }
 
-/// Returns the contracts that a component describes, one a line. Returns none for a component that cannot be parsed,
-/// because the compiler then tells what is wrong.
+/// Returns the contracts that a component describes, one a line, or what is wrong with them. Returns an empty text for
+/// a component that cannot be parsed, because the compiler then tells what is wrong.
 fn contracts(component: &[u8]) -> Result<String, String> {
     let mut sections = ContractSections::default();
     for payload in Parser::new(0).parse_all(component) {
@@ -158,7 +160,7 @@ fn declared(component: &[u8]) -> wasmtime::Result<u64> {
     let mut bytes = 0;
     for payload in Parser::new(0).parse_all(component) {
         let section = match payload? {
-            // Its content follows.
+            // The content of these sections follows as payloads of its own.
             Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => None,
             Payload::CodeSectionStart { .. } | Payload::DataSection(_) | Payload::CustomSection(_) => None,
             payload => payload.as_section(),

@@ -1,6 +1,6 @@
 //! The component or artifact of an extension, in a file or in memory, once it is measured and hashed.
 //!
-//! A file's content is not kept. Reading it again fails if it has changed.
+//! A file's content is not kept. Reading all of it again fails if the content has changed.
 
 use std::{
     fs,
@@ -33,13 +33,15 @@ pub(super) enum InputKind {
     Artifact,
 }
 
+/// A component or an artifact that was read once.
 #[derive(Debug)]
 pub(super) struct ComponentInput {
     content: Content,
     pub(super) kind: InputKind,
     pub(super) bytes: u64,
     pub(super) hash: ArtifactHash,
-    /// The stamp of a file, from before it was read. Without it, a change might not show.
+    /// The stamp of a file, taken before the file was read. None for content in memory, and for a file whose stamp
+    /// might not show a change.
     pub(super) stamp: Option<FileStamp>,
 }
 
@@ -141,7 +143,8 @@ impl ComponentInput {
     }
 }
 
-/// Returns the kind of content that begins like this. Fails if its size is not within the limits.
+/// Returns the kind of content that begins like this. Fails if it is of no kind that can be loaded, or its size is not
+/// within the limits.
 fn kind(start: impl Read, bytes: u64, limits: InputLimits) -> Result<InputKind, LoadFault> {
     let InputLimits { file_size, code_size } = limits;
     let too_large = || LoadFault::TooLarge { bytes, allowed: file_size };
@@ -158,6 +161,8 @@ fn kind(start: impl Read, bytes: u64, limits: InputLimits) -> Result<InputKind, 
     Ok(kind)
 }
 
+/// Returns the kind that the first bytes claim. Fails if they are those of a core module, of machine code, or of
+/// anything else.
 fn claimed(start: impl Read) -> Result<InputKind, LoadFault> {
     let mut first = Vec::with_capacity(8);
     start.take(8).read_to_end(&mut first).map_err(LoadFault::Read)?;
@@ -171,7 +176,7 @@ fn claimed(start: impl Read) -> Result<InputKind, LoadFault> {
     }
 }
 
-/// Copies and hashes exactly this many bytes.
+/// Copies and hashes exactly this many bytes. Fails if there are fewer or more.
 fn copy(from: &mut impl Read, bytes: u64, to: &mut impl Write) -> Result<ArtifactHash, LoadFault> {
     let mut hashing = Hashing { hash: Sha256::new(), to };
     let copied = io::copy(&mut from.take(bytes.saturating_add(1)), &mut hashing).map_err(LoadFault::Read)?;
@@ -182,6 +187,7 @@ fn copy(from: &mut impl Read, bytes: u64, to: &mut impl Write) -> Result<Artifac
     }
 }
 
+/// Hashes what is written through it.
 struct Hashing<'w, W> {
     hash: Sha256,
     to: &'w mut W,
@@ -199,9 +205,10 @@ impl<W: Write> Write for Hashing<'_, W> {
     }
 }
 
-/// Opens a file to read it. Below `plugin_dir`, if there is one, no symlink is followed.
+/// Opens a file to read it. Fails if the path is not below `plugin_dir`, if given, and follows no symlink there.
+/// Without `plugin_dir`, only the path's last part must not be a symlink.
 fn open(path: &Path, plugin_dir: Option<&Path>) -> Result<fs::File, LoadFault> {
-    // The file must not be a symlink that leads elsewhere, and a FIFO without a writer must not hang.
+    // A symlink at the end could lead elsewhere, and a FIFO without a writer would hang.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file_in = |dir: Option<&OwnedFd>, name: &Path| {
         let opened = match dir {

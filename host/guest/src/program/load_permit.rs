@@ -19,8 +19,7 @@ use tokio::{
 
 use super::{LoadRequest, error::LoadFault};
 
-/// The time to open and read a file, besides the time for its size. It is more than any file system needs unless it
-/// hangs.
+/// The time to open and read a file, besides the time for its size. Any file system needs less, unless it hangs.
 pub(super) const READ: Duration = Duration::from_secs(60);
 
 /// How many bytes a second the slowest storage reads.
@@ -29,9 +28,12 @@ const SLOWEST: u64 = 4 << 20;
 /// How often a waiting load checks whether a permit can still come.
 pub(super) const LOOK: Duration = Duration::from_secs(5);
 
+/// The permits of one Main to load and to compile, and its reads under way.
 #[derive(Debug)]
 pub(super) struct LoadPermits {
+    /// The free permits to load.
     pub(super) free: Arc<Semaphore>,
+    /// The number of all permits to load.
     pub(super) at_once: u32,
     /// The free permits to compile. There are as many as to load.
     pub(super) compiling: Arc<Semaphore>,
@@ -39,12 +41,14 @@ pub(super) struct LoadPermits {
     reads: Mutex<Vec<Reading>>,
 }
 
+/// A read that is under way on a thread.
 #[derive(Debug)]
 struct Reading {
     /// The path, unless the component is in memory and only its cache entry is a file.
     path: Option<PathBuf>,
+    /// The time from which the read counts as hanging.
     late: Instant,
-    /// Upgradable as long as the thread is busy with the read.
+    /// Can be upgraded as long as the thread is busy with the read.
     thread: Weak<()>,
 }
 
@@ -94,7 +98,7 @@ impl LoadPermits {
 /// The right to work on a file. The work itself holds it, also in a thread or process that nobody waits for any more.
 #[derive(Clone, Debug)]
 pub(super) struct LoadPermit {
-    /// The turn to load. A permit has none while it waits to compile, or if it shares with no others.
+    /// The turn to load. A permit has none while it waits for its turn or to compile, or if it shares with no others.
     _turn: Option<Arc<OwnedSemaphorePermit>>,
     /// The right to compile, once the permit has it.
     _compiling: Option<Arc<OwnedSemaphorePermit>>,
@@ -119,8 +123,8 @@ enum Threads {
 }
 
 impl LoadPermit {
-    /// Waits for a permit, as long as one can come. If the caller may block, its own thread does the blocking work, and
-    /// the caller sets its own deadline.
+    /// Waits for a permit, and fails as soon as none can come. If the caller may block, its own thread does the
+    /// blocking work, and the caller sets its own deadline.
     pub(super) async fn take(permits: &Arc<LoadPermits>, wanted: LoadRequest<'_>) -> Result<Self, LoadFault> {
         let permit = Self {
             _turn: None,
@@ -133,7 +137,7 @@ impl LoadPermit {
         permit.again().await
     }
 
-    /// Waits for a turn to load, as long as one can come.
+    /// Waits for a turn to load, and fails as soon as none can come.
     pub(super) async fn again(mut self) -> Result<Self, LoadFault> {
         let mut turn = pin!(self.permits.free.clone().acquire_owned());
         let check = || self.permits.check(self.path.as_deref());
@@ -181,7 +185,7 @@ impl LoadPermit {
         Self { threads, ..self }
     }
 
-    /// Makes a permit that shares with no others.
+    /// Makes a permit that shares with no others, for work outside a Main.
     #[cfg(feature = "compiler")]
     pub(super) fn alone(path: &Path) -> Self {
         let permits = Arc::new(LoadPermits::new(1));
@@ -196,7 +200,7 @@ impl LoadPermit {
     }
 
     /// Does work that reads the file, or reads or writes its cache entry. Work that is late is given up, but keeps its
-    /// thread and the permit.
+    /// thread and the permit. Work on the waiting thread is never given up.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, LoadFault> + Send + 'static,

@@ -1,13 +1,13 @@
-//! Packs the small module that measures fuel: leaves out the zeros that align it to pages.
+//! Packs the small module that measures fuel, by leaving out the zeros that align it to pages.
 //!
 //! The packed form is a row of pieces. A piece is a number of zeros, a number of other bytes, and these other bytes.
 //! The numbers have 4 bytes in little-endian order.
 
-/// As many zeros as are worth a piece of their own.
+/// The fewest zeros for which a new piece begins.
 #[cfg(any(feature = "compiler", test))]
 const RUN: [u8; 16] = [0; 16];
 
-/// The most bytes unpacked.
+/// The most bytes that the unpacked form may have.
 #[cfg(any(not(feature = "compiler"), test))]
 const MAX: usize = 1 << 20;
 
@@ -26,7 +26,8 @@ pub(super) fn pack(bytes: &[u8]) -> Vec<u8> {
     packed
 }
 
-/// Returns the bytes before they were packed, or none if these bytes are no packed form.
+/// Returns the bytes before they were packed. Returns none if these bytes are no packed form, or stand for more than
+/// [`MAX`] bytes.
 #[cfg(any(not(feature = "compiler"), test))]
 pub(super) fn unpack(mut packed: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();

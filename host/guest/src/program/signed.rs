@@ -18,18 +18,18 @@ use crate::{
     instance_state::InstanceState,
 };
 
-/// Compiles a component for other devices and signs the result. The devices must know its
+/// Compiles a component for other devices and signs the result. The devices must know the key's
 /// [`TrustedKey`](weir_config::TrustedKey).
 ///
-/// The code uses only what every processor of the target's kind has. Without a target, it is compiled for this
-/// machine's kind, with a large address space if addresses have 64 bits. With [`Traces::Lines`] the artifact is larger,
-/// and traces tell lines whatever the extension's configuration says.
+/// The code uses only what every processor of the target's kind has. Without a target, the component is compiled for
+/// this machine's kind, with a large address space if addresses have 64 bits. With [`Traces::Lines`] the artifact is
+/// larger, and traces tell lines whatever the extension's configuration says.
 ///
 /// # Errors
 ///
 /// Fails with the error that an extension of this file with these limits would have at its start, also for imports that
-/// Weir does not offer. To check these, the component is compiled for this machine, too. Also fails if nothing compiles
-/// for the target.
+/// Weir does not offer. To check these, the component is compiled for this machine, too. Also fails if the file is an
+/// artifact, or nothing compiles for the target.
 pub fn compile(
     path: &Path,
     target: Option<&CompileTarget>,

@@ -10,7 +10,8 @@ use std::{
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags, fstatfs, makedev, openat2, statx};
 
-/// A change that is this old differs in the file's times from a later one. The coarsest unit is two seconds, on FAT.
+/// After this time, a further change gives the file other times than the last one. The coarsest unit of time is two
+/// seconds, on FAT.
 const SETTLED: Duration = Duration::from_secs(3);
 
 /// File systems whose times can be trusted, because the kernel's clock stamps each change (`linux/magic.h`): ext2 to
@@ -38,7 +39,8 @@ impl FileStamp {
     }
 
     /// Returns the stamp from the kernel's memory, without waiting for a disk or server. Returns none if there is no
-    /// file, or the kernel would have to wait. Follows no symlink below the plugin directory, if given.
+    /// such file, it is not below the plugin directory, or the kernel would have to wait. Follows no symlink below the
+    /// plugin directory, if given.
     pub(super) fn in_memory(path: &Path, plugin_dir: Option<&Path>) -> Option<Self> {
         let (flags, mode) = (OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
         let file = match plugin_dir {
@@ -60,8 +62,8 @@ impl FileStamp {
         })
     }
 
-    /// Whether a further change would show, because the last one is well before `now`. It goes by the time of the last
-    /// change of metadata, which nobody can set.
+    /// Whether a further change would show, because the last one is well before `now`. The time of the last change of
+    /// metadata decides, because nobody can set that.
     pub fn is_settled(&self, now: SystemTime) -> bool {
         let since = now.duration_since(UNIX_EPOCH).unwrap_or_default().checked_sub(SETTLED);
         since
@@ -81,7 +83,7 @@ impl From<&Metadata> for FileStamp {
     }
 }
 
-/// Whether the kernel has the right times of this file in its memory.
+/// Whether the kernel surely has the right times of this file in its memory.
 pub(super) fn is_exact(file: impl AsFd) -> bool {
     fstatfs(file).is_ok_and(|system| u32::try_from(system.f_type).is_ok_and(|kind| EXACT.contains(&kind)))
 }

@@ -1,7 +1,7 @@
 //! Removes the ELF symbols from wasmtime's output.
 //!
-//! They are a ninth of the output and nothing reads them: traces take names from a section of wasmtime's own. This
-//! module knows of ELF only what it needs to cut two sections out (System V ABI, 64 bits, little-endian).
+//! The symbols are a ninth of the output and nothing reads them: traces take names from a section of wasmtime's own.
+//! This module knows of ELF only what it needs to cut two sections out (System V ABI, 64 bits, little-endian).
 
 use std::ops::Range;
 
@@ -31,13 +31,14 @@ const LINK: Range<usize> = 40..44;
 const ALIGN: Range<usize> = 48..56;
 
 /// Cuts symbols and their names out of a file. Expects wasmtime's layout: symbols, their names, then the table, and
-/// nothing aligned more strictly than that. Leaves any other file as it is.
+/// nothing after the symbols aligned to more than [`ALIGNMENT`]. Leaves any other file as it is.
 pub(super) fn remove(file: &mut Vec<u8>) {
     if let Some(smaller) = without(file) {
         *file = smaller;
     }
 }
 
+/// Returns the file without symbols, or none if it has none or is laid out otherwise.
 fn without(file: &[u8]) -> Option<Vec<u8>> {
     if !file.starts_with(MAGIC) {
         return None;
@@ -79,12 +80,14 @@ fn bytes(entry: &[u8]) -> Option<Range<usize>> {
     Some(start..start.checked_add(number(entry, SIZE)?)?)
 }
 
+/// Reads a number in a field. Returns none if the record is too short.
 fn number(record: &[u8], field: Range<usize>) -> Option<usize> {
     let mut number = [0; 8];
     number.get_mut(..field.len())?.copy_from_slice(record.get(field)?);
     usize::try_from(u64::from_le_bytes(number)).ok()
 }
 
+/// Writes a number into a field. Returns none if the record is too short.
 fn set(record: &mut [u8], field: Range<usize>, number: usize) -> Option<()> {
     let number = (number as u64).to_le_bytes();
     let (field, number) = (record.get_mut(field.clone())?, number.get(..field.len())?);

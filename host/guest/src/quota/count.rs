@@ -20,15 +20,16 @@ use super::{Amount, Inode, inode};
 /// Each entry counts as a multiple of this many bytes, because file systems commonly use such blocks.
 pub(crate) const BLOCK: u64 = 4096;
 
-/// How deep nested directories are counted. Each level keeps a file open meanwhile.
+/// How deep nested directories are counted. A count fails at deeper ones. Each level keeps a file open meanwhile.
 const DEPTH: u32 = 64;
 
 /// The shortest time from one count to the next.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The next count waits at least this many times the duration of the last one.
+/// The next count waits for at least this many times the duration of the last one.
 const REST: u32 = 10;
 
+/// What a directory contains, as far as counted, and the open files in it.
 #[derive(Debug)]
 pub(super) struct Count {
     pub(super) usage: Arc<DirUsage>,
@@ -36,10 +37,11 @@ pub(super) struct Count {
     /// When the directory may be counted again. None before the first count.
     next: Option<Instant>,
     open: Vec<Weak<File>>,
-    /// Open files that have no name any more. Their bytes count until they are closed.
+    /// The open files that have no name any more. Their bytes count until they are closed.
     unlinked: Vec<Unlinked>,
 }
 
+/// A file without a name that is still open, perhaps more than once.
 #[derive(Debug)]
 struct Unlinked {
     inode: Inode,
@@ -47,7 +49,7 @@ struct Unlinked {
     open: Vec<Weak<File>>,
 }
 
-/// Returns how many bytes an entry of this size counts.
+/// Returns how many bytes an entry of this size counts as.
 pub(crate) fn blocks(bytes: u64) -> u64 {
     bytes.max(1).div_ceil(BLOCK).saturating_mul(BLOCK)
 }
@@ -66,7 +68,7 @@ impl Count {
         if self.next.is_none() { self.count() } else { Ok(()) }
     }
 
-    /// Counts the contents again. Returns false, and does nothing, if that was done just now.
+    /// Counts the contents again. Returns false, and does nothing, if the last count is too recent.
     pub(super) fn again(&mut self) -> io::Result<bool> {
         if self.next.is_some_and(|next| Instant::now() < next) {
             return Ok(false);
@@ -114,6 +116,7 @@ impl Count {
         self.open.push(Arc::downgrade(file));
     }
 
+    /// Whether files with a name are open, or were open when that was last looked at.
     pub(super) fn has_open_files(&self) -> bool {
         !self.open.is_empty()
     }
@@ -141,7 +144,7 @@ impl Count {
         self.change(Amount::default(), Amount { files: 0, bytes });
     }
 
-    /// Takes the bytes of files off the count that had no name and are closed now.
+    /// Forgets files that are closed now. Takes the bytes of those that had no name off the count.
     pub(super) fn release(&mut self) {
         self.open.retain(|file| file.strong_count() > 0);
         let mut bytes = 0;
@@ -160,7 +163,7 @@ impl Count {
     }
 }
 
-/// Adds the contents of a directory to `found`. Follows no symlink.
+/// Adds the contents of a directory to `found`. Follows no symlink, and skips what is removed meanwhile.
 fn add(parent: &File, name: &CStr, depth: u32, found: &mut Amount) -> io::Result<()> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
     let dir = match openat(parent, name, flags, Mode::empty()) {
