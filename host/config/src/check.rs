@@ -74,7 +74,7 @@ impl<'c> Judged<'c> {
         self.config
     }
 
-    /// The places of an extension, counted from 0. `None` outside files.
+    /// The places of the extension with this index, from 0. `None` if the configuration was made in Rust.
     #[must_use]
     pub fn places_of_extension(&self, extension: usize) -> Option<&'c Places> {
         self.locations.extensions.get(extension)
@@ -114,6 +114,7 @@ impl<'c> Judged<'c> {
         errors
     }
 
+    /// Reports two extensions with one id.
     fn ids(&self, errors: &mut Vec<ConfigError>) {
         let ids = self.extensions().map(|(index, extension)| (&extension.id, (index, &extension.id)));
         for ((first, _), (second, id)) in repeated(ids) {
@@ -123,6 +124,7 @@ impl<'c> Judged<'c> {
         }
     }
 
+    /// Reports repeated items of all lists.
     fn doubles(&self, errors: &mut Vec<ConfigError>) {
         let MainConfig { serves, trusted_keys, .. } = &self.config.main;
         let main = Some(&self.locations.main);
@@ -150,6 +152,7 @@ impl<'c> Judged<'c> {
         }
     }
 
+    /// Reports contracts that two parties fulfill.
     fn owners(&self, errors: &mut Vec<ConfigError>) {
         let parties: Vec<Party<'_>> = self.parties().collect();
         let fulfilled = parties.iter().flat_map(|party| {
@@ -170,6 +173,7 @@ impl<'c> Judged<'c> {
         }
     }
 
+    /// Reports required contracts that nobody provides.
     fn providers(&self, errors: &mut Vec<ConfigError>) {
         let provided = provided(self.config);
         for (index, extension) in self.extensions() {
@@ -190,6 +194,7 @@ impl<'c> Judged<'c> {
         }
     }
 
+    /// Reports extensions that require each other in a circle.
     fn cycles(&self, errors: &mut Vec<ConfigError>) {
         for cycle in order(&dependencies(&self.config.extensions)).cycles {
             let round: Vec<_> = cycle.iter().chain(cycle.first()).copied().collect();
@@ -210,7 +215,8 @@ impl<'c> Judged<'c> {
         }
     }
 
-    /// The names of two extensions, and the first contract that the first requires of the second, with its place.
+    /// Two extensions, and the first contract that the first requires of the second, with its place. `None` if it
+    /// requires none.
     fn wait(
         &self,
         from: usize,
@@ -259,7 +265,7 @@ impl<'c> Judged<'c> {
     }
 }
 
-/// Items with a key that an earlier one has, each after the first item with that key.
+/// Pairs of items with the same key: the first item with the key, and each later one.
 fn repeated<K: Eq + Hash, T: Copy>(items: impl IntoIterator<Item = (K, T)>) -> impl Iterator<Item = (T, T)> {
     let mut seen = HashMap::new();
     items.into_iter().filter_map(move |(key, item)| match seen.entry(key) {
@@ -271,7 +277,7 @@ fn repeated<K: Eq + Hash, T: Copy>(items: impl IntoIterator<Item = (K, T)>) -> i
     })
 }
 
-/// Items that the list at `key` of the table at `path` repeats.
+/// Errors for the items that the list at `key` of the table at `path` repeats.
 pub fn doubles<T: Display + Eq + Hash>(
     path: &str,
     key: &str,
@@ -281,7 +287,7 @@ pub fn doubles<T: Display + Eq + Hash>(
     doubles_in(&child(path, key), items, at.and_then(|at| at.within(key)))
 }
 
-/// Items that the list at `path` repeats.
+/// Errors for the items that the list at `path` repeats.
 pub fn doubles_in<T: Display + Eq + Hash>(path: &str, items: &[T], at: Option<&Places>) -> Vec<ConfigError> {
     let doubled = repeated(items.iter().enumerate().map(|(index, item)| (item, (index, item))));
     let error = |(_, (index, item)): ((usize, &T), (usize, &T))| {
@@ -291,7 +297,8 @@ pub fn doubles_in<T: Display + Eq + Hash>(path: &str, items: &[T], at: Option<&P
     doubled.map(error).collect()
 }
 
-/// All contracts with a provider. Main serves those that no extension serves.
+/// All contracts with a provider: an extension, a peer, the embedding program, another crate's section, or Main with
+/// `hooks@1`.
 fn provided(config: &Config) -> BTreeSet<String> {
     let fulfilled = config.extensions.iter().flat_map(|extension| &extension.fulfills);
     let fulfilled = fulfilled.chain(config.peers.iter().flat_map(|peer| &peer.fulfills));

@@ -13,6 +13,7 @@ use super::{
     sections::by_name,
 };
 
+/// The class of a table that names none.
 const DEFAULT: &str = "medium";
 
 #[derive(Debug)]
@@ -22,15 +23,15 @@ pub(super) struct Class {
     pub(super) changes: LimitChanges,
 }
 
-/// The limits of every class by name, and the faults in the operator's classes.
+/// The limits of every class by name.
 #[derive(Debug)]
 pub(super) struct Classes {
     limits: BTreeMap<String, Limits>,
 }
 
 impl Classes {
-    /// Resolves classes with their variables. If the files' classes are not `complete`, variables for unknown classes
-    /// are not reported.
+    /// Resolves classes with their variables, and adds their faults to `errors`. If the files' classes are not
+    /// `complete`, variables for unknown classes are not reported.
     pub(super) fn new(
         classes: Vec<Class>,
         environment: &Environment,
@@ -66,7 +67,7 @@ impl Classes {
             errors.extend(changes.contradictions(&format!("limits.{name}"), &limits));
             resolved.limits.insert(name.to_owned(), limits);
         }
-        // Until they are resolved, and always in a cycle, classes count as known and unchanged.
+        // A class that is not resolved yet, or is in a cycle, counts as known, with the default limits.
         resolved.limits.extend(classes.iter().map(|class| (class.name.value.clone(), Limits::default())));
         for class in sorted.into_iter().filter_map(|index| classes.get(index)) {
             let path = format!("limits.{}", class.name.value);
@@ -217,7 +218,7 @@ impl LimitChanges {
     }
 }
 
-/// Names the variable that set a limit, here or in a parent class.
+/// Names the variable that set a limit, here or in a parent class. Empty if none did.
 fn set_by_variable(limits: &Limits, name: &str) -> String {
     let source = LIMIT_KEYS.iter().find(|key| key.name == name).map(|key| limits.source(key));
     match source {
@@ -241,6 +242,7 @@ pub(super) fn class_name(text: &str) -> Result<String, String> {
     }
 }
 
+/// Checks the name of an operator's class, which must not be that of a built-in one.
 pub(super) fn own_class_name(text: &str) -> Result<String, String> {
     if BUILT_IN.contains(&text) {
         return Err(format!(

@@ -23,7 +23,7 @@ pub enum ArtifactTextError {
     Key,
 }
 
-/// The SHA-256 of a file. As text: 64 lowercase hexadecimal digits.
+/// The SHA-256 of a file. As text: 64 hexadecimal digits, which are written in lowercase and read in either case.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ArtifactHash([u8; 32]);
 
@@ -68,7 +68,7 @@ impl fmt::Debug for ArtifactHash {
 pub struct TrustedKey([u8; 32]);
 
 impl TrustedKey {
-    /// A key from its bytes, in the encoding of RFC 8032.
+    /// A key from its bytes, in the encoding of RFC 8032. Not every 32 bytes are a key, and this does not check it.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
@@ -126,7 +126,8 @@ impl ComponentSource {
 }
 
 impl Ord for ComponentSource {
-    /// Compares contents, but not those of bytes at the same address: many extensions may share a large component.
+    /// Compares paths, or bytes by length and content. Bytes at the same address are equal without a look at them: many
+    /// extensions may share a large component.
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Path(one), Self::Path(other)) => one.cmp(other),

@@ -107,16 +107,17 @@ impl Config {
     ///
     /// - values out of range, and limits or delays that contradict each other;
     /// - repeated ids and names, contracts with two owners, and tokens of two peers;
-    /// - required contracts without a provider, and unknown queues and hooks in grants;
+    /// - required contracts without a provider, and unknown queues, hooks and stores in grants;
     /// - queues with a `store` that no peer fulfills, or that its peer may not put jobs into;
     /// - a socket for peers that is the control socket;
     /// - cycles of `requires` and of dead letters;
     /// - repeated list items and guest directories;
-    /// - paths outside the plugin directory or inside the cache;
-    /// - directories granted for writing that overlap with the cache or with hooks;
+    /// - components' paths outside the plugin directory or inside the cache, or that differ only in upper and lower
+    ///   case; a plugin directory inside the cache;
+    /// - directories granted for writing that overlap with the cache, the data directory or hooks;
     /// - exit codes with two meanings;
     /// - if all values are in range: subscriptions with more room than the inbox;
-    /// - if nothing else is wrong: a sum of limits, peers, queues and hooks over the memory budget.
+    /// - if nothing else is wrong: a sum of limits, peers, queues, hooks and stores over the memory budget.
     pub fn check(&self) -> Result<(), ConfigErrors> {
         self.check_parts(true)
     }
@@ -130,16 +131,17 @@ impl Config {
         ConfigErrors::none_of(errors)
     }
 
-    /// Likely mistakes that are no errors: wanted contracts without a provider, restart delays too long for
-    /// quarantine, queues that accept larger jobs than any reader takes, and peers that no program can connect as.
+    /// Likely mistakes that are no errors: wanted contracts without a provider, restart delays too long for quarantine,
+    /// queues that accept larger jobs than any reader takes, and peers with a proof but no socket, or with a socket but
+    /// no proof.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let locations = self.read_from.locations(&self.sections);
         Judged { config: self, locations: &locations }.warnings()
     }
 
-    /// Granted or hook directories and files of secrets that are absent on this machine now. This is no error: a file
-    /// system may be mounted later, or the configuration may be for another machine.
+    /// Granted or hook directories and files of secrets that are absent on this machine now, or cannot be opened. This
+    /// is no error: a file system may be mounted later, or the configuration may be for another machine.
     #[must_use]
     pub fn absent_paths(&self) -> Vec<ConfigError> {
         let locations = self.read_from.locations(&self.sections);

@@ -32,7 +32,8 @@ pub struct TableDifference {
     pub change: TableChange,
     /// When a reload applies the change.
     pub takes_effect: Effect,
-    /// The keys that differ, in alphabetical order. Empty for extensions that are added or removed.
+    /// The keys that differ, in alphabetical order. Empty for extensions that are added or removed, and for sections
+    /// that do not tell their keys.
     pub keys: Vec<Difference>,
 }
 
@@ -44,7 +45,7 @@ pub enum TableChange {
     Added,
     /// Only the first configuration has it.
     Removed,
-    /// Both have it, with different values. Also a word of another version of Main, in its answer.
+    /// Both have it, with different values. Also stands for an unknown word in the answer of another version of Main.
     #[serde(other)]
     Changed,
 }
@@ -55,7 +56,7 @@ pub enum TableChange {
 pub enum Effect {
     /// During the reload.
     AtOnce,
-    /// When Main is started anew. Also a word of another version of Main, in its answer.
+    /// When Main is started anew. Also stands for an unknown word in the answer of another version of Main.
     #[serde(other)]
     Restart,
 }
@@ -86,7 +87,7 @@ impl ExtensionConfig {
         facts(self).differences(facts(other))
     }
 
-    /// How its table differs from that of `other`, if it does.
+    /// How the extension's table differs from that of `other`. `None` if no key differs.
     #[must_use]
     pub fn table_difference(&self, other: &Self) -> Option<TableDifference> {
         changed(table_of(self), self.differences(other), Effect::AtOnce)
@@ -125,7 +126,8 @@ impl MainConfig {
 }
 
 impl Config {
-    /// All that differs from `other`: `[main]` without `serves`, the extensions, and the other tables.
+    /// All that differs in `other`, the later configuration: `[main]` without `serves`, each instance of the
+    /// extensions, and the other tables.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<TableDifference> {
         let mut all = self.main.table_differences(&other.main);
@@ -150,7 +152,7 @@ impl Config {
         all
     }
 
-    /// How the tables beside `[main]` and the extensions differ from those of `other`.
+    /// How the tables beside `[main]` and the extensions differ in `other`, the later configuration.
     #[must_use]
     pub fn table_differences(&self, other: &Self) -> Vec<TableDifference> {
         let mut differences = between(self.own_tables(), other.own_tables(), Effect::AtOnce);
@@ -174,7 +176,8 @@ impl Config {
         differences
     }
 
-    /// Replaces the tables that only a new start changes with those of `running`.
+    /// Replaces the tables that only a new start changes with those of `running`. A table that `running` does not have
+    /// stays.
     pub fn keep_until_restart(&mut self, running: &Self) {
         self.sections.keep(&running.sections);
     }
@@ -188,6 +191,7 @@ impl Config {
         Self { peers, queues, topics, sections, ..Self::default() }
     }
 
+    /// The values of queues, topics and peers, by table.
     fn own_tables(&self) -> BTreeMap<String, Facts> {
         let queues = self.queues.iter().map(|(name, queue)| (format!("queue.{name}"), facts(queue)));
         let topics = self.topics.iter().map(|(name, topic)| (format!("topic.\"{name}\""), facts(topic)));
@@ -219,6 +223,7 @@ fn between(
     found
 }
 
+/// A difference of a table that has these different keys. `None` if there are none.
 fn changed(table: String, keys: Vec<Difference>, takes_effect: Effect) -> Option<TableDifference> {
     let change = TableChange::Changed;
     (!keys.is_empty()).then_some(TableDifference { table, change, takes_effect, keys })
@@ -228,6 +233,7 @@ fn table_of(extension: &ExtensionConfig) -> String {
     format!("extension.{}", extension.id)
 }
 
+/// The keys of both maps.
 fn keys<'m, K: Ord, V>(one: &'m BTreeMap<K, V>, other: &'m BTreeMap<K, V>) -> BTreeSet<&'m K> {
     one.keys().chain(other.keys()).collect()
 }

@@ -16,8 +16,8 @@ use super::{
 
 const PREFIX: &str = "WEIR_LIMITS_";
 
-/// Variables that start like this are read or refused. It is shorter than the prefix, to catch misspelt ones. No other
-/// variable of Weir starts like this.
+/// Variables that start like this are read or refused. The text is shorter than [`PREFIX`], to catch misspelt names. No
+/// other variable of Weir starts like this.
 const CLAIMED: &str = "WEIR_LIMIT";
 
 #[derive(Default)]
@@ -32,6 +32,7 @@ impl Environment {
         self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_os_str())
     }
 
+    /// The variables that start like [`CLAIMED`].
     fn limits(&self) -> impl Iterator<Item = &(OsString, OsString)> {
         self.0.iter().filter(|(name, _)| name.as_encoded_bytes().starts_with(CLAIMED.as_bytes()))
     }
@@ -43,6 +44,7 @@ impl FromIterator<(OsString, OsString)> for Environment {
     }
 }
 
+/// The limits that variables set, by class.
 #[derive(Debug, Default)]
 pub(super) struct Overrides(BTreeMap<String, LimitChanges>);
 
@@ -121,8 +123,8 @@ enum Unknown<'c> {
 }
 
 impl<'c> Names<'c> {
-    /// Finds the class and the limit that a variable names. There are two readings if the name of one limit ends with
-    /// that of another, such as `compile-memory`.
+    /// Finds the class and the limit that a variable names. There can be two readings if the name of one limit ends
+    /// with that of another, such as `compile-memory`.
     fn find(&self, variable: &str) -> Result<(&'c str, &'static LimitKey), Unknown<'c>> {
         let rest = variable.strip_prefix(PREFIX).ok_or(Unknown::Prefix)?;
         let class_of = |key: &LimitKey| rest.strip_suffix(&part(key.name))?.strip_suffix('_');

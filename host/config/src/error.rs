@@ -20,14 +20,15 @@ const LISTED_MAX: usize = 64;
 /// The most characters of a source line that are shown on either side of an error.
 const LINE_CONTEXT: usize = 80;
 
-/// The faults in a configuration in the order of the files, at most 20.
+/// The faults in a configuration, at most 20: those without a place, then the others in the order of the files.
 ///
-/// Displays each as a line that starts with `file:line:column:`, followed by the source line and a mark below the
-/// fault.
+/// Displays a fault with a place as a line that starts with `file:line:column:`, followed by the source line and a mark
+/// below it. Displays how many faults were left out.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{}", self.report())]
 pub struct ConfigErrors {
     errors: Vec<ConfigError>,
+    /// How many errors were left out.
     more: usize,
 }
 
@@ -45,7 +46,7 @@ impl ConfigErrors {
     ///
     /// # Errors
     ///
-    /// The errors in the list.
+    /// The first [`ERRORS_MAX`] errors of the list, by place.
     pub fn none_of(errors: Vec<ConfigError>) -> Result<(), Self> {
         if errors.is_empty() { Ok(()) } else { Err(Self::new(errors, 0)) }
     }
@@ -72,6 +73,7 @@ pub struct ConfigError {
     message: String,
     location: Option<Location>,
     notes: Vec<(Option<Location>, String)>,
+    /// How many notes were left out.
     more: usize,
 }
 
@@ -121,13 +123,14 @@ impl ConfigError {
         notes.chain((self.more > 0).then(|| format!("and {} more", self.more)))
     }
 
-    /// The name of the file. `None` for a variable or a configuration made in Rust.
+    /// The name of the file. `None` if the fault has no place in one: for a variable, an unreadable main file, or a
+    /// configuration made in Rust.
     #[must_use]
     pub fn file(&self) -> Option<&str> {
         self.location.as_ref().map(|location| location.source.name.as_str())
     }
 
-    /// Line and column, both from 1. The column is in characters.
+    /// Line and column, both from 1. The column is in characters. `None` if the fault has no place in a file.
     #[must_use]
     pub fn line_and_column(&self) -> Option<(usize, usize)> {
         self.location.as_ref().map(Location::line_and_column)
@@ -153,10 +156,12 @@ impl ConfigError {
     }
 }
 
+/// A text that is read: a file, or what the program passes in place of one.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) name: String,
     pub(super) text: String,
+    /// The base of relative paths in the text.
     pub(super) dir: PathBuf,
     /// The file's position among the files, from 0.
     pub(super) order: usize,
@@ -258,13 +263,13 @@ pub fn shorten(text: &str, max: usize) -> String {
     short
 }
 
-/// Quotes a value for a message.
+/// Quotes a value for a message, escaped and cut after 100 characters.
 #[must_use]
 pub fn quote(text: &str) -> String {
     format!("`{}`", shorten(text, 100))
 }
 
-/// The first 64 names for a message.
+/// The first 64 names for a message, quoted, and how many more there are.
 pub fn listed(names: impl IntoIterator<Item = impl AsRef<str>>, separator: &str) -> String {
     let mut names = names.into_iter();
     let mut shown: Vec<String> = names.by_ref().take(LISTED_MAX).map(|name| quote(name.as_ref())).collect();

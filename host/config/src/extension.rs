@@ -47,7 +47,7 @@ pub struct ExtensionConfig {
     pub sha256: Option<ArtifactHash>,
     /// The limits.
     pub limits: Limits,
-    /// Contracts that it owns and must serve. A contract has one owner.
+    /// Contracts that it owns and may serve. A contract has one owner.
     pub fulfills: Vec<ContractName>,
     /// Contracts that it may call and needs. Their owners start first.
     pub requires: Vec<ContractName>,
@@ -71,7 +71,7 @@ pub struct ExtensionConfig {
     pub grants: Grants,
     /// Values that it reads through `wasi:config/store`.
     pub config: BTreeMap<String, String>,
-    /// More such values, which are secret. They replace those of the same name.
+    /// Secret values that it reads in the same way. They replace values of [`config`](Self::config) with the same name.
     pub secrets: BTreeMap<String, SecretSource>,
     /// Whether it starts with Main.
     pub autostart: bool,
@@ -111,7 +111,7 @@ pub enum Validate {
     /// Nothing.
     #[default]
     Nothing,
-    /// Arguments of the requests to it. A request that does not fit is answered, and never delivered.
+    /// Arguments of the requests to it. A request that does not fit is answered with an error, and never delivered.
     Requests,
 }
 
@@ -258,7 +258,7 @@ impl Table for ExtensionConfig {
         /// Hooks that it may run, through the contract `hooks@1`, which need not be in `wants` then. Each has a
         /// `[hooks.NAME]`.
         "runs" runs = texts(HOOKS, str::parse);
-        // Each instance has its own configuration.
+        // Hidden, because differences compare instances one by one.
         /// So many instances run at once and compete for the inbox: each message goes to one of them. Limits hold for
         /// each instance, and each counts against `main.memory-budget`.
         "instances" instances = number(Shape::Count(1..=64)).hidden(), default("1");
@@ -302,6 +302,7 @@ fn told_component(it: &ExtensionConfig, key: &str, facts: &mut Facts) {
     }
 }
 
+/// Reads the table `config`: its values, and the sources of its secrets.
 fn values(section: &mut Section<'_, '_>, key: &'static str, it: &mut ExtensionConfig) -> Option<Places> {
     (it.config, it.secrets) = section.values_and_tables(key, secret);
     Some(Places::default())

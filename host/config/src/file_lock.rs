@@ -7,16 +7,19 @@ use std::{
     path::Path,
 };
 
-/// An advisory lock, as in flock(2), on a file or directory. It ends with the process and leaves nothing behind.
+/// An advisory lock, as in flock(2), on a file or directory. It ends when it is dropped or the process ends, and leaves
+/// nothing behind.
 #[derive(Debug)]
 pub struct FileLock(File);
 
 impl FileLock {
-    /// Locks an open file. Succeeds without a lock if the file system has none.
+    /// Locks an open file. Succeeds without a lock if locking fails for another reason than a holder, such as a file
+    /// system without locks.
     ///
     /// # Errors
     ///
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if another process has the lock. Names it if the kernel does.
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if another process, or another open file of this one, has the lock.
+    /// The message names the process if the kernel does.
     pub fn take(file: File) -> io::Result<Self> {
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => {
@@ -27,7 +30,7 @@ impl FileLock {
         }
     }
 
-    /// Whether this locks the same file.
+    /// Whether this locks the same file as `file`. `false` if that is unknown.
     #[must_use]
     pub fn is_of(&self, file: &File) -> bool {
         let id = |file: &File| file.metadata().map(|data| (data.dev(), data.ino())).ok();
@@ -42,7 +45,7 @@ impl Drop for FileLock {
     }
 }
 
-/// The process that has the lock, from proc_locks(5).
+/// The process that has the lock, from proc_locks(5). `None` if the kernel does not list it.
 fn holder(file: &File) -> Option<String> {
     let data = file.metadata().ok()?;
     let (major, minor) = (rustix::fs::major(data.dev()), rustix::fs::minor(data.dev()));

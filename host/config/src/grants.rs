@@ -1,4 +1,4 @@
-//! Access beside channels: directories, environment and network addresses.
+//! Access beside channels: directories, environment, network addresses, HTTP and stores.
 //!
 //! Knows nothing of files, and does not check that granted things exist.
 
@@ -30,7 +30,7 @@ use crate::{keys, words};
 const STORE: &str = "the name of a store";
 const GUEST_DIR: &str = "an absolute path, as in `/data`";
 
-/// The range of `max-bytes`: from one block to more than any file system has.
+/// The range of `max-bytes`: from one block of 4 KiB to 1 PiB.
 const MAX_BYTES: RangeInclusive<u64> = 4 << 10..=1 << 50;
 
 /// The range of `max-files`: from one entry to as many as can be counted in seconds.
@@ -299,6 +299,7 @@ impl fmt::Display for NetGrant {
     }
 }
 
+/// Checks that an environment can hold the variable.
 pub(super) fn check_variable(name: &str, value: &str) -> Result<(), String> {
     if name.is_empty() || name.contains(['=', '\0']) {
         return Err(format!(
@@ -312,7 +313,8 @@ pub(super) fn check_variable(name: &str, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Splits a host from its port, which must not be zero. `default` is the port if the text has none.
+/// Splits a host from its port. `default` is the port if the text has none. `None` if there is no port at all, or it is
+/// not from 1 to 65535.
 pub fn split_port(text: &str, default: Option<u16>) -> Option<(&str, u16)> {
     match text.rsplit_once(':') {
         // There is no port: the colon is within the brackets of an IPv6 address.
@@ -325,7 +327,8 @@ pub fn split_port(text: &str, default: Option<u16>) -> Option<(&str, u16)> {
     }
 }
 
-/// Reads a host without a port: a name in lowercase, an IPv4 address, or an IPv6 address in brackets.
+/// Reads a host without a port: a name, an IPv4 address, or an IPv6 address in brackets. Returns a name in lowercase,
+/// and an address without brackets. `None` for any other text.
 pub fn parse_host(text: &str) -> Option<String> {
     if let Some(ip) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         return ip.parse::<Ipv6Addr>().ok().map(|ip| ip.to_string());

@@ -22,7 +22,7 @@ const SCALARS: [&str; 3] = ["string", "number", "boolean"];
 
 pub(super) fn json_schema(keys: &[KnownKey]) -> Value {
     let head = json!({ "$schema": DRAFT, "title": "The operator's file of Weir" });
-    // In this order.
+    // The schema begins with the members of `head`, for people who read it.
     let members = [head, table(keys, "")].into_iter().filter_map(|value| match value {
         Value::Object(members) => Some(members),
         _ => None,
@@ -88,7 +88,8 @@ fn object(others: Value) -> Value {
     json!({ "type": "object", "additionalProperties": others })
 }
 
-/// The description of a key for an editor: what the key means, what its value must be, and its default.
+/// The description of a key for an editor: what the key means, what its value must be, and its default or that it must
+/// be set.
 fn description(key: &KnownKey) -> String {
     let must_be = format!("Must be {}.", key.shape.with_example());
     let default = match &*key.default {

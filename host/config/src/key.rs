@@ -31,7 +31,7 @@ pub trait Table: Clone + 'static {
 /// Values of two keys that are not valid together. Both names are within the table.
 #[derive(Clone, Debug)]
 pub struct Contradiction {
-    /// The key to blame, and the other.
+    /// Both keys. The error stands at the first one, or in a file at the second if the first is not set.
     pub keys: [&'static str; 2],
     /// How the values contradict each other.
     pub message: String,
@@ -47,7 +47,9 @@ impl Contradiction {
 
 type Read<T> = Box<dyn Fn(&mut Section<'_, '_>, &'static str, &mut T) -> Option<Places> + Send + Sync>;
 type Copy<T> = Box<dyn Fn(&T, &mut T) + Send + Sync>;
+/// Adds the values of the first argument to the facts, under a key.
 pub(super) type Tell<T> = Box<dyn Fn(&T, &str, &mut Facts) + Send + Sync>;
+/// Adds the faults of a value made in Rust, with the path of its key.
 pub(super) type Judge<T> = Box<dyn Fn(&T, &str, &mut Vec<ConfigError>) + Send + Sync>;
 
 /// The entry of a key in the tables that become a `T`.
@@ -60,6 +62,7 @@ pub struct Key<T: 'static> {
     /// The meaning for the manual and the schema, in Markdown.
     meaning: &'static str,
     default: Option<&'static str>,
+    /// If the table must have the key: what its value must be, in words after "must be".
     required: Option<&'static str>,
     /// Whether a reload applies a change of this key in `[main]`.
     at_once: bool,
@@ -166,8 +169,8 @@ impl<T> fmt::Debug for Key<T> {
 
 /// Declares the entries of a table: for each key the meaning, as documentation, its name, the field and the
 /// [kind](crate::extend::kind) of its value, and what else is said of it, as in `default("no bound")`. A key that sets
-/// no field or several has none there; each field that has no key stands behind `without`. A field that is left out is
-/// an error of the compiler.
+/// no field or several names no field. Fields without a key are listed after `without`. The macro does not compile if a
+/// field is left out.
 #[macro_export]
 macro_rules! keys {
     (
@@ -201,7 +204,7 @@ pub struct Places {
     items: Vec<Self>,
     /// The places by key. There are few, so a list takes less room and time than a tree.
     keys: Vec<(&'static str, Self)>,
-    /// Whether faulty values are left out, or a key is missing.
+    /// Whether reading the value reported an error, such as a faulty or a missing key.
     pub(super) is_faulty: bool,
     /// Whether a key is missing or faulty that must be there.
     pub is_incomplete: bool,
@@ -286,7 +289,7 @@ impl Section<'_, '_> {
         places
     }
 
-    /// Reads the keys of the table `of`, whose names start with that of the table.
+    /// Reads the keys whose names start with `of` and a dot; if `of` is empty, the keys without a dot.
     fn group<T: Table>(&mut self, of: &str, value: &mut T, places: &mut Places) {
         let keys = || T::keys().iter().filter(|key| key.split.0 == of);
         for key in keys() {
@@ -324,7 +327,7 @@ pub(super) fn tell<T: Table>(table: &T, prefix: &str, facts: &mut Facts) {
     }
 }
 
-/// A table on one line, as in `{ topic = "a", messages = 4 }`.
+/// A table on one line, as in `{ topic = "a", messages = 4 }`, or as the string that it can be written as.
 pub(super) fn inline<T: Table>(table: &T) -> String {
     table.as_text().unwrap_or_else(|| {
         let values = T::keys().iter().flat_map(|key| {

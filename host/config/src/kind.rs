@@ -23,7 +23,7 @@ type Read<V> =
 /// A kind of value.
 pub struct Kind<V> {
     pub(super) shape: Shape,
-    /// Reads the value. It gets the value so far.
+    /// Gets the value so far and returns the one in the file. `None` if the key is missing or faulty.
     pub(super) read: Read<V>,
     pub(super) tell: Tell<V>,
     pub(super) judge: Judge<V>,
@@ -36,8 +36,8 @@ impl<V> fmt::Debug for Kind<V> {
 }
 
 impl<V: 'static> Kind<V> {
-    /// A kind that `read` reads, with the value so far, unless the key is missing or faulty. `tell` shows it, and every
-    /// value is right.
+    /// A kind of value. `read` gets the value so far, and returns `None` if the key is missing or faulty. `tell` shows
+    /// a value. Values made in Rust are not checked.
     pub fn new(
         shape: Shape,
         read: impl Fn(&mut Section<'_, '_>, &'static str, Option<&V>) -> Option<(V, Places)>
@@ -49,14 +49,13 @@ impl<V: 'static> Kind<V> {
         Self { shape, read: Box::new(read), tell: Box::new(tell), judge: Box::new(|_, _, _| ()) }
     }
 
-    /// Differences do not show values of this kind, which may be secret.
+    /// Keeps values of this kind out of differences, and out of the manual's defaults.
     #[must_use]
     pub fn hidden(self) -> Self {
         Self { tell: Box::new(|_, _, _| ()), ..self }
     }
 
-    /// Reports values of configurations made in Rust for which `is_right` does not hold, too. `what` completes "must
-    /// be".
+    /// Also reports values made in Rust for which `is_right` is false. `what` completes "must be".
     #[must_use]
     pub fn checked(self, what: String, is_right: impl Fn(&V) -> bool + Send + Sync + 'static) -> Self {
         let before = self.judge;
@@ -101,8 +100,8 @@ impl Kind<PathBuf> {
 }
 
 impl<V: 'static> Kind<Vec<V>> {
-    /// Reports the first item over `max` and leaves out the rest. `said` completes "`key` lists", with the number of
-    /// items.
+    /// Reports a list of more than `max` items, at the first item over it, and keeps `max` items. `said` completes
+    /// "`key` lists", with the number of items.
     #[must_use]
     pub fn at_most(self, max: usize, said: fn(usize) -> String) -> Self {
         let read = self.read;
@@ -168,7 +167,7 @@ macro_rules! words {
 ///
 /// # Errors
 ///
-/// `what` and the words, if it is none of them.
+/// A message with `what` and the words, if the text is none of the words.
 pub fn of_word<W: Words>(text: &str, what: &str) -> Result<W, String> {
     let found = W::ALL.iter().find(|(word, _)| *word == text);
     let words = || choice(W::ALL.iter().map(|(word, _)| *word));
@@ -326,7 +325,8 @@ pub fn optional_table<T: Table + Default>() -> Kind<Option<T>> {
     Kind { read: Box::new(read), ..table::<T>() }.optional()
 }
 
-/// A list of tables. `blank` makes the value that a table's keys are read into.
+/// A list of tables. `blank` makes the value that a table's keys are read into. A table without a required key is left
+/// out.
 #[must_use]
 pub fn tables<T: Table>(blank: fn() -> Option<T>) -> Kind<Vec<T>> {
     let read = move |section: &mut Section<'_, '_>, key, _: Option<&Vec<T>>| {
@@ -363,12 +363,14 @@ pub fn texts_and_tables<T: Table, E: Display + 'static>(
     table_items(Shape::TextsAndTables(what), read)
 }
 
+/// Reads a table into the value that `blank` makes. `None` if a key that must be there is missing or faulty.
 fn read_blank<T: Table>(section: &mut Section<'_, '_>, blank: fn() -> Option<T>) -> Option<(T, Places)> {
     let mut value = blank()?;
     let places = section.keys(&mut value);
     (!places.is_incomplete).then_some((value, places))
 }
 
+/// A list of tables that `read` reads. Each item is shown on one line.
 fn table_items<T: Table>(
     shape: Shape,
     read: impl Fn(&mut Section<'_, '_>, &'static str, Option<&Vec<T>>) -> Option<(Vec<T>, Places)>

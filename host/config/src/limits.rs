@@ -150,7 +150,7 @@ built_in! {
 }
 
 impl Limits {
-    /// A built-in class by its name.
+    /// A built-in class by its name. `None` for any other name.
     #[must_use]
     pub fn built_in(name: &str) -> Option<Self> {
         match name {
@@ -184,7 +184,8 @@ impl Limits {
         self.sources.of(key, self)
     }
 
-    /// A copy for comparing running instances: values as if a program had set them, and defaults for bounds on loading.
+    /// A copy for comparing running instances: without the name of the class and the sources of values, and with
+    /// defaults for bounds on loading.
     pub(super) fn of_an_instance(&self) -> Self {
         let Self { file_size, code_size, compile_memory, compile_timeout, .. } = Self::default();
         let (class, sources) = (String::new(), Sources::default());

@@ -30,7 +30,7 @@ const FILE_SIZE_MAX: u64 = 1024 * 1024;
 /// Included files in total.
 const INCLUDED_FILES_MAX: usize = 64;
 
-/// The most patterns in `include`, and wildcard names in each. More might search whole disks.
+/// The most patterns in `include`, and the most names with wildcards in each. More might search whole disks.
 const PATTERNS_MAX: usize = 64;
 const WILD_NAMES_MAX: usize = 2;
 
@@ -42,6 +42,7 @@ const GLOB_OPTIONS: MatchOptions =
 #[derive(Clone, Default)]
 pub struct Loader {
     pub(super) sections: Vec<Registered>,
+    /// Tables that this build cannot use, and why.
     pub(super) refused: Vec<(&'static str, &'static str)>,
 }
 
@@ -76,7 +77,8 @@ impl Loader {
     ///
     /// # Errors
     ///
-    /// All faults in the files: syntax, keys, values, and those of [`Config::check`].
+    /// All faults in the files and in the variables: unreadable files, syntax, keys, values, and those of
+    /// [`Config::check`].
     pub fn load(&self, path: &Path) -> Result<Config, ConfigErrors> {
         self.load_with(path, &Environment::of_process())
     }
@@ -127,7 +129,8 @@ impl Loader {
         json_schema::json_schema(&self.keys())
     }
 
-    /// Reads all files, then checks them together. `own_path` is that of the main file.
+    /// Reads all files, then checks them together. `own_path` is the path of the main file, which does not include
+    /// itself.
     fn build(
         &self,
         name: &str,
@@ -188,6 +191,7 @@ fn unreadable(name: &str, error: &ReadError) -> ConfigErrors {
     ConfigErrors::new(vec![ConfigError::new("", message, None)], 0)
 }
 
+/// Makes the configuration of all that was read, and checks it.
 fn judge(
     draft: Draft,
     environment: &Environment,
@@ -226,7 +230,7 @@ fn judge(
     Ok(config)
 }
 
-/// The files that match the patterns, ordered by pattern, then by name, without repeats.
+/// The files that match the patterns, ordered by pattern, then by name, without repeats and without the main file.
 fn find_included(
     patterns: &[Located<String>],
     dir: &Path,
@@ -281,7 +285,7 @@ fn find_included(
     found
 }
 
-/// Why a file was not read. Completes "cannot read it".
+/// Why a file was not read. The text follows "cannot read", a name and a colon.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReadError {
     #[error(transparent)]
@@ -294,7 +298,7 @@ pub(super) enum ReadError {
     NotUtf8,
 }
 
-/// Reads a file of at most `max` bytes. A larger one is not read at all.
+/// Reads a file of at most `max` bytes. Refuses a larger one, before reading it unless it grows meanwhile.
 pub(super) fn read_text(path: &Path, max: u64) -> Result<String, ReadError> {
     // Checked before the file is opened, because opening a FIFO would wait for a writer.
     if !path.metadata()?.is_file() {

@@ -27,7 +27,7 @@ const CONTROL_SOCKET: &str = "control-socket";
 
 const TRUSTED_KEY: &str = "a public key, as `weir keygen` shows it";
 
-/// 1 MiB to 1 TiB.
+/// The range of sizes in `[main]`: 1 MiB to 1 TiB.
 const BYTES: Shape = Shape::Size(1 << 20..=1 << 40);
 
 /// The configuration of Main itself.
@@ -36,8 +36,8 @@ const BYTES: Shape = Shape::Size(1 << 20..=1 << 40);
 pub struct MainConfig {
     /// Contracts that the embedding program serves, unless an extension or a peer fulfills them.
     pub serves: Vec<ContractName>,
-    /// The Unix socket for the `weir` command, at most 107 bytes. Default: `weir/weir.sock` in `XDG_RUNTIME_DIR`, or
-    /// in `/run` without it.
+    /// The Unix socket for the `weir` command, at most 107 bytes. Default: `weir/weir.sock` in `XDG_RUNTIME_DIR`, or in
+    /// `/run` if that is unset or relative.
     pub control_socket: PathBuf,
     /// The Unix socket for peers, at most 107 bytes. With `None` there is no socket.
     pub peer_socket: Option<PathBuf>,
@@ -54,8 +54,8 @@ pub struct MainConfig {
     pub data_dir: Option<PathBuf>,
     /// Artifacts run if they are signed with the private half of one of these keys.
     pub trusted_keys: Vec<TrustedKey>,
-    /// Bound on the sum of all extensions' [`ExtensionConfig::memory_sum`](super::ExtensionConfig::memory_sum), in
-    /// bytes: 1 MiB to 1 TiB. `None` sets no bound.
+    /// Bound on the memory of all extensions ([`ExtensionConfig::memory_sum`](super::ExtensionConfig::memory_sum)),
+    /// peers, queues, stores and hooks together, in bytes: 1 MiB to 1 TiB. `None` sets no bound.
     pub memory_budget: Option<u64>,
     /// How much address space the memories of extensions and hooks may reserve. Default: as this process has it.
     pub address_space: AddressSpace,
@@ -77,8 +77,8 @@ impl MainConfig {
     ///
     /// # Errors
     ///
-    /// Fails if the file is unreadable, or its socket wrong or hidden by a syntax error: the caller may be about to
-    /// stop the Main at that socket.
+    /// Fails if the file is unreadable, or its socket wrong, misspelt or hidden by a syntax error: the caller may be
+    /// about to stop the Main at that socket.
     pub fn control_socket_of(file: &Path) -> Result<PathBuf, ConfigErrors> {
         let (source, _) = loader::open(file)?;
         let mut reader = FileReader::new(source.into());

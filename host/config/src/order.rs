@@ -6,7 +6,7 @@ use super::ExtensionConfig;
 
 #[derive(Debug, PartialEq)]
 pub(super) struct Order {
-    /// Items that are not in a cycle and depend on none: each after its dependencies, otherwise in the given order.
+    /// Items that are neither in a cycle nor depend on one: each after its dependencies, otherwise in the given order.
     pub(super) sorted: Vec<usize>,
     /// Disjoint cycles, each from its smallest number.
     pub(super) cycles: Vec<Vec<usize>>,
@@ -40,6 +40,7 @@ pub(super) fn order(dependencies: &[Vec<usize>]) -> Order {
     Order { sorted, cycles: cycles(dependencies, stuck) }
 }
 
+/// For each extension, the indices of those that fulfill a contract that it requires.
 pub(super) fn dependencies(extensions: &[ExtensionConfig]) -> Vec<Vec<usize>> {
     let owners: BTreeMap<_, usize> = extensions
         .iter()

@@ -36,7 +36,7 @@ const TOKENS_MAX: usize = 2;
 pub struct PeerConfig {
     /// The name. Several sessions may have it.
     pub name: PeerName,
-    /// The user whose processes may connect as this peer: 0 to 4,294,967,294. With `None` they need a token.
+    /// The user whose processes may connect as this peer: 0 to 4,294,967,294. With `None`, a program needs a token.
     pub uid: Option<u32>,
     /// Hashes of tokens, each of which proves that a program is this peer. At most 2.
     pub tokens: Vec<TokenHash>,
@@ -136,7 +136,7 @@ impl Table for PeerConfig {
 pub struct PeerSessionLimits {
     /// Sessions at once: 1 to 4,096. Default: 8.
     pub sessions: u32,
-    /// Calls, puts and the like under way: 1 to 65,536. Default: 64.
+    /// Calls, events and jobs that the session sends, under way: 1 to 65,536. Default: 64.
     pub in_flight: u32,
     /// Payload of a message, in bytes, sent or received: 1 KiB to 64 MiB, and at most `inbox_bytes`. Default: 256 KiB.
     pub message_size: u64,
@@ -151,7 +151,7 @@ pub struct PeerSessionLimits {
     /// Timeout of requests to its contracts if the call sets none: 1 ms to 1 day. With `None`,
     /// [`MainConfig::request_timeout`](super::MainConfig::request_timeout) applies.
     pub request_timeout: Option<Duration>,
-    /// How long it may read nothing before it ends: 1 ms to 1 day. Default: 30 seconds.
+    /// How long a session may leave unread what Main sends, before Main ends it: 1 ms to 1 day. Default: 30 seconds.
     pub stall_timeout: Duration,
 }
 
@@ -216,7 +216,8 @@ pub enum TokenHashError {
     Empty,
 }
 
-/// The SHA-256 of a token. As text: `sha256:` and 64 lowercase hexadecimal digits.
+/// The SHA-256 of a token. As text: `sha256:` and 64 hexadecimal digits, which are written in lowercase and read in
+/// either case.
 ///
 /// A token is a long random text, so its plain hash tells nothing about it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::keys;
 
-/// 4 KiB to 1 GiB.
+/// The range of a queue's `bytes`: 4 KiB to 1 GiB.
 const BYTES: Shape = Shape::Size(4 << 10..=1 << 30);
 
 /// A shared queue: its room, and the fate of jobs that find none or are not finished.
@@ -27,8 +27,8 @@ pub struct QueueConfig {
     pub when_full: QueuePolicy,
     /// Deliveries of a job before it is dead: 1 to 1,000. Default: 3.
     pub max_deliveries: u32,
-    /// The queue for dead jobs. If it is not configured, it has this queue's `messages` and `bytes`,
-    /// [`QueuePolicy::DropOldest`], and no dead letters of its own.
+    /// The queue for dead jobs. If that queue is not configured, it has the largest `messages` and `bytes` of the
+    /// queues that name it, [`QueuePolicy::DropOldest`], and no dead letters of its own.
     pub dead_letter: Option<QueueName>,
     /// The contract of the peer that keeps the jobs: a put calls its operation with this queue's name, and returns
     /// with its answer. The peer then puts the jobs here itself. `when_full` is then [`QueuePolicy::Reject`] or
@@ -107,10 +107,10 @@ pub struct SubscribeGrant {
     pub topic: TopicPattern,
     /// What happens to an event without room. Default: [`Policy::DropOldest`].
     pub policy: Policy,
-    /// Waiting events of a subscription: 1 to 1,000,000, and at most
-    /// `inbox.messages` of its limits, the value of `None`.
+    /// Waiting events of a subscription: 1 to 1,000,000, and at most the subscriber's `inbox.messages`, which `None`
+    /// stands for.
     pub messages: Option<u32>,
-    /// Bytes of these events: 1 KiB to 1 GiB, and at most `inbox.bytes` of its limits, the value of `None`.
+    /// Bytes of these events: 1 KiB to 1 GiB, and at most the subscriber's `inbox.bytes`, which `None` stands for.
     pub bytes: Option<u64>,
 }
 
@@ -147,6 +147,7 @@ pub(super) fn subscribes() -> Kind<Vec<SubscribeGrant>> {
     texts_and_tables(TOPIC, str::parse, || ">".parse().ok())
 }
 
+/// The queues, and those that are only named as a `dead_letter`.
 pub(super) fn with_dead_letters(
     queues: &BTreeMap<QueueName, QueueConfig>,
 ) -> BTreeMap<QueueName, QueueConfig> {

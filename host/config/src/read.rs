@@ -9,7 +9,8 @@ use super::{
     section::{KnownKey, Section},
 };
 
-/// The most errors that are kept while reading. A file of one mebibyte could have half a million.
+/// When reading has found this many errors, only the first [`ERRORS_MAX`] are kept. A file of one mebibyte could have
+/// half a million.
 const ERRORS_KEPT: usize = 1000;
 
 /// The most levels of brackets, and names of a dotted key before its last. This is a bound of the parser.
@@ -26,7 +27,9 @@ const NESTED: &str = "this nests too deep: at most 80 levels are allowed";
 pub(super) struct FileReader {
     pub(super) source: Arc<Source>,
     errors: Vec<ConfigError>,
+    /// Errors about keys that are missing. A syntax error drops them.
     missing: Vec<ConfigError>,
+    /// How many errors were left out.
     more: usize,
     /// Collects every key that is asked for, if wanted.
     pub(super) keys: Option<Vec<KnownKey>>,
@@ -46,6 +49,7 @@ impl FileReader {
         result
     }
 
+    /// The errors, and how many were left out.
     pub(super) fn finish(mut self) -> (Vec<ConfigError>, usize) {
         self.errors.append(&mut self.missing);
         (self.errors, self.more)
@@ -69,8 +73,8 @@ impl FileReader {
         Location { source: Arc::clone(&self.source), span }
     }
 
-    /// Adds the first syntax error of each line. Drops missing content, and other errors on those lines: they probably
-    /// follow from it.
+    /// Adds the first syntax error of each line. Drops all errors about missing keys, and other errors on those lines:
+    /// they probably follow from the syntax.
     fn add_syntax_errors(&mut self, mut syntax: Vec<toml::de::Error>, table: &DeTable<'_>) {
         if syntax.is_empty() {
             return;
@@ -111,7 +115,7 @@ impl FileReader {
     }
 }
 
-/// Keeps the first errors and counts the others.
+/// If there are [`ERRORS_KEPT`] errors, keeps the first ones and returns how many others there were.
 fn cut(errors: &mut Vec<ConfigError>) -> usize {
     if errors.len() < ERRORS_KEPT {
         return 0;
@@ -138,6 +142,7 @@ fn first_of(text: &str, table: &DeTable<'_>, duplicate: &Range<usize>) -> Option
     })
 }
 
+/// Adds the places of all keys with this name, in the table and below it.
 fn keys_of(table: &DeTable<'_>, name: &str, spans: &mut Vec<Range<usize>>) {
     for (key, value) in table {
         if key.get_ref() == name {

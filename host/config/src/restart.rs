@@ -100,7 +100,7 @@ impl RestartConfig {
         sum
     }
 
-    /// Why quarantine never comes. Expects valid values.
+    /// Why quarantine never comes. `None` if it can come, if the extension never restarts, or if values are faulty.
     pub(super) fn without_quarantine(&self) -> Option<String> {
         let sum = self.least_delays();
         if self.policy == RestartPolicy::Never || !faults(self, "").is_empty() || sum < self.window {

@@ -63,11 +63,11 @@ pub trait ConfigSection: Clone + Debug + Default + PartialEq + Send + Sync + 'st
         Vec::new()
     }
 
-    /// Adds contradictions between the section's values, and between them and the rest of the configuration.
+    /// Adds errors for contradictions between the section's values, and between them and the rest of the configuration.
     fn check(&self, _judged: &Judged<'_>, _at: &Self::Locations, _errors: &mut Vec<ConfigError>) {}
 
-    /// Adds names that the rest of the configuration uses and this section lacks. Skipped if files are broken, because
-    /// they may define the names.
+    /// Adds errors for names that the rest of the configuration uses and this section lacks. Skipped if files have
+    /// other errors, because a faulty part may define the names.
     fn check_names(&self, _judged: &Judged<'_>, _at: &Self::Locations, _errors: &mut Vec<ConfigError>) {}
 
     /// Memory that counts against `main.memory-budget`.
@@ -80,7 +80,7 @@ pub trait ConfigSection: Clone + Debug + Default + PartialEq + Send + Sync + 'st
         Vec::new()
     }
 
-    /// Host directories that the section grants.
+    /// Host directories and stores that the section grants.
     fn granted<'c>(&'c self, _at: &'c Self::Locations) -> Vec<Granted<'c>> {
         Vec::new()
     }
@@ -213,7 +213,8 @@ impl Sections {
         self.0.get(table).is_some_and(|held| held.needs_restart())
     }
 
-    /// Replaces the sections that only a new start changes with those of `running`.
+    /// Replaces the sections that only a new start changes with those of `running`. A section that `running` lacks
+    /// stays.
     pub(super) fn keep(&mut self, running: &Self) {
         for (table, held) in running.0.iter().filter(|(_, held)| held.needs_restart()) {
             self.0.insert(table, held.boxed());
@@ -233,11 +234,13 @@ impl PartialEq for Sections {
     }
 }
 
+/// A [`ConfigSection`] whose type is not known: see there for what each function returns.
 pub(super) trait Held: Any + Debug + Send + Sync {
     fn table(&self) -> &'static str;
     fn in_budget(&self) -> &'static str;
     fn needs_restart(&self) -> bool;
     fn lets_peers_in(&self) -> bool;
+    /// A copy.
     fn boxed(&self) -> Box<dyn Held>;
     fn is_same(&self, other: &dyn Held) -> bool;
     fn is_empty(&self) -> bool;
@@ -249,6 +252,7 @@ pub(super) trait Held: Any + Debug + Send + Sync {
     fn granted<'c>(&'c self, at: &'c SectionLocations) -> Vec<Granted<'c>>;
     fn serves(&self) -> Vec<ContractName>;
     fn facts(&self) -> BTreeMap<String, Facts>;
+    /// The places of a section made in Rust, which are empty.
     fn nowhere(&self) -> Box<dyn Any + Send + Sync>;
 }
 
@@ -322,10 +326,12 @@ impl<S: ConfigSection> Held for S {
     }
 }
 
+/// The places of sections' values in the files, by table.
 #[derive(Debug, Default)]
 pub(super) struct SectionLocations(BTreeMap<&'static str, Box<dyn Any + Send + Sync>>);
 
 impl SectionLocations {
+    /// The places of sections made in Rust, which are empty.
     pub(super) fn nowhere(sections: &Sections) -> Self {
         Self(sections.all().map(|held| (held.table(), held.nowhere())).collect())
     }
@@ -348,6 +354,7 @@ impl Registered {
     }
 }
 
+/// The [`Draft`](ConfigSection::Draft) of a section whose type is not known.
 pub(super) trait Drafted: Debug {
     fn read(&mut self, file: &mut Section<'_, '_>);
     fn settle(

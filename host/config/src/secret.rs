@@ -54,7 +54,7 @@ impl SecretSource {
     ///
     /// # Errors
     ///
-    /// If the process has no credentials.
+    /// Fails for a credential if the process has none.
     pub fn path(&self) -> io::Result<PathBuf> {
         match self {
             Self::File(path) => Ok(path.clone()),
@@ -97,8 +97,8 @@ impl ExtensionConfig {
     ///
     /// # Errors
     ///
-    /// The first secret that cannot be read: its file or credential is missing, no regular file, over 64 KiB, or not
-    /// UTF-8.
+    /// The first secret that cannot be read: its file or credential is missing or unreadable, no regular file, over 64
+    /// KiB, or not UTF-8.
     pub fn read_values(&self) -> Result<BTreeMap<String, String>, SecretError> {
         let mut values = self.config.clone();
         for (key, source) in &self.secrets {

@@ -19,7 +19,7 @@ use super::{
     shape::{self, Shape, kind},
 };
 
-/// Keys that are longer are not compared with known ones.
+/// Longer names, in bytes, are not compared with known ones.
 const COMPARED_MAX: usize = 64;
 
 /// A value and its place.
@@ -40,7 +40,7 @@ pub struct KnownKey {
     pub shape: Shape,
     /// Whether its table must have it.
     pub required: bool,
-    /// The default in Markdown, as in `` `"5s"` ``. Empty for a table.
+    /// The default in Markdown, as in `` `"5s"` ``, or `must be set`. Empty for a table whose entry names no default.
     pub default: String,
     /// What it means, in Markdown.
     pub meaning: &'static str,
@@ -53,12 +53,13 @@ pub struct Section<'r, 't> {
     table: &'t DeTable<'t>,
     /// The path of the table. Empty for the file itself.
     path: String,
+    /// The place of the table in the text, in bytes.
     start: Range<usize>,
     asked: Vec<&'static str>,
     required: Vec<&'static str>,
     /// The meaning and the default of the next key that is asked for.
     about: Option<(&'static str, String)>,
-    /// Help for an unknown table that is probably the rest of this one's name.
+    /// Help for an unknown table in this one: probably the name of this table has dots and no quotes.
     unquoted: Option<&'static str>,
     /// Help for any other unknown key.
     unknown: Option<&'static str>,
@@ -142,7 +143,7 @@ impl Section<'_, '_> {
         self.about = self.reader.keys.is_some().then(|| (meaning, default().into()));
     }
 
-    /// Whether the table has a key, right or wrong.
+    /// Whether the table has a key, right or wrong. `inbox.bytes` is the key `bytes` in its table `inbox`.
     #[must_use]
     pub fn has(&self, key: &str) -> bool {
         match key.split_once('.') {
@@ -154,17 +155,17 @@ impl Section<'_, '_> {
         }
     }
 
-    /// Reads a boolean.
+    /// Reads a boolean. `None` if the key is missing, or wrong, which is reported.
     pub fn flag(&mut self, key: &'static str) -> Option<Located<bool>> {
         self.value(key, &Shape::Flag, shape::flag)
     }
 
-    /// Reads a number; times in nanoseconds.
+    /// Reads a number; times in nanoseconds. `None` if the key is missing, or wrong, which is reported.
     pub fn number(&mut self, key: &'static str, shape: &Shape) -> Option<Located<u64>> {
         self.value(key, shape, |value| shape.number(value))
     }
 
-    /// Reads a string with `parse`.
+    /// Reads a string with `parse`; `what` describes it. `None` if the key is missing, or wrong, which is reported.
     pub fn text<T, E: fmt::Display>(
         &mut self,
         key: &'static str,
@@ -174,7 +175,7 @@ impl Section<'_, '_> {
         self.text_of(key, &Shape::Text(what), parse)
     }
 
-    /// Reads a string of this shape with `parse`.
+    /// Reads a string of this shape with `parse`. `None` if the key is missing, or wrong, which is reported.
     pub(super) fn text_of<T, E: fmt::Display>(
         &mut self,
         key: &'static str,
@@ -304,6 +305,7 @@ impl<'t> Section<'_, 't> {
     }
 }
 
+/// The path of a key in the table at `path`. A long name is shortened, and a name that TOML quotes is quoted.
 pub(crate) fn child(path: &str, key: &str) -> String {
     let bare = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
     let key = if bare { shorten(key, 64) } else { format!("\"{}\"", shorten(key, 64)) };
@@ -322,7 +324,8 @@ pub fn suggestion<'c>(
     near.map_or_else(|| otherwise.into(), |near| format!("did you mean `{near}`?"))
 }
 
-/// The most likely candidate for `name`. Only for messages: comparing all names of a file takes long.
+/// The most likely candidate for `name`. `None` if none is near, or the name is long. Only for messages: comparing all
+/// names of a file takes long.
 #[must_use]
 pub fn nearest<'c>(name: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
     if name.len() > COMPARED_MAX {

@@ -36,9 +36,10 @@ const INCLUDE: &str = "Files that are read as if they stood below this one: in t
 /// Bytes of a socket's path without the closing NUL: `sun_path` of unix(7).
 const SOCKET_PATH_MAX: usize = 107;
 
-/// A table with a name of the operator's, and its places.
+/// Tables with names that the operator chooses, and their places.
 pub(super) type Named<N, T> = Vec<(Located<N>, (T, Places))>;
 
+/// What was read of all files so far.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub(super) main: MainConfig,
@@ -80,7 +81,7 @@ impl Draft {
         self.shared(file);
     }
 
-    /// Reads the tables of any file.
+    /// Reads the tables that both the main file and included files may have.
     fn shared(&mut self, file: &mut Section<'_, '_>) {
         file.about("Classes of limits: [below](#limitsname-classes-of-limits).", || "");
         file.named("limits", |class, name| {
@@ -130,8 +131,8 @@ impl Draft {
 
 impl Section<'_, '_> {
     /// Reads the keys of tables with names that the operator chooses and `parse` understands. `blank` makes the values
-    /// that they start from, and `help` explains an unknown table in one. Leaves out those with a faulty name, or
-    /// without a key that must be there.
+    /// that a table starts from. `help` explains an unknown table in such a table. Tables with a faulty name, or
+    /// without a key that must be there, are left out.
     pub fn named_tables<N, T: Table, E: Display>(
         &mut self,
         table: &'static str,
@@ -153,7 +154,7 @@ impl Section<'_, '_> {
         found
     }
 
-    /// Reads the keys of a table that one of the files may have.
+    /// Reads the keys of a table that one of the files may have. `None` if this file does not have it.
     pub fn one_table<T: Table + Default>(&mut self, table: &'static str) -> Option<(T, Places)> {
         self.optional_table(table, |section| {
             let mut values = T::default();
@@ -185,11 +186,11 @@ impl Section<'_, '_> {
     }
 }
 
-/// The path of a socket, relative to `dir`.
+/// The path of a socket in a text. A relative one starts at `dir`.
 ///
 /// # Errors
 ///
-/// Fails if it is empty, contains a NUL, or has more than 107 bytes.
+/// Fails if the text is empty or contains a NUL, or if the path has more than 107 bytes.
 pub fn socket_in(dir: &Path, text: &str) -> Result<PathBuf, String> {
     let path = dir.join(check_path(text)?);
     let length = path.as_os_str().len();
@@ -199,10 +200,12 @@ pub fn socket_in(dir: &Path, text: &str) -> Result<PathBuf, String> {
     Ok(path)
 }
 
+/// Reads a hash or a key of an artifact.
 pub(super) fn artifact_text<T: FromStr<Err = ArtifactTextError>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error| format!("{} is {error}", quote(text)))
 }
 
+/// Refuses a text that no path can be: an empty one, or one with a NUL.
 pub(super) fn check_path(text: &str) -> Result<&Path, String> {
     if text.is_empty() || text.contains('\0') {
         return Err(format!("{} is not a path: it is empty or contains a NUL", quote(text)));
@@ -229,7 +232,8 @@ fn one_topic(text: &str) -> Result<Topic, String> {
     })
 }
 
-/// The tables of `[table.NAME]` by name, with the places of their names. Keeps the first of two with one name.
+/// The tables of `[table.NAME]` by name, with the places of their names. Keeps the first of two with one name, and
+/// reports the second.
 pub(super) fn by_name<N: Clone + Display + Ord, T>(
     table: &str,
     found: Vec<(Located<N>, T)>,

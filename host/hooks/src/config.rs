@@ -23,7 +23,7 @@ use crate::{
 const HOST_DIR: &str = "the path of a directory";
 const SUFFIX: &str = "the end of a file's name, as in `.wasm`";
 
-/// 1 KiB to 16 MiB.
+/// The range of `output`: 1 KiB to 16 MiB.
 const OUTPUT: Shape = Shape::Size(1 << 10..=16 << 20);
 
 /// The directories of hooks of a [`Config`](weir_config::Config), by name.
@@ -44,7 +44,7 @@ pub struct HookDirConfig {
     /// whole run. [`Limits::cpu_share`] applies to all runs of the directory together, but not on threads of blocking
     /// callers.
     pub limits: Limits,
-    /// The grants of each hook. Its variables are visible to all hooks of the directory.
+    /// The grants of each hook. All hooks of the directory see the variables in `env`.
     pub grants: Grants,
     /// Time limit of one hook after loading: 1 ms to 1 day. Default: 30 s.
     pub timeout: Duration,
@@ -76,7 +76,7 @@ impl HookDirConfig {
         }
     }
 
-    /// The memory that its runs may take, in bytes: `memory`, `stack` and output, for each of `at_once`.
+    /// The memory that its runs may take, in bytes: `memory`, `stack` and twice `output`, for each of `at_once`.
     #[must_use]
     pub fn memory_sum(&self) -> u64 {
         let run = self
@@ -154,6 +154,7 @@ impl fmt::Debug for HooksConfig {
     }
 }
 
+/// Checks the end of a file's name.
 fn suffix(text: &str) -> Result<String, String> {
     let is_printable = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
     if (1..=32).contains(&text.len()) && text.bytes().all(|byte| is_printable(byte) && byte != b'/') {

@@ -1,5 +1,5 @@
-//! The files of a directory's hooks, and their components. They are loaded for a run, and those for which its time was
-//! too short are loaded after it.
+//! The files of a directory's hooks, and their components. A run loads the components. Those that it has no time for
+//! are loaded after it, for a later run.
 
 use std::{
     collections::BTreeMap,
@@ -63,6 +63,7 @@ fn is_hook(name: &OsStr, suffixes: &[String]) -> bool {
 }
 
 impl KnownHooks {
+    /// The component of a file that has not changed since it was loaded.
     pub(super) fn get(&self, file: &HookFile) -> Option<Loaded<Sandbox>> {
         self.0
             .get(&file.name)
@@ -90,6 +91,7 @@ impl KnownHooks {
 }
 
 impl Dir {
+    /// Loads a component, and keeps it for later runs.
     pub(crate) async fn load(&self, runs_on: &RunsOn, file: &HookFile) -> Result<Loaded<Sandbox>, LoadError> {
         let Self { config, hooks, .. } = self;
         let path = || config.dir.join(&file.name);
@@ -116,7 +118,8 @@ impl Dir {
     }
 
     /// Starts a task that loads what a run had no time for, so that a later run finds it. Does nothing while such a
-    /// task of the directory runs. The task ends with the directory, such as when a reload changes that.
+    /// task of the directory runs. The task ends early if Main ends, or if the directory is gone, such as when a reload
+    /// changes it.
     pub(crate) fn load_later(self: &Arc<Self>, files: Vec<HookFile>, gate: Gate) {
         let Ok(turn) = self.loads.clone().try_acquire_owned() else { return };
         let (configured, runs_on) = (Arc::downgrade(self), self.on_worker());

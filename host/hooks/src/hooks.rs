@@ -78,6 +78,7 @@ pub(crate) struct Shared {
     pub(crate) quotas: Quotas,
     pub(crate) worker: Handle,
     pub(crate) resources: SharedResources,
+    /// A permit for each thread of the pool that runs on the worker may use.
     threads: Arc<Semaphore>,
     /// One permit for each command that runs: as many as the pools have room for.
     pub(crate) places: Semaphore,
@@ -229,7 +230,8 @@ fn places(number: u32) -> Semaphore {
 }
 
 impl Closing {
-    /// Interrupts running hooks and allows no new ones. Ends after them, except for those that hang in the kernel.
+    /// Interrupts running hooks and allows no new ones. Waits for the running ones, but at most for 2 seconds: some may
+    /// hang in the kernel.
     pub async fn close(self) {
         let Self { hooks, _open, under_way } = self;
         hooks.0.gate.lock().take();

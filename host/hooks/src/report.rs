@@ -11,7 +11,7 @@ use weir_metrics::nanoseconds;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HookReport {
-    /// The hooks that ran, in order. Only the last one may have stopped the run.
+    /// The hooks that ran or could not be loaded, in order. Only the last one may have stopped the run.
     pub runs: Vec<HookRun>,
     /// Time from the call to the end.
     pub duration: Duration,
@@ -59,9 +59,9 @@ pub enum HookOutcome {
         /// Whether it is outside all ranges.
         is_reserved: bool,
     },
-    /// Main ended while the hook ran.
+    /// Main ended before the hook did.
     Interrupted,
-    /// The hook took too long.
+    /// The time was over before the hook ended, or before it was loaded.
     TimedOut {
         /// The limit: [`LimitName::TIMEOUT`], [`LimitName::TOTAL_TIMEOUT`], or [`LimitName::CALL`] if the caller set
         /// less for all hooks.
@@ -97,7 +97,7 @@ impl HookReport {
         }
     }
 
-    /// Keeps the first bytes of each hook's output.
+    /// Keeps the first `bytes` bytes of each hook's standard output, and as many of its standard error.
     pub fn cut_output(&mut self, bytes: usize) {
         for run in &mut self.runs {
             let is_cut = run.stdout.len().max(run.stderr.len()) > bytes;

@@ -125,6 +125,7 @@ impl Run {
         report
     }
 
+    /// Waits for a place, lists and loads the hooks, and runs them one after another.
     async fn all(self, runs_on: RunsOn) -> Result<HookReport, HookError> {
         let dir = self.dir.clone();
         let places = async { (dir.at_once.acquire().await, dir.hooks.0.places.acquire().await) };
@@ -172,7 +173,8 @@ impl Run {
     }
 
     /// Loads all hooks before the first one runs, up to one that cannot be loaded, since none runs after it. If the
-    /// time is over, returns only the hook that was to be loaded, and has the rest loaded for a later run.
+    /// time is over or Main ends, returns only the hook that was being loaded. If the time is over, it and the rest are
+    /// loaded for a later run.
     async fn load_all(&self, runs_on: &RunsOn, files: Vec<HookFile>) -> Vec<LoadedHook> {
         let mut hooks = Vec::with_capacity(files.len());
         let mut files = files.into_iter();
@@ -278,6 +280,7 @@ impl Run {
         Ok(command.run(&loaded.program, limits, runs_on, by, closing).await)
     }
 
+    /// Opens the granted directories, and counts what is in those with bounds.
     async fn open(&self, runs_on: &RunsOn) -> Result<Dirs, String> {
         if self.dir.config.grants.dirs.is_empty() {
             return Ok(Dirs::default());

@@ -83,10 +83,11 @@ impl HookCounts {
     }
 }
 
-/// The lines of one directory in the log.
+/// Bounds the lines of one directory in the log.
 #[derive(Debug, Default)]
 pub(crate) struct Lines(Mutex<Option<Spoken>>);
 
+/// The lines of one [`PERIOD`].
 #[derive(Debug)]
 struct Spoken {
     since: Instant,

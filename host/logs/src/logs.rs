@@ -19,13 +19,13 @@ const FOLLOWER_LINES: usize = 256;
 
 /// Bytes of a line's text; longer text is cut.
 pub const MAX_LINE: usize = 4096;
-/// Bytes of a field's name.
+/// Bytes of a field's name; a longer name is cut.
 pub const MAX_FIELD_NAME: usize = 64;
-/// Bytes of a field's value.
+/// Bytes of a field's value; a longer value is cut.
 pub const MAX_FIELD_VALUE: usize = 1024;
-/// Fields of a line.
+/// Fields of a line; further fields are left out.
 pub const MAX_FIELDS: usize = 32;
-/// Bytes of a line's field names and values; further fields are left out.
+/// Bytes of all names and values of a line's fields; fields beyond that are left out.
 const MAX_FIELD_BYTES: usize = 4096;
 
 /// The importance of a line.
@@ -71,9 +71,9 @@ pub struct LogLine {
     pub level: Level,
     /// The origin.
     pub source: Source,
-    /// The text, at most 4096 bytes.
+    /// The text, cut to about 4096 bytes.
     pub message: String,
-    /// At most 32 named values of at most 4096 bytes together.
+    /// At most 32 named values, with at most 4096 bytes of names and values together.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<(String, String)>,
 }
@@ -116,13 +116,14 @@ impl Logs {
         let _nobody = self.followers.send(line);
     }
 
-    /// The kept lines and a stream of all later ones.
+    /// The kept lines and a stream of all later ones. A reader that falls more than 256 lines behind misses some.
     pub fn follow(&self) -> (Vec<Arc<LogLine>>, broadcast::Receiver<Arc<LogLine>>) {
         let kept = self.kept.lock();
         (kept.in_order(), self.followers.subscribe())
     }
 }
 
+/// The first fields that the bounds allow, escaped and cut.
 fn harmless_fields(fields: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
     let mut bytes = 0;
     fields

@@ -7,7 +7,7 @@ use tokio::{sync::watch, task::JoinSet};
 pub use crate::parts::{Part, on_thread};
 use crate::{client::Client, control::Control, parts::Parts, peers::Peers};
 
-/// Time for answers and streams to reach clients that do not read.
+/// Time for attached work to end, such as to send answers to clients that do not read.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The handles of attached work: see [`Builder::attach`](crate::Builder::attach).
@@ -33,8 +33,8 @@ impl Attached {
     }
 
     /// Keeps a part of Main serving: runs `work`, and runs it again when it ends or panics before Main does. The pauses
-    /// between are 100 ms at first, and grow to 10 s. Each end is logged with its reason, shown by [`Control::parts`] and
-    /// counted.
+    /// between are 100 ms at first, and grow to 10 s; after a minute of service they are short again. Each end is
+    /// logged with its reason, shown by [`Control::parts`] and counted.
     pub async fn supervise<W>(self, name: &'static str, mut work: impl FnMut(Self) -> W)
     where
         W: Future<Output = Result<(), String>>,
@@ -99,7 +99,7 @@ impl Attachments {
         let mut running = JoinSet::new();
         for Attachment(work) in attachments {
             let attached = attached.clone();
-            // Inside the task, so that a panic ends this work alone.
+            // `work` is called inside the task, so that a panic of the call ends this work alone.
             running.spawn(async move { work(attached).await });
         }
         // `close` waits until every clone is dropped.

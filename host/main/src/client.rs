@@ -79,11 +79,11 @@ impl Client {
         self.call_with(contract, operation, payload, CallOptions::default()).await
     }
 
-    /// [`call`](Self::call) with a timeout or to a named provider.
+    /// [`call`](Self::call) with options, such as a timeout or a named provider.
     ///
     /// # Errors
     ///
-    /// The errors of [`call`](Self::call).
+    /// Any case of [`Error`], as for [`call`](Self::call).
     pub async fn call_with(
         &self,
         contract: &str,
@@ -131,8 +131,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// The errors of [`call`](Self::call), and [`Error::Invalid`] if the arguments cannot be encoded or the answer
-    /// cannot be decoded.
+    /// Any case of [`Error`], as for [`call`](Self::call). [`Error::Invalid`] also means that the arguments cannot be
+    /// encoded or the answer cannot be decoded.
     pub async fn call_typed<A, R, C>(&self, operation: Operation<A, R, C>, arguments: &A) -> Result<R, Error>
     where
         C: Encode<A> + Decode<R>,
@@ -140,11 +140,11 @@ impl Client {
         self.call_typed_with(operation, arguments, CallOptions::default()).await
     }
 
-    /// [`call_typed`](Self::call_typed) with a timeout or to a named provider.
+    /// [`call_typed`](Self::call_typed) with options, such as a timeout or a named provider.
     ///
     /// # Errors
     ///
-    /// The errors of [`call_typed`](Self::call_typed).
+    /// Any case of [`Error`], as for [`call_typed`](Self::call_typed).
     pub async fn call_typed_with<A, R, C>(
         &self,
         operation: Operation<A, R, C>,
@@ -176,7 +176,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// The errors of [`operation`](Self::operation).
+    /// [`Error::UnknownContract`], [`Error::NoProvider`] or [`Error::Invalid`].
     pub fn operation_of(
         &self,
         provider: Option<&str>,
@@ -194,7 +194,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`Error::Invalid`] if `topic` is not well formed.
+    /// [`Error::Invalid`] if `topic` is not well formed, and [`Error::TooLarge`] if the payload of a peer exceeds its
+    /// `limits.message-size`.
     pub async fn publish(&self, topic: &str, payload: impl Into<Bytes>) -> Result<Receipt, Error> {
         self.publish_with(topic, payload, PublishOptions::default()).await
     }
@@ -203,7 +204,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// The errors of [`publish`](Self::publish).
+    /// [`Error::Invalid`] or [`Error::TooLarge`], as for [`publish`](Self::publish).
     pub async fn publish_within(
         &self,
         timeout: Duration,
@@ -214,11 +215,12 @@ impl Client {
         self.publish_with(topic, payload, options).await
     }
 
-    /// [`publish`](Self::publish) with a timeout or to one receiver.
+    /// [`publish`](Self::publish) with options, such as a timeout or one receiver.
     ///
     /// # Errors
     ///
-    /// The errors of [`publish`](Self::publish) and [`publish_to`](Self::publish_to).
+    /// [`Error::Invalid`] or [`Error::TooLarge`], as for [`publish`](Self::publish). If `options` name one receiver,
+    /// also the other errors of [`publish_to`](Self::publish_to).
     pub async fn publish_with(
         &self,
         topic: &str,
@@ -237,8 +239,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// The errors of [`publish`](Self::publish), [`Error::NoProvider`] if it has not subscribed, and
-    /// [`Error::Overloaded`] or [`Error::Timeout`] if it has no room.
+    /// [`Error::Invalid`] or [`Error::TooLarge`], as for [`publish`](Self::publish). [`Error::NoProvider`] if the
+    /// extension does not run or has not subscribed, and [`Error::Overloaded`] or [`Error::Timeout`] if it has no room.
     pub async fn publish_to(
         &self,
         extension: &str,
@@ -264,7 +266,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// The errors of [`subscribe`](Self::subscribe).
+    /// [`Error::Invalid`] or [`Error::LimitExceeded`], as for [`subscribe`](Self::subscribe).
     pub fn subscribe_with(&self, pattern: &str, options: SubscribeOptions) -> Result<Subscriber, Error> {
         Subscriber::new(self, pattern, options)
     }
@@ -273,7 +275,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// The errors of [`subscribe`](Self::subscribe).
+    /// [`Error::Invalid`] if the pattern is not well formed.
     pub fn retained(&self, pattern: &str) -> Result<Vec<ReceivedEvent>, Error> {
         let events = self.bus.retained(&self.peer, pattern)?;
         Ok(events.iter().map(|event| received(&self.bus, event)).collect())
@@ -299,8 +301,9 @@ impl Client {
         Parent { trace: context.and_then(|context| self.origin(context)), ..Parent::default() }
     }
 
-    /// The place of a message in the trace of `context`. Messages of Main are recorded if the trace is sampled, and
-    /// those of a peer if it has a recorded message of the trace in hand.
+    /// The place of a message in the trace of `context`. A message of Main is recorded if the trace is sampled, and one
+    /// of a peer if it has a recorded message of the trace in hand. Otherwise chance decides, as for a trace that
+    /// begins here.
     #[cold]
     fn origin(&self, context: &TraceContext) -> Option<Box<SpanOrigin>> {
         let is_wanted = match &self.session {

@@ -19,7 +19,7 @@ use crate::{
 pub struct DescribedContract {
     /// The contract.
     pub contract: ContractName,
-    /// The extension or peer that serves it.
+    /// The extension or peer that serves it, or `main`.
     pub provider: String,
     /// What it says of the contract.
     pub document: Document,
@@ -34,6 +34,7 @@ pub(crate) struct Provider {
 }
 
 impl Provider {
+    /// The described contracts that the provider serves.
     pub(crate) fn contracts(self) -> impl Iterator<Item = DescribedContract> {
         let Self { name, serves, descriptions } = self;
         let is_served =

@@ -165,8 +165,8 @@ impl Control {
         Ok(self.limits_now(fuel_per_ms().await, Some(id)))
     }
 
-    /// The limits of all extensions or one, without waiting for the measure of [`fuel_per_ms`]. For thousands of
-    /// extensions this takes milliseconds: call it off the worker thread.
+    /// The limits of all extensions or one, without waiting for the measure of [`fuel_per_ms`]. None for an unknown
+    /// `id`. For thousands of extensions this takes milliseconds: call it off the worker thread.
     #[must_use]
     pub fn limits_now(&self, fuel_per_ms: Option<u64>, id: Option<&str>) -> LimitsReport {
         let wanted = |other: &ExtensionId| id.is_none_or(|id| other.as_str() == id);
@@ -174,11 +174,13 @@ impl Control {
         LimitsReport::running(&self.roster.listed(), &self.roster.main(), fuel_per_ms, beside, wanted)
     }
 
-    /// Starts an extension and what it requires, and waits until it is ready. A running one is left as it is.
+    /// Starts an extension and what it requires, and waits until it is ready or interrupted. A running extension is
+    /// left as it is.
     ///
     /// # Errors
     ///
-    /// [`ControlError::NotStarted`] with the reason if it is quarantined or does not become ready.
+    /// [`ControlError::NotStarted`] with the reason if it is quarantined or does not come up,
+    /// [`ControlError::Unknown`] if no extension has this id, and [`ControlError::ShuttingDown`].
     pub async fn start(&self, id: &str) -> Result<(), ControlError> {
         self.command(id, "start", Change::Start).await
     }
@@ -187,17 +189,18 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// [`ControlError::Unknown`] if no extension has this id.
+    /// [`ControlError::Unknown`] if no extension has this id, and [`ControlError::ShuttingDown`].
     pub async fn stop(&self, id: &str) -> Result<(), ControlError> {
         self.command(id, "stop", Change::Stop).await
     }
 
-    /// Stops an extension if it runs, reads its component anew, and starts it; waits until it is ready. Forgets its
-    /// failures and lifts its quarantine.
+    /// Starts an extension anew from its component as it is now, and waits until it is ready or interrupted. A ready
+    /// instance serves on until the component is loaded. Forgets the extension's failures and lifts its quarantine.
     ///
     /// # Errors
     ///
-    /// The errors of [`start`](Self::start).
+    /// [`ControlError::NotStarted`], [`ControlError::Unknown`] or [`ControlError::ShuttingDown`], as for
+    /// [`start`](Self::start).
     pub async fn restart(&self, id: &str) -> Result<(), ControlError> {
         self.command(id, "restart", Change::Restart).await
     }
@@ -213,8 +216,9 @@ impl Control {
     /// # Errors
     ///
     /// [`ControlError::NotReloaded`] with the reason if the new version does not come up. A version that was ready
-    /// before serves on or starts again, even if it was backing off. If it was never ready or had failed for good,
-    /// the new version stays. [`ControlError::Reloading`] if a reload of it is under way.
+    /// before serves on or starts again, even if it was backing off. If it was never ready or had failed for good, the
+    /// new version stays. [`ControlError::Reloading`] if a reload of it is under way. [`ControlError::Unknown`] if no
+    /// extension has this id, and [`ControlError::ShuttingDown`].
     pub async fn reload_extension(&self, id: &str) -> Result<(), ControlError> {
         self.command(id, "reload", Change::Reload).await
     }
@@ -225,9 +229,11 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// [`ControlError::NotConfigured`] if the file has a mistake; nothing is applied then. [`ControlError::NoFile`]
-    /// if the configuration was made in Rust: see [`reload_with`](Self::reload_with). An extension that does not come
-    /// up is no error: the report names it.
+    /// [`ControlError::NotConfigured`] if the file has a mistake or this Main cannot take it; nothing is applied then.
+    /// [`ControlError::NoFile`] if the configuration was made in Rust: see [`reload_with`](Self::reload_with).
+    /// [`ControlError::Reloading`] while another reload of the configuration is under way, and
+    /// [`ControlError::ShuttingDown`] when Main ends. An extension that does not come up is no error: the report names
+    /// it.
     pub async fn reload(&self) -> Result<ReloadReport, ControlError> {
         self.configure(None).await
     }
@@ -247,7 +253,8 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// The errors of [`reload`](Self::reload).
+    /// [`ControlError::NotConfigured`], [`ControlError::Reloading`] or [`ControlError::ShuttingDown`], as for
+    /// [`reload`](Self::reload).
     pub async fn reload_with(&self, mut config: Config) -> Result<ReloadReport, ControlError> {
         load::complete(&mut config);
         self.configure(Some(Box::new(config))).await
@@ -315,23 +322,24 @@ impl Control {
         self.stores.all.all()
     }
 
-    /// A store by its name.
+    /// A store by its name. `None` if there is no such store.
     #[cfg(feature = "store")]
     #[must_use]
     pub fn store(&self, name: &str) -> Option<Arc<weir_store::Store>> {
         self.stores.all.get(name)
     }
 
-    /// A store as an extension or a directory of hooks sees it: see [`Row::owner`](crate::store::Row::owner).
+    /// A store as an extension or a directory of hooks sees it: see [`Row::owner`](crate::store::Row::owner). `None` if
+    /// there is no such store.
     #[cfg(feature = "store")]
     #[must_use]
     pub fn bucket(&self, store: &str, owner: &str) -> Option<weir_store::Bucket> {
         self.stores.all.bucket_of(owner, store, true)
     }
 
-    /// The contracts that extensions describe and serve, in the order of the configuration, then those of peers. An
-    /// extension that was never started is not there, nor one that describes nothing. Parses the descriptions, of at most
-    /// 64 KiB for each component and session: call it off the worker thread.
+    /// The contracts that extensions describe and serve, in the order of the configuration, then those of peers, then
+    /// `store@1` if Main has stores. An extension that was never started is not there, nor one that describes nothing.
+    /// Parses the descriptions, of at most 64 KiB for each component and session: call it off the worker thread.
     #[must_use]
     pub fn contracts(&self) -> Vec<DescribedContract> {
         let all = contracts::providers(&self.roster, &self.peers, &self.stores, |_, _| true);

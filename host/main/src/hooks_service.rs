@@ -13,9 +13,11 @@ use weir_supervisor::Roster;
 
 use crate::service::{Answer, ServedRequest, Service, asked, json};
 
-/// Requests served at once, more than can run, so that `list` finds room beside `run`.
+/// Requests of `run` served at once: more than hooks can run at once, and fewer than a contract has handlers, so that
+/// `list` finds room.
 const REQUESTS: usize = 128;
 
+/// Time before the caller's deadline that is kept for the report to reach the caller.
 const MARGIN: Duration = Duration::from_millis(20);
 
 /// Arguments of `run`.
@@ -89,7 +91,8 @@ async fn run(hooks: &Hooks, roster: &Roster, request: ServedRequest) -> Answer {
     answer(report, limits.unwrap_or(u64::MAX))
 }
 
-/// The report, with the hooks' output cut to fit into a message of `allowed` bytes.
+/// The report, with the hooks' output cut to fit into a message of `allowed` bytes. An error if it does not fit without
+/// any output.
 fn answer(mut report: HookReport, allowed: u64) -> Answer {
     let longest = |run: &HookRun| run.stdout.len().max(run.stderr.len());
     let mut kept = report.runs.iter().map(longest).max().unwrap_or_default();
@@ -111,7 +114,7 @@ fn answer(mut report: HookReport, allowed: u64) -> Answer {
     }
 }
 
-/// Main may run all hooks, an extension those granted to it.
+/// Main may run all hooks, an extension those granted to it, and a peer none.
 fn may_run(roster: &Roster, sender: &str, hooks: &str) -> bool {
     let is_granted = |runs: &[HookDirName]| runs.iter().any(|name| name.as_str() == hooks);
     sender == MAIN || roster.find(sender).is_some_and(|unit| is_granted(&unit.version().config.runs))

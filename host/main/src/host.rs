@@ -26,7 +26,7 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The configuration contradicts itself.
+    /// The configuration has faults: see [`Config::check`].
     #[error(transparent)]
     Config(#[from] ConfigErrors),
     /// `[main] serves` or a section names a contract that this program does not serve.
@@ -34,13 +34,13 @@ pub enum StartError {
         "`[main] serves` or a section of the configuration names `{0}`, and this program does not serve it"
     )]
     NotServed(ContractName),
-    /// A contract of this program has no operations.
+    /// The bus refuses a contract of this program, such as one without operations.
     #[error("a service of this program cannot be served")]
     Service(#[source] weir_bus::Error),
     /// The kernel has too few memory mappings for so many extensions.
     #[error(transparent)]
     Mappings(#[from] TooFewMappings),
-    /// The machine lacks what Main needs.
+    /// The system refuses a thread, or a runtime for it.
     #[error("cannot start the worker thread")]
     Thread(#[source] std::io::Error),
     /// WebAssembly cannot run here.
@@ -134,7 +134,7 @@ impl Main {
         self.peers.open_with(config)
     }
 
-    /// Stops every extension, dependents first, and waits for the last.
+    /// Stops every extension, dependents first, and waits until Main has ended.
     ///
     /// # Errors
     ///
@@ -151,7 +151,7 @@ impl Main {
     /// # Errors
     ///
     /// [`BlockingError::InAsync`] inside an async task, which must not wait: Main then shuts down in the background.
-    /// Otherwise as [`shutdown`](Self::shutdown).
+    /// Otherwise the errors of [`shutdown`](Self::shutdown).
     pub fn shutdown_blocking(mut self) -> Result<(), BlockingError<WorkerPanicked>> {
         let refused = refuse_in_async();
         if refused.is_err() {

@@ -15,8 +15,8 @@
 //! # }
 //! ```
 //!
-//! Starting a Main, or checking a component, turns off the backtraces of wasmtime's errors for the whole process. An
-//! extension may read the text of an error.
+//! Starting a Main, or checking a component, turns off the backtraces of wasmtime's errors for the whole process,
+//! because an extension may read the text of an error.
 //!
 //! | to | see |
 //! | --- | --- |

@@ -26,7 +26,7 @@ pub use weir_guest::fuel_per_ms;
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct LimitsReport {
-    /// Bytes allowed for the limits of all extensions, the queues and other sections, if bounded.
+    /// Bytes allowed for the limits of all extensions, the peers, the queues and other sections, if bounded.
     pub memory_budget: Option<u64>,
     /// Bytes of all these limits, whether the extensions run or not.
     pub memory_sum: u64,
@@ -86,7 +86,7 @@ pub struct EffectiveLimit {
     /// The present use; for `ready-timeout` and `stop-timeout`, the duration of the last start and stop. `None`
     /// if it is not measured, as before the first start and stop.
     pub used: Option<LimitValue>,
-    /// The most used since Main started.
+    /// The most used since Main started. `None` if it is not measured.
     pub peak: Option<LimitValue>,
     /// The source of the allowed value.
     #[serde(serialize_with = "source")]

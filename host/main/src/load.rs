@@ -37,8 +37,8 @@ pub fn loader() -> Loader {
     loader
 }
 
-/// Adds the default of each of Weir's sections that is missing, so that a configuration made in Rust has what one from
-/// a file has.
+/// Adds empty sections of hooks and stores if they are missing, so that a configuration made in Rust is checked like
+/// one from a file.
 pub(crate) fn complete(config: &mut Config) {
     if config.section::<HooksConfig>().is_none() {
         config.set_section(HooksConfig::default());

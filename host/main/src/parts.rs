@@ -78,7 +78,7 @@ pub enum PartState {
     Serving,
     /// It has ended, and starts again after a pause.
     BackingOff,
-    /// A word of another version of Main, in its answer.
+    /// An unknown word in the answer of another version of Main.
     #[serde(other)]
     Other,
 }
@@ -130,6 +130,7 @@ enum Say {
     It(u64),
     /// Log nothing now. At this moment, log how many were left out.
     Later(Instant),
+    /// Log nothing: a later line says how many were left out.
     Nothing,
 }
 

@@ -48,13 +48,13 @@ impl Peers {
     ///
     /// # Errors
     ///
-    /// [`PeerError::Config`], [`PeerError::Configured`], [`PeerError::OfMain`], [`PeerError::Owned`], [`PeerError::Bus`]
-    /// for more than 4096 names, and as [`open`](Self::open).
+    /// [`PeerError::Config`], [`PeerError::Configured`], [`PeerError::OfMain`], [`PeerError::Owned`],
+    /// [`PeerError::Bus`] for more than 4096 names, and the errors of [`open`](Self::open).
     pub fn open_with(&self, config: PeerConfig) -> Result<Session, PeerError> {
         self.0.clone().open_from(Source::Program, config)
     }
 
-    /// Every name that is configured or has sessions, in alphabetical order.
+    /// Every name that the operator has configured or that has sessions, in alphabetical order.
     #[must_use]
     pub fn list(&self) -> Vec<PeerStatus> {
         self.0.list()

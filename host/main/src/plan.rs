@@ -87,7 +87,7 @@ pub enum TakesEffect {
     Overlap,
     /// At its next start.
     NextStart,
-    /// A word of another version of Main, in its answer.
+    /// An unknown word in the answer of another version of Main.
     #[serde(other)]
     Other,
 }
@@ -112,6 +112,7 @@ pub(crate) fn plan(roster: &Roster, only: Option<&str>) -> Result<ReloadPlan, Co
     }
 }
 
+/// How a reload would change Main, or only the extension `only`.
 fn compare(roster: &Roster, config: Config, only: Option<&str>) -> ReloadPlan {
     let running = roster.main();
     let mut plan = ReloadPlan::default();
@@ -181,6 +182,7 @@ impl Files {
     }
 }
 
+/// What a reload would change in an extension that Main has. `None` if nothing.
 fn change(unit: &Unit, config: &ExtensionConfig, files: &mut Files) -> Option<PlannedChange> {
     let version = unit.version();
     let before = &version.config;

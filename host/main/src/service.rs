@@ -32,7 +32,7 @@ pub struct ServedRequest {
 }
 
 impl ServedRequest {
-    /// Its span, if the request is recorded: for what the handler sends, as in
+    /// The request's span, if it is recorded. The handler passes it on with what it sends, as in
     /// [`CallOptions::trace`](crate::client::CallOptions::trace).
     #[must_use]
     pub fn trace(&self) -> Option<TraceContext> {
@@ -120,8 +120,8 @@ impl Service {
 
     /// Adds an operation with a blocking handler, which runs on the pool of `[main] blocking-threads`.
     ///
-    /// Half of the pool is for handlers, shared equally between contracts, and grows to give each contract at least
-    /// one thread. Abandoned requests get no thread. A running handler keeps its thread until it returns, because
+    /// Half of the pool is for handlers, shared equally between contracts. The pool grows to give each contract at
+    /// least one thread. Abandoned requests get no thread. A running handler keeps its thread until it returns, because
     /// nothing can stop it: heed [`remaining`](ServedRequest::remaining).
     #[must_use]
     pub fn on_blocking<F>(mut self, operation: OperationName, handler: F) -> Self
@@ -157,12 +157,12 @@ pub(crate) fn json<T: Serialize>(value: &T) -> Answer {
     serde_json::to_vec(value).map(Bytes::from).map_err(|error| HandlerError::new("failed", error.to_string()))
 }
 
-/// Serves Main's contracts. Dropping it drops its handlers.
+/// Serves the contracts of Main and of the embedding program.
 #[derive(Debug)]
 pub(crate) struct Services {
     bus: Arc<Bus>,
     by_contract: HashMap<ContractName, ServedContract>,
-    /// Fewest bytes that a waiting request counts.
+    /// A waiting request counts as at least this many bytes, so that the room for bytes also bounds how many wait.
     least_waiting: usize,
 }
 
@@ -170,9 +170,11 @@ pub(crate) struct Services {
 #[derive(Debug)]
 struct ServedContract {
     service: Service,
+    /// A permit for each handler that may run at once.
     handlers: Arc<Semaphore>,
     /// Bytes of requests waiting for a handler.
     waiting: Arc<Semaphore>,
+    /// A permit for each thread that blocking handlers may use at once.
     threads: Arc<Semaphore>,
 }
 
@@ -197,7 +199,7 @@ impl Services {
         Ok(Self { bus, by_contract, least_waiting: bytes.div_ceil(messages) })
     }
 
-    /// Serves for ever. Dropping the future drops the handlers that run, and answers their requests.
+    /// Serves for ever. Dropping the future drops the handlers that run, and their requests fail with `peer-gone`.
     pub(crate) async fn run(&self) {
         let main = self.bus.main();
         let mut handlers = JoinSet::new();
@@ -207,10 +209,10 @@ impl Services {
                     if let Taken::Message(Incoming::Request(request)) = main.take() {
                         self.handle(request, &mut handlers);
                     }
-                    // The bus ignores tokio's budget.
+                    // Taking a request takes nothing of tokio's budget, so other tasks would wait while there are more.
                     tokio::task::coop::consume_budget().await;
                 }
-                // A handler that panicked dropped its responder, which answers.
+                // A handler that panicked has dropped its responder, which answers the request with `peer-gone`.
                 Some(_ended) = handlers.join_next() => {}
             }
         }
@@ -282,7 +284,7 @@ fn answer(
                         responder.give(handler(served).map_err(Error::from));
                     }
                 });
-                // A handler that panicked dropped its responder, which answers.
+                // A handler that panicked has dropped its responder, which answers the request with `peer-gone`.
                 let _panicked = unless_ended(&waiter, work).await;
             }
         }

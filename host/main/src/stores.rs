@@ -56,7 +56,7 @@ mod with {
             }
         }
 
-        /// The description of `store@1`, if there are stores: it is of no use to others.
+        /// The description of `store@1`. `None` without stores, because nobody could use the contract then.
         pub(crate) fn described(&self) -> Option<Provider> {
             static DESCRIBED: LazyLock<Arc<Descriptions>> = LazyLock::new(|| {
                 let document = Document::parse(service::DOCUMENT).map(|document| document.line());
@@ -74,7 +74,7 @@ mod with {
             Some(Reconfigure(Box::new(move |config| stores.configure(config))))
         }
 
-        /// Opens the files, so that what is wrong with them is in the log.
+        /// Opens the files when Main starts, so that what is wrong with them is in the log.
         pub(crate) fn open(&self) -> JoinHandle<()> {
             let stores = self.all.clone();
             tokio::spawn(async move { stores.open_all().await })
@@ -107,7 +107,7 @@ mod without {
     #[derive(Clone, Debug)]
     pub(crate) struct Stores;
 
-    #[expect(clippy::unused_self, reason = "as with the feature")]
+    #[expect(clippy::unused_self, reason = "with the feature, these functions use `self`")]
     impl Stores {
         pub(crate) fn new(_config: &Config, _dir: Option<PathBuf>, _worker: Handle, _bus: &Arc<Bus>) -> Self {
             Self
@@ -131,7 +131,7 @@ mod without {
             tokio::spawn(std::future::ready(()))
         }
 
-        #[expect(clippy::unused_async, reason = "as with the feature")]
+        #[expect(clippy::unused_async, reason = "with the feature, this function waits")]
         pub(crate) async fn close(&self) {}
     }
 }

@@ -27,7 +27,7 @@ pub struct TopicsReport {
 pub struct JobStatus {
     /// Its number, which stays the same at each delivery.
     pub id: MessageId,
-    /// The sending extension's id, or `main`.
+    /// The sending extension's id, a peer's name, or `main`.
     pub sender: String,
     /// When it was put.
     #[serde(with = "rfc3339")]

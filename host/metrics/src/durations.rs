@@ -17,12 +17,12 @@ const FIRST: u32 = 10;
 /// The longest bound is 2 to this power, in nanoseconds: 68.7 s.
 const LAST: u32 = 36;
 
-/// Two for each power of two between these, one below and one above.
+/// Two buckets for each power of two between these bounds, one bucket below and one above.
 const BUCKETS: usize = 2 * (LAST - FIRST) as usize + 2;
 
 /// Counts of durations in buckets, and their sum. Any thread may add.
 ///
-/// The bounds are so close that a quantile read from it is at most a half too large.
+/// The bounds are so close that a quantile read from the counts is at most a half too large.
 #[derive(Debug)]
 pub struct Durations {
     buckets: [AtomicU64; BUCKETS],
@@ -56,7 +56,7 @@ impl DurationsSnapshot {
 }
 
 impl Durations {
-    /// Counts one of so many nanoseconds.
+    /// Counts a duration.
     #[inline]
     pub fn add(&self, nanoseconds: u64) {
         if let Some(bucket) = self.buckets.get(bucket(nanoseconds)) {
@@ -65,7 +65,7 @@ impl Durations {
         self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
-    /// What was counted so far. Others may be counted meanwhile, so the sum may be of some more.
+    /// What was counted so far. A duration that is added meanwhile may be in the sum alone.
     pub fn snapshot(&self) -> DurationsSnapshot {
         let buckets = self.buckets.iter().map(|bucket| bucket.load(Ordering::Relaxed)).collect();
         let sum = Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed)).as_secs_f64();
@@ -73,10 +73,10 @@ impl Durations {
     }
 }
 
-/// The place of the first bound that is not below.
+/// The index of the first bucket whose bound is not below the duration.
 #[inline]
 fn bucket(nanoseconds: u64) -> usize {
-    // What equals a bound belongs below it.
+    // A duration that equals a bound belongs to the bucket below it.
     let below = nanoseconds.saturating_sub(1) | 1;
     let power = below.ilog2();
     if power < FIRST {
@@ -87,7 +87,7 @@ fn bucket(nanoseconds: u64) -> usize {
     usize::try_from(place).unwrap_or(usize::MAX).min(BUCKETS - 1)
 }
 
-/// So many are measured at once, by a clock reading of their own.
+/// When this many durations of a thread wait for their end, the clock is read to end them.
 const MAX_UNMEASURED: usize = 64;
 
 thread_local! {
@@ -96,7 +96,8 @@ thread_local! {
 }
 
 impl Durations {
-    /// Counts one that began at this [`moment`], and ends at the next [`measure_ending`] on this thread.
+    /// Counts a duration that began at this [`moment`]. It ends at the next [`measure_ending`] on this thread, or when
+    /// 64 wait for that.
     #[inline]
     pub fn add_ending(self: Arc<Self>, began: u64) {
         let is_full = ENDING.with_borrow_mut(|ending| {
@@ -109,11 +110,11 @@ impl Durations {
     }
 }
 
-/// What this thread does is given up at this [`moment`]: durations that it has [added](Durations::add_ending) end.
+/// Ends the durations that this thread has [added](Durations::add_ending), at this [`moment`].
 #[inline]
 pub fn measure_ending(now: u64) {
     ENDING.with_borrow_mut(|ending| {
-        // `drain` costs a turn more.
+        // `drain` would cost more in each turn of an extension.
         while let Some((durations, began)) = ending.pop() {
             durations.add(now.saturating_sub(began));
         }
@@ -122,7 +123,7 @@ pub fn measure_ending(now: u64) {
 
 const IN_A_SECOND: u64 = 1_000_000_000;
 
-/// When this process first asked.
+/// When this process first asked for a [`moment`].
 static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// A point in time as a number: nanoseconds since the process began to count them, 0 for all before. A difference of two
@@ -135,7 +136,7 @@ pub fn moment(time: Instant) -> u64 {
 /// A duration in nanoseconds. Saturates after more than 500 years.
 #[inline]
 pub fn nanoseconds(duration: Duration) -> u64 {
-    // `as_nanos` has 128 bits, which cost a turn twice as much.
+    // `as_nanos` computes in 128 bits, which would cost twice as much in each turn of an extension.
     duration.as_secs().saturating_mul(IN_A_SECOND).saturating_add(duration.subsec_nanos().into())
 }
 

@@ -55,19 +55,21 @@ impl Gauge {
     }
 }
 
-/// An amount per second: of the last active second, and the peak.
+/// An amount per second: that of the last full second, and the largest.
 #[derive(Debug)]
 pub struct PerSecond {
+    /// The amount of the second before the latest one, and the peak.
     gauge: Gauge,
-    /// Start of the current second as a [`moment`], and its amount.
+    /// Start of the latest second with an amount, as a [`moment`].
     began: AtomicU64,
+    /// The amount of that second so far.
     counted: AtomicU64,
 }
 
 const SECOND: u64 = 1_000_000_000;
 
 impl PerSecond {
-    /// The amount of the last full second, or of the current one.
+    /// The amount of the last full second. 0 if nothing was added in it.
     pub fn now(&self) -> u64 {
         let passed = moment(Instant::now()).saturating_sub(self.began.load(Ordering::Relaxed));
         match passed / SECOND {
@@ -99,7 +101,7 @@ impl PerSecond {
         }
         self.gauge.set(counted);
         if passed >= 2 * SECOND {
-            // In between was a second without any.
+            // The second before this one had no amount.
             self.gauge.set(0);
         }
         self.began.store(now, Ordering::Relaxed);

@@ -97,7 +97,7 @@ impl Usage {
 /// Usage of a granted directory with bounds, including its subdirectories.
 #[derive(Debug, Default)]
 pub struct DirUsage {
-    /// Bytes, in blocks of 4 KiB for each file.
+    /// Bytes, in blocks of 4 KiB for each file, directory and symlink.
     pub bytes: Gauge,
     /// Files, directories and symlinks.
     pub files: Gauge,

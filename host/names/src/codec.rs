@@ -16,7 +16,8 @@ pub struct Empty {}
 
 /// JSON payloads: the convention for contracts that people call by hand.
 ///
-/// An empty payload reads as `null`, else as `{}`, so optional arguments can be left out.
+/// An empty payload, and `null`, are read as `null`, or as `{}` if the type cannot be `null`. So optional arguments can
+/// be left out.
 #[derive(Clone, Copy, Debug)]
 pub struct Json;
 

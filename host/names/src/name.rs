@@ -22,7 +22,7 @@ pub struct NameError {
     expected: &'static str,
 }
 
-/// Defines a checked newtype over `Arc<str>`.
+/// Defines a checked newtype over `Arc<str>`. `or` names a check for further texts that deserialization accepts.
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident, $check:ident, $expected:literal $(, or $made:ident)?) => {
         $(#[$doc])*
@@ -84,7 +84,8 @@ macro_rules! name {
 }
 
 name! {
-    /// The id of an extension: 1 to 64 bytes of `a-z`, `0-9` and `-`, starting with a letter, and not `main`.
+    /// The id of an extension: 1 to 64 bytes of `a-z`, `0-9` and `-`, starting with a letter, and not `main`. An id
+    /// made by [`copy`](Self::copy) has a dot and a number after that.
     ExtensionId, is_extension_id,
     "an extension id: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter, and not `main`",
     or is_copy
@@ -141,7 +142,7 @@ name! {
     "a topic pattern: a topic in which `*` stands for one segment and `>`, at the end, for the rest"
 }
 
-/// Whether [`ExtensionId::copy`] has made the text. Such ids are in reports, so they must be read from them, too.
+/// Whether the text has the form of [`ExtensionId::copy`]. Reports contain such ids, so they must be readable.
 fn is_copy(text: &str) -> bool {
     let parts = text.rsplit_once('.');
     parts.is_some_and(|(id, number)| is_extension_id(id) && number.parse::<u32>().is_ok())
@@ -179,7 +180,7 @@ impl TopicPattern {
         covers(&self.0, &other.0)
     }
 
-    /// The only topic that a pattern without wildcards matches.
+    /// The only topic that a pattern without wildcards matches. `None` for a pattern with wildcards.
     #[must_use]
     pub fn as_topic(&self) -> Option<Topic> {
         is_topic(&self.0).then(|| Topic(self.0.clone()))

@@ -8,7 +8,8 @@ pub const fn is_extension_id(text: &str) -> bool {
     is_queue_name(text) && !matches!(text.as_bytes(), b"main")
 }
 
-/// Whether the text is a [`QueueName`](crate::QueueName) or a [`HookDirName`](crate::HookDirName).
+/// Whether the text is a [`QueueName`](crate::QueueName), a [`HookDirName`](crate::HookDirName) or a
+/// [`StoreName`](crate::StoreName).
 #[must_use]
 pub const fn is_queue_name(text: &str) -> bool {
     match text.as_bytes() {
@@ -80,6 +81,7 @@ pub fn covers(wide: &str, narrow: &str) -> bool {
     narrow.next().is_none()
 }
 
+/// Whether the text is a topic, or with `pattern` a topic pattern.
 const fn is_dotted(text: &str, pattern: bool) -> bool {
     let mut rest = text.as_bytes();
     let mut segment: Option<u8> = None;
@@ -118,6 +120,7 @@ const fn all_lower(bytes: &[u8]) -> bool {
     true
 }
 
+/// Whether the byte is a lowercase letter, a digit or `-`.
 const fn is_lower(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'
 }

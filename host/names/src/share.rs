@@ -30,7 +30,8 @@ impl CpuShare {
         }
     }
 
-    /// A share in hundredths of a percent.
+    /// A share in hundredths of a percent. Does not check that it is within [`MIN`](Self::MIN) and
+    /// [`WHOLE`](Self::WHOLE).
     pub const fn from_basis_points(points: u64) -> Self {
         Self(points)
     }

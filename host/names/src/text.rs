@@ -79,7 +79,7 @@ fn is_unseen(character: char) -> bool {
 /// The filter in a text like that of `RUST_LOG`, as `tracing_subscriber::filter::Targets` reads it: levels, and targets
 /// with their levels, separated by commas. Leaves out empty parts, which `Targets` would take for the level `error`.
 ///
-/// `None` if the text is empty, or names spans or fields, which `Targets` cannot filter by.
+/// `None` if the text has no parts, or has a `[`, which begins a span or its fields: `Targets` cannot filter by those.
 #[must_use]
 pub fn log_filter(text: &str) -> Option<String> {
     let parts: Vec<_> = text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();

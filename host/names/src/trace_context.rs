@@ -25,7 +25,7 @@ pub struct TraceContext {
     pub trace: TraceId,
     /// The span.
     pub span: SpanId,
-    /// Whether the trace is recorded.
+    /// Whether the trace is recorded. Not serialized, so it is `false` after deserialization.
     #[serde(skip)]
     pub is_sampled: bool,
 }

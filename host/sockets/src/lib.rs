@@ -32,6 +32,7 @@ const LAST_BUFFER: usize = 512 * 1024;
 
 /// Why a socket cannot be bound.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SocketError {
     /// Another Main has it.
     #[error("`{}` is in use: another Main answers there; stop it, or choose another socket", .0.display())]
@@ -66,9 +67,10 @@ pub enum Opens {
 /// A socket that listens; nobody answers yet.
 #[derive(Debug)]
 pub struct BoundSocket {
-    /// Keep it for as long as the socket is to be there. Dropped first: what can be connected to has a Main.
+    /// Keep it for as long as the socket is to be there. As the first field it is dropped before the listener, so that
+    /// no file is left to connect to without a Main.
     pub held: Held,
-    /// Does not block.
+    /// The listener, which does not block.
     pub listener: UnixListener,
 }
 
@@ -77,7 +79,7 @@ pub struct BoundSocket {
 pub struct Held {
     path: PathBuf,
     lock_path: PathBuf,
-    /// Otherwise two starting Mains could both take over a stale socket.
+    /// The lock. Without it two starting Mains could both take over a stale socket.
     _lock: File,
 }
 
@@ -86,7 +88,8 @@ impl BoundSocket {
     ///
     /// # Errors
     ///
-    /// [`SocketError::InUse`] if another Main answers there; otherwise the system's refusal.
+    /// [`SocketError::InUse`] if another Main has the lock or answers there, [`SocketError::NotASocket`],
+    /// [`SocketError::Path`], or [`SocketError::Io`] with the system's refusal.
     pub fn bind(path: &Path, opens: Opens) -> Result<Self, SocketError> {
         let address = SocketAddrUnix::new(path).map_err(|_| SocketError::Path(path.to_owned()))?;
         if path.as_os_str().is_empty() {
@@ -114,18 +117,18 @@ impl BoundSocket {
     }
 }
 
-/// Has the system take the last words on a connection, though the other end does not read: it finds them where it reads
-/// again, also after this end is closed. Leaves a buffer that is as large already. Where the system allows less than is asked
-/// for (`net.core.wmem_max`), a smaller one becomes what it allows.
+/// Makes room for the last words on a connection whose other end does not read. The other end finds them when it reads
+/// again, even after this end is closed. Leaves a buffer of 512 KiB or more as it is, and sets a smaller one to 512
+/// KiB, or to what the system allows (`net.core.wmem_max`).
 pub fn make_room(socket: impl AsFd) {
     if socket_send_buffer_size(&socket).is_ok_and(|bytes| bytes < LAST_BUFFER) {
-        // Without it the last words may not fit.
+        // If this fails, the last words may not fit.
         let _without = set_socket_send_buffer_size(&socket, LAST_BUFFER);
     }
 }
 
-/// Writes what the system takes of these bytes now; how many. A Unix socket of Linux takes bytes long before it says that it
-/// is writable, which it is once three quarters of its buffer are free.
+/// Writes what the system takes of these bytes now, and returns how many it took: 0 if writing fails. A Unix socket of
+/// Linux calls itself writable only once three quarters of its buffer are free, and takes bytes long before.
 #[must_use]
 pub fn write_now(socket: impl AsFd, bytes: &[u8]) -> usize {
     #[cfg(target_os = "linux")]
@@ -135,7 +138,7 @@ pub fn write_now(socket: impl AsFd, bytes: &[u8]) -> usize {
     send(socket, bytes, flags).unwrap_or_default()
 }
 
-/// Whether a Main that had this socket has ended by itself: neither the socket nor its lock is there.
+/// Whether neither the socket nor its lock is there, as after a Main that has ended by itself.
 #[must_use]
 pub fn is_released(path: &Path) -> bool {
     [path, &lock_of(path)].into_iter().all(|path| fs::metadata(path).is_err())
@@ -193,7 +196,7 @@ fn lock_of(path: &Path) -> PathBuf {
     lock.into()
 }
 
-/// Removes a socket without a listener.
+/// Removes a socket without a listener. Fails if somebody listens, or if the file is not a socket.
 fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), SocketError> {
     let failed = |doing| failed(doing, path);
     match fs::symlink_metadata(path) {

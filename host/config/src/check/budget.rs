@@ -17,7 +17,8 @@ use crate::{
 const SHOWN_MAX: usize = 20;
 
 impl Judged<'_> {
-    /// Counts all extensions, even those that do not start with Main: an operator may start any.
+    /// The error for a sum over the budget. Counts all extensions, even those that do not start with Main: an operator
+    /// may start any.
     pub(super) fn memory_budget(&self) -> Option<ConfigError> {
         let budget = self.config.main.memory_budget?;
         let queues = self.config.all_queues();
@@ -89,7 +90,7 @@ impl Judged<'_> {
         Some(error.detail(None, format!("{} more come to {}", rest.len(), shown(others))))
     }
 
-    /// The place of a queue. One without a table has the place of its first mention.
+    /// The place of a queue. A queue without a table has the place of its first mention as a `dead-letter`.
     fn place_of_queue(&self, name: &QueueName) -> Option<Location> {
         match self.locations.queues.get(name) {
             Some(at) => at.here(),

@@ -44,8 +44,8 @@ pub fn check_grants(granted: &Granted<'_>, protected: Vec<ProtectedDir>) -> Vec<
 struct ProtectedDirs(BTreeMap<PathBuf, ProtectedDir>);
 
 impl<'c> Judged<'c> {
-    /// The cache holds code that runs outside the sandbox, so no guest may write there. Other crates protect their
-    /// own directories.
+    /// Refuses grants to write to the cache, whose code runs outside the sandbox, to `main.data-dir`, and to
+    /// directories that other crates protect.
     pub(super) fn written_dirs(&self, errors: &mut Vec<ConfigError>) {
         let sections = self.config.sections.all();
         let protected = sections.flat_map(|section| section.protected(&self.locations.sections));
@@ -88,7 +88,7 @@ impl<'c> Judged<'c> {
         errors
     }
 
-    /// `main.data-dir` is protected, too: only Main may write the files of stores.
+    /// `main.data-dir`, if it is set: only Main may write the files of stores.
     fn data_dir(&self) -> Option<ProtectedDir> {
         Some(ProtectedDir {
             key: "main.data-dir".to_owned(),
@@ -99,6 +99,7 @@ impl<'c> Judged<'c> {
         })
     }
 
+    /// Reports directories that a guest would find at one path.
     pub(super) fn guest_dirs(&self, errors: &mut Vec<ConfigError>) {
         self.granted().for_each(|granted| errors.extend(granted.doubled_guests()));
     }
@@ -118,6 +119,7 @@ impl<'c> Judged<'c> {
 }
 
 impl Granted<'_> {
+    /// Errors for two directories that are granted as one path.
     fn doubled_guests(&self) -> impl Iterator<Item = ConfigError> {
         let guests = self.dirs.iter().enumerate().map(|(item, dir)| (&dir.guest, (item, &dir.guest)));
         repeated(guests).map(|((first, _), (item, guest))| {
@@ -128,6 +130,7 @@ impl Granted<'_> {
         })
     }
 
+    /// Errors for directories that are granted for writing and overlap with a protected one.
     fn over_protected(&self, protected: &ProtectedDirs) -> impl Iterator<Item = ConfigError> {
         let written = self.dirs.iter().enumerate().filter(|(_, dir)| dir.mode == DirMode::Rw);
         let overlapping = written.filter_map(|(item, dir)| Some((item, dir, protected.next_to(&dir.host)?)));
@@ -156,6 +159,7 @@ impl Granted<'_> {
     }
 }
 
+/// The error for a path that is not a directory, or cannot be opened.
 fn absent(key: &str, dir: &Path, location: Option<Location>) -> Option<ConfigError> {
     let fault = match dir.metadata() {
         Ok(found) if found.is_dir() => return None,

@@ -92,7 +92,8 @@ impl<'c> Judged<'c> {
         extensions.chain(self.peers().map(|(index, peer)| Party::peer(peer, locations.peers.get(index))))
     }
 
-    /// For configurations made in Rust. In files, peers with one name are a repeated table, which is reported earlier.
+    /// Reports two peers with one name in configurations made in Rust. In files, they are a repeated table, which is
+    /// reported earlier.
     pub(super) fn peer_names(&self, errors: &mut Vec<ConfigError>) {
         for (_, peer) in repeated(self.config.peers.iter().map(|peer| (&peer.name, peer))) {
             let message = format!("two peers have the name `{}`: rename one, or remove it", peer.name);
@@ -100,6 +101,7 @@ impl<'c> Judged<'c> {
         }
     }
 
+    /// Reports tokens that two peers have.
     pub(super) fn tokens(&self, errors: &mut Vec<ConfigError>) {
         let tokens = self.peers().flat_map(|(index, peer)| {
             peer.tokens.iter().enumerate().map(move |(item, token)| (token, (index, item, peer)))
@@ -118,6 +120,7 @@ impl<'c> Judged<'c> {
         }
     }
 
+    /// Reports a socket for peers that is the control socket.
     pub(super) fn sockets(&self, errors: &mut Vec<ConfigError>) {
         let MainConfig { control_socket, peer_socket: Some(peer_socket), .. } = &self.config.main else {
             return;
@@ -132,7 +135,7 @@ impl<'c> Judged<'c> {
         }
     }
 
-    /// Subscriptions with more room than the inbox.
+    /// Reports subscriptions with more room than the inbox.
     pub(super) fn subscriptions(&self, errors: &mut Vec<ConfigError>) {
         for party in self.parties() {
             for (item, grant) in party.subscribes.iter().enumerate() {
@@ -159,7 +162,7 @@ impl<'c> Judged<'c> {
         }
     }
 
-    /// Queues that accept larger jobs than any reader takes.
+    /// Warnings about queues that accept larger jobs than any of their readers takes.
     pub(super) fn jobs_for_nobody(&self) -> impl Iterator<Item = String> {
         let parties: Vec<Party<'_>> = self.parties().collect();
         self.config.all_queues().into_iter().filter_map(move |(name, queue)| {
@@ -176,7 +179,8 @@ impl<'c> Judged<'c> {
         })
     }
 
-    /// Peers that no program can connect as.
+    /// Warnings about peers that have a proof but no socket to connect to, or a socket but no proof. A peer with
+    /// neither is no mistake.
     pub(super) fn unreachable_peers(&self) -> impl Iterator<Item = String> {
         let Config { main, sections, .. } = self.config;
         let has_socket = main.peer_socket.is_some() || sections.all().any(|section| section.lets_peers_in());

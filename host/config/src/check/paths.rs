@@ -13,8 +13,8 @@ use crate::{
 };
 
 impl Judged<'_> {
-    /// The cache belongs to Main alone. It may be inside the plugin directory, which defaults to that of the main
-    /// file, as long as it contains no component.
+    /// Reports a plugin directory inside the cache, which belongs to Main alone. The cache may be inside the plugin
+    /// directory, as long as it contains no component.
     pub(super) fn dirs(&self, errors: &mut Vec<ConfigError>) {
         let MainConfig { plugin_dir: Some(plugins), cache_dir: Some(cache), .. } = &self.config.main else {
             return;
@@ -37,6 +37,7 @@ impl Judged<'_> {
         });
     }
 
+    /// Reports components' paths that are not allowed, or that differ only in upper and lower case.
     pub(super) fn paths(&self, errors: &mut Vec<ConfigError>) {
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         for (index, extension) in self.extensions() {
@@ -92,7 +93,7 @@ pub fn is_inside(path: &Path, dir: &Path) -> bool {
     resolved(path).starts_with(resolved(dir))
 }
 
-/// Removes `.` and `..` from a path.
+/// Removes `.` from a path, and `..` with the name before it. A `..` without such a name stays.
 pub(super) fn resolved(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut resolved, part| {
         match part {

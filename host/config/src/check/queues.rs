@@ -12,6 +12,7 @@ use crate::{
 };
 
 impl Judged<'_> {
+    /// Reports unknown queues in `puts` and `takes`.
     pub(super) fn queues(&self, errors: &mut Vec<ConfigError>) {
         let known = self.config.all_queues();
         let mut look_up = |party: &Party<'_>, key, does, names: &[QueueName]| {
@@ -66,6 +67,7 @@ impl Judged<'_> {
         }
     }
 
+    /// Reports queues whose dead letters go in a circle.
     pub(super) fn dead_letters(&self, errors: &mut Vec<ConfigError>) {
         let names: Vec<&QueueName> = self.config.queues.keys().collect();
         let index: BTreeMap<_, _> = names.iter().enumerate().map(|(index, name)| (*name, index)).collect();

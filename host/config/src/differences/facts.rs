@@ -71,7 +71,7 @@ impl Facts {
         self.plain(key, value.map(quoted));
     }
 
-    /// Adds a number: times in quotes, and sizes without. Adds nothing for `None`.
+    /// Adds a number: times in quotes, all others without. Adds nothing for `None`.
     pub fn number(&mut self, key: &str, shape: &Shape, number: Option<u64>) {
         let text = number.map(|number| shape.text(number));
         if matches!(shape, Shape::Time(_)) { self.text(key, text) } else { self.plain(key, text) }
@@ -106,7 +106,7 @@ impl Facts {
         self.0.into_iter().map(|(key, fact)| (key, fact.shown()))
     }
 
-    /// The value, if there is one.
+    /// The value, if there is exactly one.
     pub(crate) fn into_only(self) -> Option<String> {
         let mut facts = self.into_shown();
         let (_, value) = facts.next()?;

@@ -15,6 +15,7 @@ const TARGET: &str = "a URL, as in `https://api.example.com/v1`";
 const METHOD: &str = "a method, as in `GET`";
 const ADDRESSES: &str = "`loopback`, `link-local`, `private`, `shared`, or addresses as in `192.168.7.0/24`";
 
+/// The longest path of a target, in bytes.
 const PATH_MAX: usize = 1024;
 
 /// Requests that an extension may send by HTTP.

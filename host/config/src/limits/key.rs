@@ -84,8 +84,8 @@ pub enum MeasuredUse {
     LastStart,
     /// Duration of the last stop.
     LastStop,
-    /// Not measured: stack depth is not counted, requests may have their own timeouts, and limits on loading do not
-    /// apply to a running extension.
+    /// Not measured, such as the depth of the stack, headers, the timeouts of requests and handlers, and what loading
+    /// takes.
     Unmeasured,
 }
 
@@ -98,7 +98,7 @@ pub enum InHooks {
     Refused(&'static str),
 }
 
-/// The default of every limit of a class.
+/// What the manual shows as the default of every limit: the value comes from the class.
 const INHERITED: &str = "inherited";
 
 pub(crate) const CLASS: &str = "the name of a class";
@@ -231,7 +231,7 @@ impl Table for Limits {
 }
 
 fn entry(key: &'static LimitKey) -> Key<Limits> {
-    // Not shown or judged key by key: `limits_of` does that for all limits.
+    // The entry neither shows nor judges its limit: `limits_of` does that for all limits of a table.
     let read =
         move |section: &mut Section<'_, '_>, name, limits: &mut Limits| read(key, section, name, limits);
     Key::new(key.shape.clone(), read, |_, _, _| ()).default(INHERITED).named(key.name, key.meaning)
@@ -248,12 +248,13 @@ fn read(
     Some(Places::at(at.location))
 }
 
-/// The limits of a table that differ from its class.
+/// The table `limits`: the limits that differ from the class.
 pub(crate) fn limits() -> Kind<Limits> {
     limits_of(|_| true, |section, limits| section.keys(limits))
 }
 
-/// The limits of a table of hooks that differ from its class. Hooks have fewer limits than extensions.
+/// The table `limits` of hooks. It refuses the limits that mean nothing to hooks. The limits of HTTP are unknown keys
+/// in it, because hooks have them from their class.
 #[must_use]
 pub fn limits_of_hooks() -> Kind<Limits> {
     let is_allowed = |key: &LimitKey| key.in_hooks == InHooks::Allowed;
@@ -277,6 +278,7 @@ pub fn limits_of_hooks() -> Kind<Limits> {
     })
 }
 
+/// A table of limits that `read` reads. Only limits for which `holds` is true are shown and judged.
 fn limits_of(
     holds: fn(&LimitKey) -> bool,
     read: fn(&mut Section<'_, '_>, &mut Limits) -> Places,

@@ -15,7 +15,7 @@ use crate::shape::{self, Shape, kind};
 pub(crate) const NAME: &str = "NAME";
 
 impl Section<'_, '_> {
-    /// Reads a list of strings with `parse`, without faulty ones.
+    /// Reads a list of strings with `parse`. Reports faulty ones and leaves them out. Empty if the key is missing.
     pub fn texts<T, E: fmt::Display>(
         &mut self,
         key: &'static str,
@@ -28,7 +28,7 @@ impl Section<'_, '_> {
         items.filter_map(|item| self.parsed(&path, &shape, item, &parse)).collect()
     }
 
-    /// Reads a list that must not be empty. `None` if it is missing.
+    /// Reads a list of strings with `parse`, and reports an empty one. `None` if the key is missing.
     pub fn some_texts<T, E: fmt::Display>(
         &mut self,
         key: &'static str,
@@ -119,7 +119,7 @@ impl Section<'_, '_> {
         values
     }
 
-    /// Reads a table of strings, numbers, booleans, and tables, those with `read`.
+    /// Reads a table whose entries are strings, numbers, booleans or tables. `read` reads the tables.
     pub fn values_and_tables<T>(
         &mut self,
         key: &'static str,
@@ -160,7 +160,7 @@ impl Section<'_, '_> {
         None
     }
 
-    /// Reads a table with `read`. A missing one is empty.
+    /// Reads a table with `read`. A missing or faulty one is read as an empty one.
     pub fn table<R>(&mut self, key: &'static str, read: impl FnOnce(&mut Section<'_, '_>) -> R) -> R {
         let value = self.find(key, &Shape::Table);
         let path = self.path_of(key);
@@ -169,7 +169,7 @@ impl Section<'_, '_> {
         Section::read(self.reader, table.unwrap_or(&DeTable::new()), path, start, read)
     }
 
-    /// Reads a table with `read`. `None` if it is missing.
+    /// Reads a table with `read`. `None` if it is missing, or not a table, which is reported.
     pub fn optional_table<R>(
         &mut self,
         key: &'static str,

@@ -116,6 +116,7 @@ fn factors(hooks: &HookDirConfig) -> String {
     }
 }
 
+/// The faults of a directory outside a configuration.
 pub(super) fn alone(config: &HookDirConfig) -> Vec<ConfigError> {
     let path = format!("hooks[{}]", shorten(&config.dir.display().to_string(), 100));
     let mut errors = values(config, &path);

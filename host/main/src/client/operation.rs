@@ -33,7 +33,7 @@ impl ClientOperation {
     ///
     /// # Errors
     ///
-    /// The errors of [`Client::call`](crate::Client::call).
+    /// Any case of [`Error`], as for [`Client::call`](crate::Client::call).
     pub async fn call(&self, payload: impl Into<Bytes>) -> Result<Bytes, Error> {
         self.call_with(payload, CallOptions::default()).await
     }
@@ -42,7 +42,7 @@ impl ClientOperation {
     ///
     /// # Errors
     ///
-    /// The errors of [`call`](Self::call).
+    /// Any case of [`Error`], as for [`call`](Self::call).
     pub async fn call_within(&self, timeout: Duration, payload: impl Into<Bytes>) -> Result<Bytes, Error> {
         self.call_with(payload, CallOptions::default().timeout(timeout)).await
     }
@@ -51,7 +51,7 @@ impl ClientOperation {
     ///
     /// # Errors
     ///
-    /// The errors of [`call`](Self::call).
+    /// Any case of [`Error`], as for [`call`](Self::call).
     pub async fn call_with(&self, payload: impl Into<Bytes>, options: CallOptions) -> Result<Bytes, Error> {
         let _room = self.client.room()?;
         let payload = payload.into();

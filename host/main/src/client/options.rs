@@ -17,9 +17,9 @@ pub struct CallOptions {
     /// If it is sampled, Main records what the call causes. A peer's call is recorded if a recorded request or job of the
     /// same trace is in hand of its session, and otherwise as often as others: by `main.trace-one-in`.
     pub trace: Option<TraceContext>,
-    /// Whether nobody waits for the answer. Once in the receiver's inbox, such a call is carried out until its deadline,
-    /// also if its future is dropped, and after the end of the session that sent it, even if the operator ended that or
-    /// took its grant back. One that still waits for room is given up with its future.
+    /// Whether nobody waits for the answer. Once in the receiver's inbox, such a call is carried out until its
+    /// deadline, even if its future is dropped, or if the session that sent it ends or loses its grant. A call that
+    /// still waits for room is given up with its future.
     pub is_unanswered: bool,
 }
 

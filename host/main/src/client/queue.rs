@@ -20,9 +20,9 @@ pub struct Queue {
     client: Client,
     queue: Arc<weir_bus::SharedQueue>,
     reader: Arc<JobReader>,
-    /// Its queue rings here when it has handed a job to the reader, or takes no more.
+    /// The queue rings here when it has handed a job to this reader, or is closed.
     bell: Receiver<()>,
-    /// Whether it has taken before, and so counts as a reader of the queue.
+    /// Whether this reader has tried to take before, and so counts as a reader of the queue.
     takes: bool,
 }
 
@@ -37,7 +37,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// Its number, which stays the same at each delivery.
+    /// The number of the job, which stays the same at each delivery.
     #[must_use]
     pub fn id(&self) -> MessageId {
         self.taken.get().id
@@ -61,7 +61,7 @@ impl Job {
         &self.taken.get().payload
     }
 
-    /// The span of this delivery, if the job is recorded: for what is sent on its behalf, as in
+    /// The span of this delivery, if the job is recorded. Pass it on with what is sent for the job, as in
     /// [`CallOptions::trace`](super::CallOptions::trace).
     #[must_use]
     pub fn trace(&self) -> Option<TraceContext> {
@@ -92,7 +92,7 @@ impl Queue {
         Self { client, queue, reader, bell, takes: false }
     }
 
-    /// Its name.
+    /// The name of the queue.
     #[must_use]
     pub fn name(&self) -> &QueueName {
         self.queue.name()
@@ -120,7 +120,8 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// The errors of [`put`](Self::put).
+    /// [`Error::Overloaded`], [`Error::Timeout`], [`Error::TooLarge`] or [`Error::NoProvider`], as for
+    /// [`put`](Self::put).
     pub async fn put_within(&self, timeout: Duration, payload: impl Into<Bytes>) -> Result<MessageId, Error> {
         self.put_with(payload, PutOptions { timeout: Some(timeout), ..PutOptions::default() }).await
     }
@@ -129,7 +130,8 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// The errors of [`put`](Self::put).
+    /// [`Error::Overloaded`], [`Error::Timeout`], [`Error::TooLarge`] or [`Error::NoProvider`], as for
+    /// [`put`](Self::put).
     pub async fn put_with(&self, payload: impl Into<Bytes>, options: PutOptions) -> Result<MessageId, Error> {
         let Client { bus, peer, .. } = &self.client;
         let _room = self.client.room()?;
@@ -147,7 +149,8 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// The errors of [`put`](Self::put), and a handler's error `dead` once it is a dead letter.
+    /// [`Error::Overloaded`], [`Error::TooLarge`] or [`Error::NoProvider`], as for [`put`](Self::put), and the
+    /// handler's error `dead` once the job is a dead letter.
     pub async fn put_until_done(&self, payload: impl Into<Bytes>, options: PutOptions) -> Result<(), Error> {
         let Client { bus, peer, .. } = &self.client;
         let _room = self.client.room()?;
@@ -207,7 +210,7 @@ impl Queue {
         }
     }
 
-    /// Takes a job if one waits.
+    /// Takes a job if one waits. `None` also for a peer that may not take.
     pub fn try_take(&mut self) -> Option<Job> {
         if self.is_refused() {
             return None;

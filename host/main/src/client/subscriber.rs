@@ -15,11 +15,11 @@ use super::{Client, options::SubscribeOptions};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ReceivedEvent {
-    /// Its topic.
+    /// The topic of the event.
     pub topic: Topic,
     /// The publishing extension's id, a peer's name, or `main`.
     pub sender: String,
-    /// Its number in the topic, greater than the one before.
+    /// The number of the event, which rises with each event of the topic. 0 if it was published to this client alone.
     pub sequence: u64,
     /// Events of this subscription lost just before it.
     pub lost: u64,
@@ -30,7 +30,7 @@ pub struct ReceivedEvent {
     pub payload: Bytes,
 }
 
-/// A subscription, until dropped.
+/// A subscription, which ends when this is dropped.
 #[derive(Debug)]
 pub struct Subscriber {
     client: Client,

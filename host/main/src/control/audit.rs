@@ -5,7 +5,7 @@ use std::{fmt::Display, sync::Arc};
 use weir_logs::{Level, Logs, Source};
 use weir_names::{ExtensionId, harmless};
 
-/// Bytes of an outcome.
+/// Bytes of an outcome that the line shows.
 const MAX_OUTCOME: usize = 1024;
 
 /// A requested change. Its line is written on drop.
@@ -19,6 +19,7 @@ pub(super) struct Audit<'a> {
 }
 
 impl<'a> Audit<'a> {
+    /// A change of one extension, whose line stands in the log of the extension.
     pub(super) fn of(by: &'a str, order: &str, logs: &'a Logs, extension: &ExtensionId) -> Self {
         let mut audit = Self::new(by, order);
         audit.extension = Some((logs, extension.as_str().into()));
@@ -30,6 +31,7 @@ impl<'a> Audit<'a> {
         Self { by, order: order.into(), extension: None, outcome }
     }
 
+    /// Sets the outcome for the line. Without it, the line says that the caller left.
     pub(super) fn end<T, E: Display>(&mut self, result: &Result<T, E>, done: impl FnOnce(&T) -> String) {
         self.outcome = match result {
             Ok(value) => Ok(done(value)),

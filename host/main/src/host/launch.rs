@@ -1,5 +1,6 @@
 //! The start of Main in stages: what is checked, the bus and its peers, what runs guests, the services, and at last the
-//! worker thread. Each stage needs what the one before made. Nothing runs before the last, so a failure leaves nothing.
+//! worker thread. Each stage needs what the one before made. Nothing runs before the last stage, so a failure leaves
+//! nothing behind.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -38,6 +39,7 @@ use crate::{
     stores::Stores,
 };
 
+/// Room for requests that wait for the services of Main and of the embedding program.
 const MAIN_INBOX: InboxLimits = InboxLimits { messages: 1024, bytes: 16 * 1024 * 1024 };
 
 const MAIN_SUBSCRIPTIONS: u64 = 256;
@@ -233,7 +235,8 @@ impl Core {
     }
 }
 
-/// What runs on the worker thread, and ends there in this order: extensions, hooks, stores, sessions, attachments.
+/// What runs on the worker thread, and ends there in this order: extensions, hooks, stores, sessions, attachments, and
+/// last the services and the deadlines.
 struct Work {
     attachments: Vec<Attachment>,
     attached: Attached,
@@ -252,7 +255,8 @@ impl Work {
         let (deadlines, served) = (self.attached.part("deadlines"), self.attached.part("services"));
         let attachments = Attachments::begin(self.attachments, self.attached, self.closing);
         let opening = self.stores.open();
-        // Not the signal of attachments: those wait for the answers of services, which end later.
+        // Services and deadlines do not end at the signal for attachments, which wait for the answers of services. This
+        // signal never comes: both are aborted at the end.
         let (_open, closed) = watch::channel(false);
         let (bus, services, closed) = (self.open.0.clone(), self.services, Closed(closed));
         let served = tokio::spawn({
@@ -289,7 +293,7 @@ fn http(config: &Config, parts: &Parts) -> Result<Http, StartError> {
 }
 
 #[cfg(not(feature = "http"))]
-#[expect(clippy::unnecessary_wraps, reason = "as with the feature")]
+#[expect(clippy::unnecessary_wraps, reason = "with the feature, this function can fail")]
 fn http(_config: &Config, _parts: &Parts) -> Result<Http, StartError> {
     Ok(Http::default())
 }
@@ -327,6 +331,7 @@ fn main_limits(config: &MainConfig) -> PeerLimits {
     }
 }
 
+/// Tells the listeners of events how many messages a receiver has lost.
 fn losses(events: broadcast::Sender<Arc<MainEvent>>) -> OnLoss {
     Box::new(move |receiver, total| {
         // Fails only if nobody listens.

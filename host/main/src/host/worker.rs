@@ -44,7 +44,8 @@ impl Worker {
         thread::Builder::new().name(THREAD_NAME.to_owned()).spawn(body).map(|thread| Self(Some(thread)))
     }
 
-    /// Waits for the thread's end, except on the worker thread itself.
+    /// Waits for the thread's end. On the worker thread itself, and after an earlier `join` or `detach`, returns `Ok`
+    /// at once.
     pub(super) fn join(&mut self) -> Result<(), WorkerPanicked> {
         match self.0.take() {
             Some(thread) if !weir_schedule::is_worker_thread() => thread.join().map_err(|_| WorkerPanicked),

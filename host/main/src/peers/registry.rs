@@ -36,6 +36,7 @@ struct State {
     /// Names stay, because messages carry their numbers.
     names: BTreeMap<PeerName, Name>,
     sessions: BTreeMap<SessionId, Arc<Live>>,
+    /// The number of the last session.
     last: u64,
     /// Attempts under names that no peer has.
     unknown: u64,
@@ -48,12 +49,15 @@ struct Name {
     source: Source,
     /// Owns what the name may serve until a session serves it.
     peer: Arc<Peer>,
+    /// Sessions since Main started.
     so_far: u64,
+    /// Wrong proofs of the name.
     denied: u64,
     /// Counts of sessions that have ended.
     ended: PeerCounts,
 }
 
+/// Where the grants of a name come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     /// The operator's file.
@@ -87,6 +91,7 @@ pub(crate) struct Live {
     end: watch::Sender<Option<SessionEnd>>,
 }
 
+/// What proved that a program may use its name, or who vouched for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Proven {
     Token(TokenHash),
@@ -100,8 +105,8 @@ impl Registry {
         Arc::new(Self { bus, request_timeout, state: Mutex::default() })
     }
 
-    /// Takes over the names of the operator's file. Sessions have the new grants at once; those whose
-    /// proof or contract was taken back end.
+    /// Takes over the names of the operator's file. Sessions have the new grants at once. A session whose name, proof
+    /// or contract was taken back ends.
     pub(crate) fn configure(&self, config: &Config) {
         let mut state = self.state.lock();
         let is_gone = |name: &PeerName| !config.peers.iter().any(|peer| peer.name == *name);
@@ -135,6 +140,8 @@ impl Registry {
         }
     }
 
+    /// Begins a session under a known name. Without a proof, the embedding program or a part of Main vouches for the
+    /// name.
     pub(super) fn admit(self: Arc<Self>, name: &str, proof: Option<Proof<'_>>) -> Result<Session, PeerError> {
         let mut state = self.state.lock();
         if state.is_closed {
@@ -196,6 +203,7 @@ impl Registry {
         Ok(Session::new(self.bus.clone(), live, self))
     }
 
+    /// Sets the grants of a name that the operator did not configure, and begins a session under it.
     pub(super) fn open_from(
         self: Arc<Self>,
         source: Source,
@@ -281,6 +289,7 @@ impl Registry {
         }
     }
 
+    /// Ends a session. False if there is none with this number.
     fn finish(&self, state: &mut State, id: SessionId, why: SessionEnd) -> bool {
         let Some(session) = state.sessions.remove(&id) else { return false };
         self.bus.leave(&session.peer);
@@ -353,6 +362,7 @@ impl Name {
         }
     }
 
+    /// Whether the session could begin again: the name is there, and the proof is still right.
     fn still_admits(&self, session: &Live) -> bool {
         self.source != Source::Removed
             && match session.proof {

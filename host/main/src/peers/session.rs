@@ -72,7 +72,7 @@ pub struct PeerRequest {
 }
 
 impl PeerRequest {
-    /// Its span, if the request is recorded: for what is sent on its behalf, as in
+    /// The request's span, if it is recorded. Pass it on with what is sent for the request, as in
     /// [`CallOptions::trace`](crate::client::CallOptions::trace).
     #[must_use]
     pub fn trace(&self) -> Option<TraceContext> {
@@ -161,9 +161,9 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`Error::TooLarge`]; [`Error::Invalid`] if they are malformed, describe one contract in two ways, or exceed another
-    /// bound; [`Error::PermissionDenied`] for a contract that the name may not serve. After that, and after success, a
-    /// further attempt in the same session is [`Error::Invalid`].
+    /// [`Error::TooLarge`]; [`Error::Invalid`] if they are malformed, describe one contract in two ways, or exceed
+    /// another bound; [`Error::PermissionDenied`] for a contract that the name may not serve. After an error as after
+    /// success, a further attempt in the same session is [`Error::Invalid`].
     pub fn describe(&self, documents: Bytes) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         let live = self.live.clone();
         async move {
@@ -236,7 +236,8 @@ impl Session {
         self.bus.subscriptions_of(&self.live.peer)
     }
 
-    /// Waits for a wanted message, in one task. None once the session has ended. Dropping the future loses nothing.
+    /// Waits for a wanted message. Only one task may wait at a time. None once the session has ended. Dropping the
+    /// future loses nothing.
     pub async fn next(&self, wanted: Wanted) -> Option<PeerMessage> {
         poll_fn(|context| self.poll_next(wanted, context)).await
     }
@@ -258,7 +259,7 @@ impl Session {
         }
     }
 
-    /// Counts an answer to a request that was given up, as the program was told.
+    /// Counts an answer that the program sent after it was told that the request was given up.
     pub fn count_late(&self) {
         self.live.peer.count_late();
     }
@@ -268,7 +269,7 @@ impl Session {
         self.live.regranted.clone().notified_owned()
     }
 
-    /// Waits until somebody other than its holder ends the session.
+    /// Waits until the session ends, and returns why.
     pub fn ended(&self) -> impl Future<Output = SessionEnd> + Send + use<> {
         let live = self.live.clone();
         async move { live.ended().await }
@@ -299,7 +300,7 @@ impl Drop for Session {
 }
 
 /// The traces of the recorded requests and jobs in hand, with the number of messages of each. What the session sends as
-/// part of one is recorded, too: also under a span of its own, as programs with tools of OpenTelemetry have them.
+/// part of such a trace is recorded, too, even if the program names a span of its own, as tools of OpenTelemetry do.
 #[derive(Debug, Default)]
 pub(crate) struct Traced(Mutex<HashMap<TraceId, usize>>);
 

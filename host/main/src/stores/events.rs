@@ -24,11 +24,13 @@ struct ChangedEvent<'a> {
     /// Absent in a shared store.
     #[serde(skip_serializing_if = "str::is_empty")]
     owner: &'a str,
+    /// Whether the key has a value after the change.
     exists: bool,
 }
 
 /// The events of one store.
 struct Events {
+    /// Changes, each with how many were left out before it.
     changes: Sender<(Changed, u64)>,
     /// Changes left out since the last that had room. The next event says how many.
     lost: u64,
@@ -52,7 +54,7 @@ impl Events {
     fn new(bus: &Weak<Bus>, worker: &Handle) -> Self {
         let (changes, told) = async_channel::bounded(WAITING);
         if let Some(bus) = bus.upgrade() {
-            // The task ends with the last store, which has the sender.
+            // The task ends when the stores drop their publisher, which holds the sender.
             drop(worker.spawn(publish(Client::new(bus), told)));
         }
         Self { changes, lost: 0, lost_in_all: 0 }

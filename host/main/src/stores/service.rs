@@ -80,7 +80,7 @@ struct CompareAndSetRequest {
     base64: Option<String>,
 }
 
-/// A value that was found: as text if it is, else as Base64.
+/// A value that was found: as text if it is UTF-8, else as Base64. Both are `None` if the key has no value.
 #[derive(Debug, Default, Serialize)]
 struct FoundValue {
     value: Option<String>,

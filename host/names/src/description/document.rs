@@ -8,11 +8,11 @@ use crate::{
 };
 
 impl Contract {
-    /// Refuses a description that has no document.
+    /// Refuses a description that cannot become a document for Main. A contract without a description passes.
     ///
     /// # Panics
-    /// If two operations, topics or queues of the contract have one name, or two of its types; if a type cannot be
-    /// described; or if the document is too long for Main.
+    /// If two operations, topics or queues of the contract have one name, or two of its types; if it has more than 256
+    /// types; if a type cannot be described; or if the document is too long for Main.
     #[doc(hidden)]
     pub const fn check_description(self) {
         let mut counter = Writer::new(&mut []);
@@ -26,7 +26,7 @@ impl Contract {
     /// Writes the document of a contract and a line end. Writes nothing for a contract without a description.
     ///
     /// # Panics
-    /// If the description has no document, except for its length: see `check_description`.
+    /// For the reasons of `check_description`, but for the length, which this function does not check.
     #[doc(hidden)]
     pub const fn write_document(self, role: Role, json: &mut Writer<'_>) {
         let Some(description) = self.description() else { return };
@@ -57,6 +57,8 @@ impl Contract {
 }
 
 impl Description {
+    /// The types with names that the document refers to. A struct of arguments is written as parameters, so only the
+    /// types of its fields are among them.
     const fn definitions(&self) -> Definitions {
         let mut definitions = Definitions::new();
         each!(item in self.items => {
@@ -245,6 +247,7 @@ const fn fields(schema: &'static Schema) -> Option<(&'static str, &'static [Fiel
     }
 }
 
+/// The text after `@`.
 const fn version(contract: &'static str) -> &'static str {
     let mut rest = contract.as_bytes();
     while let [byte, tail @ ..] = rest {

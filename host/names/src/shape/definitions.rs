@@ -21,7 +21,7 @@ impl Definitions {
     /// Adds the types that a schema refers to, directly or through other types.
     ///
     /// # Panics
-    /// If two different types have one name.
+    /// If two different types have one name, or there are more than 256 types.
     pub(crate) const fn add(&mut self, schema: &'static Schema) {
         self.find(schema);
         // A loop instead of recursion: a constant may use only few stack frames.
@@ -66,6 +66,7 @@ impl Definitions {
         }
     }
 
+    /// Adds the types with names that a schema contains, without those that these refer to.
     const fn find(&mut self, schema: &'static Schema) {
         match schema {
             Schema::Any | Schema::Simple { .. } | Schema::Word(_) | Schema::Words { .. } => {}
@@ -94,6 +95,7 @@ impl Definitions {
         });
     }
 
+    /// Adds a definition that is not in the list yet.
     const fn push(&mut self, definition: &'static Definition) {
         let mut rest: &mut [_] = &mut self.all;
         while let [Some(other), tail @ ..] = rest {
@@ -107,6 +109,7 @@ impl Definitions {
         self.refuse_twins(definition);
     }
 
+    /// Panics if another type in the list has this name.
     const fn refuse_twins(&self, definition: &Definition) {
         let mut rest: &[_] = &self.all;
         while let [Some(other), tail @ ..] = rest {

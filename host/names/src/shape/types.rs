@@ -1,4 +1,4 @@
-//! Describes the JSON of types of the standard library, as serde writes it.
+//! Describes the JSON of types of the standard library and of `serde_json`, as serde writes it.
 
 use std::{
     borrow::Cow,

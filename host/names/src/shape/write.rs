@@ -17,6 +17,8 @@ impl Schemas<'_, '_> {
         self.value(schema, doc, false);
     }
 
+    /// Writes the schema of a value. With `nullable`, which only schemas of one JSON type allow, the value may be
+    /// `null`.
     const fn value(&mut self, schema: &Schema, doc: &str, nullable: bool) {
         match schema {
             Schema::Any if doc.is_empty() || !self.with_docs => return self.json.text("true"),
@@ -128,6 +130,7 @@ impl Schemas<'_, '_> {
         self.lengths(places.len());
     }
 
+    /// Writes schemas, separated by commas.
     const fn options(&mut self, options: &[Described]) {
         let mut rest = options;
         while let [option, tail @ ..] = rest {
