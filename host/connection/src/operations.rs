@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weir_host::{Error, client::ClientOperation, peers::Session};
 
-/// Most operations that are kept. Beyond that, the one that was used longest ago is forgotten.
+/// The most operations that are kept. Beyond that, the one that was used longest ago is forgotten.
 const KEPT: usize = 16;
 
 /// Operations that a session calls, the one used last first.

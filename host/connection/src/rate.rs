@@ -16,6 +16,7 @@ const FIRST: u32 = 8;
 /// When the next message of a session may be read: see `limits.message-rate`.
 #[derive(Debug)]
 pub struct Rate {
+    /// The time of one message at this rate.
     each: Duration,
     /// When the bucket would be full again: the virtual time of the generic cell rate algorithm.
     full_at: Instant,
@@ -23,7 +24,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// A rate of `per_second` messages a second.
+    /// A rate of `per_second` messages a second, where 0 counts as 1.
     #[must_use]
     pub fn new(per_second: u32) -> Self {
         let each = BURST / per_second.max(1);

@@ -36,8 +36,8 @@ impl Requests {
         u32::try_from(self.in_hand.len()).is_ok_and(|in_hand| in_hand < self.max)
     }
 
-    /// Keeps a request until it is answered; returns it with its number and payload. Gives the
-    /// payload away: no limit would bound a copy of it here.
+    /// Keeps a request until it is answered; returns it with its number and payload. The kept request has no payload
+    /// any more, because no limit would bound it here.
     pub fn add(&mut self, mut request: PeerRequest) -> (u32, Bytes, &mut PeerRequest) {
         let number = next_free(&mut self.last, &self.in_hand);
         let payload = std::mem::take(&mut request.payload);
@@ -55,7 +55,7 @@ impl Requests {
         };
     }
 
-    /// The number of a request that is waited for no more, if there is one.
+    /// Forgets a request that nobody waits for any more, and returns its number. `None` if there is no such request.
     pub fn poll_given_up(&mut self, context: &mut Context<'_>) -> Option<u32> {
         while let Poll::Ready(Some(request)) = self.given_up.poll_next_unpin(context) {
             // Requests that were answered are yielded, too.

@@ -5,23 +5,23 @@ use std::{collections::HashMap, hash::Hash, net::IpAddr, sync::Arc};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-/// Connections without a proof. At 13,000 new ones a second, each of them has 20 ms.
+/// The most connections without a proof. At 13,000 new ones a second, each of them has 20 ms.
 const MAX: usize = 256;
 
-/// A network or user is a crowd if it has more than one in so many of them.
+/// A network or user is a crowd if it has more than one in this many of the connections: more than an eighth.
 const CROWD: usize = 8;
 
-/// All connections of a socket or gateway that have not proved a name: at most 256. For the next, one gives way: of the
-/// network or user with the most of them, if that has more than an eighth, and there of the address or process with the
-/// most, the oldest. So a crowd from one place pushes out itself. Without a crowd it is the oldest of all.
+/// All connections of a socket or gateway that have not proved a name: at most 256. For the next, the oldest gives way.
+/// If the network or user with the most connections has more than an eighth of all, only its own give way: the oldest
+/// of its address or process with the most. So a crowd from one place pushes out itself.
 #[derive(Debug, Default)]
 pub struct Strangers(Mutex<List>);
 
 /// Where a connection comes from, as far as the system says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remote {
-    /// An address. Its network is what it has the first 24 bits in common with, or the first 48 of IPv6, where 64 make an
-    /// address.
+    /// An address. Its first 24 bits tell its network, or the first 48 of IPv6. Addresses of IPv6 whose first 64 bits
+    /// are the same count as one.
     Address(IpAddr),
     /// A process at the other end of a Unix socket.
     Process {
@@ -34,6 +34,7 @@ pub enum Remote {
 
 #[derive(Debug, Default)]
 struct List {
+    /// The number of the newest connection.
     last: u64,
     oldest_first: Vec<Stranger>,
 }
@@ -112,7 +113,8 @@ impl Strangers {
         Place { number, all: self.clone(), taken }
     }
 
-    /// Takes the place of a connection, if there is one, for one from this source that finds no room elsewhere.
+    /// Ends the connection that gives way to one from this source, if there is any. For a newcomer that lacks room
+    /// elsewhere, while there are fewer connections here than there may be.
     pub fn evict(&self, source: Remote) {
         self.0.lock().make_room(source);
     }

@@ -30,7 +30,7 @@ const READS: usize = 16;
 /// step that did nothing has left the task's waker with all that it waits for.
 pub type Step<C> = Result<bool, Option<C>>;
 
-/// A connection in some protocol. What it sends, it adds to what waits to be written.
+/// A connection in some protocol. To send means to add to what waits to be written.
 pub trait Protocol {
     /// The program's own key of what it began.
     type Id: Clone + Eq + Hash + Send + 'static;
@@ -56,7 +56,7 @@ pub trait Protocol {
     /// Sends an answer.
     fn answer(&mut self, id: Option<Self::Id>, outcome: Self::Outcome);
 
-    /// Sends a job, if one has come.
+    /// Sends a job, if one has come. Returns whether it sent something.
     fn send_job(&mut self, _context: &mut Context<'_>) -> bool {
         false
     }
@@ -112,6 +112,7 @@ pub async fn run<P: Protocol>(
 }
 
 /// Sends answers to what the program has under way, which makes room for what it begins next, and jobs that came.
+/// Returns whether it sent something.
 pub fn answers<P: Protocol>(connection: &mut P, context: &mut Context<'_>) -> bool {
     let mut busy = false;
     while connection.has_room()
@@ -143,7 +144,8 @@ fn rounds<P: Protocol>(connection: &mut P, context: &mut Context<'_>) -> Result<
     Ok(())
 }
 
-/// Sends requests and events that wait for the program.
+/// Sends requests and events that wait for the program, and which requests nobody waits for any more. Returns whether
+/// it sent something.
 fn messages<P: Protocol>(connection: &mut P, context: &mut Context<'_>) -> bool {
     let mut busy = false;
     while connection.has_room()

@@ -74,7 +74,7 @@ impl<K: Clone + Eq + Hash + Send + 'static, T: 'static> UnderWay<K, T> {
         None
     }
 
-    /// Gives up what was begun under this key; false if nothing is. Its room is free after the next poll.
+    /// Gives up what is under way under this key; false if nothing is. Its room is free after the next poll.
     pub fn cancel(&mut self, key: &K) -> bool {
         let handle = self.by_key.remove(key);
         handle.inspect(AbortHandle::abort).is_some()

@@ -40,7 +40,8 @@ impl BodyMemory {
         Self(Arc::new(Semaphore::new(MAX_BODY)))
     }
 
-    /// Reads a request's whole body, up to `max` bytes. A refused body is discarded.
+    /// Reads a request's whole body, up to `max` bytes, or refuses it with the refusal in `max`. A refused body is read
+    /// and discarded, unless it is announced as larger than any may be.
     pub(super) async fn read(&self, mut body: Body, max: Result<u64, Refusal>) -> Result<HeldBody, Refusal> {
         let announced = body.size_hint().lower();
         if announced > MAX_BODY as u64 {

@@ -1,4 +1,4 @@
-//! `GET /v1/contracts` and `/v1/contracts/{contract}`, and the check of a call by what they say.
+//! `GET /v1/contracts` and `/v1/contracts/{contract}`, and the check of a call by what its contract says.
 
 use std::sync::Arc;
 
@@ -24,13 +24,13 @@ use super::{
 /// Bytes of the longest arguments that are checked on the worker thread. Their check takes less than a millisecond.
 const MAX_CHECKED_HERE: usize = 4 * 1024;
 
-/// Most operations that a message lists.
+/// The most operations that a message lists.
 const MAX_SHOWN: usize = 12;
 
-/// Most bytes of a name that a message shows.
+/// The most bytes of a name that a message shows.
 const MAX_NAME: usize = 200;
 
-/// An answer. Not a `Value`, in which the fields of documents would lose their order.
+/// The answer of both routes. It is not a `Value`, in which the fields of documents would lose their order.
 #[derive(Serialize)]
 struct Contracts {
     contracts: Vec<DescribedContract>,
@@ -65,8 +65,8 @@ pub(super) struct Check {
     operation: String,
 }
 
-/// The check that a caller asks for by `Prefer: handling=strict` of RFC 7240. Refuses an operation that the provider
-/// does not describe. Does not wait for metrics and reports.
+/// The check that a caller asks for by `Prefer: handling=strict` of RFC 7240. `None` if it does not ask, or nothing is
+/// described. Refuses an operation that the provider does not describe. Does not wait for metrics and reports.
 pub(super) async fn check_of(
     served: &ServerState,
     headers: &HeaderMap,

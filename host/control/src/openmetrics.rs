@@ -30,7 +30,7 @@ use super::{
     routes::{QueryOf, ServerState},
 };
 
-/// Most operations that are shown: those with the most requests. Each takes some 4 KiB.
+/// The most operations that are shown: those with the most requests. Each takes some 4 KiB.
 const MAX_OPERATIONS: usize = 1000;
 
 /// The type of the answer of `GET /v1/metrics`: OpenMetrics 1.0.
@@ -359,7 +359,7 @@ fn add_process(text: &mut Text) {
         text.gauge("process_resident_memory_bytes", "Memory of Main that is resident.").sample(&[], resident);
     }
     if let Ok(open) = fs::read_dir("/proc/self/fd") {
-        // Does not count the descriptor that reads the directory.
+        // The descriptor that reads the directory is left out.
         text.gauge("process_open_fds", "Open file descriptors of Main.").sample(&[], open.count() - 1);
     }
 }

@@ -43,7 +43,8 @@ pub(super) async fn made(
     apart(turns, Work::InMemory, on_thread, move || make(&control)).await
 }
 
-/// Sends what a reload would do. That reads files, which may hang, so it delays no reports, only other plans.
+/// Sends what a reload would do. A plan reads files, which may hang, so plans have turns of their own: one delays only
+/// other plans, not reports.
 pub(super) async fn plan(served: ServerState, id: Option<String>) -> Result<Response, Refusal> {
     let (control, turns) = (served.control, served.plans);
     Ok(as_json(beside(turns, move || json(&control.plan(id.as_deref())?)).await?))
@@ -53,7 +54,7 @@ fn json(value: &impl Serialize) -> Result<Vec<u8>, Refusal> {
     serde_json::to_vec(value).map_err(|error| refusal(error.into()))
 }
 
-/// Runs work that may take long. Refuses it if the machine has no thread for it.
+/// Runs work that may take long, once `turns` has a place for it. Refuses it if the machine has no thread for it.
 pub(super) async fn beside<T: Send + 'static>(
     turns: Arc<Semaphore>,
     work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
@@ -70,7 +71,7 @@ enum Work {
     MayBeLong,
 }
 
-/// Runs `work` on a thread of its own, in turn.
+/// Runs `work` on a thread of its own, once `turns` has a place for it.
 async fn apart<T: Send + 'static>(
     turns: Arc<Semaphore>,
     kind: Work,
@@ -99,6 +100,7 @@ fn on_thread(work: Box<dyn FnOnce() + Send>) -> io::Result<()> {
     thread::Builder::new().name("weir-report".to_owned()).spawn(work).map(drop)
 }
 
+/// Does the work, unless another thread has taken it.
 fn take(work: &Mutex<Option<impl FnOnce()>>) {
     let work = work.lock().take();
     if let Some(work) = work {
@@ -110,7 +112,7 @@ fn as_json(json: Vec<u8>) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], Body::from(json)).into_response()
 }
 
-/// The refusal of a report for which the machine has no thread.
+/// The refusal of a report that could not be made: the machine has no thread, the thread panicked, or JSON failed.
 fn refusal(error: io::Error) -> Refusal {
     let message = format!("overloaded: cannot put the report together: {error}");
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", message)

@@ -48,9 +48,10 @@ const MAX_REPORTS: usize = 1;
 /// Bytes of the longest answer tested for JSON. A test of more would hold the worker thread for a millisecond.
 pub(super) const MAX_LOOKED_AT: usize = 256 * 1024;
 
-/// Most bytes of the log's line about a sent message.
+/// The most bytes of the log's line about a sent message.
 const MAX_SAID: usize = 1024;
 
+/// What the routes work with. Each semaphore bounds how much of its kind there is at once.
 #[derive(Clone, Debug)]
 pub(super) struct ServerState {
     pub(super) client: Client,
@@ -307,7 +308,7 @@ async fn publish(
     Ok(Json(receipt?))
 }
 
-/// Logs a sent message, at the debug level.
+/// Logs a message that the asker has sent and what came of it, at the debug level.
 pub(super) fn said<T>(asker: &Asker, result: &Result<T, Error>, what: impl FnOnce() -> String) {
     if tracing::enabled!(tracing::Level::DEBUG) {
         let outcome = result.as_ref().map_or_else(ToString::to_string, |_| "done".to_owned());
@@ -335,6 +336,7 @@ type Answered<T> = Result<Json<T>, Refusal>;
 pub(super) type PathOf<T> = Result<Path<T>, PathRejection>;
 pub(super) type QueryOf<T> = Result<Query<T>, QueryRejection>;
 
+/// Whether an answer is JSON. One of more than [`MAX_LOOKED_AT`] bytes is not looked at, and counts as none.
 fn is_json(bytes: &[u8]) -> bool {
     bytes.len() <= MAX_LOOKED_AT && serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
 }

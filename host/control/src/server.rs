@@ -40,10 +40,10 @@ use crate::{
     routes::{self, ServerState},
 };
 
-/// More than operators need, and few enough to leave file descriptors to the extensions.
+/// The most connections: more than operators need, and few enough to leave file descriptors to the extensions.
 const MAX_CONNECTIONS: usize = 128;
 
-/// Further connections, answered with `busy`. Others wait in the backlog.
+/// The most further connections that are answered with `busy`. Those beyond wait in the backlog.
 const MAX_REFUSED: usize = 16;
 
 /// Time for a request's head, and between two requests.
@@ -51,10 +51,11 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 const MAX_HEAD: usize = 16 * 1024;
 
-/// Most bytes of a command's method and path that the log shows.
+/// The most bytes of a command's method and path that the log shows.
 const MAX_SAID: usize = 256;
 
-/// Without a pause, `accept` fails again and again, as when file descriptors have run out.
+/// The pause after `accept` has failed. Without it, `accept` would fail again and again while file descriptors have run
+/// out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The name of the control interface among the parts of Main.
@@ -70,12 +71,13 @@ impl ControlSocket {
     ///
     /// # Errors
     ///
-    /// [`SocketError::InUse`] if another Main answers there; otherwise the system's refusal.
+    /// [`SocketError::InUse`] if another Main answers there. Other errors mean that something else than a socket is at
+    /// the path, that no socket can have this path, or that the system refuses.
     pub fn bind(path: &Path) -> Result<Self, SocketError> {
         BoundSocket::bind(path, Opens::Owner).map(|socket| Self(socket.into()))
     }
 
-    /// Serves the control interface until Main has stopped everything else. For
+    /// Serves the control interface until Main has stopped everything else. Embedders give it to
     /// [`Builder::attach`](weir_host::Builder::attach). Starts again if it ends before.
     pub async fn serve(self, attached: Attached) {
         // Made here, because connections outlive `accept_all` and keep their places when it starts again.
@@ -106,11 +108,14 @@ impl ControlSocket {
     }
 }
 
+/// The routes for some connections, and how many more of these there may be.
 struct Places {
     router: Router,
     free: Arc<Semaphore>,
 }
 
+/// The next connection, with its place and its routes: those of `served`, or of `refused` if all of its places are
+/// taken. `None` if a semaphore is closed.
 async fn accept(
     listener: &UnixListener,
     served: &Places,
@@ -138,7 +143,8 @@ async fn accept(
 
 async fn converse(stream: UnixStream, router: Router, mut closed: Closed, _permit: OwnedSemaphorePermit) {
     let (asker, router) = (Asker::of(&stream), TowerToHyperService::new(router));
-    // A descriptor of its own, since the connection owns the stream. Without one, every command is carried out.
+    // The check below needs a descriptor of its own, since the connection owns the stream. Without one, every command
+    // is carried out.
     let other_end = stream.as_fd().try_clone_to_owned().ok();
     let named = service_fn(move |mut request: Request<Incoming>| {
         // A command that has begun goes on without its asker. One whose asker has gone before is not begun.

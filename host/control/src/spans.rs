@@ -15,10 +15,10 @@ use super::{
     routes::{QueryOf, ServerState},
 };
 
-/// Spans of one answer, if the request has no `limit`.
+/// The most spans of an answer, if the request has no `limit`.
 const SPANS: usize = 1000;
 
-/// Spans that one answer may have.
+/// The most spans of an answer, whatever `limit` the request has.
 const MAX_SPANS: usize = 4096;
 
 #[derive(Debug, Deserialize)]
@@ -54,7 +54,7 @@ impl FromRequestParts<ServerState> for Traceparent {
 
     async fn from_request_parts(parts: &mut Parts, _served: &ServerState) -> Result<Self, Refusal> {
         let Some(value) = parts.headers.get("traceparent") else { return Ok(Self(None)) };
-        // A value with bytes beyond ASCII is refused as an empty one is.
+        // A value with bytes beyond ASCII counts as an empty one, which is refused.
         let context = value.to_str().unwrap_or_default().parse::<TraceContext>();
         context.map(|context| Self(Some(context))).map_err(|error| Refusal::invalid(error.to_string()))
     }

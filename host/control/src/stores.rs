@@ -26,16 +26,18 @@ use super::{
     server::Asker,
 };
 
-/// Listed entries by default.
+/// How many entries are listed by default.
 const ENTRIES: usize = 100;
 
-/// Bytes of an imported page: for a store with small values, and the most that the control interface reads at all.
+/// The most bytes of an imported page: the smallest bound, for a store with small values, and the largest, which is
+/// what the control interface reads at all.
 const IMPORT: RangeInclusive<u64> = 32 << 20..=64 << 20;
 
-/// Bytes of an imported page for other entries, beside one value of the largest size.
+/// Bytes of an imported page that are left for other entries, beside one value of the largest size.
 const MORE_TO_IMPORT: u64 = 8 << 20;
 
-/// Owners that are directories of hooks begin with this. Any is allowed: commands run unconfigured directories, too.
+/// Owners that are directories of hooks begin with this. Any such owner is allowed, since commands run unconfigured
+/// directories, too.
 const OF_HOOKS: &str = "hooks/";
 
 #[derive(Serialize)]
@@ -52,7 +54,7 @@ struct StoreStatus {
     keys: u64,
     bytes: u64,
     file_bytes: u64,
-    /// Why it cannot be used.
+    /// Why the store cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -95,7 +97,7 @@ pub(super) struct EntriesQuery {
     values: bool,
 }
 
-/// An entry. Its value is text, or Base64.
+/// An entry. Its value is text, or Base64 if it is no UTF-8. A listed entry has none unless values were asked for.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
@@ -229,7 +231,8 @@ pub(super) async fn compact(
     Ok(Json(json!({ "file-bytes-before": before.file, "file-bytes": after?.file })))
 }
 
-/// Refuses an owner that no extension, peer or directory of hooks has the name of, and that has no entries.
+/// Refuses an owner that is no extension, no peer and no directory of hooks, and has no entries. The empty owner is
+/// allowed.
 async fn known_owner(served: &ServerState, store: &Arc<Store>, owner: &str) -> Result<(), Refusal> {
     if owner.is_empty() || owner.starts_with(OF_HOOKS) {
         return Ok(());
@@ -266,7 +269,7 @@ fn unknown(name: &str) -> Refusal {
     Refusal::new(StatusCode::NOT_FOUND, "unknown-store", message)
 }
 
-/// Logs what the operator has changed.
+/// Logs a change of a store that the asker wanted, and its outcome.
 fn audit<T>(asker: &Asker, what: fmt::Arguments<'_>, outcome: &Result<T, StoreError>) {
     let outcome = outcome.as_ref().map_or_else(ToString::to_string, |_| "done".to_owned());
     let text = harmless(format!("{what}: {outcome}"), 1024);

@@ -80,6 +80,7 @@ fn permit(served: &ServerState) -> Result<OwnedSemaphorePermit, Refusal> {
     })
 }
 
+/// What an endless answer gets its lines from.
 trait Source: Send + 'static {
     /// The next line without its line end, or `None` after the last.
     fn next_line(&mut self) -> impl Future<Output = Option<String>> + Send;
@@ -102,14 +103,16 @@ fn lines(source: impl Source, closed: Closed, permit: OwnedSemaphorePermit) -> R
 impl Source for Subscriber {
     async fn next_line(&mut self) -> Option<String> {
         let event = self.next().await?;
-        // Subscriptions ignore tokio's budget.
+        // Receiving an event takes nothing of tokio's budget, so other tasks would wait while events are there.
         tokio::task::coop::consume_budget().await;
         Some(to_json(&EventLine::new(&event)))
     }
 }
 
 struct LogSource {
+    /// Past lines, which are sent first.
     kept: VecDeque<Arc<LogLine>>,
+    /// The lines to come. `None` if the client does not want them.
     next: Option<LogLines>,
     extension: Option<String>,
 }
@@ -138,7 +141,8 @@ impl Source for MainEvents {
     }
 }
 
-/// A payload in one of three forms: as JSON, as text, or in Base64.
+/// A payload in one of three forms: as JSON, as text if it is no JSON or too long to tell, or in Base64 if it is no
+/// UTF-8.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct PayloadFields<'a> {
@@ -188,7 +192,8 @@ impl<'a> EventLine<'a> {
     }
 }
 
-/// JSON on one line, otherwise unchanged. Line ends are outside JSON's strings, where any white space will do.
+/// JSON on one line, otherwise unchanged. Line ends are outside JSON's strings, where any white space will do. `None`
+/// if the text is no JSON, or has more than [`MAX_LOOKED_AT`] bytes.
 fn on_one_line(text: &str) -> Option<Box<RawValue>> {
     (text.len() <= MAX_LOOKED_AT).then(|| RawValue::from_string(text.replace(['\n', '\r'], " ")).ok())?
 }

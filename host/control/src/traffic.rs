@@ -24,10 +24,11 @@ use super::{
     streams::PayloadFields,
 };
 
-/// Listed jobs by default.
+/// How many jobs are listed by default.
 const JOBS: usize = 20;
+/// The most jobs that are listed.
 const MAX_JOBS: usize = 1000;
-/// Bytes of the largest listed payload.
+/// Bytes of the largest payload that is listed. A job with a larger one is listed without it.
 const MAX_SHOWN: usize = 4096;
 
 pub(super) async fn topics(State(served): State<ServerState>) -> Result<Response, Refusal> {
@@ -108,6 +109,7 @@ pub(super) async fn requeue(
     Ok(Json(json!({ "requeued": requeued })))
 }
 
+/// The queue of this name. Refuses a name that no queue has.
 fn known(served: &ServerState, name: &str) -> Result<Queue, Refusal> {
     served.client.queue(name).map_err(|error| match name.parse::<QueueName>() {
         Ok(_) => Refusal::new(StatusCode::NOT_FOUND, "unknown-queue", error.to_string()),

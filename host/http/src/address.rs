@@ -10,7 +10,7 @@ pub(crate) fn is_allowed(address: IpAddr, grants: &[AddressGrant]) -> bool {
         AddressGrant::Range(range) => range.contains(address),
         _ => false,
     };
-    // An address is granted only in its own notation: an IPv4 address in another one could be a way around a range.
+    // A range grants an address only in its own notation: an IPv4 address inside one of IPv6 matches no IPv4 range.
     if grants.iter().any(is_named) {
         return true;
     }
@@ -29,7 +29,7 @@ enum Effective {
     V6(Ipv6Addr),
 }
 
-/// The address that packets reach in the end.
+/// The address that packets reach in the end: the IPv4 address inside one of IPv6, if there is one.
 fn effective(address: IpAddr) -> Effective {
     let address = match address {
         IpAddr::V4(address) => return Effective::V4(address),
@@ -49,7 +49,7 @@ fn effective(address: IpAddr) -> Effective {
     }
 }
 
-/// Whether the address is public: not in the registry of special purposes (RFC 6890).
+/// Whether the address is public: neither multicast nor in the registry of special purposes (RFC 6890).
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
     !matches!(

@@ -15,10 +15,10 @@ use weir_names::harmless;
 
 use crate::{address::is_allowed, error::HttpError};
 
-/// Characters of a URL that are shown.
+/// The most bytes of a URL that are shown.
 const SHOWN: usize = 256;
 
-/// Characters of a method that are shown.
+/// The most bytes of a method that are shown.
 const SHOWN_METHOD: usize = 32;
 
 /// Where a request goes, and which addresses that may be.
@@ -29,7 +29,7 @@ pub(crate) struct Route {
     addresses: Vec<AddressGrant>,
 }
 
-/// A server, as connections are kept for it.
+/// A server for which connections are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) is_tls: bool,
@@ -136,7 +136,7 @@ fn covers_path(granted: &str, path: &str) -> bool {
 const ROUNDS: usize = 4;
 
 /// Whether a server could read a step upwards in the path: after decoding it once or more, with backslashes, with
-/// parameters of segments, or in an invalid encoding.
+/// parameters of segments, or in an invalid encoding. So could one in a path that is encoded too often to tell.
 fn may_climb(path: &str) -> bool {
     let mut bytes = path.as_bytes().to_vec();
     for _ in 0..ROUNDS {

@@ -79,7 +79,7 @@ impl ResponseFrames {
     /// Ends the body with a failure, and drops the frames that wait: the guest may never read them.
     pub(crate) fn cut(self, why: HttpError) {
         let body = self.body.clone();
-        // This wakes a waiting reader, so the reason must be set first.
+        // `end` sets the reason before it drops the sender, which wakes a waiting reader.
         self.end(Err(why));
         if let Some(body) = body.upgrade() {
             let _waiting = body.waiting.lock().take();
@@ -127,7 +127,7 @@ pub(crate) struct CountedBody {
     client: Arc<client::Shared>,
     /// Fails once the guest has ended.
     ended: watch::Receiver<()>,
-    /// When the request was last seen to go on.
+    /// When the request was last seen to go on, or when a wait for the guest's rate will end.
     progress: Arc<Mutex<Instant>>,
     wait: Option<Pin<Box<Sleep>>>,
 }

@@ -95,9 +95,11 @@ pub(crate) struct Order {
     /// Fails once the client is dropped.
     pub(crate) ended: watch::Receiver<()>,
     pub(crate) route: Route,
-    /// The guest's `http.timeout`, or less. This holds for the next two times, too.
+    /// The most time until the connection is made: the guest's `http.timeout`, or less.
     pub(crate) connect: Duration,
+    /// The most time until the answer begins, after the last part of the request: the guest's `http.timeout`, or less.
     pub(crate) first_byte: Duration,
+    /// The most time between two parts of the answer: the guest's `http.timeout`, or less.
     pub(crate) between_bytes: Duration,
     /// When the exchange is ended, wherever it is between the start of the request and the end of the answer.
     pub(crate) deadline: Instant,
@@ -145,8 +147,9 @@ impl HttpClient {
     ///
     /// # Errors
     ///
-    /// Fails at once for a request that is not allowed; the future fails for what goes wrong later. The future sends
-    /// the request when it is first polled, in a tokio runtime with timers. Dropping it ends the request.
+    /// Fails at once for a request that is not allowed, has too large headers, or is one too many in flight. The future
+    /// fails for what goes wrong later. It sends the request when it is first polled, in a tokio runtime with timers.
+    /// Dropping the future ends the request.
     pub fn send(
         &self,
         request: Request<RequestBody>,
@@ -157,10 +160,10 @@ impl HttpClient {
             self.order(&request, timeouts).inspect_err(|error| self.shared.refuse(error))?;
         let (sender, shared) = (self.sender.clone(), self.shared.clone());
         let answer = async move {
-            // Not on the sender's thread, which each part of a body would wake.
+            // The body begins here and not on the sender's thread, which each part of the body would wake.
             let begun = begin_body(request, &order).await?;
             sender.order(order, begun).inspect_err(|error| shared.refuse(error))?;
-            // Dropped now, so that an answer that nobody reads does not keep the sender's thread.
+            // The sender is dropped now, so that an answer that nobody reads does not keep the sender's thread.
             drop(sender);
             let answer = reply.await.unwrap_or(Err(HttpError::ConnectionTerminated))?;
             Ok(answer.map(|body| ResponseBody::new(body, in_flight)))
@@ -201,7 +204,7 @@ impl HttpClient {
 }
 
 impl Order {
-    /// The error of a request that ends at its deadline.
+    /// The error of a request that ends at its deadline. Counts and reports it, if the deadline is the operator's.
     pub(crate) fn late(&self) -> HttpError {
         if self.is_total {
             self.client.time_out(&self.route.place.authority());
@@ -218,7 +221,7 @@ fn request_head_size<B>(request: &Request<B>) -> u64 {
     line as u64 + header_size(request.headers())
 }
 
-/// Bytes of headers, each with the four between and after its parts.
+/// Bytes of headers, each with four more: `: ` after its name, and the line end.
 pub(crate) fn header_size(headers: &http::HeaderMap) -> u64 {
     headers.iter().map(|(name, value)| (name.as_str().len() + value.len() + 4) as u64).sum()
 }
@@ -243,7 +246,7 @@ impl Shared {
         }
     }
 
-    /// How long to wait before a request begins.
+    /// Counts a request; returns how long to wait before it begins.
     pub(crate) fn begin(&self, now: Instant) -> Option<Duration> {
         self.guest.usage.http_rate.add(now, 1);
         self.rate.take(1, now)
@@ -285,7 +288,7 @@ impl Drop for InFlight {
     }
 }
 
-/// A rate allows the amount of this time at once.
+/// A rate allows at once what it allows in this time.
 const BURST: Duration = Duration::from_secs(1);
 
 /// A rate: an amount per second.

@@ -22,7 +22,7 @@ const FILE: &str = "the path of a file in PEM";
 pub struct HttpConfig {
     /// A file in PEM with the only certificates that are trusted. With `None`, those of the system are trusted.
     pub ca_file: Option<PathBuf>,
-    /// Connections open at once: 1 to 65,536. Default: 256.
+    /// The most connections open at once: 1 to 65,536. Default: 256.
     pub connections: u32,
     /// How long a connection waits for another request: 1 second to 1 day. Default: 30 seconds.
     pub idle_timeout: Duration,

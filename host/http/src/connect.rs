@@ -97,7 +97,7 @@ impl Dialer {
             order.client.refuse(&error);
             return Err(error);
         }
-        // Without it, small requests would wait for the acknowledgement of others.
+        // Without `TCP_NODELAY`, small requests would wait for the acknowledgement of others.
         let _not_supported = stream.set_nodelay(true);
         let within = end.saturating_duration_since(Instant::now());
         let (requests, driver) = if route.place.is_tls {
@@ -181,6 +181,7 @@ async fn dial(addresses: &[SocketAddr], end: Instant) -> Result<(TcpStream, IpAd
     Err(failed)
 }
 
+/// Runs a connection until it ends.
 type Driver = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 async fn handshake(
@@ -189,13 +190,13 @@ async fn handshake(
 ) -> Result<(http1::SendRequest<crate::body::CountedBody>, Driver), HttpError> {
     let header_size = usize::try_from(order.client.header_size).unwrap_or(usize::MAX);
     let (requests, connection) = http1::Builder::new()
-        // All headers must fit into it, with room for the line before them.
+        // All headers must fit into the buffer, with room for the line before them.
         .max_buf_size(header_size.saturating_add(STATUS_LINE).max(READ_AHEAD))
         .max_headers(HEADERS)
         .max_header_size(header_size)
         .handshake(TokioIo::new(stream))
         .await?;
-    // Errors of the connection reach the request that is under way.
+    // Errors of the connection are dropped here, because they also reach the request that is under way.
     Ok((requests, Box::pin(async move { drop(connection.await) })))
 }
 
@@ -224,7 +225,8 @@ impl Tls {
         Ok(Self { roots: Some(Arc::new(roots)), connector: OnceLock::new() })
     }
 
-    /// Reads the system's certificates at the first call, which blocks the sender's thread for milliseconds.
+    /// What begins TLS on a connection. Without `http.ca-file`, the first call reads the system's certificates, which
+    /// blocks the sender's thread for milliseconds.
     pub(crate) fn connector(&self) -> Result<TlsConnector, HttpError> {
         if let Some(connector) = self.connector.get() {
             return Ok(connector.clone());

@@ -13,7 +13,7 @@ pub enum HttpError {
     /// The URL has no scheme or host that could be granted.
     #[error("it has a URL that cannot be granted: {0}")]
     Uri(String),
-    /// The headers of the request have more than `http.header-size`.
+    /// The headers of the request have more bytes than `http.header-size` allows.
     #[error("its headers have {size} bytes, and `http.header-size` allows {allowed}")]
     RequestHeaders {
         /// Their bytes.
@@ -21,25 +21,26 @@ pub enum HttpError {
         /// What the limit allows.
         allowed: u64,
     },
-    /// The headers of the answer have more than `http.header-size`.
+    /// The answer has more bytes of headers than `http.header-size` allows, or more than 128 headers.
     #[error("the headers of the answer are larger than `http.header-size` allows")]
     ResponseHeaders,
-    /// As many requests are under way as `http.in-flight` allows, or as many connections open as `[http]` allows.
+    /// As many requests are under way as `http.in-flight` allows, as many connections are open as `[http]` or the
+    /// guest's part of it allows, or too many requests wait to be sent.
     #[error("too many requests or connections at once")]
     TooMany,
     /// The name was not resolved in time.
     #[error("its name was not resolved in time")]
     DnsTimeout,
-    /// The name has no address.
+    /// The name could not be resolved, or has no address.
     #[error("its name cannot be resolved: {0}")]
     Dns(String),
-    /// None of the addresses of the name is public or granted.
+    /// None of the addresses of the name is public or granted, or the address is this device's own and not granted.
     #[error("{0}")]
     AddressProhibited(String),
     /// No server there accepts connections.
     #[error("the connection was refused")]
     ConnectionRefused,
-    /// No way leads there.
+    /// The network has no way to the server.
     #[error("the server cannot be reached: {0}")]
     Unreachable(String),
     /// The connection was not made in time.
@@ -48,7 +49,7 @@ pub enum HttpError {
     /// The connection ended before the answer.
     #[error("the connection ended before the answer")]
     ConnectionTerminated,
-    /// The answer did not begin, or did not go on, in time.
+    /// The answer did not begin, did not go on, or was not whole in time.
     #[error("the answer did not come in time")]
     ResponseTimeout,
     /// The whole of the exchange took longer than `http.total-timeout`.
@@ -69,13 +70,14 @@ pub enum HttpError {
     /// The server went over to another protocol.
     #[error("the server went over to another protocol")]
     Upgraded,
-    /// The server does not speak HTTP.
+    /// The server does not speak HTTP as it should.
     #[error("the server does not speak HTTP as it should: {0}")]
     Protocol(String),
-    /// The body of the request ended before its end.
+    /// The guest did not begin the body of the request in time, or did not write it to its end.
     #[error("the body of the request was not written to its end")]
     RequestBody,
-    /// Nothing can be sent: no certificates are trusted, or the thread could not be started.
+    /// Nothing can be sent: no certificates are trusted, or the thread that sends cannot be started, or has ended and is
+    /// not started again yet.
     #[error("nothing can be sent: {0}")]
     Configuration(String),
 }
@@ -134,7 +136,7 @@ impl HttpError {
             _ if error.is_user() => Self::RequestBody,
             Some(error) => match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
                 Some(error) => error.into(),
-                // Of the length of a chunk.
+                // The length of a chunk is malformed.
                 None if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) => {
                     Self::Protocol(error.to_string())
                 }

@@ -76,7 +76,7 @@ pub(crate) async fn begin_body(request: Request<RequestBody>, order: &Order) -> 
     };
     match first {
         None => body = empty(),
-        // hyper would leave out the body.
+        // Without a header that announces the body, hyper would leave it out.
         Some(_) if !parts.headers.contains_key(CONTENT_LENGTH) => {
             parts.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
         }
@@ -228,7 +228,7 @@ fn is_safe(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
-/// Whether the connection ended without a byte of an answer.
+/// Whether the connection ended before the head of an answer was whole.
 fn has_ended(error: &hyper::Error) -> bool {
     matches!(HttpError::from_hyper(error), HttpError::ConnectionTerminated | HttpError::ResponseIncomplete)
 }

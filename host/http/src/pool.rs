@@ -1,6 +1,6 @@
 //! The open connections, and the idle ones among them, which wait for another request.
 //!
-//! A connection serves one guest only. Else an answer that one guest has prepared could reach another.
+//! A connection serves one guest only. Otherwise an answer that one guest has prepared could reach another.
 
 use std::{
     collections::VecDeque,
@@ -134,7 +134,9 @@ impl Pool {
         (self.max_open / 2).max(1)
     }
 
-    /// Makes room for one more connection of a guest. If there is none, the longest idle connection is closed.
+    /// Takes room for one more connection of a guest. A guest without room loses its longest idle connection, and waits
+    /// for room until `end`. If the pool is full, the longest idle connection of any guest is closed. Fails if that
+    /// makes no room: the guest gets none in time, or no connection of the full pool is idle.
     pub(crate) async fn open(self: &Arc<Self>, guest: &Shared, end: Instant) -> Result<Open, HttpError> {
         let place = match guest.connections.clone().try_acquire_owned() {
             Ok(place) => place,

@@ -41,6 +41,7 @@ pub struct HttpSender(Arc<Inner>);
 
 struct Inner {
     dialer: Arc<Dialer>,
+    /// How many clients were made so far: the id of the next.
     clients: AtomicU64,
     thread: Mutex<Option<Running>>,
     on_end: OnEnd,
@@ -132,7 +133,8 @@ impl HttpSender {
         Ok(orders)
     }
 
-    /// The channel of orders to the thread. If the thread has just begun, also returns the one before it.
+    /// The channel of orders to the thread, which is started if there is none. If it takes the place of a thread that
+    /// has ended, also returns that one.
     fn begun(&self) -> Result<(Orders, Option<Running>), HttpError> {
         let mut thread = self.0.thread.lock();
         match &mut *thread {

@@ -46,10 +46,10 @@ pub enum Unknown {
 }
 
 impl Document {
-    /// Whether `arguments` fit the operation. An operation that is not described takes any.
+    /// Whether `arguments` fit the operation. An operation that takes bytes, or is not described, takes any.
     ///
     /// # Errors
-    /// The first place that does not fit.
+    /// A place that does not fit, or that `arguments` are no JSON or take too many steps to judge.
     pub fn check_arguments(&self, operation: &str, arguments: &[u8], unknown: Unknown) -> Result<(), Misfit> {
         match self.method(operation).map(|method| &method.arguments) {
             None | Some(Arguments::Bytes) => Ok(()),
@@ -61,10 +61,10 @@ impl Document {
         }
     }
 
-    /// Whether `result` fits the operation. An operation that is not described answers any.
+    /// Whether `result` fits the operation. An operation that answers bytes, or is not described, may answer any.
     ///
     /// # Errors
-    /// The first place that does not fit.
+    /// A place that does not fit, or that `result` is no JSON or takes too many steps to judge.
     pub fn check_result(&self, operation: &str, result: &[u8]) -> Result<(), Misfit> {
         match self.method(operation) {
             None => Ok(()),
@@ -72,10 +72,10 @@ impl Document {
         }
     }
 
-    /// Whether `bytes` fit `payload`, which is described in this document.
+    /// Whether `bytes` fit `payload`, which is described in this document. If it is raw bytes, any fit.
     ///
     /// # Errors
-    /// The first place that does not fit.
+    /// A place that does not fit, or that `bytes` are no JSON or take too many steps to judge.
     pub fn check_payload(&self, payload: &Payload, bytes: &[u8]) -> Result<(), Misfit> {
         match payload {
             Payload::Bytes => Ok(()),
@@ -83,7 +83,7 @@ impl Document {
         }
     }
 
-    /// Reads the payload as [`weir_names::codec::Json`] does: an empty one is `null` or `{}`.
+    /// Judges the payload as [`weir_names::codec::Json`] reads it: an empty one, or `null`, stands for `null` or `{}`.
     fn check(&self, payload: &[u8], view: View<'_>, unknown: Unknown) -> Result<(), Misfit> {
         let judge = |payload| Judge::new(self, unknown).payload(payload, view);
         if is_empty(payload) {
@@ -94,6 +94,7 @@ impl Document {
     }
 }
 
+/// Whether a payload says nothing: there is none, or it is `null`.
 fn is_empty(payload: &[u8]) -> bool {
     matches!(payload, b"" | b"null")
 }

@@ -21,16 +21,16 @@ pub struct Finding {
     pub path: String,
     /// What differs at that place.
     pub message: String,
-    /// Whether the difference breaks the other side.
+    /// Whether callers and providers that go by different documents may fail.
     pub severity: Severity,
 }
 
 /// What a difference means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// The other side may fail.
+    /// A caller that goes by one document and a provider that goes by the other may fail.
     Breaking,
-    /// The other side works as before.
+    /// A caller that goes by one document and a provider that goes by the other work together.
     Compatible,
 }
 
@@ -50,8 +50,8 @@ pub fn compare(old: &Document, new: &Document) -> Vec<Finding> {
     documents(walk, old, new)
 }
 
-/// What the caller's document needs and the provider's does not describe. A field that the provider would ignore is
-/// compatible, but is reported, because the caller may have misspelt it.
+/// What the caller's document needs and the provider's does not describe, or describes otherwise. A field that only the
+/// caller describes is reported even where it is compatible, because the caller may have misspelt it.
 #[must_use]
 pub fn needs(caller: &Document, provider: &Document) -> Vec<Finding> {
     documents(Walk::new(caller, provider, Sides::CallerAndProvider), caller, provider)
@@ -87,7 +87,8 @@ fn documents<'a>(mut walk: Walk<'a>, old: &'a Document, new: &'a Document) -> Ve
     std::mem::take(&mut walk.findings)
 }
 
-/// Compares the entries of one kind. `fits` says whether a new entry is the successor of an old one.
+/// Compares the entries of one kind. `fits` takes the names of a new entry and of an old one, and says whether the new
+/// one stands for the old one.
 fn entries<'a, T>(
     walk: &mut Walk<'a>,
     kind: &str,
@@ -140,6 +141,7 @@ fn operation<'a>(walk: &mut Walk<'a>, old: &'a Method, new: &'a Method, path: St
     }
 }
 
+/// The type of the arguments, or nothing if they are bytes.
 fn view(arguments: &Arguments) -> Option<View<'_>> {
     match arguments {
         Arguments::Bytes => None,

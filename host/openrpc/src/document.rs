@@ -8,7 +8,8 @@ use crate::{Field, Schema, Shape};
 
 /// What a contract is: its operations, topics and queues, and their types.
 ///
-/// Every [`Shape::Named`] in it is in `types`, and no type consists of itself alone.
+/// In a parsed document, every [`Shape::Named`] is in `types`, and a type contains itself only inside a list, a tuple,
+/// a map or a record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
     /// The contract.
@@ -56,7 +57,7 @@ pub enum Arguments {
         /// The arguments.
         fields: Vec<Field>,
     },
-    /// Any other JSON. No payload stands for `null`.
+    /// Any other JSON. No payload, or `null`, stands for `null`, or for `{}` if the type does not take `null`.
     Value(Schema),
 }
 
@@ -143,19 +144,20 @@ pub struct Descriptions {
 }
 
 impl Descriptions {
-    /// The documents in this text, which should have been parsed before. A text that cannot be parsed has no documents.
+    /// The documents in this text, which is not parsed here. A text that cannot be parsed has no documents, so a caller
+    /// that wants to know of errors parses it first.
     #[must_use]
     pub fn new(text: impl Into<Box<str>>) -> Self {
         Self { text: text.into(), kept: OnceLock::new() }
     }
 
-    /// Whether there is no document.
+    /// Whether the text is empty. A text that cannot be parsed is not empty, although it has no documents.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// Parses all documents, and keeps nothing. That takes about a millisecond for the longest text.
+    /// Parses all documents, and does not keep them. That takes about a millisecond for the longest text.
     #[must_use]
     pub fn documents(&self) -> Vec<Document> {
         Document::parse_section(self.text.as_bytes()).unwrap_or_default()

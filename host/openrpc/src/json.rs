@@ -10,7 +10,7 @@ use serde_json::{Number, Value};
 
 use crate::MAX_DEPTH;
 
-/// A JSON value. Objects keep the order of their fields, and no object has two fields of the same name.
+/// A JSON value. Objects keep the order of their fields. An object that gives a field twice cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Json {
@@ -29,7 +29,7 @@ pub enum Json {
 }
 
 impl Json {
-    /// A field of an object by its name.
+    /// The field of this name, if the value is an object that has it.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Self> {
         match self {
@@ -47,7 +47,7 @@ impl Json {
         }
     }
 
-    /// The text.
+    /// The text, if the value is one.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match self {
@@ -56,7 +56,7 @@ impl Json {
         }
     }
 
-    /// The values of a list.
+    /// The values of a list, if the value is one.
     #[must_use]
     pub fn as_array(&self) -> Option<&[Self]> {
         match self {
@@ -128,6 +128,7 @@ impl fmt::Display for Json {
     }
 }
 
+/// Writes fields as an object. Without it, serde writes a list of pairs.
 fn in_order<S: Serializer>(fields: &[(String, Json)], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(fields.iter().map(|(name, value)| (name, value)))
 }

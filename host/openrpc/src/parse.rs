@@ -20,19 +20,20 @@ use crate::{
 /// The name of the custom sections with documents.
 pub const SECTION: &str = "weir:contracts";
 
-/// The most bytes of all these sections of a component together.
+/// The most bytes of documents in all custom sections of one component together.
 pub const MAX_SECTION: usize = Description::MOST_BYTES;
 
-/// The most documents of a component.
+/// The most documents of a component, counting those that are there twice.
 pub const MAX_DOCUMENTS: usize = 64;
 
-/// The most operations, topics and queues of a component together, and the most types of one document.
+/// The most operations, topics and queues of a document, or of all documents of a component together. Also the most
+/// types of one document.
 pub const MAX_ENTRIES: usize = 1_000;
 
 /// The most levels of JSON in a document.
 pub const MAX_DEPTH: usize = 64;
 
-/// The most bytes of a document that is by itself, where it may have several lines.
+/// The most bytes of a text outside a component, which is one document or a list of them, and may have several lines.
 pub const MAX_DOCUMENT: usize = 1 << 20;
 
 /// The JSON-RPC code of the provider's own errors.
@@ -42,7 +43,8 @@ impl Document {
     /// The document in `text`.
     ///
     /// # Errors
-    /// If the text is longer than [`MAX_DOCUMENT`], is no JSON, or describes no contract.
+    /// If the text is longer than [`MAX_DOCUMENT`], is no JSON, or is no description of a contract that this crate can
+    /// represent within its bounds.
     pub fn parse(text: &str) -> Result<Self, DocumentError> {
         Self::from_json(&json(text)?)
     }
@@ -50,7 +52,7 @@ impl Document {
     /// The document in `json`.
     ///
     /// # Errors
-    /// If it describes no contract.
+    /// If `json` is no description of a contract that this crate can represent within its bounds.
     pub fn from_json(json: &Json) -> Result<Self, DocumentError> {
         document(json).and_then(types::finite).map_err(DocumentError::at_root)
     }
@@ -58,7 +60,8 @@ impl Document {
     /// The documents in `text`: one, or a list of them.
     ///
     /// # Errors
-    /// The errors of [`parse`](Self::parse).
+    /// If the text is longer than [`MAX_DOCUMENT`], is no JSON, or one of the documents is no description of a contract
+    /// that this crate can represent within its bounds.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, DocumentError> {
         match json(text)? {
             Json::Array(documents) => {
@@ -73,8 +76,8 @@ impl Document {
     /// once.
     ///
     /// # Errors
-    /// If a bound is exceeded, a line is no document, or the component has two descriptions of how it serves one
-    /// contract.
+    /// If a bound is exceeded, the section is no UTF-8, a line is no document, or two documents differ in how the
+    /// component serves one contract.
     pub fn parse_section(section: &[u8]) -> Result<Vec<Self>, DocumentError> {
         if section.len() > MAX_SECTION {
             return Err(fault!("the section takes {} bytes, of at most {MAX_SECTION}", section.len()));

@@ -2,7 +2,7 @@
 
 use weir_names::harmless;
 
-/// The most characters of a name in a path or a message.
+/// The most bytes of a name in a path or a message.
 const MAX_SHOWN: usize = 100;
 
 /// A step of a path to the field of this name: `.name`, or `["any name"]`.
@@ -20,7 +20,7 @@ pub(crate) fn index(index: usize) -> String {
     format!("[{index}]")
 }
 
-/// A foreign text, made safe to show.
+/// A foreign text, made safe to show and cut to [`MAX_SHOWN`] bytes.
 pub(crate) fn shown(text: &str) -> String {
     harmless(text, MAX_SHOWN)
 }

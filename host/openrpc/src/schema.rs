@@ -37,7 +37,7 @@ pub enum Shape {
         minimum: Option<f64>,
         /// The greatest value.
         maximum: Option<f64>,
-        /// The format, `float` or `double`.
+        /// The format, such as `float` or `double`. It is for people and not checked.
         format: Option<String>,
     },
     /// A text.
@@ -55,7 +55,7 @@ pub enum Shape {
     Words {
         /// The strings.
         words: Vec<Word>,
-        /// Whether a later version of the contract may have more.
+        /// Whether a later version of the contract may have more. Then any string fits.
         open: bool,
     },
     /// A list of values of one type.
@@ -89,7 +89,7 @@ pub enum Shape {
     },
     /// The type, or `null`.
     Nullable(Box<Schema>),
-    /// The type of this name in [`Document::types`](crate::Document::types), where it always is.
+    /// The type of this name in [`Document::types`](crate::Document::types). A parsed document always has this type.
     Named(String),
 }
 

@@ -94,7 +94,8 @@ fn range<T: PartialEq + Display>(min: Option<&T>, max: Option<&T>, unit: &str) -
     }
 }
 
-/// Whether the bounds are those of the format itself, or those that schemars writes beside it.
+/// Whether a known format already says these bounds: each of them is missing, or is that of the format itself.
+/// schemars writes such bounds beside some formats.
 fn is_range_of(format: &str, minimum: Option<i128>, maximum: Option<i128>) -> bool {
     let (least, greatest) = range_of(Some(format));
     (least, greatest) != range_of(None)

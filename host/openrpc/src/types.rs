@@ -1,5 +1,5 @@
-//! The types of whole documents: drops unused ones, refuses types that no value can have, and combines the types of
-//! several contracts in one document.
+//! The types of whole documents: drops unused ones, refuses types that refer to nothing but themselves, and combines
+//! the types of several contracts in one document.
 
 use std::collections::{HashMap, HashSet};
 
@@ -44,7 +44,8 @@ impl Document {
     }
 }
 
-/// Refuses a document in which a type consists of itself alone, such as a reference to itself: no value can have it.
+/// Refuses a document in which a type contains itself other than inside a list, a tuple, a map or a record, such as a
+/// reference to itself or a choice of itself and another type.
 pub(crate) fn finite(document: Document) -> Result<Document, DocumentError> {
     let mut known: HashSet<&str> = HashSet::new();
     for (name, _) in &document.types {
@@ -74,12 +75,13 @@ pub(crate) fn finite(document: Document) -> Result<Document, DocumentError> {
     Ok(document)
 }
 
+/// A step of the search for types that contain themselves: into a type of this name, or out of it again.
 enum Step<'a> {
     Into(&'a str),
     Out(&'a str),
 }
 
-/// Calls `found` with the names of all types that a value of this schema has at the same time.
+/// Calls `found` with the names of all types that a value of this schema itself may have, not only a value inside it.
 fn same_value<'a>(schema: &'a Schema, found: &mut impl FnMut(&'a str)) {
     match &schema.shape {
         Shape::Named(name) => found(name),
@@ -94,7 +96,7 @@ fn same_value<'a>(schema: &'a Schema, found: &mut impl FnMut(&'a str)) {
 }
 
 /// One OpenRPC document with all operations, topics and queues of `documents`. A type whose name an earlier
-/// contract has taken gets the name of its own contract added.
+/// document has taken gets the name of its own contract in front, and `_` at the end until no other has its name.
 #[must_use]
 pub fn combined(documents: &[Document]) -> Json {
     let mut taken: HashSet<String> = HashSet::new();
@@ -110,6 +112,7 @@ pub fn combined(documents: &[Document]) -> Json {
         .into()
 }
 
+/// A copy of the document, with other names for types whose names are in `taken`. Adds its names to `taken`.
 fn renamed(document: &Document, taken: &mut HashSet<String>) -> Document {
     let mut document = document.clone();
     let mut names: HashMap<String, String> = HashMap::new();

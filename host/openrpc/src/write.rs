@@ -178,7 +178,7 @@ fn schema(schema: &Schema) -> Json {
     described(schema, &schema.description)
 }
 
-/// The schema as JSON, with a description of its place.
+/// The schema as JSON, with this description instead of its own.
 fn described(schema: &Schema, description: &str) -> Json {
     let object = match &schema.shape {
         Shape::Any if description.is_empty() => return Json::Bool(true),
@@ -242,8 +242,8 @@ fn shape_of(shape: &Shape) -> Object {
     }
 }
 
-/// The schema of a type that may be `null`. Where the type has a place for `null`, it is written there, so that a
-/// document is not written deeper than it was read.
+/// The schema of a type that may be `null`. Where the type's own JSON can list `null`, it does, so that a document is
+/// not written deeper than it was read. Otherwise the type becomes a choice of itself and `null`.
 fn nullable(inner: &Schema, description: &str) -> Json {
     let mut json = schema(inner);
     if !(inner.description.is_empty() && take_null(&mut json, &inner.shape)) {
@@ -256,6 +256,7 @@ fn nullable(inner: &Schema, description: &str) -> Json {
     }
 }
 
+/// Lists `null` in the JSON of a type. Returns `false` if that JSON has no place for it.
 fn take_null(json: &mut Json, shape: &Shape) -> bool {
     match shape {
         Shape::Constant(_) => return false,
@@ -279,6 +280,7 @@ fn take_null(json: &mut Json, shape: &Shape) -> bool {
     }
 }
 
+/// A list of strings: an `enum`, or a choice of constants if one of the strings has a description.
 fn words_of(words: &[Word]) -> Object {
     if words.iter().all(|word| word.description.is_empty()) {
         let words = words.iter().map(|word| (&*word.word).into()).collect();

@@ -161,7 +161,7 @@ impl Connection {
                 }
             }
             FromPeer::Cancel { id } => {
-                // It may have ended before the frame came.
+                // What the program cancels may have ended before the frame came.
                 let _known = self.under_way.cancel(&id);
                 // What was given up makes room for the next frame.
                 answers(self, context);
@@ -231,7 +231,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Begins work that takes time, and answers the program under this id when it is done.
+    /// Begins work that may take time, and answers the program under this id when it is done. With the id 0, the
+    /// program wants no answer. Fails if the id is in use.
     fn begin(
         &mut self,
         id: u32,
@@ -282,6 +283,7 @@ impl Connection {
         Ok(queue)
     }
 
+    /// Answers at once. Fails if the id is in use.
     fn answer_now(&mut self, id: u32, outcome: Result<Bytes, Error>) -> Result<(), Close> {
         self.check(id)?;
         self.output.answer(id, outcome);

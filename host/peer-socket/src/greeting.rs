@@ -22,7 +22,9 @@ pub(crate) struct Greeted {
     pub(crate) session: Session,
     /// The version of the protocol.
     pub(crate) version: u16,
+    /// The most requests that the program takes before it answers one.
     pub(crate) requests: u32,
+    /// The events that the program takes before it asks for more.
     pub(crate) events: u32,
     /// The bytes that came after the hello.
     pub(crate) rest: BytesMut,

@@ -30,17 +30,18 @@ const PART: &str = "peer-socket";
 /// The name of the thread, as `ps -L` shows it.
 const THREAD_NAME: &str = "weir-peers";
 
-/// Without a pause, `accept` fails again and again, as when file descriptors have run out.
+/// The pause after `accept` has failed. Without it, `accept` would fail again and again while file descriptors have run
+/// out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Programs that have proved their names and wait for the worker thread.
+/// The most programs that have proved their names and wait for the worker thread.
 const MAX_ARRIVING: usize = 64;
 
 /// A program that has proved its name, on the way to the worker thread.
 type Arriving = (net::UnixStream, Greeted);
 
-/// A socket for programs outside Main. Every user can open it; what a program says first decides. Nobody answers before
-/// [`serve`](Self::serve).
+/// A socket for programs outside Main. Every user can open it; what a program says first decides whether it is served.
+/// Nobody answers before [`serve`](Self::serve).
 #[derive(Debug)]
 pub struct PeerSocket(Arc<BoundSocket>);
 
@@ -49,14 +50,15 @@ impl PeerSocket {
     ///
     /// # Errors
     ///
-    /// [`SocketError::InUse`] if another Main answers there; otherwise the system's refusal.
+    /// [`SocketError::InUse`] if another Main answers there. Other errors mean that something else than a socket is at
+    /// the path, that no socket can have this path, or that the system refuses.
     pub fn bind(path: &Path) -> Result<Self, SocketError> {
         BoundSocket::bind(path, Opens::Everybody).map(|socket| Self(socket.into()))
     }
 
-    /// Serves programs until Main has stopped everything else. For
-    /// [`Builder::attach`](weir_host::Builder::attach). The thread that accepts them starts again if it ends before;
-    /// sessions go on meanwhile.
+    /// Serves programs until Main has stopped everything else. Embedders give it to
+    /// [`Builder::attach`](weir_host::Builder::attach). The thread that accepts programs starts again if it ends
+    /// before; sessions go on meanwhile.
     pub async fn serve(self, attached: Attached) {
         serve(&self.0, attached, accept).await;
     }

@@ -35,13 +35,13 @@ pub enum ExtensionState {
     BackingOff,
     /// It failed too often, and waits for a restart by the operator.
     Quarantined,
-    /// A word of another version of Main, in its answer.
+    /// A state that this version does not know, in an answer of another version of Main.
     #[serde(other)]
     Other,
 }
 
 impl ExtensionState {
-    /// The word for it.
+    /// The state in one word, as JSON has it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -73,7 +73,7 @@ pub struct ExtensionStatus {
     pub id: ExtensionId,
     /// Its state.
     pub state: ExtensionState,
-    /// Why, if there is more to say.
+    /// Why it is in this state, if there is more to say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// When it entered this state.
@@ -109,7 +109,7 @@ pub struct ExtensionStatus {
     pub shed: u64,
     /// Its answers after the deadline.
     pub late: u64,
-    /// Requests to it that did not fit its description. None: they are not checked.
+    /// Requests to it that did not fit its description. `None` if they are not checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<u64>,
     /// Its limits class.
@@ -144,7 +144,7 @@ pub struct FailureRecord {
     /// When it failed.
     #[serde(with = "rfc3339")]
     pub time: SystemTime,
-    /// Why.
+    /// Why it failed.
     pub cause: String,
     /// SHA-256 of the component, in hexadecimal, if it was read.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -159,7 +159,7 @@ pub struct FailureRecord {
     /// Names of the running functions, innermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trace: Vec<String>,
-    /// The state of the extension after it.
+    /// The state of the extension after the failure.
     pub then: ExtensionState,
     /// When it restarts, if that state is [`ExtensionState::BackingOff`].
     #[serde(default, skip_serializing_if = "Option::is_none", with = "rfc3339_if_any")]

@@ -12,7 +12,7 @@ const BASIS_POINTS: f64 = 10_000.0;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum LimitValue {
-    /// Bytes, messages, requests, fuel or lines per second.
+    /// A number of bytes, messages, requests, units of fuel or other things, or of requests or lines per second.
     Count(u64),
     /// A duration.
     Time(Duration),
@@ -43,7 +43,7 @@ pub enum LimitUnit {
     /// Lines per second.
     #[serde(rename = "lines/s")]
     LinesPerSecond,
-    /// Things that the limit's name says.
+    /// Things that the limit's name says. Also a unit that this version does not know, in an answer of another version.
     #[serde(other)]
     Count,
 }
@@ -128,7 +128,7 @@ impl fmt::Display for LimitName {
 }
 
 impl LimitUnit {
-    /// Converts a number to a common unit.
+    /// Converts a number in this unit to a common unit.
     #[must_use]
     pub fn value(self, number: u64) -> LimitValue {
         match self {
@@ -144,7 +144,7 @@ impl LimitUnit {
         }
     }
 
-    /// Converts a number in JSON back.
+    /// Converts a number in JSON back to this unit.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "such a cast saturates")]
     fn number(self, value: f64) -> u64 {
         match self {
@@ -155,7 +155,7 @@ impl LimitUnit {
     }
 }
 
-/// From hundredths of a percent.
+/// The share that is this many hundredths of a percent.
 fn fraction(basis_points: u64) -> f64 {
     f64::from(u32::try_from(basis_points).unwrap_or(u32::MAX)) / BASIS_POINTS
 }

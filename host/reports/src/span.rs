@@ -30,7 +30,7 @@ pub struct Span {
     pub kind: SpanKind,
     /// The sender: an extension's id, a peer's name, or `main`. Empty if the peer is no longer known.
     pub caller: String,
-    /// The receiver, likewise; none for an event.
+    /// The receiver: an extension's id, a peer's name, or `main`. `None` for an event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
     /// When it was sent.
@@ -39,7 +39,7 @@ pub struct Span {
     /// From the send to the outcome.
     #[serde(rename = "duration-seconds", with = "seconds")]
     pub duration: Duration,
-    /// From the send until the receiver took it; none if it never did.
+    /// From the send until the receiver took it; `None` if it never did.
     #[serde(
         rename = "waited-seconds",
         default,
@@ -47,7 +47,7 @@ pub struct Span {
         with = "seconds_if_any"
     )]
     pub waited: Option<Duration>,
-    /// From then to the outcome.
+    /// From when the receiver took it to the outcome; `None` if it never did.
     #[serde(
         rename = "worked-seconds",
         default,
@@ -55,7 +55,7 @@ pub struct Span {
         with = "seconds_if_any"
     )]
     pub worked: Option<Duration>,
-    /// Fuel that the receiver used meanwhile, for whatever it had in hand; none if it is no extension, or did not
+    /// Fuel that the receiver used meanwhile, for whatever it had in hand; `None` if it is no extension, or did not
     /// answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fuel: Option<u64>,
@@ -86,7 +86,7 @@ pub enum SpanKind {
         /// Where it was published.
         topic: Topic,
     },
-    /// A kind of another version of Main, in its answer.
+    /// A kind that this version does not know, in an answer of another version of Main.
     #[serde(other)]
     Other,
 }

@@ -1,4 +1,4 @@
-//! Times and durations in JSON, for `#[serde(with = …)]`. What is no time or no duration is not read.
+//! Times and durations in JSON, for `#[serde(with = …)]`. Reading fails for what is no time or no duration.
 
 /// A time as RFC 3339, in UTC, to the millisecond.
 pub mod rfc3339 {
@@ -48,7 +48,7 @@ pub mod seconds {
     }
 }
 
-/// Defines the same for an optional value, or `null`.
+/// Defines a module that writes and reads an optional value: as the module `$with` does, or as `null`.
 macro_rules! if_any {
     ($(#[$doc:meta])* $name:ident, $with:literal, $of:ty) => {
         $(#[$doc])*

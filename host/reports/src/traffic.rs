@@ -35,7 +35,7 @@ pub struct TopicStatus {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct SubscriptionStatus {
-    /// The subscribing extension's id, or `main`.
+    /// The subscriber: an extension's id, the name of a peer, or `main`.
     pub subscriber: String,
     /// The pattern of its topics.
     pub pattern: TopicPattern,
@@ -45,10 +45,10 @@ pub struct SubscriptionStatus {
     pub waiting: u64,
     /// Bytes of the waiting events.
     pub bytes: u64,
-    /// Most events that may wait; none: as many as the inbox holds.
+    /// The most events that may wait. `None` if only the inbox bounds them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages_limit: Option<u32>,
-    /// Most bytes that may wait; none: as many as the inbox holds.
+    /// The most bytes that may wait. `None` if only the inbox bounds them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_limit: Option<u64>,
     /// Publishers waiting for room.
@@ -73,17 +73,17 @@ pub struct QueueStatus {
     pub waiting: u64,
     /// Jobs in the hands of readers.
     pub in_hand: u64,
-    /// Most jobs, waiting and in hand.
+    /// The most jobs, waiting and in hand.
     pub messages_limit: u32,
     /// Bytes of jobs waiting and in hand, with 128 for each envelope.
     pub bytes: u64,
-    /// Most bytes.
+    /// The most bytes of jobs waiting and in hand.
     pub bytes_limit: u64,
     /// What happens to a job without room: the [name](weir_names::QueuePolicy::name) of its policy.
     pub when_full: Cow<'static, str>,
     /// Deliveries before a job becomes a dead letter.
     pub max_deliveries: u32,
-    /// The queue for dead letters; none: they are dropped.
+    /// The queue for dead letters. `None` if they are dropped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dead_letter: Option<QueueName>,
     /// Readers waiting for a job.

@@ -42,6 +42,7 @@ impl Text {
         self.family(name, "histogram", "", help)
     }
 
+    /// The whole text, with the end mark that only OpenMetrics has.
     pub(super) fn end(mut self) -> String {
         if !self.is_classic {
             self.text += "# EOF\n";

@@ -14,7 +14,7 @@ use crate::{
     path::{alternatives, shown},
 };
 
-/// The most names of fields in one message.
+/// The most fields of a type whose names are listed in a message. If there are more, the message lists none.
 const MAX_SHOWN: usize = 12;
 
 impl<'a> Judge<'a> {
@@ -136,6 +136,7 @@ struct Seen<'a> {
     strict: bool,
     is_record: bool,
     seen: Vec<bool>,
+    /// The first field of the object without a description. It may be a required field, misspelt.
     unknown: Option<String>,
 }
 
@@ -148,7 +149,7 @@ impl<'a> Seen<'a> {
         Self { fields, strict, is_record, seen: vec![false; fields.len()], unknown: None }
     }
 
-    /// Notes a field of the object, and returns what is wrong with it.
+    /// Notes a field of the object, and returns what is wrong with it, if anything.
     fn see(&mut self, name: &str, unknown: Unknown, is_alone: bool) -> Option<Fault> {
         if !self.is_record {
             return None;
@@ -169,7 +170,8 @@ impl<'a> Seen<'a> {
         Some(Fault::message(format!("is unknown{}", self.known(name))).in_field(name))
     }
 
-    /// The end of a message about an unknown field: the name that was probably meant, or the known names.
+    /// The end of a message about an unknown field: the name that was probably meant, otherwise the known names, unless
+    /// there are more than [`MAX_SHOWN`].
     fn known(&self, name: &str) -> String {
         let names = self.fields.iter().map(|field| &*field.name);
         if let Some(nearest) = nearest(name, names.clone()) {
@@ -183,6 +185,7 @@ impl<'a> Seen<'a> {
         }
     }
 
+    /// The fault of an object that lacks a required field.
     fn missing(&self) -> Option<Fault> {
         let (field, _) =
             self.fields.iter().zip(&self.seen).find(|(field, seen)| field.required && !**seen)?;
@@ -197,7 +200,7 @@ impl<'a> Seen<'a> {
 
 /// The known name that a misspelt name is most like, if one is close enough.
 pub(crate) fn nearest<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
-    // Names are cut, because long ones cost too much to compare.
+    // A long `name` is cut, and long known names are left out, because they cost too much to compare.
     let name: &str = name.get(..name.floor_char_boundary(128)).unwrap_or_default();
     let distance = |known: &str| strsim::damerau_levenshtein(name, known);
     let close = |known: &str| distance(known) <= 1 + known.chars().count().min(name.chars().count()) / 4;

@@ -67,7 +67,7 @@ impl Fault {
         matches!(self.kind, Kind::Other { is_tag: true, .. }) && self.path.len() <= 1
     }
 
-    /// Whether the value is another type of a union, rather than a wrong one of this type.
+    /// Whether the value seems to be of another type of a union, rather than a faulty value of this type.
     fn is_other(&self) -> bool {
         self.is_tag() || (matches!(self.kind, Kind::Other { .. }) && self.path.is_empty())
     }

@@ -77,7 +77,7 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// Judges a value by several unions. The result has for each union why the value does not fit, if so.
+/// Judges a value by several unions. The result says for each union why the value does not fit, or that it fits.
 pub(super) struct Values<'j, 'a> {
     judge: &'j Judge<'a>,
     unions: Vec<Union<'a>>,
@@ -87,7 +87,7 @@ pub(super) struct Values<'j, 'a> {
 pub(super) type Faults = Vec<Option<Fault>>;
 
 /// Prepares to judge a value inside a list or an object. Returns the indices of the types in `all` that describe it,
-/// and the unions of these descriptions.
+/// and the unions of these descriptions. A type that has a fault is left out, unless it has a constant here: a tag.
 pub(super) fn inner<'j, 'a>(
     judge: &'j Judge<'a>,
     all: &[View<'a>],
@@ -120,7 +120,7 @@ pub(super) fn note(faults: &mut Faults, owners: &[usize], found: Faults, outer: 
 }
 
 impl<'a> Values<'_, 'a> {
-    /// Judges by all members of the unions with `judge`, and from that by each union.
+    /// Judges the value once by each member of the unions, with `judge`, and derives the result of each union.
     fn judged<E: Error>(
         self,
         judge: impl FnOnce(&Judge<'a>, &[View<'a>]) -> Result<Faults, E>,

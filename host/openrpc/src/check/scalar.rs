@@ -78,7 +78,7 @@ impl Scalar<'_> {
     }
 }
 
-/// A type, for people.
+/// A type as messages name it, such as `a string`.
 pub(crate) fn kind_of(shape: &Shape) -> String {
     let kind = match shape {
         Shape::Null => "null",
@@ -98,7 +98,7 @@ pub(crate) fn kind_of(shape: &Shape) -> String {
     kind.into()
 }
 
-/// The range of an integer of this format.
+/// The range of an integer of this format. Without a known format, that of an `i128`.
 pub(crate) fn range_of(format: Option<&str>) -> (i128, i128) {
     match format {
         Some("int8") => (i8::MIN.into(), i8::MAX.into()),
@@ -157,12 +157,13 @@ pub(super) fn count_fault(count: u64, min: Option<u64>, max: Option<u64>, thing:
     }
 }
 
-/// A whole number beyond 64 bits, which the parser reads as a floating-point number.
+/// The whole number that the parser has read as a floating-point number, because it takes more than 64 bits. Nothing if
+/// it has a fraction, has less than 64 bits, or has more than 128 bits.
 fn huge(number: f64) -> Option<i128> {
     (number.fract() == 0.0 && number.abs() >= 9e18).then(|| number.to_string().parse().ok())?
 }
 
-#[expect(clippy::cast_precision_loss, reason = "it is compared with another such number")]
+#[expect(clippy::cast_precision_loss, reason = "the result is compared with bounds that are as imprecise")]
 fn approximate(number: i128) -> f64 {
     number as f64
 }

@@ -4,7 +4,7 @@ use std::{collections::HashSet, ptr};
 
 use crate::{Field, Schema, Shape};
 
-/// A type, as values are judged by it.
+/// A type that values are judged by: a schema, or the fields of an object or of arguments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum View<'a> {
     Schema(&'a Schema),

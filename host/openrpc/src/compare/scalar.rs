@@ -1,4 +1,4 @@
-//! Compares numbers, lengths, and texts. The texts of a value are all strings that it may be by any type of its union.
+//! Compares numbers, lengths, and texts. Where a value may have several types, its texts are the strings of them all.
 
 use std::fmt;
 
@@ -11,8 +11,7 @@ use crate::{
     path::{self, alternatives, shown},
 };
 
-/// Compares two types of numbers. Returns `false` without a finding if one is no number, or if only one may have
-/// fractions in a way that breaks.
+/// Compares two types of numbers. Returns `false` without a finding if one of them is not a type of numbers.
 pub(super) fn numbers<'a>(walk: &mut Walk<'a>, place: &Place<'a>, old: &'a Shape, new: &'a Shape) -> bool {
     match (old, new) {
         (
@@ -97,7 +96,7 @@ pub(super) struct Texts<'a> {
 }
 
 impl<'a> Texts<'a> {
-    /// Adds the strings of a type. Returns `false` if its values are not strings.
+    /// Adds the strings of a type. Returns `false` if it is not a type of strings alone.
     pub(super) fn take(&mut self, view: &View<'a>) -> bool {
         let View::Schema(Schema { shape, .. }) = view else { return false };
         match shape {
@@ -166,7 +165,7 @@ pub(super) fn texts<'a>(walk: &mut Walk<'a>, place: &Place<'a>, old: &Texts<'a>,
     }
 }
 
-/// Compares the formats of texts, which are all that says what a text means.
+/// Compares the formats of strings. Another format is breaking, because only the format says what a string means.
 fn format<'a>(walk: &mut Walk<'a>, place: &Place<'a>, old: Option<&str>, new: Option<&str>) {
     let text = |format: Option<&str>| match format {
         Some(format) => format!("a string of format `{}`", shown(format)),

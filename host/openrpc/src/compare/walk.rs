@@ -16,7 +16,7 @@ use crate::{
     show::type_text,
 };
 
-/// The most pairs of types that are compared. A contract has some hundred.
+/// The most pairs of types that are compared. A usual contract has some hundreds.
 const MAX_PAIRS: usize = 100_000;
 
 /// A type of the old document and one of the new one.
@@ -29,6 +29,7 @@ pub(super) struct Walk<'a> {
     pub(super) findings: Vec<Finding>,
     /// Pairs that are still to be compared. The last one is next.
     waiting: Vec<Place<'a>>,
+    /// Pairs that were added to `waiting` at some time, with the side that reads, so that each is compared once.
     known: HashSet<(Identity, Identity, bool)>,
 }
 
@@ -40,7 +41,7 @@ pub(super) struct Place<'a> {
     pub(super) path: String,
 }
 
-/// The address of a type, and how many fields it has if it is arguments.
+/// The address of a type, and how many fields it has if it is a [`View::Record`], otherwise `usize::MAX`.
 type Identity = (*const (), usize);
 
 impl<'a> Walk<'a> {
@@ -99,7 +100,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Compares a pair, and everything in it.
+    /// Compares a pair and everything in it, up to [`MAX_PAIRS`]. Too many pairs are a breaking difference.
     pub(super) fn add(&mut self, pair: Pair<'a>, new_reads: bool, path: String) {
         let first = self.waiting.len();
         self.later(Place { pair, new_reads, path });
@@ -119,7 +120,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Compares a pair after this one, unless it was compared before.
+    /// Adds a pair to those that wait, unless it was added before.
     pub(super) fn later(&mut self, place: Place<'a>) {
         let (old, new) = place.pair;
         if self.known.insert((identity(old), identity(new), place.new_reads)) {
@@ -261,13 +262,14 @@ impl<'a> Walk<'a> {
         self.later(Place { pair, new_reads: place.new_reads, path: format!("{}{step}", place.path) });
     }
 
+    /// Notes that the value now is of another type, which is breaking.
     fn other(&mut self, place: &Place<'a>, old: View<'a>, new: View<'a>) {
         self.breaking(&place.path, self.was(&shown(old), &shown(new)));
     }
 }
 
-/// The type of a field to compare. If this field is optional and the other is required, leaves out that this one may be
-/// `null`, which follows from that.
+/// The type of a field to compare. If only this field is optional, `null` is left out of its type: the finding that
+/// one field is optional and the other is required already says as much.
 fn given<'a>(field: &'a Field, other: &Field) -> View<'a> {
     match &field.schema.shape {
         Shape::Nullable(inner) if other.required && !field.required => View::Schema(inner),
@@ -282,7 +284,7 @@ fn identity(view: View<'_>) -> Identity {
     }
 }
 
-/// A text that tells a type from the others of a union, as its tags do.
+/// A text by which a type of one union is found in another union: its kind, and for an object also its tags.
 fn key(view: View<'_>) -> String {
     match view {
         View::Schema(schema) => match &schema.shape {

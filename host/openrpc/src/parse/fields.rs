@@ -16,6 +16,8 @@ use crate::{
 /// Why a text does not describe a contract.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentError {
+    /// The number of the document, from 1, where a text may have several: its line in a section, or its place in a
+    /// list.
     line: Option<usize>,
     /// The place of the fault, such as `$.methods[0].name`. Empty for a fault of the whole text.
     path: String,
@@ -96,6 +98,7 @@ impl<T> At for Result<T, DocumentError> {
     }
 }
 
+/// Refuses names of which two are the same.
 pub(super) fn different<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), DocumentError> {
     let mut known = HashSet::new();
     for name in names {
@@ -113,6 +116,7 @@ pub(super) fn object(json: &Json) -> Result<&[(String, Json)], DocumentError> {
     }
 }
 
+/// Reads each value of the list in this field. A field that is absent is an empty list.
 pub(super) fn list<T>(
     json: &Json,
     key: &str,
@@ -144,6 +148,7 @@ pub(super) fn description(json: &Json) -> Result<String, DocumentError> {
     optional_text(json, "description").map(str::to_owned)
 }
 
+/// The text in this field. A field that is absent is an empty text.
 pub(super) fn optional_text<'a>(json: &'a Json, key: &str) -> Result<&'a str, DocumentError> {
     match json.get(key) {
         None => Ok(""),
@@ -152,6 +157,7 @@ pub(super) fn optional_text<'a>(json: &'a Json, key: &str) -> Result<&'a str, Do
     }
 }
 
+/// The boolean in this field. A field that is absent is `false`.
 pub(super) fn flag(json: &Json, key: &str) -> Result<bool, DocumentError> {
     match json.get(key) {
         None => Ok(false),

@@ -13,7 +13,7 @@ const FORMS: [&str; 5] = ["$ref", "const", "enum", "oneOf", "anyOf"];
 const NOTES: [&str; 8] =
     ["title", "description", "default", "examples", "deprecated", "$comment", "readOnly", "writeOnly"];
 
-/// Keywords that a type of JSON may have.
+/// Keywords that a schema of this JSON type may have besides those that any schema may have.
 fn keywords_of(kind: &str) -> &'static [&'static str] {
     match kind {
         "integer" | "number" => &["format", "minimum", "maximum"],
@@ -24,7 +24,8 @@ fn keywords_of(kind: &str) -> &'static [&'static str] {
     }
 }
 
-/// The keyword by which a schema is read, or `type`.
+/// The keyword of [`FORMS`] by which a schema is read, otherwise `type`. Refuses a schema with a keyword that is not
+/// understood beside that one.
 pub(super) fn form(json: &Json) -> Result<&'static str, DocumentError> {
     let Json::Object(fields) = json else { return Ok("type") };
     let form = FORMS.into_iter().find(|form| json.get(form).is_some()).unwrap_or("type");
@@ -36,7 +37,7 @@ pub(super) fn form(json: &Json) -> Result<&'static str, DocumentError> {
             || name == "$schema"
             || name.starts_with("x-")
             || keywords_of(kind).contains(&name)
-            // The type is implied by the values themselves.
+            // `type` is not read here, because the values themselves have a type.
             || (name == "type" && matches!(form, "const" | "enum"));
         if !is_known {
             return Err(not_understood(name, form, kind));
@@ -54,7 +55,7 @@ fn not_understood(name: &str, form: &str, kind: &str) -> DocumentError {
     fault!("is not understood in a schema {beside}").at(name)
 }
 
-/// The type that a schema names, or an empty text, and whether `null` is allowed, too.
+/// The type that a schema names, or an empty text if it names none, and whether `null` is allowed besides that type.
 pub(super) fn kind(json: &Json) -> Result<(&'static str, bool), DocumentError> {
     const KINDS: [&str; 7] = ["boolean", "null", "integer", "number", "string", "array", "object"];
     let known = |kind: &Json| {

@@ -50,6 +50,7 @@ impl<'a> Types<'a> {
         self.below(json, MAX_SCHEMA_DEPTH)
     }
 
+    /// Reads a schema that has at most this many levels.
     fn below(&self, json: &Json, levels: usize) -> Result<Schema, DocumentError> {
         let Some(levels) = levels.checked_sub(1) else {
             return Err(fault!("a schema has at most {MAX_SCHEMA_DEPTH} levels"));
@@ -167,7 +168,7 @@ impl<'a> Types<'a> {
         if let Some(name) = required.iter().find(|name| !known.contains(name.as_str())) {
             return Err(missing_property(name));
         }
-        // The types of further fields are not represented: further fields may have any value.
+        // A type for fields that are not among the `properties` is read, but not kept: such fields may have any value.
         Ok(Shape::Record { fields, strict })
     }
 }
@@ -184,6 +185,7 @@ fn constant(value: &Json) -> Result<Shape, DocumentError> {
     }
 }
 
+/// Reads an `enum`. If all its values are strings, they become words, otherwise each becomes a type of its own.
 fn words(json: &Json) -> Result<Shape, DocumentError> {
     let values = match json.get("enum") {
         Some(Json::Array(values)) if !values.is_empty() => values,
@@ -212,6 +214,7 @@ fn words(json: &Json) -> Result<Shape, DocumentError> {
     Ok(nullable_if(nullable, shape))
 }
 
+/// Whether the schema is one string, or a closed list of strings, so that it can become part of a longer list.
 fn is_word(schema: &Schema) -> bool {
     match &schema.shape {
         Shape::Constant(value) => value.is_string(),

@@ -7,7 +7,7 @@ use weir_names::harmless;
 use super::type_text;
 use crate::{Arguments, Document, ErrorCode, Field, Payload, Schema, Shape, Word};
 
-/// The most bytes that are shown of a description.
+/// The most bytes that are shown of a line of a description, of a cell, or of a type.
 const MAX_DESCRIPTION: usize = 8 << 10;
 
 impl Document {

@@ -7,7 +7,7 @@ use weir_names::harmless;
 use super::{field_text, type_text};
 use crate::{Arguments, Document, ErrorCode, Field, Payload, Role, Schema, Shape, path::shown};
 
-/// The most bytes that are shown of a description.
+/// The most bytes that are shown of a line of a description.
 const MAX_DESCRIPTION: usize = 8 << 10;
 
 impl Document {
@@ -153,6 +153,7 @@ impl Page {
     }
 }
 
+/// The first line of a description after a colon, or nothing if that line is empty.
 fn first_line(description: &str) -> String {
     match description.lines().next() {
         Some(line) if !line.is_empty() => format!(": {}", harmless(line, MAX_DESCRIPTION)),

@@ -23,7 +23,7 @@ type Taken = (Queue, Option<Job>);
 
 #[derive(Default)]
 pub(super) struct Jobs {
-    /// How many more jobs the program takes from each queue. Its grant bounds the number of queues.
+    /// How many more jobs the program takes from each queue. The program's grants bound the number of queues.
     credit: HashMap<String, u32>,
     /// The wait for the next job of each queue with credit.
     waits: FuturesUnordered<Pin<Box<dyn Future<Output = Taken> + Send>>>,
@@ -31,7 +31,7 @@ pub(super) struct Jobs {
     last: u32,
 }
 
-/// Without the jobs' payloads.
+/// Shows how many jobs are in hand, and none of their payloads.
 impl fmt::Debug for Jobs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Jobs").field("in_hand", &self.in_hand.len()).finish_non_exhaustive()
@@ -54,7 +54,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// Sends the next job, if one has come.
+    /// Sends the next job, or that its queue has no more, if either has come. Otherwise returns false.
     pub(super) fn poll_one(&mut self, context: &mut Context<'_>, output: &mut Output) -> bool {
         let Poll::Ready(Some((queue, job))) = self.waits.poll_next_unpin(context) else { return false };
         let Some(job) = job else {

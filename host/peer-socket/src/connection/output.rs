@@ -32,12 +32,12 @@ pub(super) struct Output {
     patience: Patience,
     /// The version of the protocol.
     version: u16,
-    /// The program has closed the connection. What it sent before may still be there to read.
+    /// Whether the program has closed the connection. What it sent before may still be there to read.
     is_closed: bool,
 }
 
 impl Output {
-    /// `patience` says how long the program may read nothing.
+    /// Nothing that waits yet. `patience` says how long the program may read nothing.
     pub(super) fn new(patience: Duration, version: u16) -> Self {
         let patience = Patience::new(patience);
         Self { waiting: BytesMut::new(), begun: 0, patience, version, is_closed: false }
@@ -78,7 +78,8 @@ impl Output {
         }
     }
 
-    /// Writes as much as the program takes. True if that made room, or the program has closed the connection.
+    /// Writes as much as the program takes. True if that made room, or the program has closed the connection. Fails if
+    /// the program has read nothing for too long.
     pub(super) fn write(&mut self, stream: &mut UnixStream, context: &mut Context<'_>) -> Step {
         let had_room = self.has_room();
         while !self.waiting.is_empty() {
@@ -107,6 +108,7 @@ impl Output {
         Ok(!had_room)
     }
 
+    /// Drops what was written, and finds out how much of the frame under way is left.
     fn wrote(&mut self, written: usize) {
         while self.begun < written {
             // Only whole frames wait.
