@@ -31,7 +31,7 @@ const SETTLE_TIME: Duration = Duration::from_secs(10);
 /// Time for the client to tell of refusals.
 const REFUSAL_TIME: Duration = Duration::from_millis(20);
 
-/// Time for both sides to leave.
+/// Time to answer what is in hand and to leave the sessions, once the bridge waits no longer.
 const LEAVE_TIME: Duration = Duration::from_secs(3);
 
 /// Time for the server to read the last answers.
@@ -61,7 +61,7 @@ pub async fn run(config: Config) -> Result<()> {
     tracing::info!("stops when what is in hand is done");
     shared.enter(Stage::Draining);
     tokio::select! {
-        // It ends when nothing is in hand any more.
+        // The task ends when nothing is in hand any more.
         _ = main.join_next() => {}
         () = time::sleep(drain_time) => tracing::warn!("stops with something in hand: its time is over"),
         _ = terminate.recv() => {}
@@ -105,7 +105,7 @@ async fn keep_main(shared: Arc<Shared>, links: Links) {
     }
 }
 
-/// Runs everything that lives with a session with Main. Returns why the session ended.
+/// Runs everything that lives with a session with Main. Returns why the session ended, or that the bridge stops.
 async fn with_main(sessions: &Sessions, links: Links) -> String {
     let shared = &sessions.shared;
     // All tasks end when this set is dropped, at the end of the function.
@@ -194,7 +194,8 @@ async fn with_links(sessions: &Sessions, mut links: Links, publisher: &events::P
     }
 }
 
-/// Serves and subscribes everything. Returns once the server has read that, and all streams are there.
+/// Serves and subscribes everything. Returns once the server has read that, and all streams are there or were tried
+/// several times. Fails if the server refuses something.
 async fn set_up(
     sessions: &Sessions,
     link: &Link,

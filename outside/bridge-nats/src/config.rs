@@ -21,7 +21,7 @@ pub use self::{
 };
 pub(crate) use self::{check::KIND, values::is_sender};
 
-/// Bytes of the largest file that is read.
+/// Most bytes of a file that is read.
 const FILE_MAX: u64 = 1 << 20;
 
 /// A file, read and checked.
@@ -53,7 +53,7 @@ pub struct Config {
 pub struct MainSection {
     /// The socket that `main.peer-socket` of Main's file names.
     pub socket: PathBuf,
-    /// The peer's name there. `node:NODE` if it is not given.
+    /// The name of the bridge as a peer of Main. `node:NODE` if it is not given.
     pub peer: Option<Spanned<PeerName>>,
     /// A file with the peer's token. Without one the user of the process proves the name.
     pub token_file: Option<PathBuf>,
@@ -106,14 +106,14 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// Whether a server without TLS is refused: also where a file of TLS is named.
+    /// Whether a server without TLS is refused: TLS is required or comes first, or certificates are named.
     #[must_use]
     pub fn is_wanted(&self) -> bool {
         self.required || self.first || self.ca_file.is_some() || self.certificate_file.is_some()
     }
 }
 
-/// `[limits]`: how much may be under way. What is more is refused, or waits where it is.
+/// `[limits]`: how much may be under way. Anything beyond that is refused, or waits where it is.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Limits {
@@ -121,11 +121,11 @@ pub struct Limits {
     pub calls: Count,
     /// Calls of other nodes to this Main that are under way. Further ones get `overloaded`.
     pub served: Count,
-    /// Events that wait, for each imported pattern and for the exports together.
+    /// Events of all exports together that may wait. Of each imported pattern, twice as many or more may wait.
     pub events: Count,
     /// Jobs of each imported queue that are in this Main and not done.
     pub jobs: Count,
-    /// How long calls in hand may take after SIGTERM.
+    /// How long calls and jobs in hand may take after SIGTERM or SIGINT.
     pub drain_timeout: Seconds,
 }
 
@@ -212,7 +212,7 @@ pub struct Import {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ImportContract {
-    /// The nodes that answer, the first one that is there; or `*`, any node.
+    /// The nodes that are asked, in this order, until one serves the call; or `*`, any node.
     pub from: Spanned<Vec<Origin>>,
     /// The operations that it has.
     pub operations: Spanned<Vec<OperationName>>,
@@ -229,7 +229,7 @@ pub struct ImportContract {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Prefer {
-    /// This node's, and another node's only where this one does not serve.
+    /// This node's. Another node's is asked only if no provider here takes the call.
     #[default]
     Local,
     /// Any of the fleet, this node among them if it exports the contract.
@@ -253,7 +253,7 @@ pub struct ImportTopic {
 pub struct ImportQueue {
     /// The nodes whose jobs are taken, or `*`.
     pub from: Spanned<Vec<Origin>>,
-    /// How often a job is brought to a Main before it is dead.
+    /// How often this bridge brings a job to its Main before the job is dead.
     #[serde(default = "Count::of::<16>")]
     pub max_deliveries: Count,
     /// The queue of the fleet for dead jobs. Without one they are dropped, and logged.
@@ -315,6 +315,7 @@ impl Config {
         given.or_else(|| own().ok()).unwrap_or_else(|| unreachable!("`node:NODE` is the name of a peer"))
     }
 
+    /// Makes all paths relative to the folder.
     fn resolve(&mut self, folder: &Path) {
         let main = self.main.as_mut();
         main.socket = folder.join(&main.socket);

@@ -22,15 +22,16 @@ const TOPICS_MAX: usize = 4096;
 /// Nodes whose numbers are known.
 const NODES_MAX: usize = 1024;
 
-/// What one event can say to be lost. A node may lie, and what Main's subscribers count must not overflow by it.
+/// Most events that one event can say to be lost before it. A node may lie, and the counts of Main's subscribers must
+/// not overflow by that.
 const LOST_MAX: u64 = u32::MAX as u64;
 
-/// The numbers that one export gives.
+/// The numbers that the events of one export get.
 #[derive(Debug)]
 struct Given {
     life: u64,
     topics: HashMap<Box<str>, u64>,
-    /// Lost before the next event, of whichever topic.
+    /// Events lost before the next one that gets a number, of whichever topic.
     lost: u64,
 }
 
@@ -45,7 +46,7 @@ impl Given {
         self.lost = self.lost.saturating_add(events);
     }
 
-    /// The number of the next event of a topic.
+    /// The number of the next event of a topic. `None` if other topics have taken all the room.
     fn next(&mut self, topic: &str) -> Option<Count> {
         if !self.topics.contains_key(topic) && self.topics.len() < TOPICS_MAX {
             self.topics.insert(topic.into(), 0);
@@ -56,7 +57,7 @@ impl Given {
     }
 }
 
-/// The numbers that have come. Each node has a share of its own, so that none can use up another's.
+/// The last numbers of other nodes' events. Each node has room of its own, so that none can use up another's.
 #[derive(Debug, Default)]
 pub(crate) struct Seen(HashMap<Box<str>, Topics>);
 
@@ -75,7 +76,7 @@ impl Seen {
         }
         let Some(topics) = self.0.get_mut(node) else { return 0 };
         match topics.get_mut(topic) {
-            // What comes late or twice is no loss.
+            // An event that comes late or twice shows no loss.
             Some((last_life, last)) if *last_life == life => {
                 let gap = number.saturating_sub(*last).saturating_sub(1);
                 *last = number.max(*last);

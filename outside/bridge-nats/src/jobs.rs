@@ -35,7 +35,7 @@ pub(crate) use self::{export::export, import::import};
 /// The consumer that all importing nodes share.
 const CONSUMER: &str = "weir";
 
-/// Jobs of a queue that are in hand over the whole fleet.
+/// Most jobs of a queue that are in hand in the whole fleet.
 const IN_HAND_MAX: i64 = 65_536;
 
 /// How long the server remembers ids in a stream that no export describes.
@@ -50,7 +50,8 @@ pub(crate) fn jetstream(shared: &Shared, link: &Link) -> JetStream {
     }
 }
 
-/// The stream of a queue. A node that puts into it makes it, unless it is there.
+/// The stream of a queue. With `is_maker`, because this node puts into it, makes the stream unless it is there. Fails
+/// if the stream could lose jobs, or is not as the file wants it.
 async fn stream(
     shared: &Shared,
     link: &Link,
@@ -97,7 +98,7 @@ fn config(name: &str, subject: &str, queue: &str, export: Option<&ExportQueue>) 
     }
 }
 
-/// Whether a stream keeps each job until it is done, as the file wants it.
+/// Fails unless a stream keeps each job until it is done, and is as the file wants it.
 fn check(found: &Config, subject: &str, export: Option<&ExportQueue>) -> Result<()> {
     let name = &found.name;
     ensure!(
@@ -130,7 +131,8 @@ fn check(found: &Config, subject: &str, export: Option<&ExportQueue>) -> Result<
     Ok(())
 }
 
-/// Whether a message is JetStream's answer to one for this stream. A stream that records the subject answers, too.
+/// Whether a message is JetStream's answer to one for this stream. An error counts, whichever stream it is of. A stream
+/// that records the subject answers, too, and does not count.
 fn is_answer_of(stream: String) -> impl Fn(&Message) -> bool + Send + 'static {
     move |answer| match serde_json::from_slice(&answer.payload) {
         Ok(Stored { error: Some(_), .. }) => true,
@@ -139,7 +141,7 @@ fn is_answer_of(stream: String) -> impl Fn(&Message) -> bool + Send + 'static {
     }
 }
 
-/// The consumer of a queue, made unless it is there.
+/// The consumer of a queue, which is made unless it is there. One that is there stays as it is.
 async fn consumer(stream: &Stream, import: &ImportQueue) -> Result<PullConsumer> {
     let config = pull::Config {
         durable_name: Some(CONSUMER.to_owned()),
@@ -186,7 +188,7 @@ struct Refused {
 /// Codes of the server for a stream without room: `JSStreamStoreFailedF` says so for `maximum messages exceeded`.
 const NO_ROOM: [u64; 3] = [10_077, 10_047, 10_028];
 
-/// Whether JetStream has stored a message, by its answer.
+/// Fails unless JetStream's answer to a message says that the message is stored.
 pub(crate) fn stored(answer: &[u8]) -> Result<(), Error> {
     let malformed = |_| Error::failed("JetStream answered with something else than JSON");
     match serde_json::from_slice(answer).map_err(malformed)? {
@@ -201,7 +203,7 @@ pub(crate) fn stored(answer: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// Jobs of a queue that are remembered. A server that dies brings back the latest ones.
+/// Most jobs of a queue that are remembered. A server that dies brings back the latest ones.
 const REMEMBERED: usize = 16_384;
 
 /// How often the latest jobs of a queue were brought to Main, by their numbers in the stream.

@@ -1,4 +1,4 @@
-//! One connection to NATS, from its begin to its end.
+//! One connection to NATS, from its beginning to its end.
 //!
 //! A connection that is lost is not used again: what waited in it is dropped with it, so no call is carried out long after its
 //! caller has gone. The next connection subscribes anew.
@@ -115,13 +115,13 @@ impl Link {
         link.as_ref().is_some_and(|link| !link.has_ended())
     }
 
-    /// Whether it has ended.
+    /// Whether the connection has ended.
     pub(crate) fn has_ended(&self) -> bool {
         *self.0.has_ended.borrow()
     }
 
-    /// Sends a request and waits for an answer that is accepted. Others come from somebody else, such as a stream that
-    /// records the subject. There is no time limit: the caller ends the wait by dropping it.
+    /// Sends a request and waits for an answer that is accepted. Other answers come from somebody else, such as a
+    /// stream that records the subject. There is no time limit: the caller ends the wait by dropping it.
     pub(crate) async fn request(
         &self,
         subject: String,
@@ -198,7 +198,8 @@ impl Link {
         self.0.refused.lock().clone()
     }
 
-    /// A place for the answer to what is published on `subject`, else to the place itself. Its number cannot be guessed, so nobody answers that was not asked.
+    /// Makes a place for the answer to a request on `subject`. Without one, the request goes to the place itself. The
+    /// number of the place cannot be guessed, so nobody answers that was not asked.
     fn wait(
         &self,
         subject: Option<Subject>,
@@ -217,6 +218,7 @@ struct Expected {
     /// Where the request was published.
     subject: Subject,
     sender: oneshot::Sender<Result<Message, NoAnswer>>,
+    /// Whether a message is the answer that is waited for.
     accepts: Box<dyn Fn(&Message) -> bool + Send>,
 }
 

@@ -1,4 +1,4 @@
-//! The log on stderr, in the form of `weir run`'s.
+//! The log on stderr, in the form in which `weir run` logs.
 
 use std::{
     fmt,
@@ -38,10 +38,10 @@ pub(crate) enum LogFormat {
 /// The filter without `RUST_LOG`. The bridge itself logs what the client of NATS would.
 const FILTER: &str = "info,async_nats=off";
 
-/// Bytes of the longest line.
+/// Most bytes of a message, and of each field after it.
 const LINE_MAX: usize = 8 * 1024;
 
-/// Sets up the log. `RUST_LOG` sets the filter; `info` by default.
+/// Sets up the log, and has panics logged. `RUST_LOG` sets the filter; without it that is [`FILTER`].
 pub(crate) fn init(format: LogFormat) -> anyhow::Result<()> {
     let filter = std::env::var_os("RUST_LOG").filter(|text| !text.is_empty());
     let filter: Targets = filter

@@ -1,4 +1,4 @@
-//! `weir-nats`: the command. How a failure is printed, and exit codes, are as `weir` has them.
+//! `weir-nats`: the command. It prints failures and ends with exit codes in the way of the command `weir`.
 
 mod logging;
 
@@ -14,7 +14,7 @@ use weir_nats::config::{Config, LoadError};
 
 use self::logging::LogFormat;
 
-/// Bytes of the longest message.
+/// Most bytes of a message that is printed.
 const MESSAGE_MAX: usize = 64 * 1024;
 
 const EXIT_CODES: &str = "\

@@ -6,13 +6,13 @@ use anyhow::{Context, Result, ensure};
 
 use crate::config::Config;
 
-/// Bytes of the largest file.
+/// Most bytes of a file.
 const FILE_MAX: u64 = 64 * 1024;
 
 /// Reads every file that the configuration names, as `run` will.
 ///
 /// # Errors
-/// The first file that cannot be read, or has not what it should have.
+/// The first file that cannot be read, or that is empty or has several words in place of one secret.
 pub fn check_files(config: &Config) -> Result<()> {
     let (main, nats) = (config.main.as_ref(), config.nats.as_ref());
     let words = [&main.token_file, &nats.password_file, &nats.token_file, &nats.nkey_file];

@@ -77,12 +77,12 @@ pub(crate) struct Served {
     pub(crate) peer: Peer,
     pub(crate) name: Box<str>,
     pub(crate) operations: Vec<String>,
-    /// What it is for, as in "which is imported".
+    /// What the contract is for, as messages say it, such as "which is imported".
     pub(crate) what: &'static str,
 }
 
 impl Served {
-    /// Offers Main to serve the contract. Returns `None` if Main refuses.
+    /// Offers Main to serve the contract. Returns `None` if Main refuses or the session has ended, and logs that.
     pub(crate) async fn offer(&self) -> Option<Requests> {
         let operations: Vec<_> = self.operations.iter().map(String::as_str).collect();
         let served = self.peer.serve(&self.name, &operations).await;
@@ -93,7 +93,8 @@ impl Served {
         served.inspect_err(refused).ok()
     }
 
-    /// Serves it until the session ends, or until the bridge drains and nothing is in hand.
+    /// Serves the contract until the session ends, or until the bridge drains and nothing is in hand. As long as Main
+    /// refuses it, offers it again.
     pub(crate) async fn run<H>(self, mut offered: Option<Requests>, handle: impl Fn(Request) -> H)
     where
         H: Future<Output = ()> + Send + 'static,

@@ -25,8 +25,9 @@ const LONGEST: Duration = Duration::from_millis(250);
 pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) subjects: Subjects,
-    /// The number of this process, by which it knows itself.
+    /// A random number, by which this process tells itself from another bridge with its name.
     pub(crate) process: u64,
+    /// Causes of the bridge's own, which are counted for the log.
     pub(crate) times: Times,
     /// Causes with a stranger's words: they cannot use up what is kept for the bridge's own.
     pub(crate) strangers: Times,
@@ -43,6 +44,7 @@ pub(crate) enum Stage {
     Running,
     /// Nothing new begins, and what is in hand goes on.
     Draining,
+    /// The bridge no longer waits for what is in hand.
     Stopped,
 }
 
@@ -80,7 +82,7 @@ impl Shared {
         *self.stage.borrow() >= Stage::Draining
     }
 
-    /// Does the work and returns what it gives. `None` if the session ends or the bridge drains first.
+    /// Waits for the work, and returns its outcome. `None` if the session ends or the bridge drains first.
     pub(crate) async fn until_over<T>(&self, peer: &Peer, work: impl Future<Output = T>) -> Option<T> {
         let mut draining = self.draining();
         tokio::select! {
@@ -96,7 +98,7 @@ impl Shared {
         tell!(warn, self.strangers, ("{why}"), "refuses {what}: {why} (subject `{subject}`)");
     }
 
-    /// Whether the name is that of a bridge, whose messages came from elsewhere.
+    /// Whether the name is that of a bridge, whose messages came from other nodes.
     pub(crate) fn is_bridge(sender: &str) -> bool {
         sender.starts_with(crate::config::KIND)
     }
@@ -122,7 +124,7 @@ impl Reached {
 pub(crate) struct Times(Mutex<HashMap<String, u64>>);
 
 impl Times {
-    /// Counts, and gives the count if it is worth a line.
+    /// Counts a cause, and returns the count if it is a power of 2: only then the cause is logged once more.
     pub(crate) fn once_more(&self, cause: &str) -> Option<u64> {
         let mut times = self.0.lock();
         let is_known = times.len() < CAUSES_MAX || times.contains_key(cause);

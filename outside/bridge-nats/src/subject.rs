@@ -101,7 +101,7 @@ impl Subjects {
         self.node.as_str()
     }
 
-    /// A call to any node, or to this one.
+    /// The subject of a call of this node to the provider, or to any node.
     #[must_use]
     pub fn call(&self, provider: Option<&Node>, contract: &str, operation: &str) -> String {
         let provider = provider.map_or(ANY, Node::as_str);
@@ -109,7 +109,7 @@ impl Subjects {
         format!("{prefix}.c.{node}.{provider}.{}.{}", token(contract), token(operation))
     }
 
-    /// Calls of all nodes to any one, or to this one alone.
+    /// The subjects of all nodes' calls to this node, or of those to any node.
     #[must_use]
     pub fn calls(&self, to_this_one: bool, contract: &str) -> String {
         let provider = if to_this_one { self.node() } else { ANY };
@@ -130,14 +130,15 @@ impl Subjects {
         is_good.then(|| CallSubject { node: node.to_owned(), contract, operation })
     }
 
-    /// The node that a call is of, also where the rest of the subject is malformed.
+    /// The node that calls, also where the rest of the subject is malformed. `None` if the subject is not that of a
+    /// call, or the node is no name.
     #[must_use]
     pub fn caller_of<'s>(&self, subject: &'s str) -> Option<&'s str> {
         let rest = subject.strip_prefix(&self.prefix)?.strip_prefix(".c.")?;
         rest.split('.').next().filter(|node| is_queue_name(node))
     }
 
-    /// Whether answers at this subject come to this node.
+    /// Whether `reply` is a subject at which `node` gets answers.
     #[must_use]
     pub fn is_inbox_of(&self, node: &str, reply: &str) -> bool {
         let rest = reply.strip_prefix(&self.prefix).and_then(|rest| rest.strip_prefix(".r."));
@@ -150,84 +151,84 @@ impl Subjects {
         })
     }
 
-    /// The node that gives a call up.
+    /// The node that gives a call up. `None` if the subject is malformed.
     #[must_use]
     pub fn parse_cancel<'s>(&self, subject: &'s str) -> Option<&'s str> {
         let rest = subject.strip_prefix(&self.prefix)?.strip_prefix(".x.")?;
         rest.split_once('.').map(|(node, _contract)| node).filter(|node| is_queue_name(node))
     }
 
-    /// A call of this node that is given up.
+    /// The subject by which this node gives up a call.
     #[must_use]
     pub fn cancel(&self, contract: &str) -> String {
         format!("{}.x.{}.{}", self.prefix, self.node, token(contract))
     }
 
-    /// Calls of all nodes that are given up.
+    /// The subjects by which all nodes give up calls of a contract.
     #[must_use]
     pub fn cancels(&self, contract: &str) -> String {
         format!("{}.x.*.{}", self.prefix, token(contract))
     }
 
-    /// An event of this node. `None` if the topic is malformed.
+    /// The subject of an event of this node. `None` if the topic is malformed.
     #[must_use]
     pub fn event(&self, topic: &str) -> Option<String> {
         // Segments of topics are tokens as they are.
         is_topic(topic).then(|| format!("{}.e.{}.{topic}", self.prefix, self.node))
     }
 
-    /// Events of a node, or of all nodes, on the topics of a pattern.
+    /// The subjects of events of a node, or of all nodes, on the topics of a pattern.
     #[must_use]
     pub fn events(&self, from: Option<&Node>, pattern: &str) -> String {
         format!("{}.e.{}.{pattern}", self.prefix, from.map_or("*", Node::as_str))
     }
 
-    /// The node and the topic of an event.
+    /// The node and the topic of an event. `None` if the subject is malformed.
     #[must_use]
     pub fn parse_event<'s>(&self, subject: &'s str) -> Option<(&'s str, &'s str)> {
         let (node, topic) = subject.strip_prefix(&self.prefix)?.strip_prefix(".e.")?.split_once('.')?;
         (is_queue_name(node) && is_topic(topic)).then_some((node, topic))
     }
 
-    /// A job of this node.
+    /// The subject of a job of this node.
     #[must_use]
     pub fn job(&self, queue: &str) -> String {
         format!("{}.q.{}.{queue}", self.prefix, self.node)
     }
 
-    /// Jobs of all nodes in a queue.
+    /// The subjects of all nodes' jobs in a queue.
     #[must_use]
     pub fn jobs(&self, queue: &str) -> String {
         format!("{}.q.*.{queue}", self.prefix)
     }
 
-    /// The node of a job.
+    /// The node of a job. `None` if the subject is malformed.
     #[must_use]
     pub fn parse_job<'s>(&self, subject: &'s str) -> Option<&'s str> {
         let (node, _queue) = subject.strip_prefix(&self.prefix)?.strip_prefix(".q.")?.split_once('.')?;
         is_queue_name(node).then_some(node)
     }
 
-    /// The stream that keeps the jobs of a queue.
+    /// The name of the stream that keeps the jobs of a queue.
     #[must_use]
     pub fn stream(&self, queue: &str) -> String {
         // Neither the fleet nor the queue has a `_` in its name.
         format!("weir_{}_{queue}", self.fleet)
     }
 
-    /// The bucket with the last events of topics.
+    /// The name of the bucket with the last events of topics.
     #[must_use]
     pub fn bucket(&self) -> String {
         format!("weir_{}", self.fleet)
     }
 
-    /// Where answers to this node come.
+    /// The subject with which those of all answers to this node begin.
     #[must_use]
     pub fn inbox(&self) -> String {
         format!("{}.r.{}", self.prefix, self.node)
     }
 
-    /// The question whether this node is there.
+    /// The subject of the question whether this node is there.
     #[must_use]
     pub fn presence(&self) -> String {
         format!("{}.n.{}.here", self.prefix, self.node)

@@ -14,9 +14,9 @@ pub(crate) const NODE: &str = "Weir-Node";
 pub(crate) const SENDER: &str = "Weir-Sender";
 /// Milliseconds for the answer.
 pub(crate) const REMAINING: &str = "Weir-Remaining";
-/// A span.
+/// Of a call: the span that it is part of.
 pub(crate) const TRACE: &str = "traceparent";
-/// An error, as JSON.
+/// Of an answer: the error, as JSON.
 pub(crate) const ERROR: &str = "Weir-Error";
 /// Of an event: the life of the counter, the event's number in its topic, and how many were lost before it.
 pub(crate) const COUNT: &str = "Weir-Count";
@@ -24,10 +24,10 @@ pub(crate) const COUNT: &str = "Weir-Count";
 pub(crate) const DEAD: &str = "Weir-Dead";
 /// Of a job: deliveries before it came to JetStream.
 pub(crate) const DELIVERIES: &str = "Weir-Deliveries";
-/// Of a job: by which JetStream knows duplicates.
+/// Of a job: the id by which JetStream knows duplicates.
 pub(crate) const MESSAGE_ID: &str = "Nats-Msg-Id";
 
-/// An error as it crosses: the fields of [`Error`], without loss.
+/// An error as it crosses: the fields of [`Error`], of which only a text over [`TEXT_MAX`] is cut.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Crossing {
@@ -44,12 +44,12 @@ struct Crossing {
     names: Vec<String>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// Bytes of an error's text that cross.
+/// Most bytes of an error's text that cross.
 const TEXT_MAX: usize = 4096;
 
 /// The value of the header [`ERROR`].
@@ -131,13 +131,13 @@ pub(crate) fn header<'h>(headers: Option<&'h HeaderMap>, name: &str) -> Option<&
     Some(headers?.get(name)?.as_str())
 }
 
-/// The time for an answer, if the caller says one.
+/// The time for an answer. `None` if the caller names none that can be read.
 pub(crate) fn remaining(headers: Option<&HeaderMap>) -> Option<Duration> {
     let milliseconds: u64 = header(headers, REMAINING)?.parse().ok()?;
     Some(Duration::from_millis(milliseconds))
 }
 
-/// The span of a message.
+/// The span of a message. `None` if it has none that can be read.
 pub(crate) fn trace(headers: Option<&HeaderMap>) -> Option<TraceContext> {
     header(headers, TRACE)?.parse().ok()
 }
@@ -149,7 +149,7 @@ pub(crate) struct Count {
     pub(crate) life: u64,
     /// From 1.
     pub(crate) number: u64,
-    /// Lost before it, as the node knows.
+    /// Events lost before it, as far as the node knows.
     pub(crate) lost: u64,
 }
 

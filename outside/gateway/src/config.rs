@@ -32,14 +32,15 @@ pub use self::{
 
 const ADDRESSES_MAX: usize = 8;
 const HOSTS_MAX: usize = 32;
+/// Most origins of one peer.
 const ORIGINS_MAX: usize = 32;
 
 const CONNECTIONS: RangeInclusive<u32> = 1..=65_536;
 
-/// 4 KiB to 64 MiB.
+/// The range of [`GatewayConfig::buffer`]: 4 KiB to 64 MiB.
 const BUFFER: Shape = Shape::Size(4 << 10..=64 << 20);
 
-/// 1 second to 1 day.
+/// The range of [`GatewayConfig::ping_interval`]: 1 second to 1 day.
 const PING_INTERVAL: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(24 * 60 * 60);
 
 const FILE: &str = "the path of a file in PEM";
@@ -51,14 +52,15 @@ const HOST: &str = "a DNS name or an IP address without a port, as in `device.lo
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GatewayConfig {
-    /// Addresses for HTTP and WebSocket: at most 8. One that other machines reach needs [`tls`](Self::tls).
+    /// Addresses for HTTP and WebSocket: at most 8. An address that other machines reach needs [`tls`](Self::tls).
     pub listen: Vec<Listen>,
     /// Names that the `Host` of a request may have beside `localhost` and the addresses: DNS names in lowercase, and IP
     /// addresses without brackets. At most 32.
     pub hosts: Vec<String>,
     /// Open connections of all listeners together: 1 to 65,536. Default: 1024.
     pub connections: u32,
-    /// Events that may wait for one connection, in bytes: 4 KiB to 64 MiB. Default: 256 KiB.
+    /// Events that may wait for one connection, in bytes: 4 KiB to 64 MiB. Each event counts 256 bytes beside its own,
+    /// and an event that is larger than the buffer waits alone. Default: 256 KiB.
     pub buffer: u64,
     /// What happens to events that find no room. Default: [`WhenSlow::DropOldest`].
     pub when_slow: WhenSlow,
@@ -71,19 +73,20 @@ pub struct GatewayConfig {
     /// The operator's own names of methods: 1 to 128 printable ASCII characters without space or `/`. They do not begin
     /// with `rpc.`, and no method that is built in has them.
     pub aliases: BTreeMap<String, Alias>,
-    /// Addresses for plain streams: at most 8, as for [`listen`](Self::listen).
+    /// Addresses for plain streams: at most 8. An address that other machines reach needs [`tls`](Self::tls).
     pub streams: Vec<Listen>,
 }
 
 /// What happens to events that find no room in [`GatewayConfig::buffer`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenSlow {
-    /// The oldest is lost and counted.
+    /// The oldest event is lost and counted.
     #[default]
     DropOldest,
-    /// Only the last event of each topic waits.
+    /// Only the last event of each topic waits. If those find no room either, the oldest is lost and counted.
     Latest,
-    /// The connection is closed.
+    /// The connection is closed. Only of the retained values that a new subscription brings, the oldest are lost
+    /// instead.
     Close,
 }
 
@@ -97,7 +100,7 @@ pub struct TlsConfig {
 }
 
 impl GatewayConfig {
-    /// Whether it listens anywhere.
+    /// Whether the gateway listens anywhere.
     #[must_use]
     pub fn is_configured(&self) -> bool {
         !self.listen.is_empty() || !self.streams.is_empty()

@@ -1,6 +1,7 @@
 //! One WebSocket with its session: reads messages, acts on them, and writes what comes for the app.
 //!
-//! [`weir_connection::run`] gives it its turns. An app that does not read costs what is said there, and its events.
+//! [`weir_connection::run`] gives the conversation its turns, and says what an app that does not read can cost. Beside
+//! that it costs the events in its [`Outbox`].
 
 mod output;
 
@@ -28,16 +29,17 @@ use crate::{
     websocket::{WebSocket, fault_of},
 };
 
-/// What a message may have beside twice the size of a payload.
+/// Bytes that a message may have beside twice the size of a payload.
 const ENVELOPE: usize = 64 * 1024;
 
-/// The largest text message for payloads of so many bytes: they may come as base64 or with escapes.
+/// Most bytes of a message of the session's app: twice `limits.message-size`, since base64 and escapes make a payload
+/// longer, and room for the rest of the message.
 pub(crate) fn message_max(session: &Session) -> usize {
     let payload = usize::try_from(session.limits().message_size).unwrap_or(usize::MAX);
     payload.saturating_mul(2).saturating_add(ENVELOPE)
 }
 
-/// Talks with an app until one of them ends it.
+/// Serves a WebSocket until the app leaves, or the session or the gateway ends.
 pub(crate) async fn converse(shared: Arc<Shared>, session: Session, socket: WebSocket, flow: Arc<Flow>) {
     let pings = stream::unfold(shared.pings(), |pings| async move {
         let mut pings = pings?;
@@ -63,25 +65,27 @@ struct Conversation {
     under_way: UnderWay<Id, Answered>,
     batches: HashMap<u32, Batch>,
     last_batch: u32,
-    /// Answers that wait for the rest of their batch.
+    /// The number of answers that wait for the rest of their batch, in all batches together.
     held: usize,
     requests: Requests,
     rate: Rate,
     /// A message that waits for the rate.
     next: Option<Utf8Bytes>,
-    /// Further messages of a batch, which the rate has not counted.
+    /// Messages that were read and that the rate has not counted: the rest of a batch, a ping or a pong.
     owed: usize,
+    /// Most entries of a batch, and most requests of the app under way: `limits.in-flight`.
     max_batch: usize,
     /// Whether a ping was sent to which no pong has come.
     is_silent: bool,
 }
 
-/// The batch of a request, and its outcome.
+/// The number of the batch that a request came in, if it came in one, and its outcome.
 type Answered = (Option<u32>, Outcome);
 
 /// A batch of requests, some of which are under way.
 #[derive(Debug, Default)]
 struct Batch {
+    /// The answers so far: the JSON of an array without its end.
     answers: String,
     /// The number of answers in `answers`.
     held: usize,
@@ -116,7 +120,8 @@ impl Conversation {
         }
     }
 
-    /// Whether all that has come from the app is read. Otherwise its pong may be among what is not.
+    /// Whether the gateway reads what the app sends. While it does not, a pong may wait among the bytes that are not
+    /// read.
     fn listens(&self) -> bool {
         self.output.has_room() && self.next.is_none() && self.owed == 0
     }
@@ -125,10 +130,11 @@ impl Conversation {
         match message {
             None | Some(Ok(Message::Close(_))) => return Err(None),
             Some(Err(error)) => return Err(Close::of_error(&fault_of(error))),
-            // The library puts frames together, so none comes by itself.
+            // The library puts frames together to messages, so `Frame` never comes.
             Some(Ok(Message::Binary(_) | Message::Frame(_))) => return Err(Some(Close::BINARY)),
             Some(Ok(Message::Text(text))) => self.next = Some(text),
-            // The library has its answer, which needs a flush. It counts as a message, as a pong does.
+            // The library holds the pong that answers the ping, and needs a flush to send it. Pings and pongs count as
+            // messages.
             Some(Ok(Message::Ping(_))) => {
                 self.output.flush();
                 self.owed = 1;
@@ -175,7 +181,7 @@ impl Conversation {
             Ok(rpc::Message::Request(request)) if request.method == "rpc.cancel" => {
                 self.open(batch);
                 self.cancel(&request, batch);
-                // What was given up makes room for the next request.
+                // The request that was given up makes room for the next one.
                 answers(self, context);
             }
             Ok(rpc::Message::Request(request)) => {
@@ -187,7 +193,8 @@ impl Conversation {
 
     fn begin(&mut self, request: &Request<'_>, batch: Option<u32>, context: &mut Context<'_>) {
         let id = request.id.clone();
-        // In a batch, answers that others hold count, too: with one slow entry each they would pile up without a bound.
+        // For an entry of a batch, the answers that other batches hold count, too. Otherwise batches with one slow
+        // entry each would collect answers without a bound.
         let held = batch.and_then(|batch| self.batches.get(&batch)).map_or(0, |own| self.held - own.held);
         let used = self.under_way.len() + held;
         if used >= self.max_batch {
@@ -216,7 +223,8 @@ impl Conversation {
     }
 
     fn cancel(&mut self, request: &Request<'_>, batch: Option<u32>) {
-        // A notification has no answer, also when it is wrong.
+        // Parameters that are wrong or name nothing under way are no error. Most cancels are notifications, which get
+        // no answer.
         if let Some(id) = rpc::cancelled(request.params)
             && self.under_way.cancel(&id)
             && let Some(own) =
@@ -235,7 +243,8 @@ impl Conversation {
         self.end_batch(batch);
     }
 
-    /// Where the next answer is written.
+    /// The text where the next answer is written: that of its batch, where it counts as held, or that of a single
+    /// message.
     fn answer_text(&mut self, batch: Option<u32>) -> &mut String {
         match batch.and_then(|batch| self.batches.get_mut(&batch)) {
             Some(Batch { answers, held, .. }) => {
@@ -247,12 +256,14 @@ impl Conversation {
         }
     }
 
+    /// Sends the answer that was just written, unless it waits in a batch.
     fn end_answer(&mut self, batch: Option<u32>) {
         if batch.is_none() {
             self.output.end_text();
         }
     }
 
+    /// Notes that an entry of a batch has begun.
     fn open(&mut self, batch: Option<u32>) {
         if let Some(batch) = batch.and_then(|batch| self.batches.get_mut(&batch)) {
             batch.open += 1;
@@ -384,7 +395,8 @@ impl Protocol for Conversation {
     }
 }
 
-/// Writes the answer to a request.
+/// Writes the answer to a request. A `Reply::Job` becomes `null`: `Methods::hand_over` has made a value of each job
+/// that the app gets.
 pub(crate) fn write(out: &mut String, id: &Id, outcome: Outcome) {
     match outcome {
         Ok(Reply::Payload(payload)) => rpc::write_result(out, id, &payload),

@@ -1,4 +1,4 @@
-//! HTTP: logging in by WebSocket, single requests by POST, and tickets for pages.
+//! HTTP: logging in by WebSocket, requests by POST, and tickets for pages.
 
 use std::{collections::BTreeMap, fmt, net::IpAddr, sync::Arc, time::Duration};
 
@@ -38,15 +38,16 @@ use crate::{
 /// Time for the body of a request.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The body of a request for a ticket, in bytes.
+/// Most bytes of the body of a request for a ticket.
 const TICKET_BODY: usize = 4096;
 
-/// Bytes of a method that an error repeats.
+/// Most bytes of an HTTP method that an error repeats.
 const METHOD_SHOWN: usize = 32;
 
-/// The other end of a connection, for each of its requests.
+/// The other end of a connection. Each of its requests has a clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
+    /// The user at the other end of a Unix socket.
     pub(crate) uid: Option<u32>,
     pub(crate) is_unix: bool,
     /// Notified once a request has proved its name.
@@ -61,10 +62,10 @@ pub(crate) struct Caller {
 /// The name in the path, or a rejection if it is not UTF-8.
 type PathOf = Result<Path<String>, PathRejection>;
 
-/// Why a request is refused before it has a session.
+/// Why a request gets an error of HTTP in place of an answer.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
-    /// The word tells the operator why, in the log. The client does not get it.
+    /// The word tells the operator why: it is counted, and logged unless it is [`PROOF`]. The client does not get it.
     #[error("no peer has this name and this proof")]
     Denied(&'static str),
     #[error("pages of this origin may not log in as this peer; `gateway.origins` would let them")]
@@ -102,10 +103,10 @@ enum Refused {
 /// The word for a wrong proof of a name. Such requests are only counted here: the registry of names logs them.
 const PROOF: &str = "proof";
 
-/// Bytes of a stranger's text that a log line shows.
+/// Most bytes of a stranger's text that a log line shows.
 const SHOWN: usize = 128;
 
-/// Why a request was refused. It travels with the answer to [`check_host`], which logs it.
+/// Why a request was refused. It travels with the answer to [`check_host`], which counts and logs it.
 #[derive(Clone, Debug)]
 struct Reason {
     code: &'static str,
@@ -129,8 +130,9 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-/// Refuses a `Host` that is not the gateway's: a page must not get in by a foreign name that resolves to this machine.
-/// Logs all refusals.
+/// Refuses a `Host` that is not the gateway's, except on Unix sockets: a page must not get in by a foreign name that
+/// resolves to this machine. Counts and logs refusals; a wrong proof is only counted. Closes every connection that
+/// does not become a WebSocket.
 async fn check_host(
     State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
@@ -148,7 +150,7 @@ async fn check_host(
         answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     match answer.extensions_mut().remove() {
-        // Nothing is logged while Main or the gateway ends.
+        // Without a reason the answer is no refusal. Nothing is logged while Main or the gateway ends.
         None | Some(Reason { code: "stopping" | "restarting", .. }) => {}
         Some(Reason { code: PROOF, .. }) => shared.part.count_refused(PROOF),
         Some(Reason { code, text }) => shared.part.refused(code, || format!("{asked}: {text}")),
@@ -185,12 +187,15 @@ impl fmt::Display for Asked {
     }
 }
 
-/// The text of a header that is there once. Of two, another reader of the request could take the other one.
+/// The text of a header. `None` if it is missing, is not in ASCII or is there twice: another reader of the request,
+/// such as a proxy, could take the other one.
 fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let mut values = headers.get_all(name).iter();
     values.next().filter(|_| values.next().is_none())?.to_str().ok()
 }
 
+/// Whether a `Host` is the gateway's, with any port. If a listener has all addresses of the machine, every IP address
+/// counts as the gateway's.
 fn is_ours(shared: &Shared, host: &str) -> bool {
     let Ok(authority) = host.parse::<axum::http::uri::Authority>() else { return false };
     let name = authority.host().to_ascii_lowercase();
@@ -207,6 +212,7 @@ fn is_ours(shared: &Shared, host: &str) -> bool {
         })
 }
 
+/// Makes a connection a WebSocket.
 async fn open(
     State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
@@ -232,6 +238,7 @@ async fn open(
     Ok(answer)
 }
 
+/// Answers a POST, which has one message or batch.
 async fn single(
     State(shared): State<Arc<Shared>>,
     Extension(caller): Extension<Caller>,
@@ -264,7 +271,7 @@ async fn single(
     })
 }
 
-/// The span in the header `traceparent`: all requests of the body are part of it.
+/// The span in the header `traceparent`: requests of the body that name no span of their own are part of it.
 fn traceparent(headers: &HeaderMap) -> Result<Option<TraceContext>, Refused> {
     let name = HeaderName::from_static("traceparent");
     if !headers.contains_key(&name) {
@@ -293,7 +300,8 @@ async fn issue(
     Ok((StatusCode::CREATED, [(header::CACHE_CONTROL, "no-store")], answer).into_response())
 }
 
-/// The session of a request that proves its name.
+/// The session of a request that proves its name by a ticket, a token or the user of its process. A page needs an
+/// origin that may log in under the name, too.
 fn admit(
     shared: &Shared,
     caller: &Caller,
@@ -318,7 +326,7 @@ fn admit(
     let token = only(headers, &header::AUTHORIZATION).and_then(|value| value.split_once(' '));
     let token =
         token.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
-    // A proxy in front of a Unix socket must not lend its user to pages, nor to wrong proofs.
+    // A proxy in front of a Unix socket must not lend its user to pages, nor to requests with a wrong token.
     let has_proof = origin.is_some() || headers.contains_key(header::AUTHORIZATION);
     let uid = caller.uid.filter(|_| !has_proof);
     let session = match (ticket, token, uid) {
@@ -346,8 +354,9 @@ fn is_json(headers: &HeaderMap) -> Result<(), Refused> {
     if kind.eq_ignore_ascii_case("application/json") { Ok(()) } else { Err(Refused::MediaType) }
 }
 
+/// Reads a body of at most `max` bytes.
 async fn text(mut body: Body, max: usize) -> Result<String, Refused> {
-    // In one buffer: a chunk that is kept as it came costs many times its bytes.
+    // The bytes are copied to one buffer: a small chunk that is kept as it came costs many times its bytes.
     let mut bytes = Vec::new();
     let whole = async {
         while let Some(frame) = body.frame().await {

@@ -20,17 +20,18 @@ use crate::{
 /// The name of the session with the shared subscriptions, as `weir topics` shows it.
 pub(crate) const NAME: &str = "gateway:events";
 
-/// Patterns of all connections together.
+/// Most patterns of all connections together.
 const PATTERNS: u32 = 4096;
 
-/// Patterns of all sessions of one name together, unless one session alone may have more: so one name leaves others
-/// room.
+/// Most patterns of all sessions of one name together, unless one session alone may have more: so one name leaves
+/// others room.
 const SHARE: usize = 256;
 
-/// Bytes of a message, and of all that wait: as many as any extension may have, so that none is lost only here.
+/// Most bytes of a message, and of all messages that wait for the hub. A message of an extension may have no more, so
+/// none is too large for the hub alone.
 const BYTES: u64 = 64 << 20;
 
-/// Messages that may wait for the hub.
+/// Most messages that may wait for the hub.
 const MESSAGES: u32 = 65_536;
 
 /// Events that the hub hands out before the connections get a turn.
@@ -39,7 +40,7 @@ const AT_ONCE: usize = 16;
 /// How a connection hears the events of a subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// As `events.event`.
+    /// As a notification `events.event`, with the topic, the sender and the number beside the payload.
     Event,
     /// As a notification of this name, with the payload alone.
     Alias(Arc<str>),
@@ -58,6 +59,7 @@ pub(crate) struct Hub {
 struct State {
     /// By the bus's number of the subscription.
     shared: HashMap<u32, Shared>,
+    /// By pattern: the bus's number of its subscription.
     numbers: HashMap<Arc<str>, u32>,
     /// By name: its patterns, and how many of its subscriptions have each.
     names: HashMap<PeerName, HashMap<Arc<str>, usize>>,
@@ -73,6 +75,7 @@ struct Shared {
 #[derive(Debug)]
 struct Group {
     form: Form,
+    /// The outbox of each connection, and its own number of the subscription.
     members: Vec<(Arc<Outbox>, u32)>,
 }
 
@@ -92,7 +95,7 @@ impl Hub {
     ///
     /// # Errors
     ///
-    /// Its session has ended before Main.
+    /// If the session of the hub ends before Main does.
     pub(crate) async fn run(&self) -> Result<(), String> {
         let wanted = Wanted { requests: false, events: true };
         let mut at_once = 0;
@@ -111,7 +114,8 @@ impl Hub {
         }
     }
 
-    /// Subscribes a connection, for which `session` has the grant. Its retained values come first.
+    /// Subscribes a connection, if its `session` has the grant and room. The retained values come first. A subscription
+    /// with this pattern and form that is there already goes on, and gets no retained values again.
     pub(crate) fn join(
         &self,
         session: &Session,
@@ -157,7 +161,7 @@ impl Hub {
             }
             (pattern, own)
         };
-        // The hub hands out all events from here on, so none is lost between the retained values and those.
+        // The connection is a member already, so no event is lost after the retained values were read.
         let retained = session.client().retained(&pattern).inspect_err(|_| {
             self.leave(outbox, &pattern, &form);
         })?;
@@ -167,7 +171,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Ends a connection's subscription; false if there is none.
+    /// Ends a connection's subscription. False if it has no such subscription.
     pub(crate) fn leave(&self, outbox: &Arc<Outbox>, pattern: &str, form: &Form) -> bool {
         let Some(own) = outbox.find(pattern, form) else { return false };
         outbox.remove(own);

@@ -1,7 +1,8 @@
 //! The gateway: apps call contracts and hear events by JSON-RPC, over WebSocket and HTTP; simple clients by plain streams.
 //!
-//! `docs/apps.md` says what is spoken. Knows nothing of the host's inside: each connection is a
-//! [`Session`](weir_host::peers::Session), which has the grants and limits. All of it runs on a thread of its own.
+//! `docs/apps.md` describes the protocols. Each WebSocket, stream, POST and ticket is a
+//! [`Session`](weir_host::peers::Session), which has the grants and limits: the gateway knows nothing of the host's
+//! inside. All of it runs on a thread of its own.
 //!
 //! ```no_run
 //! # async fn embed() -> Result<(), Box<dyn std::error::Error>> {

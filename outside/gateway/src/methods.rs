@@ -35,18 +35,18 @@ pub(crate) enum Reply {
     Payload(Bytes),
     /// A value of the gateway's own.
     Value(Box<RawValue>),
-    /// A job, or `None` if none came in time.
+    /// A job, or `None` if none came in time. `None` also answers `rpc.cancel`, as `null`.
     Job(Option<Job>),
 }
 
 /// What became of a request.
 pub(crate) enum Begun {
     Now(Outcome),
-    /// It waits. Dropping it gives up.
+    /// The outcome comes later. Dropping the future gives the request up.
     Later(Pin<Box<dyn Future<Output = Outcome> + Send>>),
 }
 
-/// The methods as one session sees them.
+/// The methods for one session, and what it has in hand.
 #[derive(Debug)]
 pub(crate) struct Methods {
     shared: Arc<Shared>,
@@ -54,9 +54,10 @@ pub(crate) struct Methods {
     operations: Operations,
     /// Queues that the app has put into.
     queues: HashMap<Box<str>, Arc<Queue>>,
+    /// Jobs that the app has in hand, by the number that it knows them by.
     jobs: HashMap<u32, Job>,
     last_job: u32,
-    /// `None` for a POST, which cannot carry events, jobs and requests.
+    /// `None` for a POST, whose answer cannot carry events, jobs and requests.
     outbox: Option<Arc<Outbox>>,
 }
 
@@ -66,6 +67,7 @@ struct Subscribe {
     pattern: String,
 }
 
+/// The parameters of an alias of a topic.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Listen {
@@ -326,7 +328,7 @@ impl Methods {
         Ok(Reply::value(&()))
     }
 
-    /// The queue with this name, looked up once. What the app may do with it is asked each time.
+    /// The queue with this name, which is looked up once. The bus checks the grants at each use.
     fn queue(&mut self, name: &str) -> Result<Arc<Queue>, Error> {
         if let Some(known) = self.queues.get(name) {
             return Ok(known.clone());
@@ -336,7 +338,8 @@ impl Methods {
         Ok(queue)
     }
 
-    /// The hub, and the outbox of the connection.
+    /// The hub, and the outbox of the connection. Fails for a POST: it has none, so it can carry no events, jobs and
+    /// requests.
     fn events(&self) -> Result<(&Arc<Hub>, &Arc<Outbox>), RpcError> {
         let outbox = self.outbox.as_ref().ok_or_else(RpcError::needs_connection)?;
         Ok((&self.shared.hub, outbox))

@@ -17,8 +17,8 @@ use weir_host::{
 
 use crate::{WhenSlow, hub::Form};
 
-/// Bytes that a waiting event counts beside its text: its place, its share of what it stands in, and under `latest` the
-/// place of its topic.
+/// Bytes that a waiting event counts beside its body: its entry in the queue, its [`Encoded`], and with the policy
+/// `latest` the entry of its topic, each with the unused capacity around it.
 const OVERHEAD: usize = 256;
 
 /// An event in the form of some subscriptions, shared by all of them.
@@ -26,19 +26,20 @@ const OVERHEAD: usize = 256;
 pub(crate) struct Encoded {
     topic: Topic,
     sequence: u64,
+    /// Bytes of the payload.
     payload: usize,
     body: Body,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum Body {
-    /// Of a WebSocket.
+    /// A message for a WebSocket.
     Text(Utf8Bytes),
-    /// Of a stream.
+    /// A payload for a stream.
     Raw(Bytes),
 }
 
-/// What is next for a connection.
+/// The next event for a connection.
 #[derive(Debug)]
 pub(crate) struct Next {
     pub(crate) pattern: Arc<str>,
@@ -53,7 +54,7 @@ pub(crate) struct Outbox {
     name: PeerName,
     when_slow: WhenSlow,
     max_bytes: usize,
-    /// `limits.message-size`.
+    /// Most bytes of a payload: `limits.message-size`. An event with a larger one is lost.
     max_payload: usize,
     state: Mutex<State>,
     waker: AtomicWaker,
@@ -67,6 +68,7 @@ struct State {
     /// With the policy `latest`: the place of the event of each topic that waits for a subscription.
     latest: HashMap<(u32, Topic), u64>,
     last_place: u64,
+    /// What the waiting events count.
     bytes: usize,
     /// Lost events that are not yet in the session's counts.
     uncounted: u32,
@@ -77,20 +79,21 @@ struct State {
 struct Subscription {
     pattern: Arc<str>,
     form: Form,
-    /// The numbers of the retained values that it got when it began. The hub may bring the same events once more.
+    /// By topic: the number of the retained value that came when the subscription began. The hub may bring the same
+    /// events once more.
     retained: HashMap<Topic, u64>,
-    /// Lost before the oldest event that waits.
+    /// Events lost before the oldest one that waits.
     lost_before: u64,
-    /// Lost after the newest one.
+    /// Events lost after the newest one that waits.
     lost_after: u64,
 }
 
 #[derive(Debug)]
 struct Waiting {
     subscription: u32,
-    /// Greater than that of the event before it.
+    /// A number that is greater than that of the event before it.
     place: u64,
-    /// Lost between the event before it and itself.
+    /// Events of the subscription lost between its event before this one and this one.
     lost: u64,
     event: Arc<Encoded>,
 }
@@ -166,7 +169,7 @@ impl Outbox {
         state.latest.retain(|(own, _), _| *own != number);
     }
 
-    /// Drops all waiting events, before all subscriptions end.
+    /// Drops all waiting events. Before all subscriptions end one by one, this spares each the search for its own.
     pub(crate) fn clear(&self) {
         let mut state = self.state.lock();
         state.waiting.clear();
@@ -186,7 +189,8 @@ impl Outbox {
         }
     }
 
-    /// Adds an event from the hub, before which the hub lost `lost`.
+    /// Adds an event from the hub, before which the hub itself lost `lost`. An event that came as a retained value is
+    /// left out.
     pub(crate) fn push(&self, number: u32, event: &Arc<Encoded>, lost: u64) {
         let mut state = self.state.lock();
         let Some(own) = state.subscriptions.get_mut(&number) else { return };
@@ -201,12 +205,12 @@ impl Outbox {
         self.waker.wake();
     }
 
-    /// Whether events were lost and the policy is to close.
+    /// Whether an event found no room and the policy is to close the connection.
     pub(crate) fn is_overrun(&self) -> bool {
         self.state.lock().is_overrun
     }
 
-    /// Wakes this task at the next event.
+    /// Wakes this task at the next event from the hub.
     pub(crate) fn register(&self, context: &Context<'_>) {
         self.waker.register(context.waker());
     }
@@ -235,6 +239,7 @@ impl Outbox {
         std::mem::take(&mut self.state.lock().uncounted)
     }
 
+    /// Adds an event, and makes room by the policy. An event that is larger than all the room waits alone.
     fn add_event(
         &self,
         state: &mut State,
@@ -296,7 +301,8 @@ impl State {
         }
     }
 
-    /// Loses the event of this topic that waits for this subscription. The event that takes its place tells of it.
+    /// Loses the event of this topic that waits for this subscription, if one does. The event that takes its place
+    /// counts it as lost.
     fn replace(&mut self, number: u32, topic: &Topic) {
         let Some(place) = self.latest.remove(&(number, topic.clone())) else { return };
         let Ok(at) = self.waiting.binary_search_by_key(&place, |waiting| waiting.place) else { return };

@@ -21,10 +21,11 @@ use crate::{
     shared::Shared,
 };
 
-/// Bytes of an answer written at once.
+/// Most bytes of an answer written at once.
 const PIECE: usize = 16 * 1024;
 
-/// How fast requests come, by name: a session of one request has no rate of its own.
+/// How fast messages come by POST, for each name together: a session of one POST is too short for a rate of its own.
+/// The number beside each rate is the limit that the rate was made for.
 #[derive(Debug, Default)]
 pub(crate) struct Rates(Mutex<HashMap<PeerName, (u32, Rate)>>);
 
@@ -32,7 +33,7 @@ pub(crate) struct Rates(Mutex<HashMap<PeerName, (u32, Rate)>>);
 #[derive(Debug)]
 pub(crate) struct RateUsedUp;
 
-/// The answer to a message, if it has one. Requests that name no span are part of the span `trace`.
+/// The answer to a message or batch, if it has one. Requests that name no span are part of the span `trace`.
 pub(crate) async fn answer(
     shared: &Shared,
     methods: &mut Methods,
@@ -83,7 +84,7 @@ impl hyper::body::Body for Body {
             return Poll::Ready(None);
         }
         let length = self.text.len().min(PIECE);
-        // A copy, or the last piece would keep the whole.
+        // A copy: a slice of the text would keep all of it in memory until the last piece is written.
         let piece = Bytes::copy_from_slice(&self.text.split_to(length));
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }
@@ -102,8 +103,8 @@ enum Answer {
     Of(Option<Id>, Begun),
 }
 
-/// Begins a message. `None` if it gets no answer, as a response: the gateway sends no requests by POST. `ids` has those
-/// of the requests before it in its batch.
+/// Begins a message. `None` for a response, since the gateway sends no requests by POST, and for a notification
+/// `rpc.cancel`. `ids` has the ids of the requests before it in its batch.
 fn begin(
     methods: &mut Methods,
     message: Result<Message<'_>, Refusal>,
@@ -128,6 +129,7 @@ fn begin(
     }
 }
 
+/// Waits for an outcome, and returns the text of the answer. `None` for a notification.
 async fn finish(answer: Answer) -> Option<String> {
     let mut text = String::new();
     match answer {
@@ -152,7 +154,7 @@ impl Rates {
         if known.0 != limit {
             *known = new();
         }
-        // Nobody waits: the app hears that it is too fast.
+        // The POST does not wait for the rate: the app hears that it is too fast.
         if known.1.poll_one(&mut Context::from_waker(noop_waker_ref())).is_pending() {
             return Err(RateUsedUp);
         }

@@ -26,7 +26,7 @@ pub(crate) use self::{
     },
 };
 
-/// Methods that an app can call whatever its grants are.
+/// Methods that every app has. The grants decide about the topics, queues and contracts that it names to them.
 pub(crate) const BUILT_IN: [&str; 10] = [
     "contracts.serve",
     "events.publish",

@@ -35,18 +35,20 @@ use crate::{
 /// The name of the gateway's thread, which `ps -L` shows.
 const THREAD_NAME: &str = "weir-gateway";
 
-/// Time for a TLS handshake, for the head of a request, and between two requests.
+/// Time for a TLS handshake, and after that for the head of the request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a client may read nothing of an answer.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Most bytes of the head of a request, and of the buffer that a connection reads into.
 const MAX_HEAD: usize = 16 * 1024;
 
 /// The pause after a failed `accept`. Without it, a lack of file descriptors would keep the thread busy with failures.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Time for the last words to all apps. Main waits no longer than a second for the gateway, and a restart comes after.
+/// Time for the last words to all apps. Main waits no longer than a second for the gateway. A restart of the gateway
+/// waits for these words first, for at most this time.
 const GRACE: Duration = Duration::from_millis(900);
 
 /// Why the gateway cannot begin.
@@ -73,7 +75,7 @@ pub enum GatewayError {
     },
 }
 
-/// The gateway, bound to its addresses. Nobody answers yet.
+/// The gateway, bound to its addresses. Connections wait there until [`serve`](Self::serve) answers them.
 #[derive(Debug)]
 pub struct Gateway {
     config: GatewayConfig,
@@ -167,7 +169,9 @@ struct Door {
     shared: Arc<Shared>,
     router: Router,
     tls: Option<Tls>,
+    /// The places of `gateway.connections` that are free.
     free: Arc<Semaphore>,
+    /// When the gateway ends, it waits until every connection has dropped its clone.
     alive: mpsc::Sender<()>,
 }
 
@@ -190,8 +194,8 @@ impl Door {
         }
     }
 
-    /// Waits for one of `gateway.connections`. If none is free, a connection that has not proved a name loses its own.
-    /// Without such a connection, new ones wait in the backlog.
+    /// Waits for a place among `gateway.connections`. If none is free, a connection that has not proved a name is
+    /// closed for it. Without such a connection, new ones wait in the backlog.
     async fn permit(&self, source: Remote) -> Option<OwnedSemaphorePermit> {
         if let Ok(permit) = self.free.clone().try_acquire_owned() {
             return Some(permit);
@@ -200,6 +204,7 @@ impl Door {
         self.free.clone().acquire_owned().await.ok()
     }
 
+    /// Counts and logs a connection that was closed because another took its place.
     fn made_room(&self) {
         let text = "a connection that had not proved a name made room for another";
         self.shared.part.refused("busy", || text.to_owned());
@@ -281,7 +286,7 @@ impl Door {
 async fn secure(tls: Option<&Tls>, stream: Stream) -> io::Result<Stream> {
     match tls {
         Some(tls) if stream.wants_tls => tls.accept(stream).await,
-        // The check of the configuration refuses such a file.
+        // The check of the configuration refuses such an address without a certificate.
         None if stream.wants_tls => Err(io::Error::other("there is no certificate")),
         _ => Ok(stream),
     }

@@ -17,14 +17,15 @@ pub(crate) struct Shared {
     pub(crate) config: GatewayConfig,
     pub(crate) peers: Peers,
     pub(crate) control: Control,
-    /// Counts what is refused.
+    /// Counts and logs what is refused.
     pub(crate) part: Part,
     pub(crate) hub: Arc<Hub>,
     pub(crate) tickets: Tickets,
     pub(crate) rates: Rates,
     pub(crate) strangers: Arc<Strangers>,
-    /// One timer for the pings of all WebSockets.
+    /// The ticks at which all WebSockets send a ping: one timer makes them for all.
     pings: watch::Sender<()>,
+    /// Why all connections end, once they do.
     ending: watch::Sender<Option<Ending>>,
 }
 
@@ -60,7 +61,7 @@ impl Shared {
         self.ending.send_replace(Some(why));
     }
 
-    /// Waits until all connections end, and says why.
+    /// Waits until the gateway ends all connections, and returns why.
     pub(crate) fn ending(&self) -> impl Future<Output = Ending> + use<> {
         let mut ending = self.ending.subscribe();
         async move {

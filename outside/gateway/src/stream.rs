@@ -1,4 +1,4 @@
-//! One connection, on whatever it came.
+//! One connection, by TCP or by a Unix socket, and the addresses where connections come in.
 
 use std::{
     fmt, io,
@@ -24,20 +24,23 @@ use weir_sockets::{BoundSocket, Opens, make_room, write_now};
 
 use crate::{GatewayError, Listen};
 
-/// The kernel probes a TCP connection that is idle for so long, then six times as often. It gives up after nine probes.
+/// The kernel probes a TCP connection that is idle for this long, then six times as often. Linux gives up after nine
+/// probes.
 const KEEPALIVE: Duration = Duration::from_secs(60);
 
-/// Bytes that a connection of TCP may have to send and has not sent. What the other end has not read is not among them, as
-/// far as its own system took that. The rest of the system's buffer, at least as much again, is left for the last words.
+/// Most bytes that wait in the system to be sent on a TCP connection. Bytes that were sent do not count, whether the
+/// other end has read them or not. The rest of the system's buffer, at least as much again, is left for the last words.
 #[cfg(target_os = "linux")]
 const UNSENT: u32 = 128 * 1024;
 
-/// A connection. What wraps another connection keeps the default methods, which do nothing: only a socket can do more.
+/// A connection. A type that wraps another connection keeps the default methods, which do nothing: only a socket can do
+/// more.
 pub(crate) trait Io: AsyncRead + AsyncWrite + fmt::Debug + Send + Unpin {
     /// Has the system take more bytes, though the other end does not read.
     fn make_room(&self) {}
 
-    /// Writes what the system takes now, if it may take some though it does not say so; how many bytes.
+    /// Writes what the system takes now, and returns how many bytes. For a socket that may take some bytes though the
+    /// system does not call it writable.
     fn write_now(&self, _bytes: &[u8]) -> usize {
         0
     }
@@ -61,7 +64,8 @@ impl Io for UnixStream {
     }
 }
 
-/// Tells whether the other end of a connection reads.
+/// What a connection and its WebSocket tell each other, since TLS and HTTP are between them: how much was written,
+/// whether the connection is a WebSocket, and whether the last words are written.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
     written: AtomicU64,
@@ -86,7 +90,8 @@ impl Flow {
     }
 }
 
-/// A connection of HTTP, which fails once the other end has read nothing for too long.
+/// A connection of HTTP, which fails once the other end has read nothing for too long, unless it has become a
+/// WebSocket.
 #[derive(Debug)]
 struct Watched {
     io: Box<dyn Io>,
@@ -105,6 +110,7 @@ impl Watched {
         }
     }
 
+    /// Notes the outcome of a write. One that waits fails once the other end has read nothing for too long.
     fn wrote(
         &mut self,
         wrote: Poll<io::Result<usize>>,
@@ -180,11 +186,11 @@ impl AsyncWrite for Watched {
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) io: Box<dyn Io>,
-    /// The user at the other end of a Unix socket.
+    /// The user at the other end of a Unix socket, as far as the system says.
     pub(crate) uid: Option<u32>,
     pub(crate) is_unix: bool,
     pub(crate) source: Remote,
-    /// It speaks TLS first.
+    /// Whether the client must begin with TLS.
     pub(crate) wants_tls: bool,
 }
 
@@ -215,7 +221,7 @@ impl Bound {
         }
     }
 
-    /// Begins to accept connections, within a runtime. Those that came before wait in the backlog.
+    /// Makes the listener, within a runtime. Connections that came before wait in the backlog.
     pub(crate) fn listener(&self) -> io::Result<Listener> {
         match self {
             Self::Tcp { listener, is_loopback } => {
@@ -228,7 +234,7 @@ impl Bound {
 }
 
 impl Listener {
-    /// Its address, as the operator writes it.
+    /// The address in the form in which the operator writes it. For port 0 it has the port that the system chose.
     pub(crate) fn address(&self) -> io::Result<String> {
         match self {
             Self::Tcp { listener, .. } => Ok(listener.local_addr()?.to_string()),
@@ -255,13 +261,14 @@ impl Listener {
 }
 
 impl Stream {
+    /// Makes the connection fail once the other end has read nothing for as long as `patience`.
     pub(crate) fn watched(self, flow: Arc<Flow>, patience: Duration) -> Self {
         let io = Box::new(Watched { io: self.io, flow, patience: Patience::new(patience), ends: false });
         Self { io, ..self }
     }
 
     fn tcp(stream: TcpStream, source: Remote, wants_tls: bool) -> Self {
-        // What waits is written in one piece, so waiting for more would only delay it.
+        // The gateway writes what waits in one piece, so a system that waits for more would only delay it.
         let _without = stream.set_nodelay(true);
         #[cfg(target_os = "linux")]
         let _without = SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT);

@@ -29,16 +29,16 @@ use crate::{
 /// Time for the first line.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Bytes of the first line.
+/// Most bytes of the first line, with its newline.
 const LINE_MAX: usize = 1024;
 
-/// Bytes read at once.
+/// Bytes to make room for before a read.
 const READ: usize = 8 * 1024;
 
 /// From this size on, in bytes, a payload is written from its own memory instead of being copied to other frames.
 const LARGE: usize = 4 * 1024;
 
-/// Bytes written in one piece.
+/// Frames are written once this many bytes of them are collected, after a large payload, or when no more wait.
 const PIECE: usize = 64 * 1024;
 
 /// Why a stream ends, in a word and a text for the client. `None` if the client has gone, or reads frames: an error
@@ -67,7 +67,7 @@ enum Verb {
 pub(crate) async fn converse(shared: &Shared, stream: Stream, place: Place) {
     let Stream { mut io, uid, .. } = stream;
     if let Err(Some((word, text))) = talk(shared, &mut io, uid, place).await {
-        // It may repeat text of the client's.
+        // The text may repeat bytes of the client, so it is made harmless and cut.
         let line = format!("error {word} {}\n", harmless(&text, SAID_MAX));
         // The client may have gone, or not read.
         let _gone = timeout(LINGER, io.write_all(line.as_bytes())).await;
@@ -104,7 +104,7 @@ async fn talk(shared: &Shared, io: &mut Box<dyn Io>, uid: Option<u32>, mut place
         PeerError::TooMany { .. } => refused("busy", error.to_string()),
         PeerError::Stopping => end("stopping", error),
         _ => {
-            // The registry of names logs it.
+            // The registry of names logs the refusal.
             shared.part.count_refused("proof");
             end("denied", error)
         }
@@ -143,7 +143,7 @@ async fn subscribe(
     let (mut piece, mut ignored) = (BytesMut::new(), [0; 256]);
     loop {
         tokio::select! {
-            // Events may wait always, so they come last.
+            // There may always be an event that waits, so events come last.
             biased;
             () = session.regranted() => {
                 session.may_subscribe(topic).map_err(|_| None)?;
@@ -177,7 +177,7 @@ async fn subscribe(
         let end = if large.is_some() { frames.end() } else { b"" };
         let mut written = (&mut piece).chain(large.unwrap_or_default()).chain(end);
         while written.has_remaining() {
-            // A client that reads a little now and then goes on.
+            // The time begins anew with each write, so a client that reads slowly but goes on reading keeps its stream.
             match timeout(stall, io.write_buf(&mut written)).await {
                 Ok(Ok(1..)) => {}
                 _ => return Err(None),
@@ -247,6 +247,7 @@ async fn take_in(
     io.write_all(format!("done {done}\n").as_bytes()).await.map_err(gone)
 }
 
+/// Where the frames of a stream go.
 enum Into<'t> {
     Topic(&'t str),
     Queue(Queue),

@@ -1,7 +1,7 @@
 //! Tickets: a page logs in with one, because browsers send no token with a WebSocket.
 //!
 //! A ticket is a session that waits for its WebSocket. So it counts in the limit on sessions, and ends when the operator
-//! takes back the token that it was asked for with.
+//! takes back the name or the proof that the ticket was asked for with.
 
 use std::{fmt, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::Origin;
 /// How long a ticket is good.
 pub(crate) const TERM: Duration = Duration::from_secs(30);
 
-/// Bytes of a ticket: nobody guesses that many.
+/// Random bytes of a ticket: nobody guesses that many.
 const BYTES: usize = 32;
 
 #[derive(Default)]
@@ -59,7 +59,8 @@ impl Tickets {
         Ok(ticket)
     }
 
-    /// The session of a ticket, which cannot be used again. `None` if it is unknown, too old or for another origin.
+    /// The session of a ticket. `None` if the ticket is unknown, of another name, too old or for another origin. The
+    /// name's ticket cannot be used again, even if it is too old or for another origin.
     pub(crate) fn redeem(&self, name: &str, ticket: &str, origin: &str) -> Option<Session> {
         let (mut open, now) = (self.open.lock(), Instant::now());
         // All tickets of the name are compared, each in the same time, so that the time tells nothing.
@@ -71,7 +72,7 @@ impl Tickets {
         (ticket.ends > now && ticket.origin.matches(origin)).then_some(ticket.session)
     }
 
-    /// Ends sessions of tickets that nobody used in time, for ever.
+    /// Ends the sessions of tickets that nobody uses in time. Never returns.
     pub(crate) async fn expire(&self) {
         loop {
             let oldest = self.open.lock().first().map(|ticket| ticket.ends);

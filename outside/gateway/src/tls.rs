@@ -41,7 +41,7 @@ mod rustls {
                 .and_then(Iterator::collect)
                 .map_err(|error| failed(certificate, &error))?;
             let private = PrivateKeyDer::from_pem_file(key).map_err(|error| failed(key, &error))?;
-            // By name: a program with several providers has no default.
+            // The provider is named, because a program that links several has no default.
             let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
             let mut config = ServerConfig::builder_with_provider(provider)
                 .with_safe_default_protocol_versions()
@@ -62,7 +62,7 @@ mod rustls {
 mod without {
     use crate::{GatewayError, TlsConfig, stream::Stream};
 
-    /// A build without TLS.
+    /// TLS of a build that has none: no value of this type can be made.
     #[derive(Clone, Debug)]
     pub(crate) enum Tls {}
 
@@ -72,7 +72,7 @@ mod without {
             Err(GatewayError::Certificate { path: config.certificate.clone(), why })
         }
 
-        #[expect(clippy::unused_async, reason = "as with TLS")]
+        #[expect(clippy::unused_async, reason = "a build with TLS awaits the handshake here")]
         pub(crate) async fn accept(&self, _stream: Stream) -> std::io::Result<Stream> {
             match *self {}
         }

@@ -33,10 +33,11 @@ const SUBPROTOCOL: &str = "jsonrpc";
 /// A WebSocket reads so many bytes at once, and keeps a buffer of that size.
 const READ_BUFFER: usize = 4096;
 
-/// Bytes of a `Sec-WebSocket-Key` behind its base64.
+/// Bytes of a `Sec-WebSocket-Key` once its base64 is decoded.
 const KEY: usize = 16;
 
-/// Reads the last character of a key whatever bits of it no byte needs: some clients draw it by chance.
+/// Accepts a key whose last character has set bits that belong to no byte: some clients choose that character at
+/// random.
 const BASE64: GeneralPurpose =
     GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
 
@@ -45,7 +46,7 @@ pub(crate) type WebSocket = WebSocketStream<Checked<TokioIo<Upgraded>>>;
 /// Why a request is no handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum HandshakeError {
-    /// It asks for something else.
+    /// The request asks for something else, or for another version. The text says what is missing or wrong.
     #[error("a WebSocket handshake is needed here: {0}")]
     Upgrade(&'static str),
     /// The key is malformed, or is there twice.
@@ -53,7 +54,7 @@ pub(crate) enum HandshakeError {
     Key,
 }
 
-/// The request for a WebSocket. The answer is sent first, then the connection becomes one.
+/// The request for a WebSocket. Once the answer is sent, the connection becomes a WebSocket.
 #[derive(Debug)]
 pub(crate) struct Handshake {
     upgrade: OnUpgrade,
@@ -62,7 +63,7 @@ pub(crate) struct Handshake {
 }
 
 impl Handshake {
-    /// Reads the handshake in a request. The error says what is missing.
+    /// Reads the handshake in a request. The error says what is missing or wrong.
     pub(crate) fn of(request: &mut Parts) -> Result<Self, HandshakeError> {
         if request.method != Method::GET {
             return Err(HandshakeError::Upgrade("the method is not `GET`"));
@@ -112,8 +113,9 @@ impl Handshake {
     }
 }
 
-/// Reads what is left until the app answers the close frame, then closes the connection first, as RFC 6455 asks in section
-/// 7.1.1. Closed with unread bytes, a TCP connection is reset, and the app would not see the last frame.
+/// Reads until the app answers the close frame, then closes the connection before the app does, as RFC 6455 asks in
+/// section 7.1.1. If no answer can be read, it reads on until the app closes the connection, too: a TCP connection that
+/// is closed with unread bytes is reset, and the app would not see the last frame.
 pub(crate) async fn drain<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut WebSocketStream<Checked<S>>) {
     let is_answered = loop {
         match socket.next().await {
@@ -131,7 +133,7 @@ pub(crate) async fn drain<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut WebSoc
     }
 }
 
-/// Whether one of a header's words is this.
+/// Whether a header lists this word, in uppercase or lowercase.
 fn has(headers: &HeaderMap, name: header::HeaderName, word: &str) -> bool {
     let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|value| value.trim().eq_ignore_ascii_case(word))

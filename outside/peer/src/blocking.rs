@@ -23,7 +23,8 @@
 //! ```
 //!
 //! # Panics
-//! All functions panic on a thread that runs async code: there they would stop other tasks.
+//! All functions that wait, other than [`Peer::connect`], panic on a thread that runs async code: there they would stop
+//! other tasks.
 
 mod driver;
 
@@ -76,7 +77,7 @@ debug!(Peer, Queue, Job, Subscription, Requests, Request);
 /// between threads.
 #[derive(Clone)]
 pub struct Peer {
-    // Dropped before the driver, which waits for the session's end.
+    // This field is dropped before the driver, whose drop waits for the session's end.
     inner: crate::Peer,
     driver: Arc<Driver>,
 }
@@ -85,7 +86,7 @@ impl Peer {
     /// Connects, and starts the session's thread.
     ///
     /// # Errors
-    /// As [`crate::Peer::connect`], or if no thread can be started.
+    /// Those of [`crate::Peer::connect`], and [`ConnectError::Io`] if no thread can be started.
     pub fn connect(path: impl AsRef<Path>, options: Options) -> Result<Self, ConnectError> {
         let (inner, driver) = Driver::start(path.as_ref(), options)?;
         Ok(Self { inner, driver: Arc::new(driver) })
@@ -110,10 +111,11 @@ impl Peer {
         ended -> Option<Ended>;
     }
 
-    /// As [`crate::Peer::call_within`], of a named provider in place of the owner of the contract.
+    /// Calls an operation of a named provider in place of the owner of the contract, and waits for the answer no longer
+    /// than `timeout`. The provider is an extension, a peer or `main`.
     ///
     /// # Errors
-    /// As [`crate::Call::send`].
+    /// Those of [`crate::Call::send`].
     pub fn call_provider(
         &self,
         provider: &str,
@@ -126,33 +128,34 @@ impl Peer {
         self.driver.wait(call.send(payload))
     }
 
-    /// As [`crate::Peer::part_of`].
+    /// A handle of the session by which all that is called, published or put is part of this span: see
+    /// [`crate::Peer::part_of`].
     #[must_use]
     pub fn part_of(&self, span: Option<TraceContext>) -> Self {
         Self { inner: self.inner.part_of(span), driver: self.driver.clone() }
     }
 
-    /// As [`crate::Peer::subscribe`].
+    /// Subscribes to the topics that match a pattern: see [`crate::Peer::subscribe`].
     ///
     /// # Errors
-    /// As [`crate::Peer::subscribe`].
+    /// Those of [`crate::Peer::subscribe`].
     pub fn subscribe(&self, pattern: &str) -> Result<Subscription, Error> {
         let inner = self.driver.wait(self.inner.subscribe(pattern))?;
         Ok(Subscription { inner, driver: self.driver.clone() })
     }
 
-    /// As [`crate::Peer::queue`].
+    /// A shared queue, to put jobs into and to take them from: see [`crate::Peer::queue`].
     ///
     /// # Errors
-    /// As [`crate::Peer::queue`].
+    /// Those of [`crate::Peer::queue`].
     pub fn queue(&self, name: &str) -> Result<Queue, Error> {
         Ok(Queue { inner: self.inner.queue(name)?, driver: self.driver.clone() })
     }
 
-    /// As [`crate::Peer::serve`].
+    /// Serves a contract from now on: see [`crate::Peer::serve`].
     ///
     /// # Errors
-    /// As [`crate::Peer::serve`].
+    /// Those of [`crate::Peer::serve`].
     pub fn serve(&self, contract: &str, operations: &[&str]) -> Result<Requests, Error> {
         let inner = self.driver.wait(self.inner.serve(contract, operations))?;
         Ok(Requests { inner, driver: self.driver.clone() })
@@ -163,7 +166,8 @@ impl Peer {
         self.driver.wait(self.inner.closed())
     }
 
-    /// As [`crate::Peer::leave`].
+    /// Ends the session, and waits until what was sent before is written, for at most a second: see
+    /// [`crate::Peer::leave`].
     pub fn leave(self) -> Ended {
         self.driver.wait(self.inner.leave())
     }
@@ -184,10 +188,10 @@ impl Queue {
         put_until_done_after(deliveries: u32, payload: impl Into<Bytes>) -> Result<(), Error>;
     }
 
-    /// As [`crate::Queue::take`].
+    /// Takes the next job, and waits for it without a time limit: see [`crate::Queue::take`].
     ///
     /// # Errors
-    /// As [`crate::Queue::take`].
+    /// Those of [`crate::Queue::take`].
     pub fn take(&self) -> Result<Job, Error> {
         let inner = self.driver.wait(self.inner.take())?;
         Ok(Job { inner, driver: self.driver.clone() })
@@ -220,7 +224,7 @@ impl Job {
         deliveries -> u32;
     }
 
-    /// As [`crate::Job::done`].
+    /// Says that the job is done: see [`crate::Job::done`].
     pub fn done(self) {
         self.inner.done();
     }
@@ -234,8 +238,8 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// As [`crate::Subscription::next`].
-    #[expect(clippy::should_implement_trait, reason = "as the async one, which is no iterator")]
+    /// Waits for the next event: see [`crate::Subscription::next`].
+    #[expect(clippy::should_implement_trait, reason = "mirrors an async type that is no iterator")]
     pub fn next(&mut self) -> Option<Event> {
         self.driver.wait(self.inner.next())
     }
@@ -257,8 +261,8 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// As [`crate::Requests::next`].
-    #[expect(clippy::should_implement_trait, reason = "as the async one, which is no iterator")]
+    /// Waits for the next request: see [`crate::Requests::next`].
+    #[expect(clippy::should_implement_trait, reason = "mirrors an async type that is no iterator")]
     pub fn next(&mut self) -> Option<Request> {
         let inner = self.driver.wait(self.inner.next())?;
         Some(Request { inner, driver: self.driver.clone() })
@@ -293,13 +297,13 @@ impl Request {
         is_given_up -> bool;
     }
 
-    /// As [`crate::Request::answer`].
+    /// Answers the request: see [`crate::Request::answer`].
     pub fn answer(self, answer: Result<impl Into<Bytes>, HandlerError>) {
         let Self { inner, driver } = self;
         driver.wait(inner.answer(answer));
     }
 
-    /// As [`crate::Request::refuse`].
+    /// Answers with one of Weir's own errors: see [`crate::Request::refuse`].
     pub fn refuse(self, error: Error) {
         let Self { inner, driver } = self;
         driver.wait(inner.refuse(error));

@@ -18,13 +18,13 @@ use crate::{
     session::{Limits, Session},
 };
 
-/// Time for the welcome.
+/// Time to connect and to get the welcome.
 const WELCOME_TIME: Duration = Duration::from_secs(10);
 
 /// The pause between two attempts to connect while the socket's backlog is full.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Bytes of the longest token.
+/// Most bytes of a token.
 const TOKEN_MAX: usize = 255;
 
 /// What a peer says of itself when it connects.
@@ -43,7 +43,7 @@ impl Options {
         Self { name, token: None, requests: 64, events: 256 }
     }
 
-    /// The token that `weir peers token` printed. At most 255 bytes.
+    /// The token that `weir peers token` printed. At most 255 bytes. An empty token counts as none.
     #[must_use]
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = Some(token.into());
@@ -82,7 +82,8 @@ impl fmt::Debug for Options {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The socket cannot be opened, read or written.
+    /// The socket cannot be opened, read or written, or Main closed it without a word. In [`blocking`](crate::blocking)
+    /// also: no thread can be started.
     #[error("the socket of Main cannot be used")]
     Io(#[from] io::Error),
     /// Main refused the peer.
@@ -90,7 +91,7 @@ pub enum ConnectError {
     Refused {
         /// A code of [`frame::close`](crate::frame::close), such as `denied` or `busy`.
         code: String,
-        /// For people.
+        /// The reason, for people.
         text: String,
     },
     /// Main chose a version that the client does not speak.
@@ -125,7 +126,7 @@ pub(crate) async fn connect(path: &Path, options: &Options) -> Result<Peer, Conn
     Ok(Peer::new(session))
 }
 
-/// Sends the hello and reads the welcome. What came after it is in the buffer.
+/// Connects, sends the hello and reads the welcome. What came after the welcome is in the buffer.
 async fn shake(path: &Path, options: &Options) -> Result<(UnixStream, BytesMut, Limits), ConnectError> {
     let mut stream = loop {
         match UnixStream::connect(path).await {

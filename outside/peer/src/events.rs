@@ -37,6 +37,7 @@ pub struct Receipt {
 }
 
 impl Receipt {
+    /// Reads the payload of the answer to `Publish`. `None` if it is too short.
     pub(crate) fn read(payload: &[u8]) -> Option<Self> {
         let mut numbers = payload.as_chunks().0.iter().copied().map(u32::from_le_bytes);
         Some(Self { delivered: numbers.next()?, shed: numbers.next()?, refused: numbers.next()? })

@@ -36,7 +36,7 @@ macro_rules! frames {
             /// The frame that [`next_frame`](super::next_frame) cut off. Names are not checked.
             ///
             /// # Errors
-            /// Bytes that are no frame of this side.
+            /// Bytes that are no frame of the side that sends these frames.
             #[inline]
             pub fn decode(frame: &'a bytes::Bytes) -> Result<Self, super::FrameError> {
                 use super::{FrameError, fields::Fields};
@@ -98,7 +98,7 @@ pub use self::{
 /// The newest version of the protocol that this crate speaks.
 pub const VERSION: u16 = 3;
 
-/// The oldest version that it speaks.
+/// The oldest version of the protocol that this crate speaks.
 pub const OLDEST_VERSION: u16 = 1;
 
 /// The version that added `TRACE`, either way, and `DESCRIBE`.
@@ -131,9 +131,9 @@ const PREFIX: usize = 4;
 
 /// Codes of [`FromMain::Close`].
 pub mod close {
-    /// Main does not speak a version of the peer's.
+    /// Main and the peer speak no version in common.
     pub const VERSION: &str = "version";
-    /// The name, the token or the user is not the operator's.
+    /// The operator has no peer of this name with this token or user.
     pub const DENIED: &str = "denied";
     /// Too many sessions of this name, or connections without a hello.
     pub const BUSY: &str = "busy";
@@ -141,7 +141,7 @@ pub mod close {
     pub const PROTOCOL: &str = "protocol";
     /// The peer did not read for too long.
     pub const STALLED: &str = "stalled";
-    /// The operator took back the token, the uid or the peer.
+    /// The operator took back the token, the uid, the peer or a contract that it serves.
     pub const REVOKED: &str = "revoked";
     /// The operator ended the session.
     pub const ENDED: &str = "ended";
@@ -187,7 +187,8 @@ pub fn frame_max(message_size: u32) -> usize {
     usize::try_from(message_size).unwrap_or(usize::MAX).max(ROOM_MIN).saturating_add(OVERHEAD)
 }
 
-/// Bytes of the first frame of `frames`, with its length; all of them if they have no length.
+/// Bytes of the first frame in `frames`, with the prefix that tells its length. If the prefix is not whole yet, returns
+/// the number of all bytes that are there, and at least 1.
 #[must_use]
 pub fn size(frames: &[u8]) -> usize {
     let length = frames.first_chunk::<PREFIX>().map(|prefix| u32::from_le_bytes(*prefix));

@@ -28,7 +28,8 @@
 //!   anew, and only the program knows what that means.
 //! - **Nothing is sent twice.** The client never repeats a call, an event or a job. After a `timeout` or `peer-gone` a request
 //!   may have been carried out.
-//! - **A dropped future is given up.** Main is told, and an answer that comes after that is ignored.
+//! - **A dropped future is given up.** If that was a call, an event or a put, Main is told. An answer that comes after
+//!   that is ignored.
 //! - **Everything is bounded.** A sender waits while 256 KiB wait to be written. Main sends no more events, requests and jobs
 //!   than [`Options`] and [`Queue::take`] let it.
 //!

@@ -18,8 +18,8 @@ use crate::{
 
 /// A session with Main, under the name of one peer. Clones share it.
 ///
-/// The session ends when Main ends it, when the connection breaks, and when all clones, subscriptions, queues, jobs and
-/// requests are dropped. It does not begin again by itself.
+/// The session ends when Main ends it, when the connection breaks, by [`leave`](Self::leave), and when all clones,
+/// subscriptions, queues, jobs and requests are dropped. It does not begin again by itself.
 #[derive(Clone)]
 pub struct Peer {
     handle: Handle,
@@ -80,8 +80,9 @@ impl Peer {
         Call { peer: self, contract, operation, provider: None, timeout: None }
     }
 
-    /// A handle of the session by which all that is called, published or put is part of this span. That is one of the
-    /// program, or of a [request](crate::Request::trace) or [job](crate::Job::trace) in hand. `None` means no span.
+    /// A handle of the session by which all that is called, published or put is part of this span. The span is the
+    /// program's own, or that of a [request](crate::Request::trace) or [job](crate::Job::trace) in hand. `None` means
+    /// no span.
     ///
     /// Main records what is done for recorded messages in hand, and other spans as often as `main.trace-one-in` says. A
     /// Main that speaks version 1 of the protocol is not told.
@@ -93,7 +94,8 @@ impl Peer {
     /// Publishes an event to every subscriber of its topic, and waits for the receipt.
     ///
     /// # Errors
-    /// A topic that is not granted or malformed, a payload that is too large, or the end of the session.
+    /// A topic that is not granted or malformed, a payload that is too large, too much under way, or the end of the
+    /// session.
     pub async fn publish(&self, topic: &str, payload: impl Into<Bytes>) -> Result<Receipt, Error> {
         self.publish_event(0, None, topic, payload.into()).await
     }
@@ -156,8 +158,8 @@ impl Peer {
     /// Subscribes to the topics that match a pattern. The last values of topics that Main retains come first.
     ///
     /// # Errors
-    /// A pattern that is not granted, malformed or subscribed to already in this session; too many subscriptions; or the end of the
-    /// session.
+    /// A pattern that is not granted, malformed or subscribed to already in this session; too many subscriptions; too
+    /// much under way; or the end of the session.
     pub async fn subscribe(&self, pattern: &str) -> Result<Subscription, Error> {
         check(is_topic_pattern(pattern), pattern, "pattern of topics")?;
         self.handle.outgoing.room().await?;
@@ -168,7 +170,7 @@ impl Peer {
         Ok(Subscription::new(self.handle.clone(), number, events))
     }
 
-    /// A shared queue, to put jobs into and to take them from. Whether both are granted shows when they are done.
+    /// A shared queue, to put jobs into and to take them from. Main checks the grants at each put and each take.
     ///
     /// # Errors
     /// A malformed name.
@@ -180,7 +182,8 @@ impl Peer {
     /// Serves a contract from now on, with these operations: all that it has.
     ///
     /// # Errors
-    /// A contract that is not granted, malformed or served already, or the end of the session.
+    /// A contract that is not granted, malformed or served already; too many operations; too much under way; or the end
+    /// of the session.
     pub async fn serve(&self, contract: &str, operations: &[&str]) -> Result<Requests, Error> {
         check_contract(contract)?;
         operations.iter().try_for_each(|operation| check_operation(operation))?;
@@ -202,8 +205,8 @@ impl Peer {
     /// 64 KiB. `weir describe`, `weir call` and apps then know their operations and types.
     ///
     /// # Errors
-    /// A description that is malformed, too large, or of a contract that is not granted; a second one; a Main that speaks
-    /// version 1 of the protocol, which takes none; or the end of the session.
+    /// A description that is malformed, too large, or of a contract that is not granted; a second one; too much under
+    /// way; a Main that speaks version 1 of the protocol, which takes none; or the end of the session.
     pub async fn describe(&self, documents: impl Into<Bytes>) -> Result<(), Error> {
         if !self.handle.speaks_version_2() {
             return Err(Error::Invalid("this Main takes no descriptions".to_owned()));
@@ -287,13 +290,14 @@ impl<'c> Call<'c> {
         self
     }
 
-    /// The time for the answer, in place of the operator's `request-timeout`. From 1 ms to 49 days.
+    /// The time for the answer, in place of the operator's `request-timeout`. Less than 1 ms counts as 1 ms, and more
+    /// than 49 days as 49 days.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Sends it, and waits for the answer. If the future is dropped, the call is given up.
+    /// Sends the call, and waits for the answer. If the future is dropped, the call is given up.
     ///
     /// # Errors
     /// Every case of [`Error`]. After [`Error::Timeout`] and [`Error::PeerGone`] the request may have been carried out.
@@ -319,16 +323,16 @@ pub enum Ended {
     Closed {
         /// A code of [`frame::close`](crate::frame::close).
         code: String,
-        /// For people.
+        /// The reason, for people.
         text: String,
     },
     /// Main broke the protocol, and the client left.
     #[error("Main broke the protocol: {0}")]
     Protocol(String),
-    /// The connection ended without a word of Main's.
+    /// The connection ended without a word of Main's, or the runtime of the session ended.
     #[error("the connection broke: {0}")]
     Broken(String),
-    /// This program left: by [`Peer::leave`](crate::Peer::leave), or since it dropped everything of the session.
+    /// This program left: by [`Peer::leave`](crate::Peer::leave), or because it dropped everything of the session.
     #[error("the program left")]
     Left,
 }

@@ -27,7 +27,8 @@ impl Queue {
     /// Puts a job at the end of the queue, and gives Main's id of it. If the queue is full, the operator's policy decides.
     ///
     /// # Errors
-    /// A queue that is not granted, full or not there; a payload that is too large; or the end of the session.
+    /// A queue that is not granted, not there, or full and without room in time; a payload that is too large; too much
+    /// under way; or the end of the session.
     pub async fn put(&self, payload: impl Into<Bytes>) -> Result<u64, Error> {
         self.put_job(None, payload.into()).await
     }
@@ -69,8 +70,8 @@ impl Queue {
         message.ok_or_else(|| wrong_payload(&self.handle, "PUT"))
     }
 
-    /// Sends a job and waits for the answer. With `until_done`, the number of deliveries elsewhere, it comes once
-    /// the job is done.
+    /// Sends a job and waits for the answer. `until_done` is the number of deliveries before the job came to Main: with
+    /// it the answer comes once the job is done.
     async fn send_put(
         &self,
         timeout: Option<Duration>,
@@ -102,7 +103,7 @@ impl Queue {
         Ok(Job { handle: self.handle.clone(), waiting: job?, is_settled: false })
     }
 
-    /// Whether fewer jobs wait or may come than takers wait.
+    /// Whether more takers wait than jobs wait or may come.
     fn needs_credit(&self) -> bool {
         let counts = self.state.counts();
         counts.credit + self.state.jobs.len() < counts.takers
@@ -138,7 +139,7 @@ impl fmt::Debug for Queue {
     }
 }
 
-/// A `take` that waits.
+/// Counts a `take` as waiting until it is dropped.
 struct Taker<'q>(&'q QueueState);
 
 impl<'q> Taker<'q> {

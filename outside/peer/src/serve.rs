@@ -13,8 +13,9 @@ use crate::{
 
 /// The requests to a contract that the peer serves.
 ///
-/// Dropped, it answers what waits, and what still comes, with the handler error `dropped`. Main goes on to send requests:
-/// the protocol has no end of serving but the end of the session.
+/// Dropped, it answers what waits, and what still comes, with the handler error `dropped`. Main goes on to send
+/// requests: the protocol has no end of serving but the end of the session. While 256 KiB wait to be written, a request
+/// that comes is left to its deadline.
 #[must_use = "dropped, it refuses all requests"]
 pub struct Requests {
     handle: Handle,
@@ -85,7 +86,7 @@ impl Request {
         self.waiting.message
     }
 
-    /// Its span, if Main records it: for [`Peer::part_of`](crate::Peer::part_of).
+    /// The span of the request, if Main records it: for [`Peer::part_of`](crate::Peer::part_of).
     #[must_use]
     pub fn trace(&self) -> Option<TraceContext> {
         self.waiting.span
@@ -103,13 +104,13 @@ impl Request {
         self.waiting.given_up.is_set()
     }
 
-    /// Waits until the caller waits no more. A handler that takes long stops then.
+    /// Waits until the caller waits no more, so that a handler that takes long can stop then.
     pub async fn given_up(&self) {
         self.waiting.given_up.wait().await;
     }
 
-    /// Answers, after a wait while too much waits to be written. If the payload is too large, the caller gets the handler
-    /// error `too-large`. What the caller makes of the answer is not told.
+    /// Answers, unless the caller has given up. Waits first while too much waits to be written. If the payload is too
+    /// large, the caller gets the handler error `too-large`. What the caller makes of the answer is not told.
     pub async fn answer(self, answer: Result<impl Into<Bytes>, HandlerError>) {
         let request = self.waiting.number;
         let frame = match answer.map(Into::into) {
@@ -138,13 +139,14 @@ impl Request {
         self.send(&frame).await;
     }
 
+    /// Waits for room, and sends the answer. Sends nothing once the session has ended.
     async fn send(&self, answer: &FromPeer<'_>) {
         if self.handle.outgoing.room().await.is_ok() {
             self.settle(answer);
         }
     }
 
-    /// Sends the answer, unless the caller has given up or has one.
+    /// Sends the answer, unless the caller has given up or has an answer.
     fn settle(&self, answer: &FromPeer<'_>) {
         let is_awaited = self.handle.tables().release(self.waiting.number);
         if is_awaited {

@@ -44,9 +44,9 @@ pub(crate) struct Limits {
 pub(crate) struct Session {
     pub(crate) limits: Limits,
     pub(crate) outgoing: Outgoing,
-    /// Most requests in hand.
+    /// Most requests that wait or are in hand.
     requests: usize,
-    /// Events that may be on their way or wait.
+    /// Most events that are on their way or wait.
     events: u32,
     tables: Mutex<Tables>,
     state: watch::Sender<State>,
@@ -55,7 +55,7 @@ pub(crate) struct Session {
 #[derive(Debug, Default)]
 struct State {
     ended: Option<Ended>,
-    /// Whether its task has ended, so that all is written.
+    /// Whether the session's task has ended, so that nothing more is written.
     is_over: bool,
 }
 
@@ -71,7 +71,7 @@ impl Session {
         }
     }
 
-    /// Notes what waits for an answer, and gives its id.
+    /// Notes what waits for an answer, and returns its id. Fails if too much is under way, or the session has ended.
     pub(crate) fn register(&self, pending: Pending) -> Result<u32, Error> {
         self.tables().register(pending, self.limits.in_flight)
     }
@@ -86,6 +86,7 @@ impl Session {
         self.limits.version >= COUNTS_SINCE
     }
 
+    /// Fails if Main takes no payload of this many bytes.
     pub(crate) fn check_size(&self, bytes: usize) -> Result<(), Error> {
         let allowed = self.limits.message_size;
         match u32::try_from(bytes) {
@@ -94,7 +95,7 @@ impl Session {
         }
     }
 
-    /// Counts events that are off the session's hands, and lets Main send as many more, half of all at a time.
+    /// Counts events that wait no longer. Once they are half of all that may wait, lets Main send as many more.
     pub(crate) fn renew_credit(&self, events: usize) {
         if events == 0 {
             return;
@@ -109,7 +110,7 @@ impl Session {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the session, unless it has ended. All that waits is woken.
+    /// Ends the session for this reason, and wakes all that waits. Does nothing if the session has ended already.
     pub(crate) fn finish(&self, ended: Ended) {
         let is_first = self.state.send_if_modified(|state| {
             let is_first = state.ended.is_none();
@@ -146,7 +147,7 @@ impl Session {
     }
 }
 
-/// Gives a call up if its future is dropped.
+/// Gives up what was asked if its future is dropped before the answer has come.
 struct CancelGuard<'s> {
     session: &'s Session,
     id: u32,
@@ -169,6 +170,7 @@ pub(crate) struct Handle {
     span: Option<TraceContext>,
 }
 
+/// Ends the session when the last handle drops it.
 #[derive(Debug)]
 struct Owner(Arc<Session>);
 
@@ -196,7 +198,8 @@ impl Handle {
         self.ask_counted(0, payload_size, frame).await
     }
 
-    /// Sends what `frame` makes of an id, and waits for its answer. `count` was counted elsewhere, of the job or event.
+    /// Sends what `frame` makes of an id, and waits for its answer. `count` is what was counted of a job or an event
+    /// before it came to Main. If the future is dropped, Main is told.
     pub(crate) async fn ask_counted<'f>(
         &self,
         count: u64,
@@ -220,7 +223,8 @@ impl Handle {
         answer
     }
 
-    /// Sends a call, an event or a job, after frames that tell Main its span and `count`, which was counted elsewhere.
+    /// Sends a call, an event or a job, after frames that tell Main its span and `count`, if Main understands them.
+    /// `count` is what was counted of the job or event before it came to Main.
     pub(crate) fn push_as_part(&self, count: u64, frame: &FromPeer<'_>) {
         let span = self.span.map(|span| FromPeer::Trace { span });
         let is_known = count > 0 && self.speaks_version_3();

@@ -7,20 +7,20 @@ use weir_names::{ContractName, QueueName, TopicPattern, harmless};
 
 use super::{Config, Origin, QueueBy, Sender};
 
-/// The kind of a bridge's name as a peer. Events of such peers came from elsewhere, and go nowhere else.
+/// How the name of a bridge as a peer begins. What such a peer sends came from another node, so no bridge takes it.
 pub(crate) const KIND: &str = "node:";
 
-/// Operations of one contract that a peer may serve.
+/// Most operations of one contract that a peer may serve.
 const OPERATIONS_MAX: usize = 256;
 
-/// Faults that are shown.
+/// Most faults that are shown.
 const SHOWN_MAX: usize = 20;
 
-/// Characters shown of the line with the fault.
+/// Most characters shown of the line with the fault. A line whose fault is further on is not shown.
 const LINE_MAX: usize = 160;
 
 impl Config {
-    /// Every fault.
+    /// Fails with every fault and its place.
     pub(super) fn check(&self) -> Result<(), Vec<(Range<usize>, String)>> {
         let mut faults = Faults(Vec::new());
         self.check_main(&mut faults);
@@ -223,7 +223,7 @@ impl Faults {
     }
 }
 
-/// Each event crosses by one pattern: by two it would come twice.
+/// Adds a fault for every two patterns that one topic can match: its events would cross by both, and come twice.
 fn check_overlaps(patterns: &[&Spanned<TopicPattern>], faults: &mut Faults) {
     for (place, pattern) in patterns.iter().enumerate() {
         let others = patterns.iter().skip(place + 1);
@@ -234,7 +234,7 @@ fn check_overlaps(patterns: &[&Spanned<TopicPattern>], faults: &mut Faults) {
     }
 }
 
-/// Whether a topic matches both.
+/// Whether some topic matches both patterns.
 fn overlap(one: &str, other: &str) -> bool {
     let (mut one, mut other) = (one.split('.'), other.split('.'));
     loop {
@@ -247,6 +247,7 @@ fn overlap(one: &str, other: &str) -> bool {
     }
 }
 
+/// Whether the text can stand in a subject of NATS as one token of letters, digits, `-` and `_`.
 fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
@@ -298,7 +299,7 @@ fn report(name: &str, text: &str, place: &Range<usize>, message: &str) -> String
     let width = marked.lines().next().unwrap_or_default().chars().count().max(1);
 
     let mut report = format!("{name}:{number}:{}: {}", column + 1, harmless(message, 1000).trim_end());
-    // A line with an address may have a password.
+    // A line with an address may have a password, so it is not shown.
     let is_secret = line.contains("://") && line.contains('@');
     if !line.is_empty() && !is_secret && column + width <= LINE_MAX {
         let margin = " ".repeat(number.to_string().len());

@@ -13,7 +13,7 @@ use weir_names::{
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Node(QueueName);
 
-/// Bytes of the longest name of a node.
+/// Most bytes of the name of a node.
 const NODE_MAX: usize = 56;
 
 impl Node {
@@ -27,10 +27,10 @@ impl Node {
 /// Why a word was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WordError {
-    /// It is no name of a node.
+    /// The word is no name of a node.
     #[error("`{0}` is not the name of a node: 1 to 56 of `a-z`, `0-9` and `-`, starting with a letter")]
     Node(String),
-    /// It is no sender.
+    /// The word is no sender.
     #[error(
         "`{0}` is not a sender: the id of an extension, the name of a peer as in `app:player`, `main`, or `*`"
     )]
@@ -61,12 +61,12 @@ impl fmt::Debug for Node {
     }
 }
 
-/// A node of a list, or all nodes.
+/// A node that is named, or any node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// `*`.
     Any,
-    /// This node.
+    /// The node with this name.
     Node(Node),
 }
 
@@ -142,7 +142,8 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Whether this sender of this node is meant. A caller that names no sender is meant by a node alone.
+    /// Whether this sender of this node is meant. A call without a sender is meant only where all senders of the node
+    /// are.
     #[must_use]
     pub fn is(&self, node: &str, sender: Option<&str>) -> bool {
         let is_sender = match sender {

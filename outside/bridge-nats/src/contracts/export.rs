@@ -146,7 +146,8 @@ impl Exported {
         Ok(asked)
     }
 
-    /// Room for one more call.
+    /// Takes room for one more call. Fails if Main is away, or if this contract or all together have as many calls as
+    /// they may.
     pub(super) fn make_room(&self, room: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Error> {
         let node = self.shared.subjects.node();
         if self.peer.ended().is_some() {
@@ -161,7 +162,7 @@ impl Exported {
         self.shared.refuse(format_args!("a call of `{}`", self.name), why, subject);
     }
 
-    /// The call, with its answer.
+    /// Asks Main, and returns the call with its answer. The permit keeps the call's room until then.
     pub(super) async fn carry_out(
         self: Arc<Self>,
         call: Call,
@@ -209,7 +210,8 @@ impl Exported {
         }
     }
 
-    /// Answers. If it cannot be sent, the link has ended, and the caller knows.
+    /// Answers a call, and counts it. An answer that is too large for the server becomes an error. If nothing can be
+    /// sent, the link has ended, and the caller knows.
     pub(super) async fn answer(&self, call: &Call, outcome: Result<Bytes, Error>) {
         let Some(reply) = call.message.reply.clone() else { return };
         let client = self.link.client();
@@ -239,7 +241,7 @@ impl Exported {
     }
 }
 
-/// A call in the table.
+/// Takes a call off [`Exported::under_way`] when dropped.
 struct UnderWay<'e> {
     exported: &'e Exported,
     number: Option<&'e str>,

@@ -18,7 +18,8 @@ use crate::{
     wire,
 };
 
-/// Members of a queue group that are asked until one serves. Each that does not leaves the group before it says so.
+/// Most members of a queue group that are asked until one serves the call. A member that does not serve leaves the
+/// group before it answers, so the next question comes to another one.
 const TRIES: usize = 16;
 
 /// Serves all imported contracts. Returns once all are served that Main allows.
@@ -69,7 +70,8 @@ async fn handle(imported: Arc<Imported>, request: Request) {
     tokio::select! {
         answer = imported.ask(&request, &mut sent) => match answer {
             Ok(payload) => request.answer(Ok(payload)).await,
-            // This Main gives the request up a moment later. An answer before that would be about another's timeout.
+            // This Main gives the request up by itself a moment later. An answer before that would tell of the timeout
+            // of another Main.
             Err(Error::Timeout) => request.given_up().await,
             Err(error) => request.refuse(error).await,
         },
@@ -87,6 +89,7 @@ async fn handle(imported: Arc<Imported>, request: Request) {
 #[derive(Default)]
 struct Sent {
     link: Option<Link>,
+    /// The subject of its answer, while that is awaited.
     number: Option<String>,
 }
 
@@ -95,9 +98,9 @@ struct Imported {
     shared: Arc<Shared>,
     peer: Peer,
     links: Links,
-    /// Its name in the fleet.
+    /// The contract's name in the fleet.
     name: Box<str>,
-    /// Its name here.
+    /// The contract's name at this Main.
     here: Box<str>,
     import: ImportContract,
 }
@@ -148,10 +151,11 @@ impl Imported {
         self.ask_nodes(&link, request, sent).await
     }
 
+    /// The answer of the first node that serves the call.
     async fn ask_nodes(&self, link: &Link, request: &Request, sent: &mut Sent) -> Result<Bytes, Error> {
         let mut nobody = None;
         let from = self.import.from.as_ref();
-        // A named node is asked once. Any node may have another one beside it that serves.
+        // A named node is asked once. For `*` the server chooses a node at each question, so several are asked.
         let nodes = from.iter().flat_map(|origin| match origin {
             Origin::Node(node) => vec![Some(node)],
             Origin::Any => vec![None; TRIES],
@@ -160,7 +164,8 @@ impl Imported {
             let subject = self.shared.subjects.call(node, &self.name, request.operation());
             sent.link = Some(link.clone());
             let (headers, payload) = (self.headers(request), request.payload().clone());
-            // Accepts an answer of a node that was asked. A stream that records the subject answers, too.
+            // Accepts an answer of a node that was asked. A stream that records the subject answers, too, but is no
+            // node.
             let asked = node.cloned();
             let accepts = move |answer: &Message| {
                 let node = wire::header(answer.headers.as_ref(), wire::NODE);
@@ -175,7 +180,7 @@ impl Imported {
                     let error = wire::header(message.headers.as_ref(), wire::ERROR).map(wire::read);
                     match error {
                         None => return Ok(message.payload),
-                        // It was delivered to nobody there.
+                        // The call was delivered to nobody on that node, so the next one is asked.
                         Some(error) if is_for_nobody(&error) => nobody = Some(error),
                         Some(error) => return Err(error),
                     }

@@ -23,7 +23,7 @@ use crate::{
 /// All questions of the services API.
 pub(super) const QUESTIONS: &str = "$SRV.>";
 
-/// What an answer is, before the verb.
+/// How the type of each answer begins. The verb comes after it.
 const KIND: &str = "io.nats.micro.v1.";
 
 /// One exported contract.
@@ -31,11 +31,11 @@ const KIND: &str = "io.nats.micro.v1.";
 pub(super) struct Service {
     info: Info,
     started: DateTime,
-    /// Of each endpoint, in the order of [`Endpoint`].
+    /// The figures of each endpoint, in the order of [`Endpoint`].
     stats: Mutex<[endpoint::Stats; 2]>,
 }
 
-/// Which calls these are.
+/// Which node calls are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Endpoint {
     /// To any node: its queue group shares them.
@@ -93,7 +93,7 @@ impl Service {
         }
     }
 
-    /// The answer to a question, unless it is for another service.
+    /// The answer to a question. `None` if it is for another service, or has no verb of the services API.
     fn answer(&self, question: &str) -> Option<serde_json::Result<Vec<u8>>> {
         let Info { name, id, version, metadata, .. } = &self.info;
         let mut tokens = question.strip_prefix("$SRV.")?.split('.');

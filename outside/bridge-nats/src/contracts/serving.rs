@@ -27,7 +27,7 @@ use crate::{
     subject,
 };
 
-/// Time for the server to end a subscription.
+/// Time for the server to end the subscriptions that this node leaves.
 const LEAVE_TIME: Duration = Duration::from_secs(1);
 
 /// The longest pause before Main is asked again whether there is a provider.
@@ -42,7 +42,7 @@ const NO_OPERATION: &str = "is-anybody-there?";
 /// One exported contract, while both connections last.
 pub(super) struct Serving {
     exported: Arc<Exported>,
-    /// For all contracts together.
+    /// The room for calls of all contracts together.
     room: Arc<Semaphore>,
     /// This node's share of the calls to any node.
     shared_calls: Subscriber,
@@ -59,6 +59,7 @@ enum Next {
     Call(Call),
     Cancel(Message),
     Answer(Call, Result<Bytes, Error>),
+    /// There is a provider here again, so this node returns to the queue group.
     Return,
 }
 
@@ -176,13 +177,14 @@ impl Serving {
                 Err(error) => error,
             },
             Err(Some(error)) => error,
-            // An answer to where the caller does not listen would be a message of this node, of the caller's choice.
+            // The caller does not listen there. An answer would let it send messages of this node wherever it likes.
             Err(None) => return,
         };
         exported.answer(&call, Err(refusal)).await;
     }
 
-    /// Leaves the queue group, until there is a provider again.
+    /// Leaves the queue group until there is a provider again. Does nothing if this node has left it, or the bridge
+    /// drains.
     async fn leave(&mut self, because: &Error) {
         if self.away.is_some() || self.exported.shared.is_draining() {
             return;
@@ -199,7 +201,7 @@ impl Serving {
     }
 }
 
-/// Joins the queue group of the contract.
+/// Subscribes to calls of the contract, to any node or to this one, within its queue group.
 async fn join(exported: &Exported, endpoint: Endpoint) -> Result<Subscriber> {
     let Exported { link, shared, name, .. } = exported;
     let calls = shared.subjects.calls(endpoint == Endpoint::Own, name);
@@ -208,7 +210,8 @@ async fn join(exported: &Exported, endpoint: Endpoint) -> Result<Subscriber> {
 
 /// Asks Main again and again whether the contract has a provider, until it says so.
 async fn until_provided(exported: Arc<Exported>) {
-    // Nothing is on its way to the old subscription then. If the link has ended, so does what waits for this.
+    // Once this returns, nothing is on its way to the old subscription. If the link has ended, the task that waits for
+    // this function ends, too.
     let _ended = exported.link.settle().await;
     let mut pause = Pause::up_to(AGAIN);
     loop {

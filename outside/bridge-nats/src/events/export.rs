@@ -55,7 +55,7 @@ pub(crate) struct Publisher {
 }
 
 impl Publisher {
-    /// Brings the last events to a new link.
+    /// Makes the bucket on a new link, unless it is there, and has all last events brought to it.
     pub(crate) async fn refresh(&self, link: &Link) {
         let Some(shared) = &self.shared else { return };
         if self.kept.is_empty() {

@@ -114,7 +114,8 @@ impl Importer {
                 "events of node `{node}` were lost before one of `{topic}`"
             );
         }
-        // Waits for the receipt, and so keeps the order. Meanwhile others wait in the client of NATS, and then are lost.
+        // Waits for the receipt, and so keeps the order. Meanwhile other events wait in the client of NATS. Those that
+        // find no room there are lost.
         if let Err(error) = self.peer.publish_after(lost, topic, payload).await
             && self.peer.ended().is_none()
         {

@@ -24,15 +24,15 @@ use crate::{
     shared::{Shared, tell},
 };
 
-/// Topics whose last event one export keeps. Those of further topics are not kept.
+/// Most topics whose last event one export keeps. Those of further topics are not kept.
 pub(super) const TOPICS_MAX: usize = 1024;
-/// Bytes of all last events that one export keeps.
+/// Most bytes of all last events that one export keeps.
 const BYTES_MAX: usize = 8 << 20;
 
 /// From all nodes together, no more is read than this many exports keep.
 const NODES_READ: usize = 8;
 
-/// Time for the bucket to give a value. If it has none for a pattern, it sends nothing at all.
+/// Time for the bucket to take a value, or to give the next one. If it has none for a pattern, it sends nothing at all.
 const READ_TIME: Duration = Duration::from_secs(3);
 
 /// The last events of an export. A task of its own brings them to the bucket, so that no event waits for that.
@@ -88,7 +88,7 @@ impl Kept {
 
     async fn put_waiting(&self, shared: &Shared, links: &Links) {
         loop {
-            // Without a link nothing is lost: the next one gets all.
+            // Without a link nothing is lost: the next link gets all.
             let Some(link) = links.borrow().clone() else { return };
             let Some((topic, (headers, payload))) = self.last.lock().next() else { return };
             put(shared, &link, &topic, &headers, &payload).await;
@@ -97,7 +97,8 @@ impl Kept {
 }
 
 impl Last {
-    /// False if there is no room. Then an earlier event of the topic is not kept either.
+    /// Keeps an event as the last of its topic. False if there is no room. Then an earlier event of the topic is not
+    /// kept either.
     fn keep(&mut self, topic: &str, headers: HeaderMap, payload: &Bytes) -> bool {
         self.bytes -= self.topics.remove(topic).map_or(0, |(_, payload)| payload.len());
         let has_room = self.topics.len() < TOPICS_MAX && self.bytes + payload.len() <= BYTES_MAX;
@@ -111,7 +112,7 @@ impl Last {
         has_room
     }
 
-    /// The next one that waits: always the latest event of its topic.
+    /// The next event to bring to the bucket, with its topic: always the last of the topic.
     fn next(&mut self) -> Option<(Box<str>, (HeaderMap, Bytes))> {
         let topic = self.waiting.pop_first()?;
         let event = self.topics.get(&topic)?.clone();
@@ -119,6 +120,7 @@ impl Last {
     }
 }
 
+/// Brings an event to the bucket. Logs a failure, unless the link has ended.
 async fn put(shared: &Shared, link: &Link, topic: &str, headers: &HeaderMap, payload: &Bytes) {
     // The prefix of the domain's API is needed: a leaf node does not pass `$KV` on to another domain.
     let domain = shared.config.nats.as_ref().jetstream_domain.as_ref();
@@ -174,7 +176,7 @@ pub(super) async fn read(
                 && let Some((node, topic)) = key.split_once('.')
                 && shares.take(node, value.len())
             {
-                // A copy: what is kept as it came keeps all that came with it.
+                // A copy: the value as it came would keep all that came with it in memory.
                 values.push((node.to_owned(), topic.to_owned(), Bytes::copy_from_slice(&value)));
             }
             if delta == 0 {
@@ -189,17 +191,17 @@ pub(super) async fn read(
     Ok(values)
 }
 
-/// How much is read of each node: what its export keeps, and no more of all together than of eight.
+/// How much is read of each node: as much as one export keeps, and of all nodes together as much as eight exports keep.
 #[derive(Debug, Default)]
 struct Shares {
-    /// Topics and bytes.
+    /// By node: topics and bytes that were read.
     by_node: HashMap<Box<str>, (usize, usize)>,
     all: (usize, usize),
     left_out: u64,
 }
 
 impl Shares {
-    /// Whether a node's value of so many bytes is read.
+    /// Whether there is room for a node's value of this many bytes. Counts it as read or as left out.
     fn take(&mut self, node: &str, bytes: usize) -> bool {
         let own = self.by_node.get(node).copied().unwrap_or_default();
         let fits = |(topics, had): (usize, usize), nodes: usize| {

@@ -17,13 +17,13 @@ use crate::{
     wire,
 };
 
-/// The time until what Main or JetStream refused is tried again.
+/// The time until a job that JetStream refused is sent again. After a refusal of Main it is five times as long.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// The time for JetStream to answer before the job is sent again, under the same id.
 const ANSWER_TIME: Duration = Duration::from_secs(2);
 
-/// Jobs of a queue by `take` that are on their way at once.
+/// Most jobs of a queue by `take` that are on their way at once.
 const ON_THE_WAY: usize = 8;
 
 /// Begins to take the jobs of all exported queues.
@@ -60,7 +60,7 @@ struct Exporter {
     shared: Arc<Shared>,
     peer: Peer,
     links: Links,
-    /// Ids of jobs begin with it, since Main counts its messages anew when it starts.
+    /// A number in the id of each job, because Main counts its messages anew when it starts.
     life: u64,
 }
 
@@ -124,7 +124,8 @@ impl Exporter {
         }
     }
 
-    /// Brings a job to JetStream, however long that takes. Dropped meanwhile, it goes back to its queue.
+    /// Brings a job to JetStream, however long that takes. If it is too large for the server, or the future is dropped,
+    /// the job goes back to its queue.
     async fn bring(&self, queue: &str, job: Job) {
         let id = format!("{}-{:x}-{}", self.shared.subjects.node(), self.life, job.id());
         // Deliveries before this one, after each of which the job may have been put already.
@@ -140,7 +141,7 @@ impl Exporter {
         job.done();
     }
 
-    /// Sends a job until JetStream has it, or refuses it.
+    /// Sends a job again and again until JetStream has it, or refuses it. Waits for a link without a time limit.
     async fn put(
         &self,
         queue: &str,

@@ -34,13 +34,13 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// Time for JetStream to say that it has an acknowledgement.
 const ACK_TIME: Duration = Duration::from_secs(5);
 
-/// Attempts that follow each other quickly.
+/// Attempts to prepare a queue that follow each other quickly.
 const QUICK_ATTEMPTS: u32 = 10;
 
 /// Most jobs of one question: what comes at once has room in the client of NATS.
 const BATCH_MAX: usize = 256;
 
-/// What the session needs beside jobs.
+/// Room for other things than puts of jobs, of what the session may have under way.
 const RESERVE: u32 = 4;
 
 /// Begins to make streams, and to bring the jobs of all imported queues. Each task drops its copy of `prepared` once
@@ -89,13 +89,14 @@ pub(crate) fn import(
     Ok(())
 }
 
-/// The stream of a queue, by what the file says of it.
+/// The stream of a queue, by what the file says of it. It is made unless it is there, if the queue is exported or for
+/// dead jobs.
 async fn stream_of(shared: &Shared, link: &Link, queue: &str, is_dead: bool) -> Result<Stream> {
     let export = shared.config.export.queue(queue);
     stream(shared, link, queue, export, is_dead || export.is_some()).await
 }
 
-/// Makes what JetStream must have for a queue.
+/// Makes what JetStream must have for a queue, and returns the consumer if the queue is imported.
 async fn prepare_once(
     shared: &Shared,
     link: &Link,
@@ -110,8 +111,8 @@ async fn prepare_once(
     consumer(&stream, import).await.map(Some)
 }
 
-/// [`prepare_once`], until it succeeds or the link ends. A server that has just started has no JetStream for a moment: only
-/// after some attempts is `prepared` dropped, and others go on without this queue.
+/// Does the work of [`prepare_once`] until that succeeds or the link ends. A server that has just started has no
+/// JetStream for a moment, so `prepared` is dropped only after some attempts. Then others go on without this queue.
 async fn prepare(
     shared: &Shared,
     link: &Link,
@@ -154,7 +155,7 @@ struct Importer {
 }
 
 impl Importer {
-    /// Asks for jobs as there is room, until the link ends, or the bridge drains and none is in hand.
+    /// Asks for jobs as there is room, until the session ends or the bridge drains. Then waits until no job is in hand.
     async fn run(self: Arc<Self>, consumer: PullConsumer, room: Arc<Semaphore>) {
         let mut in_hand = JoinSet::new();
         let fetch = async {
@@ -272,7 +273,7 @@ impl Importer {
         }
     }
 
-    /// Tells JetStream that a job is done, until it says that it has heard.
+    /// Tells JetStream that a job is done, and waits until it says that it has heard, for at most [`ACK_TIME`].
     async fn acknowledge(&self, job: &Message) {
         let Some(reply) = &job.reply else { return };
         let told = self.link.request(reply.to_string(), HeaderMap::new(), "+ACK".into(), |_| true);
@@ -287,7 +288,8 @@ impl Importer {
         drop(job.ack_with(what).await);
     }
 
-    /// Puts a dead job where the file says, and takes it from its queue.
+    /// Puts a dead job where the file says, or drops it, and takes it from its queue. If the queue of dead jobs does
+    /// not take it, the job comes again a moment later.
     async fn bury(&self, job: &Message, sequence: u64, why: &str) {
         let (fate, then) = match &self.import.dead_letter {
             None => ("dropped".to_owned(), AckKind::Term),
@@ -304,7 +306,7 @@ impl Importer {
         self.tell(job, then).await;
     }
 
-    /// Whether the queue of dead jobs keeps the job.
+    /// Puts a job into the queue of dead jobs, and returns whether that keeps it.
     async fn put_dead(&self, dead: &str, job: &Message, sequence: u64, why: &str) -> bool {
         let (name, subjects) = (&self.name, &self.shared.subjects);
         let mut headers = wire::headers(subjects, self.shared.config.peer().as_str());

@@ -35,13 +35,13 @@ use crate::{
 /// Time for one server to take the connection.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 
-/// Events of the client that may wait. It says few.
+/// Events of the client that may wait. The client tells of few.
 const EVENTS: usize = 16;
 
 /// Time for another bridge to answer. One that has died leaves a subscription without an answer for a while.
 const ANSWER_TIME: Duration = Duration::from_millis(300);
 
-/// Keeps a connection, and tells when there is one.
+/// Connects again and again, and tells the tasks of the bridge when there is a link. Never returns.
 pub(crate) async fn keep(shared: Arc<Shared>, links: watch::Sender<Option<Link>>) -> Infallible {
     warn_of_plain_secrets(&shared.config);
     let mut pause = Pause::default();
@@ -55,7 +55,7 @@ pub(crate) async fn keep(shared: Arc<Shared>, links: watch::Sender<Option<Link>>
     }
 }
 
-/// One connection, from its begin to its end.
+/// Makes one connection, and lives as long as it. Returns why it ended or could not be made.
 async fn once(shared: &Shared, links: &watch::Sender<Option<Link>>, pause: &mut Pause) -> Result<()> {
     let (events, mut happened) = mpsc::channel(EVENTS);
     let (client, server) = connect(&shared.config, &events).await?;
@@ -93,9 +93,10 @@ async fn once(shared: &Shared, links: &watch::Sender<Option<Link>>, pause: &mut 
     }
 }
 
-/// Asks whether another bridge has the name, and fails if one has. Returns the subscription to such questions.
+/// Asks whether another bridge has the name. Fails if one has, or if a new one with a smaller number asks, too. Returns
+/// the subscription to such questions.
 async fn ask_for_own_name(shared: &Shared, link: &Link) -> Result<Subscriber> {
-    // It is subscribed before it asks, so that two new bridges hear each other.
+    // The bridge subscribes before it asks, so that two new bridges hear each other.
     let mut questions = link.client().subscribe(shared.subjects.presence()).await?;
     let own = shared.process;
     // A stream that records the subject answers, too.
@@ -123,7 +124,7 @@ async fn ask_for_own_name(shared: &Shared, link: &Link) -> Result<Subscriber> {
     Ok(questions)
 }
 
-/// Refuses others until the connection ends.
+/// Tells each other bridge that asks for this name that it is taken, until the connection ends.
 async fn refuse_others(shared: &Shared, link: &Link, mut questions: Subscriber) -> Result<()> {
     while let Some(question) = questions.next().await {
         refuse(shared, link, question).await?;
@@ -143,15 +144,17 @@ async fn refuse(shared: &Shared, link: &Link, question: Message) -> Result<()> {
     Ok(())
 }
 
+/// The number of the process that sent a question or an answer, if it is well formed.
 fn asker(question: &Message) -> Option<u64> {
     std::str::from_utf8(&question.payload).ok()?.parse().ok()
 }
 
+/// The number of this process, as questions and answers carry it.
 fn number(shared: &Shared) -> Bytes {
     shared.process.to_string().into()
 }
 
-/// Ends the link when dropped: however its task ends.
+/// Ends the link when dropped, however the task of the connection ends.
 struct EndsWith<'l>(&'l Link);
 
 impl Drop for EndsWith<'_> {
@@ -160,7 +163,7 @@ impl Drop for EndsWith<'_> {
     }
 }
 
-/// Warns if a password or a token is sent to another machine without TLS.
+/// Warns if a password or a token may be sent to another machine without TLS.
 fn warn_of_plain_secrets(config: &Config) {
     let nats = config.nats.as_ref();
     if nats.tls.is_wanted() || (nats.password_file.is_none() && nats.token_file.is_none()) {
@@ -181,7 +184,7 @@ fn warn_of_plain_secrets(config: &Config) {
     }
 }
 
-/// Connects to the first server that takes the bridge.
+/// Connects to the first server that takes the bridge, and returns its address, too.
 async fn connect(config: &Config, events: &mpsc::Sender<Event>) -> Result<(Client, String)> {
     let nats = config.nats.as_ref();
     let mut last = None;

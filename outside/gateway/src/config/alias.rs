@@ -9,12 +9,13 @@ use weir_host::{
 
 use crate::rpc;
 
-/// Completes "is not" and "each".
+/// Completes the messages "… is not …" and "… each …".
 pub(super) const CALL: &str = "a contract, a `/` and an operation, as in `device.info@1/name`";
 
-/// Built-in methods of the other direction: the gateway calls them.
+/// Notifications that the gateway sends to apps. An alias of such a name could not be told from them.
 const TO_APPS: [&str; 3] = ["events.ended", "events.event", "events.lost"];
 
+/// Most bytes of an alias.
 const LENGTH_MAX: usize = 128;
 
 /// The meaning of an alias.
@@ -31,7 +32,7 @@ pub enum Alias {
     Topic(Topic),
 }
 
-/// Displays the value as a file has it.
+/// Displays the meaning as the operator's file has it.
 impl fmt::Display for Alias {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -41,6 +42,7 @@ impl fmt::Display for Alias {
     }
 }
 
+/// Parses the meaning of an alias that is a call.
 pub(super) fn call(text: &str) -> Result<Alias, String> {
     let (contract, operation) =
         text.split_once('/').ok_or_else(|| format!("{} is not {CALL}", quote(text)))?;
@@ -49,7 +51,7 @@ pub(super) fn call(text: &str) -> Result<Alias, String> {
     Ok(Alias::Call { contract, operation })
 }
 
-/// What is wrong with the name of an alias.
+/// What is wrong with the name of an alias. `None` if nothing is.
 pub(super) fn name_fault(name: &str) -> Option<String> {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'/';
     if !(1..=LENGTH_MAX).contains(&name.len()) || !name.bytes().all(is_plain) {

@@ -14,7 +14,7 @@ use weir_host::{
 use super::{GatewayConfig, Listen, ORIGINS_MAX, alias::name_fault, host};
 use crate::hub;
 
-/// Faulty values of a gateway that is made in Rust.
+/// Faulty values of a configuration that was made in Rust: those of a file are checked as they are read.
 pub(super) fn values(config: &GatewayConfig) -> Vec<ConfigError> {
     if *config == GatewayConfig::default() {
         return Vec::new();
@@ -49,7 +49,7 @@ pub(super) fn values(config: &GatewayConfig) -> Vec<ConfigError> {
     errors
 }
 
-/// Faults that concern TLS. `has_tls` says whether this build can encrypt.
+/// Adds the faults that concern TLS. `has_tls` says whether this build can encrypt.
 pub(super) fn tls(config: &GatewayConfig, at: &Places, has_tls: bool, errors: &mut Vec<ConfigError>) {
     if config.tls.is_some() {
         if !has_tls {
@@ -68,7 +68,7 @@ pub(super) fn tls(config: &GatewayConfig, at: &Places, has_tls: bool, errors: &m
     }
 }
 
-/// Addresses that are listed twice, and sockets of Main's own.
+/// Adds an error for each address that is listed twice or is one of Main's own sockets.
 pub(super) fn addresses(
     config: &GatewayConfig,
     main: &MainConfig,
@@ -100,7 +100,7 @@ pub(super) fn addresses(
     }
 }
 
-/// Hosts and origins that are listed twice.
+/// Adds an error for each host or origin that is listed twice.
 pub(super) fn repeated(config: &GatewayConfig, at: &Places, errors: &mut Vec<ConfigError>) {
     errors.extend(doubles("gateway", "hosts", &config.hosts, Some(at)));
     for (index, (peer, origins)) in config.origins.iter().enumerate() {
@@ -108,7 +108,7 @@ pub(super) fn repeated(config: &GatewayConfig, at: &Places, errors: &mut Vec<Con
     }
 }
 
-/// Origins of peers that do not exist, and a peer with the gateway's own name.
+/// Adds an error for origins of peers that do not exist, and for a peer with the name of the gateway's own session.
 pub(super) fn peers(config: &GatewayConfig, whole: &Config, at: &Places, errors: &mut Vec<ConfigError>) {
     if whole.peers.iter().any(|peer| peer.name.as_str() == hub::NAME) {
         let message = format!("`{}` is the name of the gateway's own session: choose another", hub::NAME);
@@ -146,14 +146,14 @@ fn located<'c>(
 
 fn is_same(one: &Listen, other: &Listen) -> bool {
     match (one, other) {
-        // With port 0 each gets a port of its own.
+        // With port 0 each listener gets a port of its own.
         (Listen::Tcp(one), Listen::Tcp(other)) => one == other && one.port() != 0,
         (Listen::Unix(one), Listen::Unix(other)) => is_same_path(one, other),
         _ => false,
     }
 }
 
-/// Compares the text of the paths, without `.` and `..`.
+/// Compares the paths by their text, with `.` and `..` resolved. Symbolic links are not followed.
 fn is_same_path(one: &Path, other: &Path) -> bool {
     is_inside(one, other) && is_inside(other, one)
 }

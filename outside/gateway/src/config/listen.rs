@@ -9,10 +9,11 @@ use std::{
 
 use weir_host::config::extend::{quote, socket_in};
 
-/// Completes "each".
+/// Completes the message "… each …".
 pub(super) const ADDRESS: &str =
     "an IP address with a port, as in `127.0.0.1:7410`, or `unix:` and the path of a socket";
 
+/// Completes the message "… is …" about a text that is no address.
 const NEITHER: &str = "neither an IP address with a port, as in `127.0.0.1:7410` or `[::1]:7410`, nor `unix:` and \
                        the path of a socket";
 
@@ -33,7 +34,7 @@ pub enum Listen {
 pub struct ListenError(String);
 
 impl Listen {
-    /// Whether only this machine reaches it: a loopback address or a Unix socket.
+    /// Whether only this machine reaches the address: it is a loopback address or a Unix socket.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         match self {
@@ -42,7 +43,7 @@ impl Listen {
         }
     }
 
-    /// Parses it with a path that is relative to `dir`.
+    /// Parses an address. The relative path of a socket begins in `dir`.
     pub(super) fn parse_in(dir: &Path, text: &str) -> Result<Self, ListenError> {
         match text.strip_prefix(UNIX) {
             Some(path) => socket_in(dir, path).map(Self::Unix).map_err(ListenError),
@@ -64,7 +65,7 @@ impl Listen {
 impl FromStr for Listen {
     type Err = ListenError;
 
-    /// A relative path stays relative.
+    /// Parses an address. The relative path of a socket stays relative.
     fn from_str(text: &str) -> Result<Self, ListenError> {
         Self::parse_in(Path::new(""), text)
     }

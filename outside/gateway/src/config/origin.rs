@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use weir_host::config::extend::{parse_host, quote};
 
-/// Completes "is not" and "each".
+/// Completes the messages "… is not …" and "… each …".
 pub(super) const ORIGIN: &str =
     "an origin without a path, as in `http://127.0.0.1:8080` or `https://example.com`";
 
@@ -17,7 +17,7 @@ const SCHEMES: [(&str, u16); 2] = [("http", 80), ("https", 443)];
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
     scheme: &'static str,
-    /// An IPv6 address has no brackets.
+    /// A name in lowercase or an IP address. An IPv6 address has no brackets.
     host: String,
     port: u16,
 }
@@ -65,6 +65,7 @@ fn parse(text: &str) -> Option<Origin> {
     Some(Origin { scheme, host: parse_host(host)?, port })
 }
 
+/// Parses a port that is not 0.
 fn number(port: &str) -> Option<u16> {
     // The parser of numbers would accept a sign.
     let is_number = port.bytes().all(|byte| byte.is_ascii_digit());

@@ -108,7 +108,7 @@ pub(super) fn origins() -> Kind<BTreeMap<PeerName, Vec<Origin>>> {
                 }
             }
         }
-        // In the order of the names.
+        // Both are in the order of the names: the checks find the place of an entry by its index.
         let (origins, places) = origins.into_iter().map(|(name, (values, at))| ((name, values), at)).unzip();
         Some((origins, Places::of_items(places)))
     };

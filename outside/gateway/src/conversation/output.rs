@@ -1,4 +1,4 @@
-//! What waits to be written to the app, in one piece, and why the gateway ends the WebSocket.
+//! What waits to be written to the app, and why the gateway ends the WebSocket.
 
 use std::{
     collections::VecDeque,
@@ -28,12 +28,13 @@ use crate::{
 /// Bytes that a waiting text counts beside its own: its place in the queue, and unused capacity of its buffer.
 const OVERHEAD: usize = 128;
 
-/// Bytes given to the socket in one piece.
+/// Once a piece has this many bytes, the socket writes it before it gets more messages.
 const PIECE: usize = 64 * 1024;
 
 #[derive(Debug)]
 pub(super) struct Output {
     waiting: VecDeque<Message>,
+    /// What the messages in `waiting` count, as [`held`] says.
     bytes: usize,
     /// The message that the caller of [`text`](Self::text) is writing.
     text: String,
@@ -138,7 +139,8 @@ impl Output {
         Ok(!had_room && self.has_room())
     }
 
-    /// Writes what is left and then `close`, within [`LINGER`]. Without a `close` the app has ended it itself.
+    /// Writes the messages that wait, but no events, and then `close`, within [`LINGER`]. Without a `close` the app has
+    /// ended the WebSocket, and only what the socket holds is written.
     ///
     /// An app that does not read gets the rest of the message under way and the reason, if the system has room for a few
     /// hundred KiB. It can read them later, even after the gateway has closed the connection.
@@ -208,7 +210,7 @@ impl Close {
     pub(super) const SILENT: Self = Self { code: 4004, word: "silent" };
     pub(super) const BINARY: Self = Self { code: 1003, word: "binary" };
 
-    /// Waits until the session ends, or the gateway.
+    /// Waits until the session or the gateway ends, and returns what the app hears of it.
     pub(super) fn coming(methods: &Methods) -> impl Future<Output = Self> + use<> {
         let (ended, ending) = (methods.session().ended(), methods.shared().ending());
         async move {

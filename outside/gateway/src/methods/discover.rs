@@ -40,7 +40,7 @@ impl Methods {
     }
 }
 
-/// A method of which only the name is known.
+/// A method of which only the name is known: its parameters and its result may be anything.
 fn bare(name: &str) -> Json {
     object([
         ("name", name.into()),

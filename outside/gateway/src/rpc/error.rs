@@ -23,7 +23,7 @@ pub(crate) const SAID_MAX: usize = 1024;
 pub(crate) struct RpcError {
     pub(super) code: i32,
     pub(super) message: String,
-    /// For programs: Weir's word, or the provider's code.
+    /// For programs: Weir's word, or the provider's code. `None` for a fault that only JSON-RPC knows.
     pub(super) word: Option<Cow<'static, str>>,
     /// Whether the provider made the error.
     pub(super) is_provider: bool,
@@ -119,8 +119,8 @@ impl Refusal {
     }
 }
 
-/// The words of an error without its place, which would be that in a part of the message. Cut to a length that can be
-/// repeated.
+/// The words of an error, cut to [`REPEATED_MAX`]. The line and column are left out: they would count from the start of
+/// a part of the message.
 pub(super) fn words(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let words = text.rsplit_once(" at line ").map_or(&*text, |(words, _)| words);

@@ -1,4 +1,4 @@
-//! All that is read and written here, for the fuzz target: it has no session, and needs none.
+//! Reading and writing of messages without a session, for the fuzz target.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -11,20 +11,20 @@ use super::{
 /// One message of a text, and what may be written about it.
 #[derive(Debug)]
 pub enum Read {
-    /// No message, and the answer to it.
+    /// A text that is no message. Holds the answer to it.
     Refused(String),
     /// A call or a notification.
     Request {
-        /// As JSON. `None`: a notification.
+        /// The id as JSON. `None`: a notification.
         id: Option<String>,
-        /// Its parameters. `None`: they are no payload.
+        /// The parameters as a payload. `None`: their base64 is malformed.
         payload: Option<Bytes>,
-        /// Answers, as if it were a call.
+        /// Answers that it may get. A notification has them as a call with the id null.
         answers: Vec<String>,
     },
     /// An answer to a request of ours.
     Response {
-        /// Its number.
+        /// The number of our request.
         id: u32,
         /// The payload, or the code.
         outcome: Result<Bytes, String>,
@@ -43,7 +43,8 @@ pub fn read(text: &str, max_batch: usize) -> Vec<Read> {
     }
 }
 
-/// Writes each message that has a payload and texts: an answer to request 7, an event, that of an alias, a request.
+/// Writes each kind of message that carries a payload: the answer to request 7, an event, an event of an alias, and a
+/// request. `text` stands for every name in them.
 #[must_use]
 pub fn write(payload: &[u8], text: &str) -> [String; 4] {
     let (seven, envelope) = (Id::of_number(7), Envelope { sender: text, timeout_ms: u64::MAX, trace: None });

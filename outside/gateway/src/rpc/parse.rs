@@ -15,9 +15,9 @@ use super::{Id, Refusal, RpcError, error::words, payload};
 /// What one text holds.
 #[derive(Debug)]
 pub(crate) enum Incoming<'t> {
-    /// Its answer is one object, if any.
+    /// One message. Its answer is one object, if it has one.
     Single(Result<Message<'t>, Refusal>),
-    /// Its answer is an array, if any. Never empty.
+    /// A batch, which is never empty. Its answer is an array, if it has one.
     Batch(Vec<Result<Message<'t>, Refusal>>),
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Response {
     pub(crate) outcome: Result<Bytes, HandlerError>,
 }
 
-/// Reads a text as it came.
+/// Reads a text as it came. A message in it that is wrong has a [`Refusal`] in its place.
 ///
 /// # Errors
 /// Text that is not JSON; a batch that is empty or has more than `max_batch` entries.
@@ -95,7 +95,7 @@ pub(crate) fn object<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, String>
     serde_json::from_str(text).map_err(|error| words(&error))
 }
 
-/// The id of the request that a `rpc.cancel` names.
+/// The id of the request that a `rpc.cancel` names. `None` if its parameters are wrong.
 pub(crate) fn cancelled(of: Option<&RawValue>) -> Option<Id> {
     #[derive(Deserialize)]
     struct Cancel {
@@ -104,6 +104,7 @@ pub(crate) fn cancelled(of: Option<&RawValue>) -> Option<Id> {
     params(of).ok().map(|Cancel { id }| id)
 }
 
+/// Fails if the text is not JSON.
 fn readable(text: &str) -> Result<(), Refusal> {
     serde_json::from_str::<IgnoredAny>(text).map(drop).map_err(|error| Refusal::not_json(&error))
 }
@@ -163,7 +164,7 @@ impl<'de> Visitor<'de> for Entries {
     }
 }
 
-/// The members of a message. A name that is there twice is refused; others are ignored.
+/// The members of a message. One of these names that is there twice is refused. Members with other names are ignored.
 #[derive(Deserialize)]
 struct Members<'t> {
     #[serde(borrow, default, deserialize_with = "present")]
@@ -224,7 +225,7 @@ fn request<'t>(members: &Members<'t>) -> Result<Request<'t>, Refusal> {
     };
     let trace = traceparent.map(|Text(text)| text.parse());
     let trace = trace.transpose().map_err(|_| fault("`weir.traceparent` is no traceparent"))?;
-    // As on the peer socket, 0 is no time of its own but the default.
+    // 0 stands for the operator's `request-timeout`, in the peer protocol, too.
     let timeout = timeout_ms.filter(|ms| *ms > 0).map(|ms| Duration::from_millis(ms.into()));
     let provider = provider.map(|Text(id)| id);
     Ok(Request { id, method, params: members.params, timeout, provider, trace })
@@ -246,7 +247,7 @@ struct Options<'t> {
     traceparent: Option<Text<'t>>,
 }
 
-/// A response that is malformed still ends the wait of its request.
+/// A response that is malformed still ends the wait of its request, if its id can be read.
 fn response<'t>(members: &Members<'_>) -> Message<'t> {
     let Some(id) = members.id.and_then(|id| id.get().parse().ok()) else { return Message::Stray };
     let outcome = match (members.result, members.error) {
@@ -258,7 +259,7 @@ fn response<'t>(members: &Members<'_>) -> Message<'t> {
     Message::Response(Response { id, outcome })
 }
 
-/// A response that cannot be used.
+/// The error of a request whose response cannot be used.
 fn failed(fault: &str) -> HandlerError {
     HandlerError::new(FAILED, format!("malformed response: {fault}"))
 }
@@ -295,6 +296,7 @@ struct ErrorData<'t> {
 #[derive(Deserialize)]
 pub(super) struct Text<'t>(#[serde(borrow)] pub(super) Cow<'t, str>);
 
+/// The string that this JSON is, if it is one.
 fn text(json: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str(json.get()).ok().map(|Text(text)| text)
 }

@@ -31,10 +31,10 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// The payload that an app sent. Without one it is empty.
+/// The payload that an app sent. Without JSON the payload is empty.
 ///
 /// # Errors
-/// A `$base64` that is not base64.
+/// A `$base64` that is not base64 or is there twice.
 pub(crate) fn payload(json: Option<&RawValue>) -> Result<Bytes, RpcError> {
     let Some(json) = json else { return Ok(Bytes::new()) };
     let Some(Base64 { value, is_only }) = Base64::of(json) else {
@@ -48,7 +48,7 @@ pub(crate) fn payload(json: Option<&RawValue>) -> Result<Bytes, RpcError> {
     BASE64.decode(text.0.as_bytes()).map(Bytes::from).map_err(|_| fault())
 }
 
-/// A payload among the members of a result.
+/// The JSON of a payload, for a member of a result.
 pub(crate) fn payload_value(payload: &[u8]) -> Box<RawValue> {
     let content = Content::from(payload);
     if let Content::Json(json) = content {
@@ -80,7 +80,7 @@ impl<'p> From<&'p [u8]> for Content<'p> {
 }
 
 impl Content<'_> {
-    /// About as long as the JSON gets.
+    /// The length of the JSON, about.
     pub(super) fn room(&self) -> usize {
         match self {
             Self::Empty => 4,
@@ -97,7 +97,8 @@ impl Content<'_> {
         }
     }
 
-    /// As `params`, which the standard wants to be an object or an array: another value is written as its bytes.
+    /// Writes the content as `params`, which the standard wants to be an object or an array. The bytes of any other
+    /// JSON are written as base64.
     pub(super) fn write_structured(&self, out: &mut String) {
         match self {
             Self::Json(json) if !json.get().starts_with(['{', '[']) => {
@@ -151,7 +152,8 @@ struct Base64<'j> {
 }
 
 impl<'j> Base64<'j> {
-    /// Reads no further than the name of the first member in any other object.
+    /// The object, if the JSON is such an object. Other objects are not read further than to the first member with
+    /// another name.
     fn of(json: &'j RawValue) -> Option<Self> {
         // The first character decides for almost all objects. The `$` may be escaped.
         let name = json.get().strip_prefix('{')?.trim_start().strip_prefix('"')?;

@@ -11,7 +11,7 @@ use super::{Id, Refusal, RpcError, payload::Content};
 /// Bytes of a message beside its texts and payload, rounded up.
 const FRAME: usize = 160;
 
-/// Bytes of the member `traceparent`.
+/// Bytes of the member `traceparent`, rounded up.
 const SPAN: usize = 73;
 
 /// The answer of a provider.
@@ -23,7 +23,7 @@ pub(crate) fn write_result(out: &mut String, id: &Id, payload: &[u8]) {
     end(out, id);
 }
 
-/// The result of a built-in method.
+/// An answer with a value of the gateway's own.
 pub(crate) fn write_value<T: Serialize + ?Sized>(out: &mut String, id: &Id, value: &T) {
     match serde_json::to_string(value) {
         Ok(json) => {
@@ -95,7 +95,7 @@ pub(crate) fn write_alias_event(out: &mut String, method: &str, payload: &[u8]) 
     out.push('}');
 }
 
-/// So many events of a subscription were lost before the next one.
+/// A notice that this many events of a subscription were lost before the next one.
 pub(crate) fn write_lost(out: &mut String, pattern: &str, lost: u64) {
     out.reserve(FRAME + pattern.len());
     open_notification(out, "events.lost");
@@ -106,7 +106,7 @@ pub(crate) fn write_lost(out: &mut String, pattern: &str, lost: u64) {
     out.push_str("}}");
 }
 
-/// A subscription has ended.
+/// A notice that the gateway has ended a subscription.
 pub(crate) fn write_ended(out: &mut String, pattern: &str) {
     out.reserve(FRAME + pattern.len());
     open_notification(out, "events.ended");
@@ -176,6 +176,7 @@ fn open_error(out: &mut String, code: i32, message: &str) {
     write_string(out, message);
 }
 
+/// Ends an answer with the id of its request.
 fn end(out: &mut String, id: &Id) {
     out.push_str(r#","id":"#);
     out.push_str(id.json());
@@ -200,7 +201,7 @@ fn write_string(out: &mut String, text: &str) {
     write_strings(out, &[text]);
 }
 
-/// One string of several parts.
+/// Writes one JSON string that is made of several parts.
 fn write_strings(out: &mut String, parts: &[&str]) {
     let is_plain = |part: &&str| part.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\');
     if parts.iter().all(is_plain) {

@@ -2,7 +2,7 @@
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// Bytes of a length.
+/// Bytes of the length before a frame.
 const PREFIX: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,13 +16,13 @@ pub(super) enum Frames {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FrameError {
     TooLarge,
-    /// The input ended within it.
+    /// The input ended within the frame.
     CutOff,
 }
 
 impl Frames {
-    /// Takes the next frame, if all of it is there. With `is_over` nothing more comes: a last line needs no newline.
-    /// `searched`: bytes of the input that the last call found to be no whole line; 0 at first.
+    /// Takes the next frame of at most `max` bytes, if all of it is there. With `is_over` nothing more comes: a last
+    /// line needs no newline. `searched`: bytes of the input that the last call found to be no whole line; 0 at first.
     pub(super) fn next(
         self,
         input: &mut BytesMut,
@@ -64,7 +64,8 @@ impl Frames {
         Ok(Some(Bytes::copy_from_slice(&frame)))
     }
 
-    /// Adds a frame; false if it cannot be one: a line has no newline.
+    /// Adds a payload as a frame. False, with nothing added, if it cannot be one: a line has no newline in it, and a
+    /// length has 4 bytes.
     pub(super) fn write(self, output: &mut BytesMut, payload: &[u8]) -> bool {
         let can_be = self.open(output, payload);
         if can_be {
@@ -74,7 +75,7 @@ impl Frames {
         can_be
     }
 
-    /// Adds what comes before a payload; false if it cannot be a frame.
+    /// Adds what comes before a payload. False, with nothing added, if the payload cannot be a frame.
     pub(super) fn open(self, output: &mut BytesMut, payload: &[u8]) -> bool {
         match (self, u32::try_from(payload.len())) {
             (Self::Lines, _) => !payload.contains(&b'\n'),

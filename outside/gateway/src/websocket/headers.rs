@@ -1,5 +1,6 @@
-//! What the library does not check of an app's frames, seen in their headers as the bytes pass: lengths in their shortest
-//! form (RFC 6455, section 5.2), and what all fragments of a message come to before the last of them is in memory.
+//! Checks of an app's frames that the library does not make, or makes too late. They read the headers as the bytes
+//! pass: a length has its shortest form (RFC 6455, section 5.2), a control frame is short, and the fragments of a
+//! message are not too long together, before the last of them is in memory.
 
 use std::{
     io::{self, IoSlice},
@@ -13,24 +14,25 @@ use tokio_tungstenite::tungstenite::{
     error::{CapacityError, ProtocolError},
 };
 
-/// The payload of a control frame has at most so many bytes.
+/// The payload of a control frame has at most this many bytes (RFC 6455, section 5.5).
 const CONTROL_MAX: u64 = 125;
 
 /// Bytes of the key of a masked frame.
 const MASK: u64 = 4;
 
-/// A connection of which the frames' headers are checked. A read fails once at a fault, after all that came before it.
+/// A connection that checks the headers of an app's frames. At a fault one read fails, after all bytes before the fault
+/// were read.
 #[derive(Debug)]
 pub(crate) struct Checked<S> {
     io: S,
     headers: Headers,
-    /// Found behind what was read last.
+    /// A fault found behind the bytes that were read last. The next read fails with it.
     fault: Option<Fault>,
-    /// Nothing is checked after a fault: what still comes is thrown away.
+    /// Whether a fault was found. Nothing is checked after that: what still comes is thrown away.
     is_over: bool,
 }
 
-/// The error of a read, as the library itself would have put it.
+/// The error of a read. A fault that [`Checked`] found becomes an error of the library; others stay as they are.
 pub(crate) fn fault_of(error: tungstenite::Error) -> tungstenite::Error {
     let found = match &error {
         tungstenite::Error::Io(error) => error.get_ref().and_then(|error| error.downcast_ref::<Fault>()),
@@ -57,12 +59,12 @@ enum Fault {
     TooLong { size: u64, max: u64 },
 }
 
-/// Where the bytes of an app stand.
+/// How far the headers of an app's frames are read.
 #[derive(Debug)]
 struct Headers {
-    /// Bytes that a message may have.
+    /// Most bytes of a message.
     max: u64,
-    /// Bytes of the fragments of a message that is not all there.
+    /// Bytes of the fragments of the message whose last fragment is still to come.
     collected: u64,
     at: At,
 }
@@ -72,7 +74,7 @@ enum At {
     First,
     /// After the first byte.
     Second(u8),
-    /// So many bytes of an extended length of `of` bytes are missing.
+    /// In an extended length of `of` bytes, of which `missing` are still to come. `length` is the number in the others.
     Length {
         first: u8,
         is_masked: bool,
@@ -80,7 +82,7 @@ enum At {
         missing: u8,
         length: u64,
     },
-    /// So many bytes of the frame are missing.
+    /// After the header of a frame, of which this many bytes are still to come.
     Rest(u64),
 }
 
@@ -101,7 +103,7 @@ impl Headers {
         Ok(())
     }
 
-    /// The next byte of a header.
+    /// Reads the next byte of a header, and returns what comes after it.
     fn step(&mut self, byte: u8) -> Result<At, Fault> {
         match self.at {
             At::First | At::Rest(_) => Ok(At::Second(byte)),
@@ -126,7 +128,7 @@ impl Headers {
         }
     }
 
-    /// The length of a frame is known.
+    /// Checks a frame once its length is known, and returns that its key and payload come next.
     fn frame(&mut self, first: u8, is_masked: bool, length: u64) -> Result<At, Fault> {
         let (is_last, is_control) = (first & 0x80 != 0, first & 0x08 != 0);
         if is_control && length > CONTROL_MAX {
@@ -144,13 +146,13 @@ impl Headers {
 }
 
 impl<S> Checked<S> {
-    /// The messages of the app have at most `max` bytes.
+    /// Checks a connection whose messages may have at most `max` bytes.
     pub(super) fn new(io: S, max: usize) -> Self {
         let headers = Headers { max: max as u64, collected: 0, at: At::First };
         Self { io, headers, fault: None, is_over: false }
     }
 
-    /// For reading what is thrown away.
+    /// The connection without checks, for reading what is thrown away.
     pub(super) fn unchecked(&mut self) -> &mut S {
         &mut self.io
     }

@@ -42,7 +42,7 @@ impl Driver {
                 if sender.send(connected).is_err() {
                     return;
                 }
-                // The runtime outlives all that waits on it: the values of the session keep the sender.
+                // The values of the session keep the sender, so the runtime outlives all that waits on it.
                 drop(stopped.await);
                 if let Some(session) = session {
                     session.over().await;

@@ -9,7 +9,7 @@ use weir_names::{Error, HandlerError, TraceContext};
 
 use super::{FrameError, PREFIX, SHARED_MIN, message_error::Parts};
 
-/// Bytes of a CLOSE's text, so that it fits a frame before the welcome.
+/// Most bytes of a CLOSE's text, so that it fits a frame before the welcome.
 const CLOSE_TEXT_MAX: usize = 400;
 
 /// The fields of a frame that have not been read.
@@ -122,14 +122,14 @@ impl<'a> Fields<'a> {
         error.ok_or_else(|| self.malformed(case, "is unknown"))
     }
 
-    /// All that is left.
+    /// Reads all that is left.
     #[inline]
     pub(super) fn payload(&mut self, _field: &'static str) -> Result<Bytes, FrameError> {
         let rest = std::mem::take(&mut self.rest);
         Ok(if rest.len() < SHARED_MIN { Bytes::copy_from_slice(rest) } else { self.whole.slice_ref(rest) })
     }
 
-    /// Nothing is left.
+    /// Fails if anything is left.
     #[inline]
     pub(super) fn end(self) -> Result<(), FrameError> {
         if self.rest.is_empty() { Ok(()) } else { Err(self.malformed("end", "is followed by more bytes")) }
@@ -157,7 +157,8 @@ impl<'a> Fields<'a> {
 pub(super) struct Out<'o>(&'o mut BytesMut);
 
 impl Out<'_> {
-    /// Writes a frame: its length, its kind, and what `body` puts, a payload of so many bytes among it.
+    /// Writes a frame: its length, its kind, and what `body` puts. `payload` is the size of the payload in it, to make
+    /// room for.
     ///
     /// A frame over 4 GiB would get a wrong length. `message-size` is far below that, and the sender checks it first.
     #[inline]
@@ -245,6 +246,7 @@ impl Out<'_> {
         Parts::from(error).write(self);
     }
 
+    /// Writes the whole error: the side that reads it cuts its code and text.
     pub(super) fn cut_error(&mut self, error: &Error) {
         self.error(error);
     }

@@ -24,7 +24,7 @@ frames! {
         Close = 0x82 "CLOSE" {
             /// A code of [`close`](super::close).
             code: &'a str = str8("code"),
-            /// For people. Cut to 400 bytes.
+            /// The reason, for people. Cut to 400 bytes.
             text: &'a str = close_text("text"),
         },
         /// Success of what the peer sent with this id.
@@ -43,7 +43,7 @@ frames! {
         },
         /// A request to a contract that the peer serves.
         Request = 0xa0 "REQUEST" {
-            /// For the answer.
+            /// Main's number of the request, for the answer.
             request: u32 = id("request"),
             /// Milliseconds for the answer.
             remaining_ms: u32 = u32("remaining"),
@@ -82,7 +82,7 @@ frames! {
         },
         /// A job of a queue that the peer takes from.
         Job = 0xa3 "JOB" {
-            /// For `DONE` and `RETURN`.
+            /// Main's number of the job, for `DONE` and `RETURN`.
             job: u32 = id("job"),
             /// Main's id of the message.
             message: u64 = u64("message"),

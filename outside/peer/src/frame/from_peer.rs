@@ -20,7 +20,7 @@ frames! {
         @Hello(Hello) = 0x01 "HELLO" "The first frame.",
         /// Calls an operation.
         Call = 0x10 "CALL" {
-            /// For the answer.
+            /// The peer's own number, which the answer has.
             id: u32 = id("id"),
             /// Time for the answer.
             timeout_ms: u32 = u32("timeout"),
@@ -33,14 +33,15 @@ frames! {
             /// Arguments.
             payload: Bytes = payload("payload"),
         },
-        /// Gives up the call, publish or put of that id. No answer to it need come; one may be on its way.
+        /// Gives up the call, publish or put with that id. Main need not answer it any more, but an answer may be on
+        /// its way.
         Cancel = 0x11 "CANCEL" {
-            /// Its id.
+            /// The id of what is given up.
             id: u32 = id("id"),
         },
         /// Publishes an event.
         Publish = 0x12 "PUBLISH" {
-            /// For the answer; 0: none is wanted.
+            /// The peer's own number, which the answer has; 0: no answer is wanted.
             id: u32 = u32("id"),
             /// Time to wait for room.
             timeout_ms: u32 = u32("timeout"),
@@ -53,21 +54,21 @@ frames! {
         },
         /// Subscribes to topics.
         Subscribe = 0x13 "SUBSCRIBE" {
-            /// For the answer.
+            /// The peer's own number, which the answer has.
             id: u32 = id("id"),
             /// Topic, or pattern of topics.
             pattern: &'a str = str16("pattern"),
         },
         /// Ends a subscription.
         Unsubscribe = 0x14 "UNSUBSCRIBE" {
-            /// For the answer; 0: none is wanted.
+            /// The peer's own number, which the answer has; 0: no answer is wanted.
             id: u32 = u32("id"),
             /// The number that the answer to `Subscribe` gave.
             subscription: u32 = u32("subscription"),
         },
         /// Puts a job into a queue.
         Put = 0x15 "PUT" {
-            /// For the answer.
+            /// The peer's own number, which the answer has.
             id: u32 = id("id"),
             /// Time to wait for room. Means nothing with `until_done`.
             timeout_ms: u32 = u32("timeout"),
@@ -80,7 +81,7 @@ frames! {
         },
         /// Lets more jobs come.
         Take = 0x16 "TAKE" {
-            /// For the answer; 0: none is wanted.
+            /// The peer's own number, which the answer has; 0: no answer is wanted.
             id: u32 = u32("id"),
             /// How many more.
             jobs: u32 = u32("jobs"),
@@ -99,7 +100,7 @@ frames! {
         },
         /// Serves a contract from now on.
         Serve = 0x19 "SERVE" {
-            /// For the answer.
+            /// The peer's own number, which the answer has.
             id: u32 = id("id"),
             /// Contract.
             contract: &'a str = str8("contract"),
@@ -117,7 +118,7 @@ frames! {
         Fail = 0x1b "FAIL" {
             /// Main's number of the request.
             request: u32 = id("request"),
-            /// Its code and message.
+            /// The code and message of the error.
             error: HandlerError = handler_error("message"),
         },
         /// Lets more events come.
@@ -132,14 +133,14 @@ frames! {
         },
         /// Describes contracts that the session serves. Since version 2.
         Describe = 0x1e "DESCRIBE" {
-            /// For the answer.
+            /// The peer's own number, which the answer has.
             id: u32 = id("id"),
             /// An OpenRPC document as JSON, or a list of them.
             documents: Bytes = payload("documents"),
         },
         /// Says what was counted of the next frame before it came to Main. Since version 3.
         Counted = 0x1f "COUNTED" {
-            /// Of a `Put` deliveries of the job, of a `Publish` events lost before it.
+            /// For a `Put`: deliveries of the job. For a `Publish`: events lost before it.
             count: u64 = u64("count"),
         },
         /// Answers a request with one of Weir's own errors. Since version 3.
@@ -154,7 +155,7 @@ frames! {
 
 /// What a peer says first.
 ///
-/// Its form is that of every version. Bytes after the token are ignored: a later version may add fields.
+/// It has this form in every version. Bytes after the token are ignored: a later version may add fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello<'a> {
     /// Oldest version that the peer speaks.

@@ -9,7 +9,7 @@ use super::{
     fields::{Fields, Out},
 };
 
-/// The fields of such a frame after its id.
+/// The fields of an ERROR or REFUSE frame after its id.
 #[derive(Debug)]
 pub(super) struct Parts<'a> {
     case: &'a str,
@@ -60,7 +60,7 @@ impl<'a> Parts<'a> {
         out.str16(&self.text);
     }
 
-    /// The same error, with its code and text cut to the lengths of a handler's error.
+    /// The error with its code and text cut to the lengths of a handler's error.
     pub(super) fn cut(self) -> Self {
         let HandlerError { code, message } = HandlerError::new(self.code, &*self.text);
         let code = self.code.get(..code.len()).unwrap_or_default();

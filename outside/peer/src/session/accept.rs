@@ -12,7 +12,7 @@ use crate::{
     frame::{FromMain, FromPeer},
 };
 
-/// The code of the answer to a request that nothing answers.
+/// The code of the answer to a request that the program leaves without an answer.
 pub(crate) const DROPPED: &str = "dropped";
 
 impl Session {
@@ -128,7 +128,7 @@ impl Session {
     fn give_up(&self, request: u32) {
         let mut tables = self.tables();
         if let Some(given_up) = tables.in_hand.remove(&request) {
-            // A reader may have it already, or it still waits.
+            // The request may still wait, or a reader may have it.
             tables.served.values().for_each(|requests| requests.retain(|waiting| waiting.number != request));
             drop(tables);
             GivenUp::set(&given_up);
@@ -176,7 +176,8 @@ impl Session {
         }
     }
 
-    /// Answers what waits of a contract that the program has stopped to serve.
+    /// Takes a contract that the program has stopped to serve off the tables, and answers its waiting requests with
+    /// [`DROPPED`].
     pub(crate) fn stop_serving(&self, contract: &str) {
         let mut tables = self.tables();
         let waiting: Vec<_> =
@@ -189,7 +190,7 @@ impl Session {
     }
 }
 
-/// The answer to a request that nothing answers.
+/// The answer to a request that the program leaves without an answer.
 pub(crate) fn not_answered(request: u32) -> FromPeer<'static> {
     FromPeer::Fail { request, error: HandlerError::new(DROPPED, "the peer dropped the request") }
 }

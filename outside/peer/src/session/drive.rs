@@ -53,7 +53,7 @@ impl Session {
         }
     }
 
-    /// What was sent before the end is written, within a second.
+    /// Writes until the session ends, and then what was sent before, within a second.
     async fn write_until_end(&self, mut writer: OwnedWriteHalf) {
         let after_end = async {
             self.ended().await;
@@ -64,7 +64,7 @@ impl Session {
             () = after_end => return,
         };
         if let Err(error) = written {
-            // Main may have said why before it closed the connection: the reader finds it.
+            // Main may have said why before it closed the connection, and then the reader ends the session with that.
             self.outgoing.end();
             if time::timeout(LAST_TIME, self.ended()).await.is_err() {
                 self.finish(Ended::Broken(error.to_string()));

@@ -57,13 +57,13 @@ impl<T> Mailbox<T> {
         self.lock().items.retain(is_kept);
     }
 
-    /// Nothing comes after what is there.
+    /// Ends the mailbox. What is there can still be read.
     pub(crate) fn end(&self) {
         self.lock().has_ended = true;
         self.changed.notify_waiters();
     }
 
-    /// Nothing comes any more. Gives what was there.
+    /// Ends the mailbox, and returns what was there.
     pub(crate) fn close(&self) -> VecDeque<T> {
         let items = std::mem::take(&mut self.lock().items);
         self.end();

@@ -27,7 +27,7 @@ struct State {
 }
 
 impl Outgoing {
-    /// Waits for room for a frame with a payload.
+    /// Waits until less than [`FULL`] waits to be written.
     ///
     /// # Errors
     /// [`Error::PeerGone`] once the session has ended.
@@ -62,7 +62,8 @@ impl Outgoing {
         }
     }
 
-    /// Swaps all that waits with `empty`. False: the session has ended, and all is taken.
+    /// Waits until something waits to be written, and swaps all of it with `empty`. False once the session has ended
+    /// and all is taken.
     pub(crate) async fn take(&self, empty: &mut BytesMut) -> bool {
         let look = || {
             let mut state = self.lock();

@@ -21,6 +21,7 @@ use crate::Event;
 /// What is under way in a session.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
+    /// False in the empty tables that stay in place once the session has ended.
     is_open: bool,
     last_id: u32,
     /// What waits for an answer, by the id that this session gave it.
@@ -134,7 +135,8 @@ impl Tables {
         Self { is_open: true, events_credit: events, ..Self::default() }
     }
 
-    /// Notes what waits for an answer, and returns its id. Fails beyond `in_flight`, because Main would refuse it.
+    /// Notes what waits for an answer, and returns its id. Fails beyond `in_flight`, because Main would refuse more,
+    /// and once the session has ended.
     pub(super) fn register(&mut self, pending: Pending, in_flight: u32) -> Result<u32, Error> {
         if !self.is_open {
             return Err(Error::PeerGone);
@@ -154,7 +156,8 @@ impl Tables {
         Ok(self.last_id)
     }
 
-    /// Adds a subscription, with the mailbox of its events. False if there is one of that number.
+    /// Adds a subscription, with the mailbox of its events. False if there is one of that number. Once the session has
+    /// ended, ends the mailbox instead.
     pub(super) fn add_subscription(&mut self, number: u32, events: Arc<Mailbox<Event>>) -> bool {
         if !self.is_open {
             events.end();
@@ -169,7 +172,8 @@ impl Tables {
         }
     }
 
-    /// Adds a contract that the session serves, with the mailbox of its requests.
+    /// Adds a contract that the session serves, with the mailbox of its requests. Once the session has ended, ends the
+    /// mailbox instead.
     pub(super) fn add_contract(&mut self, contract: Arc<str>, requests: Arc<Mailbox<WaitingRequest>>) {
         if self.is_open {
             self.served.insert(contract, requests);
@@ -178,7 +182,8 @@ impl Tables {
         }
     }
 
-    /// Takes a request off those in hand, because it is answered. False if its caller has given it up.
+    /// Takes a request off those in hand, because it is answered. False if it is none of them: its caller has given it
+    /// up, or the session has ended.
     pub(crate) fn release(&mut self, request: u32) -> bool {
         self.in_hand.remove(&request).is_some()
     }
@@ -194,7 +199,8 @@ impl Tables {
         Some(read)
     }
 
-    /// Tells everything that waits that nothing more comes. Events that have come can still be read.
+    /// Tells everything that waits that nothing more comes. Events that have come can still be read; requests and jobs
+    /// that wait are dropped.
     pub(super) fn wake_all(self) {
         self.subscriptions.values().for_each(|events| events.end());
         self.served.values().for_each(|requests| drop(requests.close()));
