@@ -51,7 +51,7 @@ typedef enum weir_error_kind {
      */
     WEIR_ERROR_KIND_TIMEOUT = 5,
     /**
-     * The receiver's inbox or the queue is full, or too many asynchronous calls are under way.
+     * The receiver's inbox or the queue is full.
      */
     WEIR_ERROR_KIND_OVERLOADED = 6,
     /**
@@ -112,7 +112,7 @@ typedef enum weir_error_kind {
      */
     WEIR_ERROR_KIND_CANCELLED = 20,
     /**
-     * An argument is NULL, not UTF-8, or out of its range.
+     * An argument is NULL, not UTF-8, out of its range, or otherwise not what the function takes.
      */
     WEIR_ERROR_KIND_INVALID_ARGUMENT = 21,
     /**
@@ -235,8 +235,8 @@ typedef struct weir_main weir_main;
 typedef struct weir_main_event weir_main_event;
 
 /**
- * A shared queue of the configuration. Any number of threads may put. It is one reader: of threads that take, one waits
- * at a time. Open it once for each thread that takes.
+ * A shared queue of the configuration. Any number of threads may put. All threads that take from one `weir_queue` are
+ * one reader, and take one after the other: open the queue once for each thread that takes.
  */
 typedef struct weir_queue weir_queue;
 
@@ -258,7 +258,7 @@ typedef void (*weir_on_log)(enum weir_log_level level, const char *line, void *d
 
 /**
  * Frees the `data` of a callback. It is called exactly once, after the last call of the callback, on any thread, also
- * if the function that got the callback fails. NULL: nothing is to be freed.
+ * if the function that got the callback fails. NULL if nothing is to be freed.
  */
 typedef void (*weir_drop)(void *data);
 
@@ -285,7 +285,7 @@ typedef void (*weir_on_answer)(struct weir_buffer *answer, struct weir_error *er
  */
 typedef struct weir_receipt {
     /**
-     * Subscriptions that have it.
+     * Subscriptions that have the event.
      */
     uint32_t delivered;
     /**
@@ -293,7 +293,7 @@ typedef struct weir_receipt {
      */
     uint32_t shed;
     /**
-     * Subscriptions that refused it for want of room, or where it waited in vain.
+     * Subscriptions that refused the event for want of room, or where it waited for room in vain.
      */
     uint32_t refused;
 } weir_receipt;
@@ -308,7 +308,7 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * The version of this library, such as `0.1.0`. Any thread. It lives for ever.
+ * The version of this library, such as `0.1.0`. Any thread. The text lives for ever.
  */
 const char *weir_version(void);
 
@@ -330,18 +330,18 @@ void weir_buffer_free(struct weir_buffer *buffer);
 enum weir_error_kind weir_error_kind_of(const struct weir_error *error);
 
 /**
- * What went wrong, for people, in one line or several. Any thread. It lives as long as `error`.
+ * What went wrong, for people, in one line or several. Any thread. The text lives as long as `error`.
  */
 const char *weir_error_message(const struct weir_error *error);
 
 /**
- * A word for programs: of `WEIR_ERROR_KIND_HANDLER` the provider's, such as `not-found`, else the kind's, such as
- * `no-provider`. Any thread. It lives as long as `error`.
+ * A word for programs: for `WEIR_ERROR_KIND_HANDLER` the provider's, such as `not-found`, otherwise Weir's, such as
+ * `no-provider`. Any thread. The text lives as long as `error`.
  */
 const char *weir_error_code(const struct weir_error *error);
 
 /**
- * The facts of the error as a JSON object; `{}` if there are none. Any thread. It lives as long as `error`.
+ * The facts of the error as a JSON object; `{}` if there are none. Any thread. The text lives as long as `error`.
  */
 const char *weir_error_facts(const struct weir_error *error);
 
@@ -371,10 +371,12 @@ bool weir_log_start(const char* filter,
 struct weir_config *weir_config_load(const char* path, weir_error** error);
 
 /**
- * Reads a configuration from a text, as a file has it. Errors call it `name`, or `configuration` if that is NULL. Its
- * paths are relative to `base_dir`, or to the working directory if that is NULL. Any thread; it may read files.
+ * Reads a configuration from a text in the form of the file. Errors call the text `name`, or `configuration` if that
+ * is NULL. Its paths are relative to `base_dir`, or to the working directory if that is NULL. Any thread; it may read
+ * files.
  *
- * Errors: as of `weir_config_load`.
+ * Errors: `WEIR_ERROR_KIND_CONFIG` with every mistake, its file, line and column.
+ * `WEIR_ERROR_KIND_INVALID_ARGUMENT` if `base_dir` is NULL and there is no working directory.
  */
 struct weir_config *weir_config_parse(const char* text,
                                       const char* name,
@@ -399,7 +401,7 @@ bool weir_config_set_component(struct weir_config *config,
 void weir_config_free(struct weir_config *config);
 
 /**
- * Begins to set up a Main. Takes `config`, also if it fails. Any thread.
+ * Begins to set up a Main. Takes `config`, even if this function fails. Any thread.
  */
 struct weir_builder *weir_builder_new(struct weir_config *config, weir_error** error);
 
@@ -423,10 +425,11 @@ bool weir_builder_serve(struct weir_builder *builder,
                         weir_error** error);
 
 /**
- * As `weir_builder_serve`, but `handler` may wait. It runs on a thread of Main's pool, on several at once. If it returns
- * without an answer, its thread waits for the answer until the deadline.
+ * Serves an operation of a contract from this program, like `weir_builder_serve`, by a handler that may wait.
+ * `handler` runs on a thread of Main's pool, on several at once. If it returns without an answer, its thread waits for
+ * the answer until the deadline.
  *
- * Errors: as of `weir_builder_serve`.
+ * Errors: `WEIR_ERROR_KIND_INVALID` if a name is malformed.
  */
 bool weir_builder_serve_blocking(struct weir_builder *builder,
                                  const char* contract,
@@ -437,10 +440,10 @@ bool weir_builder_serve_blocking(struct weir_builder *builder,
                                  weir_error** error);
 
 /**
- * Calls `callback` for states, failures and losses, from before the first extension starts until Main has ended. It runs
- * on Main's thread and must not wait. Call it again for further callbacks.
+ * Calls `callback` for states, failures and losses, from before the first extension starts until Main has ended. It
+ * runs on Main's thread and must not wait. Call this function again for further callbacks.
  *
- * Errors: `WEIR_ERROR_KIND_INVALID_ARGUMENT`.
+ * Errors: `WEIR_ERROR_KIND_INVALID_ARGUMENT` if `builder` or `callback` is NULL.
  */
 bool weir_builder_on_event(struct weir_builder *builder,
                            weir_on_main_event callback,
@@ -449,9 +452,9 @@ bool weir_builder_on_event(struct weir_builder *builder,
                            weir_error** error);
 
 /**
- * Compiles each component in a process of its own, which bounds its time and memory: for components of others.
- * `program` is the absolute path of `weir-compile-helper`, of this version of Weir. Without this call, Main compiles
- * in its own process.
+ * Compiles each component in a process of its own, which bounds its time and memory. Use it for components that others
+ * made. `program` is the absolute path of `weir-compile-helper`, of this version of Weir. Without this call, Main
+ * compiles in its own process.
  *
  * Errors: `WEIR_ERROR_KIND_INVALID_ARGUMENT` if the path is not absolute, or this library has no compiler.
  */
@@ -462,7 +465,7 @@ bool weir_builder_compile_in_child(struct weir_builder *builder,
 /**
  * Compiles nothing: only artifacts run that were compiled elsewhere and signed. Any thread.
  *
- * Errors: `WEIR_ERROR_KIND_INVALID_ARGUMENT`.
+ * Errors: `WEIR_ERROR_KIND_INVALID_ARGUMENT` if `builder` is NULL.
  */
 bool weir_builder_precompiled_only(struct weir_builder *builder, weir_error** error);
 
@@ -504,7 +507,7 @@ void weir_main_free(struct weir_main *main);
  * Calls an operation of a contract, and waits for the answer, for at most `timeout_ms` or as `WEIR_NO_TIMEOUT` says.
  * Blocks: not in a callback on Main's thread.
  *
- * Errors: any kind from `WEIR_ERROR_KIND_PERMISSION_DENIED` to `WEIR_ERROR_KIND_HANDLER`.
+ * Errors: any kind from `WEIR_ERROR_KIND_PERMISSION_DENIED` to `WEIR_ERROR_KIND_HANDLER`, and `WEIR_ERROR_KIND_ENDED`.
  */
 struct weir_buffer *weir_call(const struct weir_main *main,
                               const char* contract,
@@ -520,8 +523,8 @@ struct weir_buffer *weir_call(const struct weir_main *main,
  * `weir_call_handle_free`. Any thread, also in callbacks.
  *
  * Errors: `WEIR_ERROR_KIND_LIMIT_EXCEEDED` if 4096 of these calls and of subscriptions with a callback are under way.
- * What `weir_call` fails with, the callback gets; also `WEIR_ERROR_KIND_CANCELLED`, and `WEIR_ERROR_KIND_ENDED` if Main
- * ends meanwhile.
+ * `WEIR_ERROR_KIND_ENDED` if Main has ended. Later errors go to the callback: those of `weir_call`,
+ * `WEIR_ERROR_KIND_CANCELLED`, and `WEIR_ERROR_KIND_ENDED` if Main ends meanwhile.
  */
 bool weir_call_async(const struct weir_main *main,
                      const char* contract,
@@ -554,22 +557,23 @@ const char *weir_request_payload(const struct weir_request *request,
                                  size_t *length);
 
 /**
- * The id of the extension that asks, the name of a peer, or `main`. Main has checked it. It lives as long as `request`.
+ * The id of the extension that asks, the name of a peer, or `main`. Main has checked it. The text lives as long as
+ * `request`.
  */
 const char *weir_request_sender(const struct weir_request *request);
 
 /**
- * The contract and the operation, such as `platform.info@1 model`. It lives as long as `request`.
+ * The contract and the operation, such as `platform.info@1 model`. The text lives as long as `request`.
  */
 const char *weir_request_operation(const struct weir_request *request);
 
 /**
- * Milliseconds that are left for the answer. 0: the caller waits no longer.
+ * Milliseconds that are left for the answer. 0 if the caller waits no longer.
  */
 uint64_t weir_request_remaining_ms(const struct weir_request *request);
 
 /**
- * Answers with a value, and frees the request, also if it fails. Any thread. Does not block.
+ * Answers with a value, and frees the request, even if this function fails. Any thread. Does not block.
  *
  * Errors: `WEIR_ERROR_KIND_TIMEOUT` if the caller has given up or the deadline has passed.
  */
@@ -579,11 +583,11 @@ bool weir_request_answer(struct weir_request *request,
                          weir_error** error);
 
 /**
- * Answers with an error, and frees the request, also if it fails. `code` is a short word of the contract, such as
- * `not-found`, of at most 64 bytes; `message` is for people, of at most 4096 bytes. Longer ones are cut. Any thread.
- * Does not block.
+ * Answers with an error, and frees the request, even if this function fails. `code` is a short word of the contract,
+ * such as `not-found`, of at most 64 bytes; `message` is for people, of at most 4096 bytes. Longer ones are cut. Any
+ * thread. Does not block.
  *
- * Errors: as of `weir_request_answer`.
+ * Errors: `WEIR_ERROR_KIND_TIMEOUT` if the caller has given up or the deadline has passed.
  */
 bool weir_request_fail(struct weir_request *request,
                        const char* code,
@@ -618,8 +622,8 @@ bool weir_publish(const struct weir_main *main,
  * Up to `messages` events and `bytes` bytes wait; 0 means 256 and 2 MiB. `policy` says what happens to more: `block`,
  * `reject`, `drop-oldest`, `drop-newest` or `latest`; NULL means `drop-oldest`. Any thread. Does not block.
  *
- * Errors: `WEIR_ERROR_KIND_INVALID` if the pattern is malformed, `WEIR_ERROR_KIND_LIMIT_EXCEEDED` for the 257th
- * subscription.
+ * Errors: `WEIR_ERROR_KIND_INVALID` if the pattern is malformed, `WEIR_ERROR_KIND_INVALID_ARGUMENT` if there is no
+ * such policy, `WEIR_ERROR_KIND_LIMIT_EXCEEDED` for the 257th subscription.
  */
 struct weir_subscription *weir_subscribe(const struct weir_main *main,
                                          const char* pattern,
@@ -629,10 +633,11 @@ struct weir_subscription *weir_subscribe(const struct weir_main *main,
                                          weir_error** error);
 
 /**
- * As `weir_subscribe`, but `callback` runs for each event. `data` is freed when the subscription has ended: by
- * `weir_subscription_free`, or with Main.
+ * Subscribes like `weir_subscribe`, but `callback` runs for each event. `data` is freed when the subscription has
+ * ended: by `weir_subscription_free`, or with Main.
  *
- * Errors: as of `weir_subscribe` and `weir_call_async`.
+ * Errors: those of `weir_subscribe`. Also `WEIR_ERROR_KIND_LIMIT_EXCEEDED` if 4096 of these subscriptions and of calls
+ * with a callback are under way.
  */
 struct weir_subscription *weir_subscribe_callback(const struct weir_main *main,
                                                   const char* pattern,
@@ -645,9 +650,9 @@ struct weir_subscription *weir_subscribe_callback(const struct weir_main *main,
                                                   weir_error** error);
 
 /**
- * Waits for the next event, for at most `timeout_ms`, or without end for `WEIR_NO_TIMEOUT`. NULL without an error: the
- * time is over. No event is lost by that. Blocks: not in a callback on Main's thread. Free the event with
- * `weir_event_free`.
+ * Waits for the next event, for at most `timeout_ms`, or without end for `WEIR_NO_TIMEOUT`. NULL without an error
+ * means that the time is over. No event is lost by that. Blocks: not in a callback on Main's thread. Free the event
+ * with `weir_event_free`.
  *
  * Errors: `WEIR_ERROR_KIND_ENDED` when Main has ended and all earlier events are read,
  * `WEIR_ERROR_KIND_INVALID_ARGUMENT` if the subscription has a callback.
@@ -663,33 +668,34 @@ struct weir_event *weir_subscription_next(const struct weir_subscription *subscr
 void weir_subscription_free(struct weir_subscription *subscription);
 
 /**
- * The payload. `length`, which may be NULL, gets its number of bytes. A NUL follows it. It lives as long as `event`.
+ * The payload. `length`, which may be NULL, gets its number of bytes. A NUL follows it. The payload lives as long as
+ * `event`.
  */
 const char *weir_event_payload(const struct weir_event *event,
                                size_t *length);
 
 /**
- * The topic. It lives as long as `event`.
+ * The topic. The text lives as long as `event`.
  */
 const char *weir_event_topic(const struct weir_event *event);
 
 /**
- * The id of the extension that published it, the name of a peer, or `main`. It lives as long as `event`.
+ * The id of the extension that published the event, the name of a peer, or `main`. The text lives as long as `event`.
  */
 const char *weir_event_sender(const struct weir_event *event);
 
 /**
- * Its number in the topic, greater than that of the event before.
+ * The event's number in its topic, greater than that of the event before. 0 if it was published to this program alone.
  */
 uint64_t weir_event_sequence(const struct weir_event *event);
 
 /**
- * Events of this subscription that were lost just before it.
+ * Events of this subscription that were lost just before this one.
  */
 uint64_t weir_event_lost(const struct weir_event *event);
 
 /**
- * Whether it is a retained value, published before the subscription began.
+ * Whether the event is a retained value, published before the subscription began.
  */
 bool weir_event_retained(const struct weir_event *event);
 
@@ -721,11 +727,12 @@ bool weir_queue_put(const struct weir_queue *queue,
                     weir_error** error);
 
 /**
- * Waits for a job, for at most `timeout_ms`, or without end for `WEIR_NO_TIMEOUT`. NULL without an error: the time is
- * over. 0 does not wait, and is allowed in a callback on Main's thread. End the job with `weir_job_done` or
- * `weir_job_give_back`.
+ * Waits for a job, for at most `timeout_ms`, or without end for `WEIR_NO_TIMEOUT`. NULL without an error means that
+ * the time is over. 0 does not wait. Any other time blocks: not in a callback on Main's thread. End the job with
+ * `weir_job_done` or `weir_job_give_back`.
  *
- * Errors: `WEIR_ERROR_KIND_ENDED` if Main has ended, or the queue is empty and no longer configured.
+ * Errors: `WEIR_ERROR_KIND_ENDED` if Main has ended, or the queue is empty and no longer configured. With 0, NULL
+ * comes without an error then, too.
  */
 struct weir_job *weir_queue_take(const struct weir_queue *queue,
                                  uint64_t timeout_ms,
@@ -737,18 +744,19 @@ struct weir_job *weir_queue_take(const struct weir_queue *queue,
 void weir_queue_free(struct weir_queue *queue);
 
 /**
- * The payload. `length`, which may be NULL, gets its number of bytes. A NUL follows it. It lives as long as `job`.
+ * The payload. `length`, which may be NULL, gets its number of bytes. A NUL follows it. The payload lives as long as
+ * `job`.
  */
 const char *weir_job_payload(const struct weir_job *job,
                              size_t *length);
 
 /**
- * The id of the extension that put it, the name of a peer, or `main`. It lives as long as `job`.
+ * The id of the extension that put the job, the name of a peer, or `main`. The text lives as long as `job`.
  */
 const char *weir_job_sender(const struct weir_job *job);
 
 /**
- * Its number, the same at each delivery.
+ * The number of the job, the same at each delivery. 0 for NULL.
  */
 uint64_t weir_job_id(const struct weir_job *job);
 
@@ -763,14 +771,14 @@ uint32_t weir_job_deliveries(const struct weir_job *job);
 void weir_job_done(struct weir_job *job);
 
 /**
- * Gives a job back, and frees it: another reader gets it, or after `max-deliveries` it is a dead letter. Any thread. Does
- * not block. NULL is fine.
+ * Gives a job back, and frees it: a reader gets the job again, or after `max-deliveries` it is a dead letter. Any
+ * thread. Does not block. NULL is fine.
  */
 void weir_job_give_back(struct weir_job *job);
 
 /**
- * Starts an extension and what it requires, and waits until it is ready. A running one is left as it is. Blocks: not in
- * a callback on Main's thread.
+ * Starts an extension and what it requires, and waits until it is ready or interrupted. A running extension is left as
+ * it is. Blocks: not in a callback on Main's thread.
  *
  * Errors: `WEIR_ERROR_KIND_CONTROL`.
  */
@@ -789,8 +797,8 @@ bool weir_extension_stop(const struct weir_main *main,
                          weir_error** error);
 
 /**
- * Stops an extension if it runs, starts it anew, and waits until it is ready. Forgets its failures: only this lifts a
- * quarantine. Blocks: not in a callback on Main's thread.
+ * Stops an extension if it runs, starts it anew, and waits until it is ready or interrupted. Forgets its failures:
+ * only this lifts a quarantine. Blocks: not in a callback on Main's thread.
  *
  * Errors: `WEIR_ERROR_KIND_CONTROL`.
  */
@@ -813,16 +821,19 @@ bool weir_extension_reload(const struct weir_main *main,
  * `changed`, `failed` and more. An extension that does not come up is no error, but in `failed`. Blocks: not in a
  * callback on Main's thread.
  *
- * Errors: `WEIR_ERROR_KIND_CONTROL`, with the code `no-file` if the configuration is not from a file. Nothing is applied
- * then.
+ * Errors: `WEIR_ERROR_KIND_CONTROL`, with the code `not-configured` if the file has a mistake or Main cannot take it,
+ * `no-file` if the configuration is not from a file, or `reloading` while another reload of it is under way. Nothing
+ * is applied then.
  */
 struct weir_buffer *weir_reload(const struct weir_main *main,
                                 weir_error** error);
 
 /**
- * As `weir_reload`, with another configuration. Takes `config`, also if it fails.
+ * Applies what differs in another configuration, and returns the report, like `weir_reload`. Takes `config`, even if
+ * this function fails. Blocks: not in a callback on Main's thread.
  *
- * Errors: as of `weir_reload`.
+ * Errors: `WEIR_ERROR_KIND_CONTROL`, with the code `not-configured` if the configuration has a mistake or Main cannot
+ * take it, or `reloading` while another reload of it is under way. Nothing is applied then.
  */
 struct weir_buffer *weir_reload_with(const struct weir_main *main,
                                      struct weir_config *config,
@@ -838,14 +849,14 @@ struct weir_buffer *weir_extensions(const struct weir_main *main, weir_error** e
 /**
  * One extension with its state and its last failures, as a JSON object. Any thread.
  *
- * Errors: `WEIR_ERROR_KIND_CONTROL` with the code `unknown`.
+ * Errors: `WEIR_ERROR_KIND_CONTROL` with the code `unknown` if no extension has this id.
  */
 struct weir_buffer *weir_extension_status(const struct weir_main *main, const char* id, weir_error** error);
 
 /**
  * The last 100 events of an extension, oldest first, as a JSON array. Any thread.
  *
- * Errors: as of `weir_extension_status`.
+ * Errors: `WEIR_ERROR_KIND_CONTROL` with the code `unknown` if no extension has this id.
  */
 struct weir_buffer *weir_extension_history(const struct weir_main *main, const char* id, weir_error** error);
 
@@ -853,7 +864,7 @@ struct weir_buffer *weir_extension_history(const struct weir_main *main, const c
  * The limits of the extension `id`, or of all if it is NULL, each with its source and its use, as JSON. The first call
  * measures for some ten milliseconds how much fuel this machine burns. Blocks: not in a callback on Main's thread.
  *
- * Errors: as of `weir_extension_status`.
+ * Errors: `WEIR_ERROR_KIND_CONTROL` with the code `unknown` if no extension has this id.
  */
 struct weir_buffer *weir_limits(const struct weir_main *main,
                                 const char* id,
@@ -874,17 +885,17 @@ struct weir_buffer *weir_topics(const struct weir_main *main, weir_error** error
 struct weir_buffer *weir_queues(const struct weir_main *main, weir_error** error);
 
 /**
- * What it is. `WEIR_MAIN_EVENT_KIND_OTHER` for NULL.
+ * What the event is. `WEIR_MAIN_EVENT_KIND_OTHER` for NULL.
  */
 enum weir_main_event_kind weir_main_event_kind_of(const struct weir_main_event *event);
 
 /**
- * The extension of a state or of a failure, else NULL. It lives as long as `event`.
+ * The extension that changed its state or failed; NULL for other events. The text lives as long as `event`.
  */
 const char *weir_main_event_extension(const struct weir_main_event *event);
 
 /**
- * All of it as a JSON object, with its kind as `event`. It lives as long as `event`.
+ * The whole event as a JSON object, with its kind as `event`. The text lives as long as `event`.
  */
 const char *weir_main_event_json(const struct weir_main_event *event);
 
@@ -895,7 +906,8 @@ const char *weir_main_event_json(const struct weir_main_event *event);
  * `call` is a JSON object or NULL. It may have `params`, `env`, `args`, `stdin` and `timeout-ms`, as in
  * `{"params": {"NODE": "n1"}}`. Any number of threads at once. Blocks: not in a callback on Main's thread.
  *
- * Errors: `WEIR_ERROR_KIND_HOOKS` if no hook could run. A hook that fails is no error, but in the report.
+ * Errors: `WEIR_ERROR_KIND_HOOKS` if no hook could run, `WEIR_ERROR_KIND_INVALID_ARGUMENT` if `call` is not such JSON.
+ * A hook that fails is no error, but in the report.
  */
 struct weir_buffer *weir_hooks_run(const struct weir_main *main,
                                    const char* name,

@@ -25,7 +25,7 @@ const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_V
 #[derive(Debug)]
 pub struct weir_buffer(Bytes);
 
-/// The version of this library, such as `0.1.0`. Any thread. It lives for ever.
+/// The version of this library, such as `0.1.0`. Any thread. The text lives for ever.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_version() -> *const c_char {
     VERSION.as_ptr()

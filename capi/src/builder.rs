@@ -30,7 +30,7 @@ pub struct weir_builder {
     on_event: Vec<Callback<OnMainEvent>>,
 }
 
-/// Begins to set up a Main. Takes `config`, also if it fails. Any thread.
+/// Begins to set up a Main. Takes `config`, even if this function fails. Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_builder_new(
     config: Option<Box<weir_config>>,
@@ -77,10 +77,11 @@ pub extern "C" fn weir_builder_serve(
     })
 }
 
-/// As `weir_builder_serve`, but `handler` may wait. It runs on a thread of Main's pool, on several at once. If it returns
-/// without an answer, its thread waits for the answer until the deadline.
+/// Serves an operation of a contract from this program, like `weir_builder_serve`, by a handler that may wait.
+/// `handler` runs on a thread of Main's pool, on several at once. If it returns without an answer, its thread waits for
+/// the answer until the deadline.
 ///
-/// Errors: as of `weir_builder_serve`.
+/// Errors: `WEIR_ERROR_KIND_INVALID` if a name is malformed.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_builder_serve_blocking(
     builder: Option<&mut weir_builder>,
@@ -103,7 +104,7 @@ pub extern "C" fn weir_builder_serve_blocking(
             match wait_for(asked.remaining(), answer) {
                 Ok(Some(Ok(answer))) => answer,
                 Ok(Some(Err(_freed))) => unanswered(),
-                // The caller has its timeout by then.
+                // By then, the caller has got its own timeout.
                 Ok(None) | Err(_) => Err(HandlerError::new("timeout", "there was no answer in time")),
             }
         };
@@ -112,10 +113,10 @@ pub extern "C" fn weir_builder_serve_blocking(
     })
 }
 
-/// Calls `callback` for states, failures and losses, from before the first extension starts until Main has ended. It runs
-/// on Main's thread and must not wait. Call it again for further callbacks.
+/// Calls `callback` for states, failures and losses, from before the first extension starts until Main has ended. It
+/// runs on Main's thread and must not wait. Call this function again for further callbacks.
 ///
-/// Errors: `WEIR_ERROR_KIND_INVALID_ARGUMENT`.
+/// Errors: `WEIR_ERROR_KIND_INVALID_ARGUMENT` if `builder` or `callback` is NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_builder_on_event(
     builder: Option<&mut weir_builder>,
@@ -131,9 +132,9 @@ pub extern "C" fn weir_builder_on_event(
     })
 }
 
-/// Compiles each component in a process of its own, which bounds its time and memory: for components of others.
-/// `program` is the absolute path of `weir-compile-helper`, of this version of Weir. Without this call, Main compiles
-/// in its own process.
+/// Compiles each component in a process of its own, which bounds its time and memory. Use it for components that others
+/// made. `program` is the absolute path of `weir-compile-helper`, of this version of Weir. Without this call, Main
+/// compiles in its own process.
 ///
 /// Errors: `WEIR_ERROR_KIND_INVALID_ARGUMENT` if the path is not absolute, or this library has no compiler.
 #[unsafe(no_mangle)]
@@ -165,7 +166,7 @@ fn in_child(_program: PathBuf) -> Result<Compilation, weir_error> {
 
 /// Compiles nothing: only artifacts run that were compiled elsewhere and signed. Any thread.
 ///
-/// Errors: `WEIR_ERROR_KIND_INVALID_ARGUMENT`.
+/// Errors: `WEIR_ERROR_KIND_INVALID_ARGUMENT` if `builder` is NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_builder_precompiled_only(builder: Option<&mut weir_builder>, error: ErrorOut) -> bool {
     run(error, || {
@@ -206,6 +207,7 @@ pub extern "C" fn weir_builder_free(builder: Option<Box<weir_builder>>) {
 }
 
 impl weir_builder {
+    /// Adds an operation to the service of the contract, which is made with its first operation.
     fn add(&mut self, contract: ContractName, add: impl FnOnce(Service) -> Service) {
         let place = self.services.iter().position(|service| *service.contract() == contract);
         let service = match place {

@@ -27,7 +27,7 @@ pub struct Data(*const c_void);
 pub type ErrorOut<'a> = Option<&'a mut MaybeUninit<Option<Box<weir_error>>>>;
 
 /// Frees the `data` of a callback. It is called exactly once, after the last call of the callback, on any thread, also
-/// if the function that got the callback fails. NULL: nothing is to be freed.
+/// if the function that got the callback fails. NULL if nothing is to be freed.
 pub type weir_drop = Option<extern "C" fn(data: *mut c_void)>;
 
 impl Text {
@@ -70,7 +70,7 @@ impl Data {
     }
 }
 
-/// A function of C with its data, which is freed with it.
+/// A function of C with its data. When this is dropped, the data is freed.
 #[derive(Debug)]
 pub(crate) struct Callback<F> {
     function: F,
@@ -142,7 +142,8 @@ pub(crate) fn given<T>(argument: Option<T>, name: &str) -> Result<T, weir_error>
     argument.ok_or_else(|| weir_error::null(name))
 }
 
-/// Runs the body of a function. Of an error and of a panic, `error` gets an object and C the default: NULL, `false` or 0.
+/// Runs the body of a function. If it fails or panics, `error` gets an object, and C gets the default: NULL, `false` or
+/// 0.
 pub(crate) fn run<T: Default>(error: ErrorOut, body: impl FnOnce() -> Result<T, weir_error>) -> T {
     let (value, failure) = match caught(body) {
         Ok(value) => (value, None),
@@ -154,7 +155,7 @@ pub(crate) fn run<T: Default>(error: ErrorOut, body: impl FnOnce() -> Result<T, 
     value
 }
 
-/// The outcome, which of a panic is an error.
+/// The outcome of `body`. A panic becomes an error.
 pub(crate) fn caught<T>(body: impl FnOnce() -> Result<T, weir_error>) -> Result<T, weir_error> {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(panicked(&*panic)))
 }

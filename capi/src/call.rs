@@ -28,7 +28,7 @@ pub struct weir_call_handle(parking_lot::Mutex<Option<oneshot::Sender<()>>>);
 /// Calls an operation of a contract, and waits for the answer, for at most `timeout_ms` or as `WEIR_NO_TIMEOUT` says.
 /// Blocks: not in a callback on Main's thread.
 ///
-/// Errors: any kind from `WEIR_ERROR_KIND_PERMISSION_DENIED` to `WEIR_ERROR_KIND_HANDLER`.
+/// Errors: any kind from `WEIR_ERROR_KIND_PERMISSION_DENIED` to `WEIR_ERROR_KIND_HANDLER`, and `WEIR_ERROR_KIND_ENDED`.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_call(
     main: Option<&weir_main>,
@@ -53,8 +53,8 @@ pub extern "C" fn weir_call(
 /// `weir_call_handle_free`. Any thread, also in callbacks.
 ///
 /// Errors: `WEIR_ERROR_KIND_LIMIT_EXCEEDED` if 4096 of these calls and of subscriptions with a callback are under way.
-/// What `weir_call` fails with, the callback gets; also `WEIR_ERROR_KIND_CANCELLED`, and `WEIR_ERROR_KIND_ENDED` if Main
-/// ends meanwhile.
+/// `WEIR_ERROR_KIND_ENDED` if Main has ended. Later errors go to the callback: those of `weir_call`,
+/// `WEIR_ERROR_KIND_CANCELLED`, and `WEIR_ERROR_KIND_ENDED` if Main ends meanwhile.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_call_async(
     main: Option<&weir_main>,
@@ -114,7 +114,7 @@ pub extern "C" fn weir_call_handle_free(call: Option<Box<weir_call_handle>>) {
     run_infallible(|| drop(call));
 }
 
-/// Tells C the outcome once. Dropped before, it tells C that Main has ended.
+/// Tells C the outcome once. If this is dropped before, it tells C that Main has ended.
 #[derive(Debug)]
 struct Completion(Option<Callback<OnAnswer>>);
 

@@ -22,10 +22,12 @@ pub extern "C" fn weir_config_load(path: Text, error: ErrorOut) -> Option<Box<we
     run(error, || Ok(Some(Box::new(weir_config(weir_host::load(Path::new(path.get("path")?))?)))))
 }
 
-/// Reads a configuration from a text, as a file has it. Errors call it `name`, or `configuration` if that is NULL. Its
-/// paths are relative to `base_dir`, or to the working directory if that is NULL. Any thread; it may read files.
+/// Reads a configuration from a text in the form of the file. Errors call the text `name`, or `configuration` if that
+/// is NULL. Its paths are relative to `base_dir`, or to the working directory if that is NULL. Any thread; it may read
+/// files.
 ///
-/// Errors: as of `weir_config_load`.
+/// Errors: `WEIR_ERROR_KIND_CONFIG` with every mistake, its file, line and column.
+/// `WEIR_ERROR_KIND_INVALID_ARGUMENT` if `base_dir` is NULL and there is no working directory.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_config_parse(
     text: Text,
@@ -64,7 +66,7 @@ pub extern "C" fn weir_config_set_component(
             return Err(weir_error::argument("the component has no bytes"));
         }
         let component = bytes::Bytes::copy_from_slice(component);
-        // Each instance of an extension with `instances` has an entry of its own.
+        // Each instance of an extension with `instances` has an entry of its own, and all get the component.
         let mut found = false;
         for extension in &mut config.0.extensions {
             if extension.id.as_str() == id || extension.copy_of.as_ref().is_some_and(|of| of.as_str() == id) {

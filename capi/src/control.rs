@@ -9,8 +9,8 @@ use crate::{
     running::weir_main,
 };
 
-/// Starts an extension and what it requires, and waits until it is ready. A running one is left as it is. Blocks: not in
-/// a callback on Main's thread.
+/// Starts an extension and what it requires, and waits until it is ready or interrupted. A running extension is left as
+/// it is. Blocks: not in a callback on Main's thread.
 ///
 /// Errors: `WEIR_ERROR_KIND_CONTROL`.
 #[unsafe(no_mangle)]
@@ -27,8 +27,8 @@ pub extern "C" fn weir_extension_stop(main: Option<&weir_main>, id: Text, error:
     steer(main, &id, error, async |control, id| control.stop(id).await)
 }
 
-/// Stops an extension if it runs, starts it anew, and waits until it is ready. Forgets its failures: only this lifts a
-/// quarantine. Blocks: not in a callback on Main's thread.
+/// Stops an extension if it runs, starts it anew, and waits until it is ready or interrupted. Forgets its failures:
+/// only this lifts a quarantine. Blocks: not in a callback on Main's thread.
 ///
 /// Errors: `WEIR_ERROR_KIND_CONTROL`.
 #[unsafe(no_mangle)]
@@ -49,16 +49,19 @@ pub extern "C" fn weir_extension_reload(main: Option<&weir_main>, id: Text, erro
 /// `changed`, `failed` and more. An extension that does not come up is no error, but in `failed`. Blocks: not in a
 /// callback on Main's thread.
 ///
-/// Errors: `WEIR_ERROR_KIND_CONTROL`, with the code `no-file` if the configuration is not from a file. Nothing is applied
-/// then.
+/// Errors: `WEIR_ERROR_KIND_CONTROL`, with the code `not-configured` if the file has a mistake or Main cannot take it,
+/// `no-file` if the configuration is not from a file, or `reloading` while another reload of it is under way. Nothing
+/// is applied then.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_reload(main: Option<&weir_main>, error: ErrorOut) -> Option<Box<weir_buffer>> {
     run(error, || weir_buffer::json(&wait(given(main, "main")?.alive()?.control.reload())?))
 }
 
-/// As `weir_reload`, with another configuration. Takes `config`, also if it fails.
+/// Applies what differs in another configuration, and returns the report, like `weir_reload`. Takes `config`, even if
+/// this function fails. Blocks: not in a callback on Main's thread.
 ///
-/// Errors: as of `weir_reload`.
+/// Errors: `WEIR_ERROR_KIND_CONTROL`, with the code `not-configured` if the configuration has a mistake or Main cannot
+/// take it, or `reloading` while another reload of it is under way. Nothing is applied then.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_reload_with(
     main: Option<&weir_main>,
@@ -81,7 +84,7 @@ pub extern "C" fn weir_extensions(main: Option<&weir_main>, error: ErrorOut) -> 
 
 /// One extension with its state and its last failures, as a JSON object. Any thread.
 ///
-/// Errors: `WEIR_ERROR_KIND_CONTROL` with the code `unknown`.
+/// Errors: `WEIR_ERROR_KIND_CONTROL` with the code `unknown` if no extension has this id.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_extension_status(
     main: Option<&weir_main>,
@@ -93,7 +96,7 @@ pub extern "C" fn weir_extension_status(
 
 /// The last 100 events of an extension, oldest first, as a JSON array. Any thread.
 ///
-/// Errors: as of `weir_extension_status`.
+/// Errors: `WEIR_ERROR_KIND_CONTROL` with the code `unknown` if no extension has this id.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_extension_history(
     main: Option<&weir_main>,
@@ -106,7 +109,7 @@ pub extern "C" fn weir_extension_history(
 /// The limits of the extension `id`, or of all if it is NULL, each with its source and its use, as JSON. The first call
 /// measures for some ten milliseconds how much fuel this machine burns. Blocks: not in a callback on Main's thread.
 ///
-/// Errors: as of `weir_extension_status`.
+/// Errors: `WEIR_ERROR_KIND_CONTROL` with the code `unknown` if no extension has this id.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_limits(
     main: Option<&weir_main>,

@@ -29,7 +29,7 @@ pub enum weir_error_kind {
     NotReady = 4,
     /// The deadline passed. The request may have been carried out.
     Timeout = 5,
-    /// The receiver's inbox or the queue is full, or too many asynchronous calls are under way.
+    /// The receiver's inbox or the queue is full.
     Overloaded = 6,
     /// The receiver stopped before it answered.
     PeerGone = 7,
@@ -60,7 +60,7 @@ pub enum weir_error_kind {
     WouldBlock = 19,
     /// The call was cancelled.
     Cancelled = 20,
-    /// An argument is NULL, not UTF-8, or out of its range.
+    /// An argument is NULL, not UTF-8, out of its range, or otherwise not what the function takes.
     InvalidArgument = 21,
     /// A fault of Weir's own. The panic is on standard error.
     Panic = 22,
@@ -81,20 +81,20 @@ pub extern "C" fn weir_error_kind_of(error: Option<&weir_error>) -> weir_error_k
     error.map_or(weir_error_kind::InvalidArgument, |error| error.kind)
 }
 
-/// What went wrong, for people, in one line or several. Any thread. It lives as long as `error`.
+/// What went wrong, for people, in one line or several. Any thread. The text lives as long as `error`.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_error_message(error: Option<&weir_error>) -> *const c_char {
     error.map_or(ptr::null(), |error| error.message.as_ptr())
 }
 
-/// A word for programs: of `WEIR_ERROR_KIND_HANDLER` the provider's, such as `not-found`, else the kind's, such as
-/// `no-provider`. Any thread. It lives as long as `error`.
+/// A word for programs: for `WEIR_ERROR_KIND_HANDLER` the provider's, such as `not-found`, otherwise Weir's, such as
+/// `no-provider`. Any thread. The text lives as long as `error`.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_error_code(error: Option<&weir_error>) -> *const c_char {
     error.map_or(ptr::null(), |error| error.code.as_ptr())
 }
 
-/// The facts of the error as a JSON object; `{}` if there are none. Any thread. It lives as long as `error`.
+/// The facts of the error as a JSON object; `{}` if there are none. Any thread. The text lives as long as `error`.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_error_facts(error: Option<&weir_error>) -> *const c_char {
     error.map_or(ptr::null(), |error| error.facts.as_ptr())

@@ -47,20 +47,20 @@ pub type weir_on_main_event = Option<extern "C" fn(event: &weir_main_event, data
 
 pub(crate) type OnMainEvent = extern "C" fn(&weir_main_event, *mut c_void);
 
-/// What it is. `WEIR_MAIN_EVENT_KIND_OTHER` for NULL.
+/// What the event is. `WEIR_MAIN_EVENT_KIND_OTHER` for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_main_event_kind_of(event: Option<&weir_main_event>) -> weir_main_event_kind {
     event.map_or(weir_main_event_kind::Other, |event| event.kind)
 }
 
-/// The extension of a state or of a failure, else NULL. It lives as long as `event`.
+/// The extension that changed its state or failed; NULL for other events. The text lives as long as `event`.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_main_event_extension(event: Option<&weir_main_event>) -> *const c_char {
     let extension = event.and_then(|event| event.extension.as_deref());
     extension.map_or(ptr::null(), std::ffi::CStr::as_ptr)
 }
 
-/// All of it as a JSON object, with its kind as `event`. It lives as long as `event`.
+/// The whole event as a JSON object, with its kind as `event`. The text lives as long as `event`.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_main_event_json(event: Option<&weir_main_event>) -> *const c_char {
     event.map_or(ptr::null(), |event| event.json.as_ptr())
@@ -95,7 +95,7 @@ impl weir_main_event {
             MainEvent::Failed(failure) => Some(&failure.extension),
             _ => None,
         };
-        // All of it is strings and numbers, so this does not fail.
+        // An event consists of strings and numbers, so this does not fail.
         let json = serde_json::to_string(event).unwrap_or_else(|_| "{}".to_owned());
         Self { kind: kind(event), extension: extension.map(|id| text(id.as_str())), json: text(json) }
     }

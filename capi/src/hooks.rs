@@ -12,7 +12,7 @@ use crate::{
     running::{refuse_on_mains_thread, weir_main},
 };
 
-/// As of `hooks@1`.
+/// The argument `call` of [`weir_hooks_run`]. Its fields are those of a call of the contract `hooks@1`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 struct Call {
@@ -29,7 +29,8 @@ struct Call {
 /// `call` is a JSON object or NULL. It may have `params`, `env`, `args`, `stdin` and `timeout-ms`, as in
 /// `{"params": {"NODE": "n1"}}`. Any number of threads at once. Blocks: not in a callback on Main's thread.
 ///
-/// Errors: `WEIR_ERROR_KIND_HOOKS` if no hook could run. A hook that fails is no error, but in the report.
+/// Errors: `WEIR_ERROR_KIND_HOOKS` if no hook could run, `WEIR_ERROR_KIND_INVALID_ARGUMENT` if `call` is not such JSON.
+/// A hook that fails is no error, but in the report.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_hooks_run(
     main: Option<&weir_main>,

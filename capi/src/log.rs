@@ -73,7 +73,7 @@ pub extern "C" fn weir_log_start(
 #[derive(Debug)]
 struct Lines(Arc<Callback<OnLog>>);
 
-/// Gives its line to C when dropped.
+/// A log line that is being written. When it is dropped, C gets it.
 #[derive(Debug)]
 struct Line {
     callback: Arc<Callback<OnLog>>,

@@ -20,8 +20,8 @@ use crate::{
     topics::{now_or_wait, timeout},
 };
 
-/// A shared queue of the configuration. Any number of threads may put. It is one reader: of threads that take, one waits
-/// at a time. Open it once for each thread that takes.
+/// A shared queue of the configuration. Any number of threads may put. All threads that take from one `weir_queue` are
+/// one reader, and take one after the other: open the queue once for each thread that takes.
 #[derive(Debug)]
 pub struct weir_queue {
     puts: Queue,
@@ -80,11 +80,12 @@ pub extern "C" fn weir_queue_put(
     })
 }
 
-/// Waits for a job, for at most `timeout_ms`, or without end for `WEIR_NO_TIMEOUT`. NULL without an error: the time is
-/// over. 0 does not wait, and is allowed in a callback on Main's thread. End the job with `weir_job_done` or
-/// `weir_job_give_back`.
+/// Waits for a job, for at most `timeout_ms`, or without end for `WEIR_NO_TIMEOUT`. NULL without an error means that
+/// the time is over. 0 does not wait. Any other time blocks: not in a callback on Main's thread. End the job with
+/// `weir_job_done` or `weir_job_give_back`.
 ///
-/// Errors: `WEIR_ERROR_KIND_ENDED` if Main has ended, or the queue is empty and no longer configured.
+/// Errors: `WEIR_ERROR_KIND_ENDED` if Main has ended, or the queue is empty and no longer configured. With 0, NULL
+/// comes without an error then, too.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_queue_take(
     queue: Option<&weir_queue>,
@@ -94,7 +95,7 @@ pub extern "C" fn weir_queue_take(
     run(error, || {
         let queue = given(queue, "queue")?;
         let job = if timeout_ms == 0 {
-            // Another thread that waits gets the job first.
+            // If another thread waits for a job, that thread has the lock, and gets the next job.
             queue.takes.try_lock().ok().and_then(|mut queue| queue.try_take())
         } else {
             let take = async { queue.takes.lock().await.take().await };
@@ -117,7 +118,8 @@ pub extern "C" fn weir_queue_free(queue: Option<Box<weir_queue>>) {
     run_infallible(|| drop(queue));
 }
 
-/// The payload. `length`, which may be NULL, gets its number of bytes. A NUL follows it. It lives as long as `job`.
+/// The payload. `length`, which may be NULL, gets its number of bytes. A NUL follows it. The payload lives as long as
+/// `job`.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_job_payload(
     job: Option<&weir_job>,
@@ -126,13 +128,13 @@ pub extern "C" fn weir_job_payload(
     Bytes::give(job.map(|job| &job.payload), length)
 }
 
-/// The id of the extension that put it, the name of a peer, or `main`. It lives as long as `job`.
+/// The id of the extension that put the job, the name of a peer, or `main`. The text lives as long as `job`.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_job_sender(job: Option<&weir_job>) -> *const c_char {
     job.map_or(ptr::null(), |job| job.sender.as_ptr())
 }
 
-/// Its number, the same at each delivery.
+/// The number of the job, the same at each delivery. 0 for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_job_id(job: Option<&weir_job>) -> u64 {
     job.map_or(0, |job| job.job.id().0)
@@ -154,8 +156,8 @@ pub extern "C" fn weir_job_done(job: Option<Box<weir_job>>) {
     });
 }
 
-/// Gives a job back, and frees it: another reader gets it, or after `max-deliveries` it is a dead letter. Any thread. Does
-/// not block. NULL is fine.
+/// Gives a job back, and frees it: a reader gets the job again, or after `max-deliveries` it is a dead letter. Any
+/// thread. Does not block. NULL is fine.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_job_give_back(job: Option<Box<weir_job>>) {
     run_infallible(|| drop(job));

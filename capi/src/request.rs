@@ -42,25 +42,26 @@ pub extern "C" fn weir_request_payload(
     Bytes::give(request.map(|request| &request.payload), length)
 }
 
-/// The id of the extension that asks, the name of a peer, or `main`. Main has checked it. It lives as long as `request`.
+/// The id of the extension that asks, the name of a peer, or `main`. Main has checked it. The text lives as long as
+/// `request`.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_request_sender(request: Option<&weir_request>) -> *const c_char {
     request.map_or(ptr::null(), |request| request.sender.as_ptr())
 }
 
-/// The contract and the operation, such as `platform.info@1 model`. It lives as long as `request`.
+/// The contract and the operation, such as `platform.info@1 model`. The text lives as long as `request`.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_request_operation(request: Option<&weir_request>) -> *const c_char {
     request.map_or(ptr::null(), |request| request.operation.as_ptr())
 }
 
-/// Milliseconds that are left for the answer. 0: the caller waits no longer.
+/// Milliseconds that are left for the answer. 0 if the caller waits no longer.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_request_remaining_ms(request: Option<&weir_request>) -> u64 {
     run_infallible(|| request.map_or(0, weir_request::remaining_ms))
 }
 
-/// Answers with a value, and frees the request, also if it fails. Any thread. Does not block.
+/// Answers with a value, and frees the request, even if this function fails. Any thread. Does not block.
 ///
 /// Errors: `WEIR_ERROR_KIND_TIMEOUT` if the caller has given up or the deadline has passed.
 #[unsafe(no_mangle)]
@@ -76,11 +77,11 @@ pub extern "C" fn weir_request_answer(
     })
 }
 
-/// Answers with an error, and frees the request, also if it fails. `code` is a short word of the contract, such as
-/// `not-found`, of at most 64 bytes; `message` is for people, of at most 4096 bytes. Longer ones are cut. Any thread.
-/// Does not block.
+/// Answers with an error, and frees the request, even if this function fails. `code` is a short word of the contract,
+/// such as `not-found`, of at most 64 bytes; `message` is for people, of at most 4096 bytes. Longer ones are cut. Any
+/// thread. Does not block.
 ///
-/// Errors: as of `weir_request_answer`.
+/// Errors: `WEIR_ERROR_KIND_TIMEOUT` if the caller has given up or the deadline has passed.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_request_fail(
     request: Option<Box<weir_request>>,
@@ -113,7 +114,7 @@ impl weir_request {
         if self.served.given_up().now_or_never().is_some() {
             return 0;
         }
-        // Rounded up: as long as any time is left, it is not 0.
+        // The time is rounded up, so that it is not 0 as long as any is left.
         u64::try_from(self.served.remaining().as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
     }
 

@@ -29,11 +29,11 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct weir_receipt {
-    /// Subscriptions that have it.
+    /// Subscriptions that have the event.
     pub delivered: u32,
     /// Events lost for want of room: this one, or older ones in its place.
     pub shed: u32,
-    /// Subscriptions that refused it for want of room, or where it waited in vain.
+    /// Subscriptions that refused the event for want of room, or where it waited for room in vain.
     pub refused: u32,
 }
 
@@ -99,8 +99,8 @@ pub extern "C" fn weir_publish(
 /// Up to `messages` events and `bytes` bytes wait; 0 means 256 and 2 MiB. `policy` says what happens to more: `block`,
 /// `reject`, `drop-oldest`, `drop-newest` or `latest`; NULL means `drop-oldest`. Any thread. Does not block.
 ///
-/// Errors: `WEIR_ERROR_KIND_INVALID` if the pattern is malformed, `WEIR_ERROR_KIND_LIMIT_EXCEEDED` for the 257th
-/// subscription.
+/// Errors: `WEIR_ERROR_KIND_INVALID` if the pattern is malformed, `WEIR_ERROR_KIND_INVALID_ARGUMENT` if there is no
+/// such policy, `WEIR_ERROR_KIND_LIMIT_EXCEEDED` for the 257th subscription.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_subscribe(
     main: Option<&weir_main>,
@@ -116,10 +116,11 @@ pub extern "C" fn weir_subscribe(
     })
 }
 
-/// As `weir_subscribe`, but `callback` runs for each event. `data` is freed when the subscription has ended: by
-/// `weir_subscription_free`, or with Main.
+/// Subscribes like `weir_subscribe`, but `callback` runs for each event. `data` is freed when the subscription has
+/// ended: by `weir_subscription_free`, or with Main.
 ///
-/// Errors: as of `weir_subscribe` and `weir_call_async`.
+/// Errors: those of `weir_subscribe`. Also `WEIR_ERROR_KIND_LIMIT_EXCEEDED` if 4096 of these subscriptions and of calls
+/// with a callback are under way.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_subscribe_callback(
     main: Option<&weir_main>,
@@ -148,7 +149,7 @@ pub extern "C" fn weir_subscribe_callback(
                 let Some(event) = event else { break };
                 let (function, data) = callback.function();
                 function(&weir_event::new(event), data);
-                // The bus ignores tokio's budget.
+                // Receiving an event takes nothing of tokio's budget, so other tasks would wait while events are there.
                 tokio::task::coop::consume_budget().await;
             }
         });
@@ -156,9 +157,9 @@ pub extern "C" fn weir_subscribe_callback(
     })
 }
 
-/// Waits for the next event, for at most `timeout_ms`, or without end for `WEIR_NO_TIMEOUT`. NULL without an error: the
-/// time is over. No event is lost by that. Blocks: not in a callback on Main's thread. Free the event with
-/// `weir_event_free`.
+/// Waits for the next event, for at most `timeout_ms`, or without end for `WEIR_NO_TIMEOUT`. NULL without an error
+/// means that the time is over. No event is lost by that. Blocks: not in a callback on Main's thread. Free the event
+/// with `weir_event_free`.
 ///
 /// Errors: `WEIR_ERROR_KIND_ENDED` when Main has ended and all earlier events are read,
 /// `WEIR_ERROR_KIND_INVALID_ARGUMENT` if the subscription has a callback.
@@ -188,7 +189,8 @@ pub extern "C" fn weir_subscription_free(subscription: Option<Box<weir_subscript
     run_infallible(|| drop(subscription));
 }
 
-/// The payload. `length`, which may be NULL, gets its number of bytes. A NUL follows it. It lives as long as `event`.
+/// The payload. `length`, which may be NULL, gets its number of bytes. A NUL follows it. The payload lives as long as
+/// `event`.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_event_payload(
     event: Option<&weir_event>,
@@ -197,31 +199,31 @@ pub extern "C" fn weir_event_payload(
     Bytes::give(event.map(|event| &event.payload), length)
 }
 
-/// The topic. It lives as long as `event`.
+/// The topic. The text lives as long as `event`.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_event_topic(event: Option<&weir_event>) -> *const c_char {
     event.map_or(ptr::null(), |event| event.topic.as_ptr())
 }
 
-/// The id of the extension that published it, the name of a peer, or `main`. It lives as long as `event`.
+/// The id of the extension that published the event, the name of a peer, or `main`. The text lives as long as `event`.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_event_sender(event: Option<&weir_event>) -> *const c_char {
     event.map_or(ptr::null(), |event| event.sender.as_ptr())
 }
 
-/// Its number in the topic, greater than that of the event before.
+/// The event's number in its topic, greater than that of the event before. 0 if it was published to this program alone.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_event_sequence(event: Option<&weir_event>) -> u64 {
     event.map_or(0, |event| event.sequence)
 }
 
-/// Events of this subscription that were lost just before it.
+/// Events of this subscription that were lost just before this one.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_event_lost(event: Option<&weir_event>) -> u64 {
     event.map_or(0, |event| event.lost)
 }
 
-/// Whether it is a retained value, published before the subscription began.
+/// Whether the event is a retained value, published before the subscription began.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_event_retained(event: Option<&weir_event>) -> bool {
     event.is_some_and(|event| event.retained)
@@ -264,7 +266,7 @@ fn subscriber(
     Ok(main.alive()?.client.subscribe_with(pattern.get("pattern")?, options)?)
 }
 
-/// The outcome, if it is there at once; else waits for it where that is allowed.
+/// The outcome of `work`, if it is there at once. Otherwise waits for it, or fails on Main's thread.
 pub(crate) fn now_or_wait<T, E>(work: impl Future<Output = Result<T, E>>) -> Result<T, weir_error>
 where
     E: Into<weir_error>,

@@ -11,7 +11,7 @@ use weir_host::{Error, attached::Attached};
 
 use crate::error::weir_error;
 
-/// Asynchronous calls, and subscriptions with a callback, at once. Each holds its payload in memory.
+/// The most asynchronous calls and subscriptions with a callback at once. Each call holds its payload in memory.
 const AT_ONCE: usize = 4096;
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -64,7 +64,7 @@ impl Room<'_> {
     }
 }
 
-/// Runs what arrives, until Main has stopped everything else.
+/// Runs the futures that arrive, until Main has stopped everything else.
 pub(crate) async fn run(mut attached: Attached, queue: Receiver<Task>) {
     let mut tasks = JoinSet::new();
     loop {
