@@ -63,7 +63,7 @@ pub(crate) struct Asked {
     pub(crate) target: Target,
 }
 
-/// The Main that was chosen before the verb. It holds for a verb that has no choice of its own.
+/// The Main that `--socket` or `--config` before the verb names. It counts if no such option follows the verb.
 static BEFORE: OnceLock<Target> = OnceLock::new();
 
 const NEEDS_NO_MAIN: &str =
@@ -71,10 +71,12 @@ const NEEDS_NO_MAIN: &str =
 
 const GIVEN_TWICE: &str = "`--socket` or `--config` is given before and after the command: give it once";
 
+/// The environment variable with the path of the control socket.
 const VARIABLE: &str = "WEIR_SOCKET";
 
 impl Args {
-    /// Returns the verb of this process's command line. Ends the process if there is none, or help is asked for.
+    /// Returns the verb of this process's command line, and keeps the Main chosen before it, which must suit the verb.
+    /// Ends the process if clap finds the arguments wrong, or help or the version is asked for.
     pub(crate) fn verb() -> anyhow::Result<Verb> {
         let matches = Self::command().get_matches();
         let Self { target, verb } = Self::from_arg_matches(&matches)
@@ -88,7 +90,7 @@ impl Args {
 }
 
 impl Target {
-    /// Checks that the verb takes this choice, which stands before it.
+    /// Checks that this choice, made before the verb, suits it: the verb needs a Main, and no choice follows it.
     fn fits(&self, mut matches: &ArgMatches) -> Result<(), &'static str> {
         while let Some((_, below)) = matches.subcommand() {
             matches = below;
@@ -104,8 +106,8 @@ impl Target {
         }
     }
 
-    /// Returns the socket: from the arguments, else the environment, else the default. Of a configuration only this key
-    /// is read, since the file may have changed after Main read it.
+    /// Returns the socket: from the arguments after or before the verb, else the environment, else the default. Of a
+    /// configuration only this key is read, so it serves even if other parts of the file are wrong.
     pub(crate) fn socket(&self) -> anyhow::Result<PathBuf> {
         match self {
             Self { socket: Some(socket), .. } => Ok(socket.clone()),
@@ -118,12 +120,13 @@ impl Target {
     }
 }
 
-/// Returns the socket at which `weir run` serves, if anything but its configuration names it.
+/// Returns the socket at which `weir run` serves, if its arguments or the environment name one. Otherwise its
+/// configuration does.
 pub(crate) fn socket_beside_file(argument: Option<PathBuf>) -> Option<PathBuf> {
     argument.or_else(|| BEFORE.get()?.socket.clone()).or_else(of_environment)
 }
 
-/// Fails if a Main was chosen before the verb. For a verb that needs no Main with its present arguments.
+/// Fails if a Main was chosen before the verb. A verb calls this when it needs no Main with its present arguments.
 pub(crate) fn refuse_choice_before() -> Result<(), Usage> {
     if BEFORE.get().is_some() { Err(Usage(NEEDS_NO_MAIN.to_owned())) } else { Ok(()) }
 }

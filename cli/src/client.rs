@@ -130,7 +130,7 @@ pub(crate) enum Patience {
 pub(crate) struct Client {
     path: PathBuf,
     requests: SendRequest<Full<Bytes>>,
-    /// The trace that its requests are part of, if any.
+    /// The trace that this client's requests are part of, if any.
     trace: Option<TraceContext>,
     /// Asks Main to refuse arguments that do not fit what the provider describes. An older Main does not refuse them.
     pub(crate) is_strict: bool,
@@ -154,7 +154,7 @@ impl Client {
         Ok(trace)
     }
 
-    /// Sends a request and waits for the whole answer. An error response is `Refused`.
+    /// Sends a request and waits for the whole answer. An error response that says why is [`Refused`].
     pub(crate) async fn ask(
         &mut self,
         method: Method,
@@ -187,7 +187,8 @@ impl Client {
         Ok(Lines { body: response.into_body(), buffer: BytesMut::new(), searched: 0 })
     }
 
-    /// Sends a request and waits for the head of the answer. Retries while Main is busy: it has not read the request.
+    /// Sends a request and waits for the head of the answer. Retries for [`CONNECT_TIMEOUT`] while Main is busy, since
+    /// a busy Main has not carried out the request.
     async fn send(
         &mut self,
         method: Method,
@@ -234,11 +235,12 @@ pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> anyhow::Result<T> {
     serde_json::from_slice(body).context(UNREADABLE)
 }
 
+/// Reads a type from an answer of Main that is parsed already.
 pub(crate) fn understood<T: DeserializeOwned>(answer: Value) -> anyhow::Result<T> {
     serde_json::from_value(answer).context(UNREADABLE)
 }
 
-/// The code for arguments that do not fit what the provider describes. Main has not sent the call.
+/// The code for arguments that do not fit what the provider describes. Main does not deliver such a call.
 const MISFIT: &str = "misfit";
 
 pub(crate) fn is_misfit<T>(answer: &anyhow::Result<T>) -> bool {
@@ -259,7 +261,7 @@ async fn within<T>(time: Duration, answer: impl Future<Output = anyhow::Result<T
     tokio::time::timeout(time, answer).await.map_err(|_| Unanswered::after(time))?
 }
 
-/// Waits for a long operation, and checks now and then that Main still answers.
+/// Waits for a long operation, and checks now and then that Main still answers. Fails if it does not.
 pub(crate) async fn while_main_answers<T>(
     path: &Path,
     answer: impl Future<Output = anyhow::Result<T>>,
@@ -321,7 +323,7 @@ impl Route {
         self
     }
 
-    /// Makes the route with these segments. An empty one is an error: it would lead to another route.
+    /// Makes the route `/v1/` with these segments. An empty segment is an error, since the route would be another one.
     pub(crate) fn named(segments: &[&str]) -> anyhow::Result<Self> {
         if segments.contains(&"") {
             return Err(Usage("a name cannot be empty".to_owned()).into());
@@ -352,7 +354,8 @@ impl Lines {
         }
     }
 
-    /// The next line, without its end. `None` when Main has ended the stream.
+    /// Returns the next line, without its end. Returns `None` when Main has ended the stream, and drops a line that
+    /// has no end by then.
     pub(crate) async fn next(&mut self) -> anyhow::Result<Option<Bytes>> {
         loop {
             let unseen = self.buffer.get(self.searched..).unwrap_or_default();
@@ -391,7 +394,7 @@ async fn handshake(path: &Path) -> anyhow::Result<SendRequest<Full<Bytes>>> {
         Unreachable { path: path.to_owned(), hint, source }.into()
     })?;
     let (requests, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    // The task ends with the command or when Main hangs up. The pending request gets that error.
+    // The task ends with the command, or when Main hangs up, which the request under way reports as its error.
     tokio::spawn(async move { drop(connection.await) });
     Ok(requests)
 }
@@ -417,6 +420,7 @@ async fn connect(path: &Path) -> io::Result<UnixStream> {
     }
 }
 
+/// The body of an error response.
 #[derive(Deserialize)]
 struct Answer {
     error: Error,
@@ -428,6 +432,7 @@ struct Error {
     message: String,
 }
 
+/// Makes the error of an error response: its reason, with a hint for some codes, or else its status.
 async fn refused(response: Response<Incoming>) -> anyhow::Error {
     let status = response.status();
     match whole(response).await.map(|body| serde_json::from_slice(&body)) {

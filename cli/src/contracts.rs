@@ -71,7 +71,8 @@ struct Contract {
     document: Json,
 }
 
-/// Asks Main for the documents of this contract, at least one, or for those of all contracts that are served.
+/// Asks Main for the documents of this contract, at least one, or for those of all contracts that are served and
+/// described.
 pub(crate) async fn of_main(target: &Target, contract: Option<&str>) -> anyhow::Result<Vec<Described>> {
     let route = Route::all_or_one("contracts", contract)?;
     let Answer { contracts } = Client::connect(target).await?.get(&route).await?;

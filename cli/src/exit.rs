@@ -24,7 +24,7 @@ pub(crate) struct Usage(pub(crate) String);
 #[error("failed")]
 pub(crate) struct Said;
 
-/// A hook ended the run, which was already printed.
+/// A hook ended the run, and the run is printed already. The outcome decides the exit code.
 #[derive(Debug, thiserror::Error)]
 #[error("a hook has failed")]
 pub(crate) struct HookFailed(pub(crate) HookOutcome);
@@ -44,7 +44,8 @@ pub(crate) fn say(error: &anyhow::Error) {
     output::complain(&format!("error: {}", chain(error)));
 }
 
-/// Returns the error and its causes, safe for a terminal. On one line, except for errors of a configuration.
+/// Returns the error and its causes, safe for a terminal. Errors of a configuration and of the arguments keep their
+/// lines, and others are on one line.
 pub(crate) fn chain(error: &anyhow::Error) -> String {
     let text = format!("{error:#}");
     if has_lines(error) {
@@ -54,7 +55,8 @@ pub(crate) fn chain(error: &anyhow::Error) -> String {
     }
 }
 
-/// Whether the error shows lines of a configuration. Lines in other errors may be a third party's.
+/// Whether line feeds in the error are this program's own: it is of a configuration or the arguments. Those in other
+/// errors may come from a third party.
 fn has_lines(error: &anyhow::Error) -> bool {
     error.is::<ConfigErrors>()
         || error.is::<Usage>()

@@ -28,7 +28,7 @@ pub(crate) fn loader() -> Loader {
 #[cfg(feature = "compiler")]
 const HELPER: &str = "compile-helper";
 
-/// Components are compiled in a child process of this program, even if the program's file was replaced since.
+/// Components are compiled in a child process of this program, even if the program's file was replaced after its start.
 #[cfg(feature = "compiler")]
 pub(crate) fn compilation() -> Compilation {
     Compilation::Child { program: "/proc/self/exe".into(), arguments: vec![HELPER.into()] }

@@ -46,7 +46,7 @@ pub(crate) enum LogFormat {
 /// The log of `weir run`. Other commands write to stderr directly.
 static LINES: OnceLock<Lines> = OnceLock::new();
 
-/// Sets up the log. `RUST_LOG` sets the filter; `info` by default.
+/// Sets up the log, and writes panics to it. `RUST_LOG` sets the filter, which is `info` by default.
 pub(crate) fn init(format: LogFormat) -> anyhow::Result<()> {
     let filter = std::env::var_os("RUST_LOG").filter(|text| !text.is_empty());
     let filter: Targets = filter
@@ -131,7 +131,7 @@ fn lost_line(format: LogFormat, lost: u64) -> String {
     }
 }
 
-/// Makes the text that Rust's own panic hook writes. That hook itself would wait for the reader of stderr.
+/// Makes a text like that of Rust's own panic hook, which would itself wait for the reader of stderr.
 fn panicked(panic: &panic::PanicHookInfo<'_>) -> String {
     let thread = thread::current();
     let trace = Backtrace::capture();
@@ -142,7 +142,7 @@ fn panicked(panic: &panic::PanicHookInfo<'_>) -> String {
     format!("thread '{}' {panic}\n{trace}", thread.name().unwrap_or("unnamed"))
 }
 
-/// Writes `TIME LEVEL [extension] message key=value`. Only lines of an extension have an id.
+/// Writes `TIME LEVEL [extension] message key=value`. Only lines of an extension have its id in brackets.
 struct Human;
 
 impl<S, N> FormatEvent<S, N> for Human
@@ -191,7 +191,7 @@ impl Visit for Parts {
         match field.name() {
             "message" => self.message = printable(&format!("{value:?}")),
             "extension" => self.extension = Some(printable(&format!("{value:?}"))),
-            // Only the extension's author needs the source line: `weir logs --json` has it.
+            // Only the extension's author needs to know the source, such as stdout: `weir logs --json` has it.
             "source" => {}
             name => {
                 self.fields.push_str(&printable(&format!(" {name}={value:?}")));

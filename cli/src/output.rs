@@ -1,5 +1,5 @@
-//! Writes to stdout. A reader that leaves is no error, and no outside text can control the terminal. During long work,
-//! a line on a terminal's stderr says what it is and the time so far.
+//! Writes to stdout and stderr. A reader of stdout that leaves is no failure. `printable` keeps outside text from
+//! controlling the terminal. During long work, a line on a terminal's stderr says what is done and for how long.
 
 use std::{
     io::{self, ErrorKind, IsTerminal, Write},
@@ -32,7 +32,7 @@ pub(crate) async fn reader_left() -> OutputClosed {
     let stdout = io::stdout().as_fd().try_clone_to_owned().and_then(pipe::Sender::from_owned_fd_unchecked);
     match stdout {
         Ok(stdout) if stdout.ready(Interest::ERROR).await.is_ok_and(|ready| ready.is_error()) => OutputClosed,
-        // Stdout is a file, which has no reader: this never ends.
+        // Stdout cannot be watched, as a file that has no reader: this never ends.
         _ => std::future::pending().await,
     }
 }
@@ -49,7 +49,7 @@ pub(crate) fn json_line(json: &[u8]) -> anyhow::Result<()> {
     }
 }
 
-/// Writes a line to stderr and ignores errors.
+/// Writes a line to the log, or to stderr if this process has no log. Ignores errors.
 pub(crate) fn complain(text: &str) {
     if !logging::append(&format!("{text}\n")) {
         let _nobody_reads = writeln!(io::stderr(), "{text}");
@@ -66,7 +66,7 @@ pub(crate) fn wants_color() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Writes JSON: indented on a terminal, else on one line.
+/// Writes JSON: on a terminal indented and with harmful characters escaped, else on one line.
 pub(crate) fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     if is_terminal() {
         line(&printable_json(&serde_json::to_string_pretty(value)?))
@@ -75,7 +75,7 @@ pub(crate) fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     }
 }
 
-/// Escapes in JSON the characters that [`printable`] escapes. It stays the same JSON, and line feeds stay as they are.
+/// Escapes in JSON the characters that [`printable`] escapes, except line feeds. The value of the JSON stays the same.
 pub(crate) fn printable_json(json: &str) -> String {
     let mut clean = String::with_capacity(json.len());
     for character in json.chars() {

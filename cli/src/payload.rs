@@ -16,6 +16,7 @@ pub(crate) fn names_source(text: &str) -> bool {
     text == "-" || text.starts_with('@')
 }
 
+/// Returns the payload that an argument gives: its text, stdin for `-`, a file for `@file`. Empty without an argument.
 pub(crate) fn payload(argument: Option<&str>) -> anyhow::Result<Bytes> {
     match argument {
         None => Ok(Bytes::new()),

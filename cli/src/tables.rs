@@ -18,7 +18,7 @@ pub(crate) const NOTHING: &str = "-";
 /// Shown for an extension that is `starting` and being compiled.
 pub(crate) const COMPILING: &str = "compiling";
 
-/// The digits of a hash that identify a version.
+/// The number of digits of a hash that are shown, which are enough to tell versions apart.
 pub(crate) const SHORT_HASH: usize = 12;
 
 pub(crate) fn table<'h>(header: impl IntoIterator<Item = &'h str>) -> Table {
@@ -68,6 +68,7 @@ pub(crate) fn restarts(extension: &ExtensionStatus) -> String {
     }
 }
 
+/// Says what followed a failure, and until when if a restart is due.
 pub(crate) fn then(FailureRecord { then, next_restart, .. }: &FailureRecord) -> String {
     next_restart.map_or_else(|| then.to_string(), |time| format!("{then} until {}", moment(time)))
 }
@@ -96,7 +97,7 @@ pub(crate) fn age(since: SystemTime, now: SystemTime) -> String {
     time(now.duration_since(since).unwrap_or_default().as_secs_f64())
 }
 
-/// Formats a time as Main's JSON does.
+/// Formats a time in RFC 3339 with milliseconds, which is the form in Main's JSON.
 pub(crate) fn moment(time: SystemTime) -> String {
     humantime::format_rfc3339_millis(time).to_string()
 }

@@ -1,7 +1,7 @@
 //! The verbs of `weir`, each listed once. A verb is one file here: its arguments, its run, its table.
 //!
-//! Verbs for a running Main use only its control socket. `run`, `check`, `schema`, `hooks`, `inspect`, `describe FILE`,
-//! `check-contract`, `compile`, `symbolise`, `keygen`, `peers token` and `limits --file` use the library itself.
+//! Verbs for a running Main use only its control socket. Others, such as `run`, `check`, `hooks`, `inspect`, `compile`
+//! and `limits --file`, use the library itself.
 
 #[cfg(feature = "compiler")]
 mod author;

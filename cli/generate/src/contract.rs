@@ -1,4 +1,4 @@
-//! A contract as all languages want it.
+//! A contract in the form of which the clients of all languages are written.
 
 use weir_openrpc::{Arguments, Document, Field, Method, Role, Schema, Shape, Topic};
 
@@ -7,7 +7,7 @@ use crate::{
     text::item,
 };
 
-/// A contract, with the types of arguments among its other types.
+/// A contract, with types for the arguments of its operations before its other types.
 #[derive(Debug)]
 pub(crate) struct Contract {
     pub(crate) document: Document,
@@ -28,7 +28,7 @@ pub(crate) enum Input {
 }
 
 impl Contract {
-    /// Returns each contract once, as its provider describes it, if any does.
+    /// Returns each contract once, as its first provider describes it, or else its last caller.
     pub(crate) fn all(documents: &[Document]) -> Vec<Self> {
         let mut all: Vec<&Document> = Vec::new();
         for document in documents {
@@ -70,7 +70,7 @@ impl Contract {
         name.split_once('@').map_or(name, |(base, _)| base)
     }
 
-    /// Returns the name of the contract's client, where that is a class among others.
+    /// Takes a free name for the contract's client, in a language where clients are classes in one file.
     pub(crate) fn class_name(&self, scope: &mut Scope) -> String {
         scope.take(&format!("{}Client", pascal(self.base_name())))
     }
@@ -99,7 +99,8 @@ impl Contract {
         self.document.types.iter().skip(self.arguments).map(|(name, schema)| (&**name, schema))
     }
 
-    /// Returns the name of a topic within the contract: `changed` for `settings.changed.>` of `settings@1`.
+    /// Returns the name of a topic within the contract: `changed` for `settings.changed.>` of `settings@1`. It is
+    /// `events` if the rest of the pattern has only wildcards.
     pub(crate) fn topic_name(&self, topic: &Topic) -> String {
         let pattern = topic.pattern.strip_prefix(self.base_name()).and_then(|rest| rest.strip_prefix('.'));
         let segments = pattern.unwrap_or(&topic.pattern).split('.');
@@ -117,7 +118,7 @@ impl Contract {
 }
 
 /// Returns the name for a record of arguments: that of the document, unless another type has it. Adds the record to
-/// `arguments`.
+/// `arguments`, unless there is an equal one of that name.
 fn named(
     arguments: &mut Vec<(String, Schema)>,
     document: &Document,

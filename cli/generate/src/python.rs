@@ -45,8 +45,8 @@ const COMMON: &str = include_str!("python/common.py");
 const APP: &str = include_str!("python/app.py");
 const SIDECAR: &str = include_str!("python/sidecar.py");
 
-/// Writes a client in Python: of several contracts, a class each. A type that several contracts have a name for is
-/// called by its contract, too. Extensions have no client: a sidecar's is written.
+/// Returns clients in Python, a class for each contract. A type name that several contracts have is preceded by that of
+/// its contract. There is no client for extensions, so for them this returns that of a sidecar.
 #[must_use]
 pub fn python(documents: &[Document], kind: Kind) -> String {
     let contracts = Contract::all(documents);

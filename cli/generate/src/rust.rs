@@ -28,7 +28,7 @@ const RESERVED: &str = "\
     BTreeMap Box Client Clone Connection Debug Default Duration Deserialize Error Option Ok Err None Self \
     Serialize Some String Vec PartialEq Eq Hash Copy Result";
 
-/// Writes a client in Rust. Several contracts are a module each.
+/// Returns clients in Rust. Each contract has a module of its own if there are several.
 #[must_use]
 pub fn rust(documents: &[Document], kind: Kind) -> String {
     let contracts = Contract::all(documents);
@@ -105,7 +105,7 @@ fn doc(code: &mut Code, description: &str) {
     }
 }
 
-/// Returns a free name for a field. A name that is one in Rust stays.
+/// Returns a free name for a field. A name of the form that Rust uses for fields stays as it is.
 fn field_name(scope: &mut Scope, name: &str) -> String {
     let is_plain = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
         && name.chars().all(|character| matches!(character, 'a'..='z' | '0'..='9' | '_'))

@@ -147,7 +147,8 @@ pub(crate) fn literal(text: &str, escape: impl Fn(u32) -> String) -> String {
     literal
 }
 
-/// Whether a whole word of the text is this name. Words consist of letters, digits and `parts`.
+/// Whether a whole word of the text is this name, or begins with a name that ends with `.`. Words consist of letters,
+/// digits and `parts`.
 pub(crate) fn has_word(text: &str, name: &str, parts: &[char]) -> bool {
     let is_part = |character: char| character.is_ascii_alphanumeric() || parts.contains(&character);
     text.match_indices(name).any(|(at, _)| {

@@ -28,8 +28,8 @@ function bytesOf(payload: unknown): Uint8Array {
   return payload instanceof Uint8Array ? payload : new TextEncoder().encode(JSON.stringify(payload));
 }";
 
-/// Writes a client in TypeScript. The clients of several contracts are a class each. A type that several contracts have
-/// a name for is called by its contract as well.
+/// Returns clients in TypeScript, a class for each contract. A type name that several contracts have is preceded by
+/// that of its contract.
 #[must_use]
 pub fn typescript(documents: &[Document]) -> String {
     let contracts = Contract::all(documents);

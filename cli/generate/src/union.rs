@@ -9,9 +9,9 @@ use crate::contract::word_of;
 /// A type with several possibilities, by what tells them apart.
 #[derive(Debug)]
 pub(crate) enum Union<'d> {
-    /// Objects, which the word in a field that all have tells apart.
+    /// Objects that all have a field `tag`, each with another word in it.
     Tagged { tag: &'d str, variants: Vec<Variant<'d>>, strict: bool },
-    /// Words, and objects with one field, which the field's name tells apart.
+    /// Words, and objects with one field each. The word or the name of the field tells them apart.
     Named(Vec<NamedVariant<'d>>),
     /// Only their JSON tells them apart.
     Plain,
@@ -59,7 +59,7 @@ fn tagged<'d>(document: &'d Document, options: &'d [Schema]) -> Option<Union<'d>
     Some(Union::Tagged { tag, variants: variants.collect::<Option<_>>()?, strict: *strict })
 }
 
-/// Returns the word in a field that has to be there.
+/// Returns the only word that the field `tag` may have, if the field is required and has only one.
 fn word<'d>(fields: &'d [Field], tag: &str) -> Option<&'d str> {
     fields.iter().find(|field| field.required && field.name == tag).and_then(|field| word_of(&field.schema))
 }

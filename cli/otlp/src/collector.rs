@@ -42,7 +42,8 @@ pub struct PartialSuccess {
     pub message: String,
 }
 
-/// Reads from the body of a successful answer what was left out, or a warning. `None` if all is well.
+/// Reads from the body of a successful answer what was left out, or a warning. `None` if the body has neither, or is
+/// no message of OTLP.
 pub fn partial_success(body: &[u8]) -> Option<PartialSuccess> {
     // A collector of another make may answer with JSON, or nothing. The batch is delivered all the same.
     let partial = ExportTraceServiceResponse::decode(body).ok()?.partial_success?;
@@ -60,7 +61,8 @@ struct Status {
     message: String,
 }
 
-/// Reads from the body of an answer why the collector refused. The text is not trusted, and may be empty.
+/// Reads from the body of an answer why the collector refused. The text has at most 200 characters, is not trusted, and
+/// may be empty.
 pub fn said(body: &[u8]) -> String {
     let of_protobuf = Status::decode(body).ok().map(|status| status.message);
     let text = of_protobuf.filter(|message| !message.is_empty());
@@ -68,7 +70,8 @@ pub fn said(body: &[u8]) -> String {
     text.trim().chars().take(200).collect()
 }
 
-/// Reads the pause that a header `Retry-After` asks for: seconds, or a date. At most five minutes.
+/// Reads the pause that a header `Retry-After` asks for: seconds, or a date. It is at most five minutes, and `None` if
+/// the header is neither.
 pub fn retry_after(header: &str, now: SystemTime) -> Option<Duration> {
     let header = header.trim();
     let pause = match header.parse() {
@@ -78,14 +81,15 @@ pub fn retry_after(header: &str, now: SystemTime) -> Option<Duration> {
     Some(pause.min(MAX_RETRY_AFTER))
 }
 
-/// Pauses between attempts: each twice as long as the one before, from one second to half a minute.
+/// Pauses between attempts. Their longest time doubles with each attempt, from one second to half a minute.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Retry {
     attempts: u32,
 }
 
 impl Retry {
-    /// Returns the next pause. `chance`, from 0 to 1, keeps many exporters from coming back all at once.
+    /// Returns the next pause: from half of its longest time to all of it, by `chance` from 0 to 1. This keeps many
+    /// exporters from coming back all at once.
     pub fn pause(&mut self, chance: f64) -> Duration {
         let (first, longest) = PAUSES;
         let whole = first.saturating_mul(1_u32.checked_shl(self.attempts).unwrap_or(u32::MAX)).min(longest);

@@ -49,7 +49,7 @@ pub struct Export {
     after: u64,
     /// The instance of Main that `after` is a number of.
     instance: Option<String>,
-    /// Whether the export has begun. What Main dropped before that is no loss of it.
+    /// Whether the export has begun. What Main dropped before that does not count as lost.
     has_begun: bool,
     hand: Option<Batch>,
 }
@@ -60,7 +60,7 @@ impl Export {
         Self { resource, after: 0, instance: None, has_begun: false, hand: None }
     }
 
-    /// Returns a number: Main is to be asked for the spans with greater ones.
+    /// Returns the number of the last span that was taken, or 0. Main is to be asked for spans with greater numbers.
     pub fn after(&self) -> u64 {
         self.after
     }
@@ -75,7 +75,8 @@ impl Export {
         self.hand = None;
     }
 
-    /// Takes Main's answer to the question for the spans after [`after`](Self::after), and makes it the batch in hand.
+    /// Takes Main's answer to the question for the spans after [`after`](Self::after). The spans that can be read
+    /// become the batch in hand. If Main has restarted, this takes no span, and [`after`](Self::after) is 0 again.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! Spans of Main as bodies of OTLP requests, and how far an export of them has come.
 //!
-//! It owns the translation of JSON into OpenTelemetry's messages, the place up to which spans are exported, and the
-//! meaning of a collector's answer. It must not know of sockets, clocks, or the command line.
+//! This crate owns the translation of JSON into OpenTelemetry's messages, the place up to which spans are exported, and
+//! the meaning of a collector's answer. It must not know of sockets, clocks, or the command line.
 
 mod collector;
 mod convert;

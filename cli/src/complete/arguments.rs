@@ -39,7 +39,7 @@ impl<'p> Param<'p> {
     }
 }
 
-/// Returns one object with the required arguments, and one with all.
+/// Returns an object with the required arguments, and one with all, if they differ. Leaves out an empty object.
 fn whole(params: &[Param<'_>]) -> Vec<String> {
     let object = |only_required: bool| {
         let members = params.iter().filter(|param| param.required || !only_required);
@@ -52,8 +52,8 @@ fn whole(params: &[Param<'_>]) -> Vec<String> {
     objects
 }
 
-/// Returns the object that was begun with one more name, once for each name that fits. Returns nothing if the text ends
-/// at or inside a value.
+/// Returns the begun object continued with one more name, once for each name that fits and is not in it yet. Returns
+/// nothing if the text ends at or inside a value.
 fn next(params: &[Param<'_>], current: &str) -> Vec<String> {
     let (mut depth, mut in_string, mut escaped, mut start) = (0_usize, false, false, None);
     for (at, character) in current.char_indices() {

@@ -16,7 +16,7 @@ use crate::{
 /// How long Main may take to answer: a person waits for the names.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Completes a contract that an extension serves, described or not.
+/// Completes a contract that an extension serves, or that a peer or Main serves and describes.
 pub(crate) fn contract(current: &OsStr) -> Vec<CompletionCandidate> {
     let [described, extensions] = ask([Route::new(&["contracts"]), Route::new(&["extensions"])]);
     let mut names = Names::default();
@@ -29,7 +29,7 @@ pub(crate) fn contract(current: &OsStr) -> Vec<CompletionCandidate> {
     names.that_begin_with(current)
 }
 
-/// Completes a file, or a contract that an extension serves.
+/// Completes a file, or a contract that an extension serves, or that a peer or Main serves and describes.
 #[cfg(feature = "tools")]
 pub(crate) fn contract_or_file(current: &OsStr) -> Vec<CompletionCandidate> {
     let mut candidates = contract(current);
@@ -113,7 +113,7 @@ fn document(contract: &str) -> Value {
     described.pointer_mut("/contracts/0/document").map(Value::take).unwrap_or_default()
 }
 
-/// Asks Main for these routes. An answer is null if it did not come in time, or if Main refused.
+/// Asks Main for these routes. An answer is null if Main is not there or refuses, or if the answer is late.
 fn ask<const N: usize>(routes: [Route; N]) -> [Value; N] {
     let mut answers = [const { Value::Null }; N];
     let asking = async {
@@ -166,7 +166,7 @@ fn target() -> Target {
     Target { socket: found::<PathBuf>(&line, "socket"), config: found(&line, "config") }
 }
 
-/// Returns the unfinished command line, as far as clap understands it. It stands after `--`.
+/// Returns the unfinished command line, as far as clap understands it. The shell passes it after `--`.
 fn line() -> Option<ArgMatches> {
     let words = env::args_os().skip_while(|word| word != "--").skip(1);
     Args::command().ignore_errors(true).try_get_matches_from(words).ok()

@@ -16,7 +16,7 @@ use crate::output;
 /// The most bytes that wait. The writer thread may hold as many again. Further lines are lost.
 const MAX_WAITING: usize = 256 * 1024;
 
-/// How long the process waits at its end until all lines are written.
+/// How long a flush waits until all lines are written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ pub(super) struct Lines {
 struct State {
     /// Whole lines with their line feeds.
     waiting: Vec<u8>,
-    /// The number of lines that were lost after those in `waiting`.
+    /// The number of lines that were lost after those in `waiting`. A text of several lines counts as one.
     lost: u64,
     /// The next text to show below the log. An empty text removes the one that is shown.
     below: Option<String>,
@@ -76,7 +76,8 @@ impl Lines {
         self.changed.wait_while_for(&mut self.state.lock(), is_pending, FLUSH_TIMEOUT);
     }
 
-    /// Writes the waiting lines one by one: a pipe takes up to 4096 bytes whole or not at all.
+    /// Waits for lines or a text below them, and writes them. Lines are written one by one, since a pipe takes up to
+    /// 4096 bytes whole or not at all.
     fn write_some(
         &self,
         mut stderr: impl Write,

@@ -26,7 +26,7 @@ use crate::{
     tables::{limit_hit, time},
 };
 
-/// The shortest loading time that is shown: somebody waited for the compiler.
+/// The shortest loading time that is shown. It means that the user has waited for the compiler.
 const LONG: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Subcommand)]
@@ -168,11 +168,13 @@ fn asked_for(args: &Args) -> anyhow::Result<(HookDirName, Config)> {
     Ok((name, config))
 }
 
-/// Makes a path absolute, as those of files are. Directories that overlap are found by comparing the text of paths.
+/// Makes a path absolute, as paths in a configuration file are. The check for directories that overlap compares the
+/// text of their paths.
 fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
     path::absolute(path).with_context(|| format!("cannot find the directory `{}`", path.display()))
 }
 
+/// Makes a configuration with this directory of hooks and no extensions. Its Main serves no contract.
 fn alone(mut main: MainConfig, name: HookDirName, dir: HookDirConfig) -> Config {
     main.serves.clear();
     let mut config = Config::new(main, Vec::new());

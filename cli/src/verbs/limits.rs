@@ -182,6 +182,7 @@ fn allowed(limit: &Limit, fuel_per_ms: Option<u64>) -> String {
     }
 }
 
+/// Says what reaching some limits has done so far: delays, dropped lines, and requests that were refused or ended.
 fn consequence(extension: &ExtensionLimits, limit: &Limit) -> String {
     let counted = |number: Option<u64>, what: &str| {
         number.filter(|number| *number > 0).map(|number| format!(", {number} {what}"))
@@ -199,6 +200,7 @@ fn consequence(extension: &ExtensionLimits, limit: &Limit) -> String {
     told.unwrap_or_default()
 }
 
+/// Makes the table of the memory that each extension may use, and of the sum beside the budget.
 fn memory(report: &Limits) -> String {
     let mut table = table(["ID", "MEMORY, STACK AND INBOX"]);
     let row = |extension: &ExtensionLimits| [printable(&extension.id), size(extension.memory_sum)];
@@ -208,7 +210,7 @@ fn memory(report: &Limits) -> String {
         Some(budget) => format!("{sum} of {}, the `main.memory-budget`", size(budget)),
         None => format!("{sum}; `main.memory-budget` is not set"),
     };
-    // The brackets keep it apart from ids.
+    // The brackets keep the row of the sum apart from those of extensions.
     table.add_row(["(all)".to_owned(), sum]);
     finish(&table)
 }

@@ -87,7 +87,8 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
         .await
 }
 
-/// Whether the line is older than `since`. Returns false for entries that this version does not know.
+/// Whether the line is older than `since`. Returns false for entries that have no time, or that this version cannot
+/// read.
 fn is_before(line: &[u8], since: SystemTime) -> bool {
     let Ok(LogEntry::Line { time, .. }) = serde_json::from_slice(line) else { return false };
     humantime::parse_rfc3339(&time).is_ok_and(|time| time < since)

@@ -152,7 +152,7 @@ impl Bridge {
     }
 }
 
-/// Whether a scraper accepts only the text format before OpenMetrics.
+/// Whether a scraper accepts the text format that was before OpenMetrics, and not OpenMetrics itself.
 fn wants_classic(accepted: &str) -> bool {
     accepted.contains("text/plain") && !accepted.contains("application/openmetrics-text")
 }

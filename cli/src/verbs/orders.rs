@@ -31,7 +31,7 @@ pub(crate) struct Args {
 pub(super) async fn run(Args { ids, all, json, target }: Args, verb: &str) -> anyhow::Result<()> {
     let mut client = Client::connect(&target).await?;
     let ids = if all { configured(&mut client).await? } else { ids };
-    // In reverse: most extensions come after those that they require.
+    // Extensions are stopped in reverse order, since most come after those that they require.
     let ids: Vec<String> = if all && verb == "stop" { ids.into_iter().rev().collect() } else { ids };
     let mut refused = None;
     for id in ids {

@@ -1,6 +1,7 @@
 //! `weir otlp`: asks Main for its new spans, and sends them to a collector.
 //!
-//! It owns when to ask, how long to try again, and what to say of it. What spans and answers mean is `weir-otlp`'s.
+//! This module decides when to ask, how long to try again, and what to say of it. The crate `weir-otlp` knows what
+//! spans and answers mean.
 
 mod collector;
 mod settings;
@@ -93,7 +94,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
         socket: socket.into(),
         export: Export::new(resource),
         teller: Teller::new(settings.endpoint.to_string()),
-        collector: Collector(settings),
+        collector: Collector { settings },
     };
     if args.once {
         return exporter.once().await;
@@ -110,7 +111,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
 /// How long a pass may try again while the collector is away.
 #[derive(Clone, Copy)]
 enum Tries {
-    /// Without end: the batch in hand is older than all that Main still has, so giving it up gains nothing.
+    /// Without end. Giving up the batch in hand would lose its spans and gain nothing, since Main holds the later ones.
     Endless,
     Until(Instant),
     One,
@@ -185,7 +186,8 @@ impl Exporter {
         client.ask(Method::GET, &route, Bytes::new(), Patience::Query).await
     }
 
-    /// Sends the batch in hand until the collector takes it or refuses it for good.
+    /// Sends the batch in hand until the collector takes it, refuses it for good, or has put it off too often. Fails if
+    /// `tries` allows no further attempt.
     async fn deliver(&mut self, tries: Tries) -> anyhow::Result<()> {
         let (mut retry, mut refusals) = (Retry::default(), 0);
         while let Some(batch) = self.export.hand() {
@@ -204,11 +206,10 @@ impl Exporter {
                 }
                 Sent::Later { why, pause, is_there } => {
                     let pause = pause.unwrap_or_else(|| retry.pause(fastrand::f64()));
-                    let endpoint = &self.teller.endpoint;
-                    anyhow::ensure!(
-                        tries.allow(pause),
-                        "the collector at `{endpoint}` does not take spans: {why}"
-                    );
+                    if !tries.allow(pause) {
+                        let endpoint = &self.teller.endpoint;
+                        anyhow::bail!("the collector at `{endpoint}` does not take spans: {why}");
+                    }
                     refusals += u32::from(is_there);
                     if refusals >= MOST_REFUSALS {
                         self.export.settle();

@@ -156,7 +156,7 @@ async fn show(ShowArgs { queue, max, asked: Asked { json, target } }: ShowArgs) 
     let route = Route::named(&["queues", &queue, "jobs"])?.with("max", Some(&max.to_string()));
     let mut client = Client::connect(&target).await?;
     if json {
-        // Main's own text: numbers in payloads may have more digits than Rust's types.
+        // Main's own text is kept, since numbers in payloads may have more digits than Rust's types.
         let answer: Box<RawValue> = client.get(&route).await?;
         return output::json_line(answer.get().as_bytes());
     }

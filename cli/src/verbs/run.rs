@@ -1,7 +1,7 @@
 //! `weir run`: the process that is Main.
 //!
-//! The main thread waits for signals and for Main's end, and informs the service manager. All else runs on
-//! Main's worker thread.
+//! The main thread waits for signals and for Main's end, reloads at SIGHUP, and informs the service manager. All else
+//! runs on Main's worker thread, or on threads that parts of Main start.
 
 mod heap;
 mod notify;
@@ -95,7 +95,8 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
             let gateway = config.section().map(weir_gateway::Gateway::bind).transpose()?.flatten();
             let mut own_file = OwnFile::lock(&args.file)?;
             let main = Main::builder(config).compilation(compilation());
-            // This clone is dropped last: as long as the socket is there, no other Main can take the rest.
+            // `control` is dropped last: while its socket is there, no other Main can take the rest of what is
+            // bound and locked here.
             let served = control.clone();
             let mut main = main.attach(|attached| served.serve(attached));
             if let Some(peer_socket) = peer_socket {
@@ -143,11 +144,11 @@ async fn watch(
     let mut started = std::pin::pin!(started.wait());
     let (mut is_started, mut is_told_to_end, mut is_stopping) = (false, false, false);
     let (is_watched, mut tick) = (io::stderr().is_terminal(), tokio::time::interval(output::TICK));
-    // Extensions may have been ready before the stream of events began.
+    // Extensions may have been ready before the stream of events began, and are logged at the end of the start.
     let mut seen_ready = HashSet::new();
     loop {
         tokio::select! {
-            // Main's events come before its end, and a shutdown before the start that it cut short.
+            // The arms are tried in this order, so a shutdown is noticed before the end of the start that it cut short.
             biased;
             name = signals.next() => {
                 if is_told_to_end {

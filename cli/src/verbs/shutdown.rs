@@ -13,7 +13,7 @@ use crate::{
 
 const GONE_PAUSE: Duration = Duration::from_millis(10);
 
-/// How long Main's process may take to end after its last event.
+/// How long Main may take to give its socket back after its last event.
 const GONE_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
@@ -38,7 +38,7 @@ pub(super) async fn run(Args { target }: Args) -> anyhow::Result<()> {
         Ok(())
     };
     client::while_main_answers(&socket, ended).await?;
-    // Main gives its socket back last of all. One that was killed leaves it behind, where nobody answers.
+    // Main gives its socket back last of all. A Main that was killed leaves its socket behind, where nobody answers.
     let gone = async {
         while !weir_control::is_released(&socket) && !client::is_abandoned(&socket).await {
             tokio::time::sleep(GONE_PAUSE).await;

@@ -195,6 +195,7 @@ struct Entry {
     bytes: u64,
 }
 
+/// The place at which a page ends. The next page begins after it.
 #[derive(Deserialize)]
 struct NextEntry {
     owner: String,
@@ -296,6 +297,7 @@ async fn compact(CompactArgs { store, asked }: CompactArgs) -> anyhow::Result<()
     asked.send(Method::POST, &route, Bytes::new(), Patience::WhileMainAnswers, text).await
 }
 
+/// Makes the route to the value of a key.
 fn value(store: &str, owner: &str, key: &str) -> anyhow::Result<Route> {
     let owner = Some(owner).filter(|owner| !owner.is_empty());
     Ok(Route::named(&["stores", store, "value"])?.with("owner", owner).with("key", Some(key)))

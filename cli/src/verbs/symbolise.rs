@@ -117,6 +117,7 @@ fn place(text: &str) -> Option<(u32, u64)> {
 
 #[derive(Default)]
 struct Module<'a> {
+    /// The number of imported functions. The module's own functions are numbered after them.
     imported: u32,
     /// Offset of the code section's contents in the file.
     code: usize,

@@ -93,7 +93,8 @@ pub(super) fn run(Args { interval, sort, filter, no_color, target }: Args) -> an
 
 /// Whether a shell would let the stopped process go on: its parent is of the same session and another group.
 ///
-/// In a container, the leader of either can be outside. The kernel then says 0, which `rustix` does not take.
+/// In a container, the leader of the session or of a group can be outside. The kernel then answers 0, which `rustix`
+/// does not take as an id, and `nix` does.
 fn has_shell() -> bool {
     let parent = Some(getppid());
     getsid(parent) == getsid(None) && getpgid(parent) != getpgid(None)
@@ -110,7 +111,8 @@ fn refuse_what_is_no_screen() -> anyhow::Result<()> {
     Err(Usage(format!("{why}: use `weir ps` or `weir limits`, which print the figures once")).into())
 }
 
-/// Makes a connection for each look and order, so that Main does nothing for the view in between.
+/// The running Main that the view asks. Each look and each order has a connection of its own, so that Main does nothing
+/// for the view in between.
 struct Main {
     socket: PathBuf,
 }
@@ -158,7 +160,8 @@ async fn give(socket: &Path, order: Order, id: &str) -> anyhow::Result<String> {
     Ok(now.state.to_string())
 }
 
-/// How long the view may take to give the terminal back. On a terminal that nobody reads, it takes longer.
+/// How long the view may take to give the terminal back. Then the process ends without that, since the terminal takes
+/// nothing more.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Starts threads that tell the view of signals and of a terminal that goes. They end with the process.
@@ -205,7 +208,7 @@ async fn end(outside: &Outside) {
     process::exit(1);
 }
 
-/// Waits until the terminal is gone. What reads keys may not notice it, and would ask again and again.
+/// Waits until the terminal is gone. The code that reads keys may not notice that, and would try again and again.
 fn wait_until_it_is_gone() {
     let stdin = io::stdin();
     // The poll waits for no input and without a timeout: only for the end.

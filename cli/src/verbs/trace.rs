@@ -110,7 +110,7 @@ async fn recorded(client: &mut Client) -> anyhow::Result<Vec<Value>> {
         let route =
             Route::new(&["spans"]).with("limit", Some(AT_ONCE)).with("after", Some(&after.to_string()));
         let Spans { spans, recorded } = client.get(&route).await?;
-        // A busy Main may record faster than this reads.
+        // A busy Main may record faster than this reads. So this ends once it has what the first answer counts.
         until = until.min(recorded);
         if spans.is_empty() || after >= until {
             return Ok(all);
@@ -202,6 +202,7 @@ fn push<'s>(left: &mut Vec<(&'s Span, Vec<bool>)>, children: Option<Vec<&'s Span
     }
 }
 
+/// Draws the lines of the tree in front of a span. A span at the top has none.
 fn branches(lasts: &[bool]) -> String {
     let Some((last, above)) = lasts.split_last().filter(|(_, above)| !above.is_empty()) else {
         return String::new();
@@ -215,7 +216,7 @@ fn in_order(spans: &mut [&Span]) {
     spans.sort_by_key(|span| (span.start, span.number));
 }
 
-/// Says what was sent, and to whom.
+/// Says what was sent and, unless it is an event, to whom.
 fn message(span: &Span) -> String {
     let receiver = span.provider.as_deref().unwrap_or_default();
     let text = match &span.kind {
@@ -242,7 +243,7 @@ fn length(spans: &[&Span]) -> Duration {
     began.zip(ended).and_then(|(began, ended)| ended.duration_since(began).ok()).unwrap_or_default()
 }
 
-/// Formats a duration with about three digits.
+/// Formats a duration in the unit that fits its length.
 fn time(time: Duration) -> String {
     let micros = time.as_secs_f64() * 1e6;
     match micros {

@@ -15,7 +15,7 @@ use crate::{
     quantiles::{Interval, Quantile},
 };
 
-/// The shortest time between two looks that rates are made of. After less, the earlier look stays the beginning.
+/// The shortest time between two looks that rates are made of. After less, the interval goes on from the earlier look.
 const MIN_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The most samples of each row: two minutes at the usual interval.
@@ -137,6 +137,7 @@ impl Model {
         self.rows.iter().find(|row| row.key == *key)
     }
 
+    /// Replaces the rows by those of a new look, and returns what it says of Main itself.
     pub(crate) fn add(&mut self, look: Look) -> Seen {
         let seen = match self.since {
             None => Seen::First,

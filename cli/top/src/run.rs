@@ -134,7 +134,7 @@ impl Top {
                     Some(Effect::GoOn) => screen.enter()?,
                     Some(Effect::Watch(log)) => asker.look(log),
                     Some(Effect::Give(order, id)) => {
-                        // There is room for one order, and the state has no second one under way.
+                        // There is room for one order, and the state gives no second one while one is under way.
                         let _room = giver.try_send((order, id));
                     }
                     None => {}
@@ -194,7 +194,7 @@ fn forward_keys(events: &SyncSender<Event>) {
     }
 }
 
-/// The outside of the thread that looks.
+/// The handle of the thread that looks at Main.
 struct Asker {
     /// The extension whose log is asked for.
     log: Arc<Mutex<Option<String>>>,

@@ -52,7 +52,7 @@ pub(crate) enum Mode {
     Help,
     /// The filter is being typed.
     Filtering,
-    /// An order, and the extension that it goes to, whatever row that is on by then.
+    /// Whether to give this order to this extension. It stays this extension, even if the rows change their places.
     Question(Order, String),
 }
 
@@ -137,7 +137,7 @@ impl State {
         self.is_late = true;
     }
 
-    /// Forgets the notice when the values become old: that Main is gone must not stand behind it.
+    /// Forgets the notice when the values become old, since it would hide why.
     fn forget_notice_of_before(&mut self) {
         if !self.is_old() {
             self.notice = None;
@@ -234,6 +234,7 @@ impl State {
         Some(self.watch())
     }
 
+    /// Returns the effect that looks at Main at once, with the log of the extension in the pane.
     fn watch(&self) -> Effect {
         Effect::Watch(match &self.pane {
             Some(Pane { key: Key::Extension(id), .. }) => Some(id.clone()),
@@ -251,7 +252,7 @@ impl State {
     }
 
     fn read_help(&mut self, press: Option<Press>) {
-        // Drawing takes back what is too much.
+        // Drawing knows how many lines there are, and takes back what is too much.
         match press {
             Some(Press::Up | Press::PageUp) => self.help_scroll = self.help_scroll.saturating_sub(1),
             Some(Press::Down | Press::PageDown) => self.help_scroll += 1,

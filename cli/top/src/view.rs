@@ -85,7 +85,7 @@ fn draw_table(frame: &mut Frame<'_>, area: Rect, state: &mut State, styles: Styl
     let offset = before.min(shown.len().saturating_sub(page));
     let offset = offset.clamp(position.saturating_sub(page.saturating_sub(1)), position);
 
-    // One column more is for the mark of the selected row.
+    // A character takes up to two columns, and one column more is for the mark of the selected row.
     let longest =
         shown.iter().map(|row| printable(row.key.name()).chars().count() * 2).max().unwrap_or(0) + 1;
     let longest = u16::try_from(longest).unwrap_or(u16::MAX);
@@ -150,7 +150,8 @@ fn counted(number: usize, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Draws the last line: the question, what is typed, the last notice, why the values are old, or the keys.
+/// Draws the last line: the question, the filter being typed, how the help closes, the last notice, or else the line of
+/// [`standing`].
 fn bottom(frame: &mut Frame<'_>, state: &State, styles: Styles, area: Rect) {
     let line = match (&state.mode, &state.notice) {
         (Mode::Question(order, id), _) => {
@@ -175,7 +176,7 @@ fn bottom(frame: &mut Frame<'_>, state: &State, styles: Styles, area: Rect) {
     frame.render_widget(line, area);
 }
 
-/// Makes the last line for while nothing happens.
+/// Makes the last line without a question or notice: why the values are old, the order under way, or the keys.
 fn standing(state: &State, styles: Styles) -> Line<'static> {
     let late =
         || state.is_late.then(|| "Main does not answer yet: it has much to do, or is stopped".to_owned());

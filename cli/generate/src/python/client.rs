@@ -46,7 +46,7 @@ fn operation(
     let hint = pascal(&method.name);
     let result = match &method.result {
         Payload::Bytes => types.built_in("bytes"),
-        // The type of the result is `Never`, and a function cannot return such a value.
+        // The result can have no value. `Never` would say that the method does not return, so its type is `None`.
         Payload::Json { schema, .. } if types.document().resolve(schema).shape == Shape::Never => {
             "None".into()
         }

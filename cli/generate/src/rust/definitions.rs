@@ -235,7 +235,7 @@ fn untagged(types: &mut Types<'_>, code: &mut Code, name: &str, named: Option<&s
     });
 }
 
-/// Writes a type that cannot describe itself: a caller's description says that it may be anything.
+/// Writes a type that cannot describe itself. In an extension's description of the contract it may be anything.
 fn undescribed(
     types: &mut Types<'_>,
     code: &mut Code,
@@ -258,7 +258,7 @@ fn undescribed(
     }
 }
 
-/// Writes another name for a type. A type that consists of itself becomes a type of its own.
+/// Writes another name for a type. If the type is defined by itself, writes a struct around it instead.
 fn alias(types: &mut Types<'_>, code: &mut Code, name: &str, named: Option<&str>, schema: &Schema) {
     let recursive = named.is_some_and(|named| leads_to(types.document, schema, named, Way::Alias));
     let of = types.of(schema, Place { hint: &format!("{name}Value"), inside: named });

@@ -152,6 +152,7 @@ impl<'d> Types<'d> {
         }
     }
 
+    /// Returns the name of a type, in a `Box` where the type would contain itself.
     fn named(&self, name: &str, place: Place<'_>) -> String {
         let own = self.name(name);
         let contains = |inside: &str| {

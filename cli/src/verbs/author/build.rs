@@ -92,15 +92,15 @@ pub(super) async fn build(project: &Project, named: &Descriptions) -> anyhow::Re
         return Ok(());
     }
     match project.own_component().context("name the one to describe with `--component`")? {
-        // The program runs outside Main: its description is checked, and stays in its file.
+        // The configuration names no component: the descriptions were checked above, and stay in their files.
         None => Ok(()),
         Some(component) => section::embed(component, &sections),
     }
 }
 
 impl Descriptions {
-    /// Adds the files of the project for those that are not named, or else the files that the project's SDK has
-    /// written.
+    /// Returns the named files. In place of one that is not named, takes the project's own, or else the one that Go's
+    /// SDK has written, if there is one.
     fn or_found(&self, project: &Project) -> anyhow::Result<Self> {
         let or_found = |named: &Option<PathBuf>, file: &str| {
             let by_sdk = (project.tools == Tools::Go).then(|| project.own(file)).transpose()?;
@@ -175,7 +175,7 @@ fn cargo_for_wasm(project: &Project) -> anyhow::Result<Command> {
     Ok(cargo)
 }
 
-/// Returns the components of the extensions, and the files of hooks.
+/// Returns the components of the extensions, and the `.wasm` files in the directories of hooks.
 pub(super) fn artifacts(project: &Project) -> anyhow::Result<Vec<PathBuf>> {
     let mut artifacts: Vec<PathBuf> = project.components().into_iter().map(Path::to_owned).collect();
     for (_, dir) in project.hooks() {

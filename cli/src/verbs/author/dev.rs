@@ -55,14 +55,14 @@ pub(in crate::verbs) async fn run(args: Args) -> anyhow::Result<()> {
 /// The parts of the project that run now.
 #[derive(Default)]
 struct Running {
-    // It speaks with Main, so it is dropped first.
+    // The program speaks with Main, so it is dropped before Main.
     program: Option<Group>,
     main: Option<PrivateMain>,
 }
 
 async fn develop(dir: &Path) -> anyhow::Result<()> {
     this_command()?;
-    // Mistakes of the arguments end the command. Later ones wait for the next change.
+    // A project that cannot be read now ends the command. Later mistakes are printed, and wait for the next change.
     let project = Project::load(dir)?;
     let mut watch = Watch::new(&project.dir, project.written())?;
     follow(&mut watch, &project)?;
@@ -98,12 +98,12 @@ async fn develop(dir: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// Watches what the project is made of now.
+/// Watches the packages that the project depends on now, and leaves out the paths that it writes now.
 fn follow(watch: &mut Watch, project: &Project) -> anyhow::Result<()> {
     watch.follow(sources::of_dependencies(project), project.written())
 }
 
-/// Builds the project, and replaces what runs with the new build.
+/// Builds the project, starts or reloads its Main, starts its program again, and runs its hooks once.
 async fn renew(dir: &Path, running: &mut Running) -> anyhow::Result<()> {
     let project = Project::load(dir)?;
     build(&project, &Descriptions::default()).await?;
@@ -122,7 +122,7 @@ async fn renew(dir: &Path, running: &mut Running) -> anyhow::Result<()> {
     for (name, _) in project.hooks() {
         let mut hooks = weir()?;
         hooks.args(["hooks", "run", "--config"]).arg(project.file()).arg(name).stdout(to_stderr()?);
-        // The command prints itself what failed.
+        // `weir hooks run` itself prints what failed.
         Group::spawn(&mut hooks)?.wait().await?;
     }
     Ok(())
@@ -171,7 +171,7 @@ impl Running {
     }
 }
 
-/// Waits for the end of the group's process, and without a group for ever.
+/// Waits for the end of the group's child. Without a group, waits for ever.
 async fn end_of(group: Option<&mut Group>) -> io::Result<ExitStatus> {
     match group {
         Some(group) => group.wait().await,

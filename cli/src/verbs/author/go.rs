@@ -1,5 +1,5 @@
-//! Go: its own compiler makes a module for WASI 0.1, and the SDK describes what the program serves. This makes a
-//! component of both.
+//! Builds projects in Go. Go's own compiler makes a module for WASI 0.1, and `encode` makes a component of it with the
+//! WIT of the SDK. The SDK writes the description of what the program serves.
 
 use std::{
     fs,
@@ -21,7 +21,8 @@ pub(super) const SDK: &str = "github.com/weir-rt/weir/guest-sdk/go";
 
 const WORLD: &str = "go";
 
-/// Tells the SDK to write what the program serves into this directory, in place of serving it.
+/// The environment variable that names a directory. The SDK then describes there what the program serves, and the
+/// program serves nothing.
 const DESCRIBE: &str = "WEIR_DESCRIBE";
 
 /// Lets the bindings call functions of Go's runtime.
@@ -29,6 +30,7 @@ const LINK: &str = "-ldflags=-checklinkname=0";
 
 const NO_GO: &str = "cannot run `go`; `https://go.dev/dl` says how to install it";
 
+/// Returns the commands that build the project. For a component, they leave a module and its description in `.weir`.
 pub(super) fn commands(project: &Project) -> anyhow::Result<Vec<Command>> {
     let mut commands = Vec::new();
     if !knows_sdk(project)? {
@@ -38,8 +40,8 @@ pub(super) fn commands(project: &Project) -> anyhow::Result<Vec<Command>> {
         commands.push(project.command("go", &["build", "./..."]));
         return Ok(commands);
     }
-    // The module is a library, since the adapter of commands asks Go for memory before Go has started. The SDK exports
-    // `run`.
+    // The module is built as a library, whose `run` the SDK exports. The WASI adapter for commands would ask Go for
+    // memory before Go has started.
     let mut build = project.command("go", &["build", "-buildmode=c-shared", "-trimpath", LINK, "-o"]);
     build.arg(module(project)?).arg(".").envs([("GOOS", "wasip1"), ("GOARCH", "wasm")]);
     let mut describe = project.command("go", &["run", "."]);
@@ -48,7 +50,7 @@ pub(super) fn commands(project: &Project) -> anyhow::Result<Vec<Command>> {
     Ok(commands)
 }
 
-/// Makes the component from the module that the commands made.
+/// Writes the component, made of the module that the build has left and of the WIT of the SDK.
 pub(super) fn encode(project: &Project, component: &Path) -> anyhow::Result<()> {
     let module = module(project)?;
     let mut bytes = fs::read(&module).with_context(|| format!("cannot read `{}`", module.display()))?;
@@ -70,7 +72,8 @@ fn module(project: &Project) -> anyhow::Result<PathBuf> {
     project.own("module.wasm")
 }
 
-/// Whether the SDK is downloaded, and in `go.sum`. This writes nothing, which `weir dev` would see as a change.
+/// Whether the SDK is downloaded and in `go.sum`. Asks with `go list`, which writes no file, since `weir dev` would see
+/// a change.
 fn knows_sdk(project: &Project) -> anyhow::Result<bool> {
     let output = project.command("go", &["list", SDK]).output();
     Ok(output.context(NO_GO)?.status.success())

@@ -1,4 +1,4 @@
-//! A child process with a process group of its own, which ends with its owner.
+//! A child process with a process group of its own. The group ends when its owner drops it.
 
 use std::{
     io,
@@ -14,16 +14,18 @@ use rustix::{
 };
 use tokio::net::unix::pipe::Receiver;
 
-/// How long the group may take to end after it was asked to, and before it is killed.
+/// How long the child may take to end after its group was asked to. Then the whole group is killed.
 const END_WITHIN: Duration = Duration::from_secs(15);
 
-/// A child process and its group. Ctrl-C on the terminal does not reach the group: the owner decides when it ends.
+/// A child process and its group. Ctrl-C on the terminal does not reach the group. The group is ended when this is
+/// dropped, unless [`Group::wait`] has returned the child's end.
 #[derive(Debug)]
 pub(super) struct Group {
     child: Child,
     /// A descriptor of the process, which is readable once the child has ended. Tokio has no type for it, and takes it
     /// for a pipe.
     ended: Receiver,
+    /// Whether the end of the child was seen. Its number may then be another process's.
     is_reaped: bool,
 }
 
@@ -61,7 +63,7 @@ impl Group {
         // This fails if the whole group has ended, which is the aim.
         let _ended = kill_process_group(group, Signal::TERM);
         self.wait_within(END_WITHIN);
-        // The child may have children. It is not reaped yet, so its number is not another process's.
+        // The child may have left children. The child is not reaped yet, so its number is not another process's.
         let _ended = kill_process_group(group, Signal::KILL);
         let _reaped = self.child.wait();
     }

@@ -14,19 +14,19 @@ use tempfile::TempDir;
 use super::{group::Group, project::Project};
 use crate::client::{Client, Route};
 
-/// How long Main may take from its start to its first answer. It reads the configuration meanwhile.
+/// How long Main may take from its start until it accepts a connection. It reads the configuration meanwhile.
 const UP_WITHIN: Duration = Duration::from_secs(30);
 
 const UP_PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) struct PrivateMain {
-    // Main has its socket in the directory, so it ends before the directory is removed.
+    // Fields are dropped in this order: Main ends before the directory with its socket is removed.
     pub(super) group: Group,
     directory: TempDir,
 }
 
 impl PrivateMain {
-    /// Starts Main with the project's `weir.toml`, and returns once Main answers. Its log goes to `log`.
+    /// Starts Main with the project's `weir.toml`, and returns once Main accepts connections. Its log goes to `log`.
     pub(super) async fn start(project: &Project, log: Stdio) -> anyhow::Result<Self> {
         let directory = TempDir::with_prefix("weir-").context("cannot make a directory for Main's socket")?;
         let mut command = weir()?;
@@ -45,7 +45,7 @@ impl PrivateMain {
         Client::connect_to(&self.socket()).await
     }
 
-    /// Waits until all extensions that start with Main are ready.
+    /// Waits until all extensions that start with Main are ready. Fails if one does not start.
     pub(super) async fn ready(&self, project: &Project) -> anyhow::Result<()> {
         let mut client = self.connect().await?;
         for extension in project.config.extensions.iter().filter(|extension| extension.autostart) {
@@ -70,7 +70,7 @@ impl PrivateMain {
     }
 }
 
-/// Returns the variables by which other programs find a project's Main.
+/// Returns environment variables for programs of the project: the sockets of its Main, and the path of this command.
 pub(super) fn variables(
     project: &Project,
     main: &PrivateMain,

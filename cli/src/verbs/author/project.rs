@@ -26,7 +26,7 @@ const BUILT: &str = "dist";
 /// The directory of Python's virtual environment, if none is active.
 pub(super) const PYTHON_ENVIRONMENT: &str = ".venv";
 
-/// The directory for what these commands leave: logs and measurements.
+/// The directory in a project for files of these commands: logs, measurements, and what the build of Go makes.
 const OWN_DIRECTORY: &str = ".weir";
 
 pub(super) struct Project {
@@ -42,7 +42,7 @@ pub(super) enum Tools {
     Npm,
     Python,
     Go,
-    /// Components are built by other means.
+    /// No tool is known: the author builds components by other means.
     None,
 }
 
@@ -81,7 +81,7 @@ impl Project {
     /// If that is not clear, since a component of another project must not be overwritten.
     pub(super) fn own_component(&self) -> anyhow::Result<Option<&Path>> {
         let components = self.components();
-        // Cargo puts what it makes of all packages of a workspace into one directory.
+        // Cargo puts what it makes of all packages of a workspace into one directory, so only names tell them apart.
         let names = LazyCell::new(|| sources::component_names(self));
         let is_made_here = |path: &&Path| {
             let path = real(path);
@@ -107,7 +107,8 @@ impl Project {
         }
     }
 
-    /// Whether a component is in the project, also behind links, or where Cargo puts what it makes of a workspace.
+    /// Whether a path, with its links resolved, is in the project, or in Cargo's target directory of the project or of
+    /// a workspace around it.
     fn is_own(&self, component: &Path) -> bool {
         let component = real(component);
         let by_cargo =
@@ -115,12 +116,13 @@ impl Project {
         component.starts_with(&self.dir) || self.tools == Tools::Cargo && by_cargo()
     }
 
-    /// Returns Cargo's target directory, as far as the configuration names one of the project or its workspace.
+    /// Returns Cargo's target directory of the project or its workspace, if components or hooks of the configuration
+    /// are in one. Fails if they are in several.
     pub(super) fn own_target_dir(&self) -> anyhow::Result<Option<PathBuf>> {
         let hooks = self.hooks().into_iter().map(|(_, dir)| dir);
         let places = self.components().into_iter().chain(hooks).filter(|path| self.is_own(path));
         let dirs = places.filter_map(|path| target_dir(&real(path)).map(Path::to_owned));
-        // The target directory of another project can be within this project.
+        // The target directory of another project can be within this project, and counts only if there is no other.
         let (of_project, within): (BTreeSet<_>, BTreeSet<_>) =
             dirs.partition(|dir| dir.parent().is_some_and(|of| self.dir.starts_with(of)));
         let dirs = if of_project.is_empty() { within } else { of_project };
@@ -135,7 +137,8 @@ impl Project {
         }
     }
 
-    /// Returns the paths in the project that are no sources: the build's component, and where extensions may write.
+    /// Returns the paths that are no sources: the component that the build makes, and the directories that extensions
+    /// may write to. The project's own directory and those around it are left out.
     pub(super) fn written(&self) -> BTreeSet<PathBuf> {
         let is_built = self.tools != Tools::None;
         let component = self.own_component().ok().flatten().filter(|_| is_built);
@@ -157,7 +160,7 @@ impl Project {
         self.components().into_iter().chain(hooks).next()
     }
 
-    /// Returns the command that runs the program, if it runs outside Main.
+    /// Returns the command that runs the program, if it runs outside Main and its tools are known.
     pub(super) fn program(&self) -> Option<Command> {
         if self.place_of_components().is_some() {
             return None;
@@ -171,7 +174,7 @@ impl Project {
         }
     }
 
-    /// Returns the command that runs the tests, if the author names none.
+    /// Returns the usual command for tests of the project's tools, if they are known.
     pub(super) fn tests(&self) -> Option<Command> {
         match self.tools {
             Tools::Cargo => Some(self.command("cargo", &["test"])),
@@ -199,7 +202,7 @@ impl Project {
         command
     }
 
-    /// Makes a path below the directory for what these commands leave.
+    /// Makes the project's `.weir` directory if it is missing, and returns the path of this file in it.
     pub(super) fn own(&self, file: &str) -> anyhow::Result<PathBuf> {
         let directory = self.dir.join(OWN_DIRECTORY);
         fs::create_dir_all(&directory).with_context(|| format!("cannot make `{}`", directory.display()))?;

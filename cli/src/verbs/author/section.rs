@@ -41,7 +41,7 @@ pub(super) fn manifest(path: &Path, shown: &str) -> anyhow::Result<Section> {
     Ok((MANIFEST, serde_json::to_vec(&json)?))
 }
 
-/// Reads the documents in a file, and writes one a line. Errors name the file as `shown`.
+/// Reads the documents in a file, and makes the section with one document a line. Errors name the file as `shown`.
 pub(super) fn contracts(path: &Path, shown: &str) -> anyhow::Result<Section> {
     let lines: String = of_json(path, shown)?.iter().map(|document| document.line() + "\n").collect();
     Document::parse_section(lines.as_bytes())
@@ -49,7 +49,7 @@ pub(super) fn contracts(path: &Path, shown: &str) -> anyhow::Result<Section> {
     Ok((openrpc::SECTION, lines.into_bytes()))
 }
 
-/// Puts sections into a component, in place of older ones of the component itself.
+/// Puts sections into a component, in place of its sections of the same names. Those of components inside it stay.
 pub(super) fn embed(component: &Path, sections: &[Section]) -> anyhow::Result<()> {
     let shown = component.display();
     let bytes = fs::read(component).with_context(|| format!("cannot read `{shown}`"))?;

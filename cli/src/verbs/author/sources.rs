@@ -1,5 +1,5 @@
-//! What the tools of a language tell of a project: what Cargo makes of it, and where its sources outside its own
-//! directory are, in packages that it depends on by their paths.
+//! What a project's tools and their files tell of it: the names of what Cargo makes, and the directories outside the
+//! project of packages that it depends on by their paths.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -36,7 +36,7 @@ fn of_npm(dir: &Path) -> Vec<PathBuf> {
     paths.map(|path| dir.join(path)).collect()
 }
 
-/// Returns the modules of the workspace, and those that stand in place of others.
+/// Returns the directories of the workspace's modules, and of local modules that replace others.
 fn of_go(project: &Project) -> Vec<PathBuf> {
     let local =
         "{{if .Main}}{{.Dir}}{{else}}{{with .Replace}}{{if not .Version}}{{.Dir}}{{end}}{{end}}{{end}}";
@@ -45,8 +45,8 @@ fn of_go(project: &Project) -> Vec<PathBuf> {
     listed.lines().filter(|line| !line.is_empty()).map(PathBuf::from).collect()
 }
 
-/// Returns the packages that are installed as links to their directories. A change of another package needs an
-/// installation.
+/// Returns the packages that `requirements.txt` installs as links to their directories. A change of any other package
+/// takes effect only when it is installed again.
 fn of_python(dir: &Path) -> Vec<PathBuf> {
     let requirements = fs::read_to_string(dir.join("requirements.txt")).unwrap_or_default();
     let editable =
@@ -112,7 +112,8 @@ fn of_cargo(project: &Project) -> Vec<PathBuf> {
     local.filter_map(|package| Some(package.manifest_path.parent()?.to_owned())).collect()
 }
 
-/// Returns the names of what a build makes of the project's packages, as [`component_name`] has them.
+/// Returns the names of what a build makes of the project's packages, with `_` for `-`, to compare with a
+/// [`component_name`].
 pub(super) fn component_names(project: &Project) -> BTreeSet<String> {
     let Some(metadata) = metadata(project, &["--no-deps", "--offline"]) else { return BTreeSet::new() };
     let targets = own(project, &metadata).flat_map(|package| &package.targets);

@@ -25,7 +25,7 @@ use crate::{exit, output::printable};
 /// How long nothing must change before changes count as complete: editors write a file in several steps.
 const QUIET: Duration = Duration::from_millis(100);
 
-/// The longest wait for that, if something goes on writing.
+/// How long the wait for such a quiet moment may take, if something goes on writing.
 const QUIET_WITHIN: Duration = Duration::from_secs(2);
 
 /// Directories and files that tools write themselves.
@@ -35,14 +35,15 @@ const WRITTEN_BY_TOOLS: [&str; 8] =
 /// The bytes of the buffer for events.
 const BUFFER: usize = 4096;
 
-/// The most bytes of a file whose content is compared. Of a larger file, the size and the time of the last change are.
+/// The most bytes of a file that is compared by its content. A larger file is compared by its size and the time of its
+/// last change.
 const COMPARED: u64 = 1 << 20;
 
 /// The most files and directories that are looked at: a link can lead anywhere.
 const MOST_SOURCES: usize = 100_000;
 
-/// Once a file has changed during so many builds, and never between two, the build counts as its writer. An author who
-/// saves a file only during builds is taken for the build.
+/// After a file has changed during so many builds, with no change of any source between them, the build counts as its
+/// writer. An author who saves a file only during builds is taken for the build.
 const OWN_AFTER: u32 = 3;
 
 /// After so many builds in a row that bring or remove files, the build counts as their writer. These are more builds
@@ -63,7 +64,8 @@ pub(super) struct Watch {
     left_out: BTreeSet<PathBuf>,
     /// Whether something happened since the last look.
     is_due: bool,
-    /// During how many builds each source changed. A change between builds resets counts below `OWN_AFTER`.
+    /// During how many builds each source changed. A change between builds resets the counts of the changed sources,
+    /// and all counts below `OWN_AFTER`.
     in_builds: BTreeMap<PathBuf, u32>,
     /// The number of builds in a row during which files came or went, and nothing else changed.
     in_a_row: u32,
@@ -103,7 +105,8 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Watches these directories, too, and leaves out paths that are no sources. Neither counts as a change.
+    /// Watches these directories beside the project's own, and leaves out these paths, in place of those of earlier
+    /// calls. Sources that come or go by that do not count as changed.
     pub(super) fn follow(
         &mut self,
         further: BTreeSet<PathBuf>,
@@ -117,7 +120,7 @@ impl Watch {
         let roots_before = mem::replace(&mut self.roots, roots);
         let no_sources_before = mem::replace(&mut self.no_sources, no_sources);
         let now = self.look()?;
-        // A change of what was watched before stays one.
+        // A source that was watched before and still is keeps its old content here, so a change of it still counts.
         let (roots, no_sources) = (&self.roots, &self.no_sources);
         self.sources.retain(|path, _| now.contains_key(path) || !is_left_out(path, roots, no_sources));
         for (path, content) in now {
@@ -128,8 +131,8 @@ impl Watch {
         Ok(())
     }
 
-    /// Waits until sources have another content, and then do not change for a moment. If it is dropped, the next call
-    /// goes on where it was.
+    /// Waits until the content of sources has changed and then stays as it is for a moment. If the wait is dropped, the
+    /// next call does not miss what it had noticed.
     pub(super) async fn changed(&mut self) -> anyhow::Result<()> {
         loop {
             while !self.is_due {
@@ -162,7 +165,7 @@ impl Watch {
                 Ordering::Greater => {}
             }
         }
-        // A file that was there before was edited, as it seems, by the author.
+        // A source that was there before the build and still is was edited, probably by the author.
         let was_edited = |path: &PathBuf| was.contains_key(path) && self.sources.contains_key(path);
         let are_saved = during.saved.is_empty() || during.saved.iter().any(was_edited);
         self.in_a_row = if are_saved { 0 } else { self.in_a_row.saturating_add(1) };
@@ -186,6 +189,7 @@ impl Watch {
         Ok((changed, was))
     }
 
+    /// Waits until no event comes for `QUIET`, but at most `QUIET_WITHIN`. Notes whether an event was of a source.
     async fn is_quiet(&mut self) -> anyhow::Result<()> {
         let end = Instant::now() + QUIET_WITHIN;
         while Instant::now() < end
@@ -216,7 +220,7 @@ impl Watch {
         }
     }
 
-    /// Returns all sources. New directories are watched from then on.
+    /// Returns all sources. New directories are watched from then on, and the user is told which ones cannot be.
     fn look(&mut self) -> anyhow::Result<Sources> {
         let [own, further @ ..] = self.roots.as_slice() else { return Ok(Sources::new()) };
         let mut look = Look {
@@ -243,7 +247,7 @@ impl Watch {
         Ok(found)
     }
 
-    /// Watches a directory. Returns false if it is not there.
+    /// Watches a directory. Returns false if it is not there, which is an error for the project's own directory.
     fn add(&self, dir: &Path) -> anyhow::Result<bool> {
         let of = WatchFlags::CLOSE_WRITE
             | WatchFlags::CREATE
@@ -323,7 +327,8 @@ impl Look<'_> {
             } else if metadata.is_dir() {
                 self.at(&real)?;
             } else if metadata.is_file() {
-                // An editor replaces a file, so its directory is watched. Other files there are not looked at.
+                // An editor replaces the file that the link leads to, so the directory of that file is watched. Other
+                // files in that directory are not looked at.
                 if let (true, Some(parent)) = (is_link, real.parent())
                     && let Err(error) = self.watch.add(parent)
                 {
@@ -340,6 +345,7 @@ impl Look<'_> {
         Ok(())
     }
 
+    /// Adds a file or directory to the sources of the present tree. Fails if there are too many.
     fn find(&mut self, path: PathBuf, content: u64) -> anyhow::Result<()> {
         let most = self.watch.most_sources;
         ensure!(

@@ -86,6 +86,7 @@ fn of_grants(grants: &Grants, needs: &Needs) -> [Missing; 4] {
     ]
 }
 
+/// Returns the names that are not granted.
 fn without<T: Display>(names: &[T], is_granted: impl Fn(&T) -> bool) -> BTreeSet<String> {
     names.iter().filter(|name| !is_granted(name)).map(ToString::to_string).collect()
 }

@@ -13,8 +13,8 @@ use weir_host::{
 use super::needs;
 use crate::exit::chain;
 
-/// Returns errors and warnings about directories that Main could not write to. A data directory of another user is only
-/// a warning, since Main may run as that user.
+/// Returns errors and warnings about directories that Main could not write to. Of a cache, or of a data directory of
+/// another user, there is only a warning: Main needs no cache, and may run as that user.
 pub(super) fn dirs(config: &Config) -> (Vec<ConfigError>, Vec<String>) {
     let (mut errors, mut warnings) = (Vec::new(), Vec::new());
     if let Some((dir, error, _)) = config.main.cache_dir.as_deref().and_then(not_writable) {

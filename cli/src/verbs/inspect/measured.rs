@@ -36,7 +36,7 @@ pub(super) fn limits(file: &Path, id: &str) -> anyhow::Result<String> {
     let Some(memory) = peak(extension, "memory").filter(|bytes| *bytes > 0) else {
         bail!("in `{name}`, `{}` has not run: ask a Main that runs it", extension.id);
     };
-    // Both limits have at least the size of a message, which must fit in the memory and costs fuel.
+    // The limits of memory and of fuel are at least the size of a message: it must fit in memory, and costs fuel.
     let message_size = Limits::medium().message_size;
     let with_room = |bytes: u64| bytes.saturating_add(bytes / 2).next_multiple_of(PAGE);
     let size = |bytes: u64| format!("\"{}\"", Shape::Size(0..=u64::MAX).text(bytes));

@@ -33,7 +33,7 @@ pub(super) struct Sizes {
     functions: Vec<Part>,
     /// The other functions together.
     others: Part,
-    /// The data of memories, custom sections by name, and the rest.
+    /// The data of memories, the largest custom sections by name, and the rest.
     sections: Vec<Part>,
 }
 

@@ -39,11 +39,13 @@ enum NoAnswer {
     Request(#[from] hyper::http::Error),
 }
 
-pub(super) struct Collector(pub(super) Settings);
+pub(super) struct Collector {
+    pub(super) settings: Settings,
+}
 
 impl Collector {
     pub(super) async fn send(&self, batch: Bytes) -> Sent {
-        let time = self.0.timeout;
+        let time = self.settings.timeout;
         // The set owns the task of the connection, and ends it when it is dropped.
         let mut connection = JoinSet::new();
         let later = |why| Sent::Later { why, pause: None, is_there: false };
@@ -55,7 +57,7 @@ impl Collector {
         let status = response.status();
         let pause = response.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
         let pause = pause.and_then(|value| retry_after(value, SystemTime::now()));
-        // The head of the answer decides. A body that is too long or does not come only explains nothing.
+        // The head of the answer decides. If the body is too long or does not come, only its explanation is missing.
         let body = timeout(time, whole(response.into_body())).await.ok().flatten().unwrap_or_default();
         let why = || match said(&body) {
             text if text.is_empty() => format!("HTTP status {status}"),
@@ -69,7 +71,7 @@ impl Collector {
     }
 
     async fn post(&self, batch: Bytes, connection: &mut JoinSet<()>) -> Result<Response<Incoming>, NoAnswer> {
-        let endpoint = &self.0.endpoint;
+        let endpoint = &self.settings.endpoint;
         let stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await?;
         let (mut requests, task) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
         connection.spawn(async move { drop(task.await) });
@@ -80,7 +82,7 @@ impl Collector {
             header::USER_AGENT,
             header::HeaderValue::from_static(concat!("weir-otlp/", env!("CARGO_PKG_VERSION"))),
         );
-        headers.extend(self.0.headers.clone());
+        headers.extend(self.settings.headers.clone());
         // The body is of this type, whatever a header of the operator says.
         headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/x-protobuf"));
         Ok(requests.send_request(request).await?)

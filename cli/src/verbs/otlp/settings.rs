@@ -92,6 +92,7 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
+    /// Reads the base URL of a collector, and adds the path to which it takes traces.
     fn below(base: &str) -> Result<Self, String> {
         let mut endpoint = Self::parse(base)?;
         if endpoint.path.contains('?') {

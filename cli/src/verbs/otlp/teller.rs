@@ -1,4 +1,4 @@
-//! What is said on stderr: each change once, and losses at most once a minute.
+//! What is said on stderr: each change once, losses of each kind at most once a minute, and warnings of the collector.
 
 use std::time::{Duration, Instant};
 
@@ -51,6 +51,7 @@ impl Teller {
         }
     }
 
+    /// Counts the spans that were lost before this answer of Main, or that it has in an unknown form.
     pub(super) fn took(&mut self, taken: Taken) {
         if taken.restarted {
             complain("Main has restarted: spans from before that were not read are lost");
@@ -59,12 +60,13 @@ impl Teller {
         self.unreadable.count(taken.unreadable, "left out: they cannot be read; is Main of another version?");
     }
 
-    /// Says that the collector has refused these spans. It has answered, so it counts as being there.
+    /// Counts spans that the collector has refused. The collector has answered, so it counts as being there.
     pub(super) fn refused(&mut self, spans: u64, why: &str) {
         self.collector_is_there();
         self.refused.count(spans, &format!("lost: the collector refused them: {why}"));
     }
 
+    /// Counts the spans that the collector rejected of a batch. If it rejected none, shows its warning.
     pub(super) fn partly(&mut self, partial: &PartialSuccess) {
         let PartialSuccess { rejected, message } = partial;
         if *rejected > 0 {

@@ -4,12 +4,12 @@
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const LARGE_BLOCK: libc::c_int = 1024 * 1024;
 
-/// Returns the memory of large payloads to the system at once. By default glibc raises its threshold for that to
-/// up to 32 MiB after the first large block.
+/// Makes glibc return the memory of large payloads to the system as soon as it is freed. By default glibc raises its
+/// threshold for that, up to 32 MiB, after the first large block.
 pub(super) fn return_large_blocks() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    #[expect(unsafe_code, reason = "the only way to set it")]
-    // SAFETY: it takes no pointer, and only this thread calls it.
+    #[expect(unsafe_code, reason = "`libc` declares this function of glibc as unsafe")]
+    // SAFETY: `mallopt` is given no pointer, and only this thread calls it.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BLOCK);
     }
@@ -19,8 +19,8 @@ pub(super) fn return_large_blocks() {
 /// would keep it.
 pub(super) fn give_back_freed() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    #[expect(unsafe_code, reason = "the only way to ask for it")]
-    // SAFETY: it takes no pointer, and any thread may call it at any time.
+    #[expect(unsafe_code, reason = "`libc` declares this function of glibc as unsafe")]
+    // SAFETY: `malloc_trim` is given no pointer, and any thread may call it at any time.
     unsafe {
         libc::malloc_trim(0);
     }

@@ -66,7 +66,7 @@ pub(crate) struct ImportArgs {
     asked: Asked,
 }
 
-/// An entry of an export, which does not have the entry's size.
+/// An entry as a line of an export. The size that Main also tells is left out.
 #[derive(Deserialize, Serialize)]
 struct Line {
     #[serde(default)]

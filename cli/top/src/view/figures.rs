@@ -35,7 +35,7 @@ pub(super) fn cut(text: &str, width: usize) -> String {
     cut
 }
 
-/// Formats a number of bytes in at most eight characters.
+/// Formats a number of bytes. Below 1024 PiB, it has at most eight characters.
 pub(super) fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if bytes < 1024 {

@@ -93,7 +93,7 @@ fn state(row: &Row, styles: Styles) -> Line<'static> {
     Line::from(vec![Span::raw(label), state, Span::raw(since)])
 }
 
-/// Makes the lines of the figures, with what they were before.
+/// Makes the lines of the figures, with sparklines of what they were before.
 fn figures(row: &Row, width: usize, styles: Styles) -> Vec<Line<'static>> {
     let or_nothing = |text: Option<String>| text.unwrap_or(NOTHING.to_owned());
     let line = |name: &str, value: String, of: fn(&Sample) -> Option<f64>, least, most: fn(f64) -> String| {
@@ -144,7 +144,7 @@ fn as_count(number: f64) -> String {
     count(whole(number))
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it was made of such a number")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it was converted from a `u64`")]
 fn whole(number: f64) -> u64 {
     number as u64
 }

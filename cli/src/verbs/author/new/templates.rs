@@ -1,5 +1,5 @@
-//! The files of new projects. Files of a package of Cargo or a module of Go have other names here, so that the tools do
-//! not take this directory for one.
+//! The files of new projects, from `cli/templates`. There, `Cargo.toml` and `go.mod` have other names, so that tools do
+//! not take those directories for packages or modules.
 
 use clap::ValueEnum;
 

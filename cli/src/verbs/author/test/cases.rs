@@ -8,7 +8,7 @@ use crate::output::{counted, printable};
 pub(super) struct Cases {
     pub(super) cases: Vec<Case>,
     pub(super) time: Duration,
-    /// The number of cases that a plan of TAP announced.
+    /// The number of cases that the plans of TAP announced together.
     planned: Option<usize>,
     /// The index of the case that further lines explain.
     explained: Option<usize>,
@@ -20,7 +20,7 @@ pub(super) struct Cases {
 pub(super) struct Case {
     pub(super) name: String,
     pub(super) outcome: Outcome,
-    /// What the program printed about the case.
+    /// What the program printed about a failed case, or why the program itself has failed. Empty for other cases.
     pub(super) explanation: String,
 }
 

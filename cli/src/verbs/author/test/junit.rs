@@ -30,7 +30,8 @@ pub(super) fn report(suite: &str, cases: &Cases) -> String {
     )
 }
 
-/// Escapes text for an element or an attribute. XML 1.0 has no way to write most control characters.
+/// Escapes text for an element or an attribute. XML 1.0 has no way to write most control characters, so they are
+/// replaced.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
