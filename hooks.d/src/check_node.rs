@@ -2,7 +2,7 @@
 
 use std::{env, process::ExitCode};
 
-/// An error: no further hook runs.
+/// The exit code for a retired node. It is an error, so no further hook runs.
 const RETIRED: u8 = 7;
 
 fn main() -> ExitCode {

@@ -1,8 +1,8 @@
-//! Warns if the hooks' directory has more than `$MAX_FILES` files, by default 1000.
+//! Warns if the hooks' directory has more than `$MAX_FILES` files and directories, by default 1000.
 
 use std::{env, fs, process::ExitCode};
 
-/// A warning: the next hook still runs.
+/// The exit code for too many files. It is a warning, so the next hook still runs.
 const TOO_MANY_FILES: u8 = 33;
 
 fn main() -> ExitCode {

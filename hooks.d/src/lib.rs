@@ -12,7 +12,7 @@ pub fn root_dir() -> PathBuf {
 ///
 /// # Errors
 ///
-/// Says what to do if `$NODE` is not set.
+/// If `$NODE` is not set or no text. The error says what to do.
 pub fn node() -> Result<String, String> {
     env::var("NODE").map_err(|_| "`NODE` names no node: pass it with `--param NODE=…`".to_owned())
 }

@@ -64,7 +64,8 @@ pub(crate) struct InHand {
     pub(crate) id: MessageId,
     /// The time left for the answer at delivery.
     pub(crate) remaining: Duration,
-    /// The time of delivery. It is set when it is first needed, so that quick handlers read no clock.
+    /// The moment from which `remaining` counts: when it was first needed after delivery, so that quick handlers read
+    /// no clock. `None` until then.
     pub(crate) received: Cell<Option<Duration>>,
 }
 
@@ -75,6 +76,7 @@ impl Origin {
 }
 
 impl InHand {
+    /// The deadline on the host's clock. `None` while `received` is not set.
     pub(crate) fn deadline(&self) -> Option<Duration> {
         Some(self.received.get()?.saturating_add(self.remaining))
     }
@@ -87,13 +89,13 @@ impl<'a> CallOptions<'a> {
         Self::default()
     }
 
-    /// Waits at most this long, in whole milliseconds, from 1.
+    /// Waits at most this long. Main counts whole milliseconds: a fraction is cut off, and the least is 1.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout: Some(timeout), ..self }
     }
 
-    /// Calls this extension, or `main`, even if another owns the contract.
+    /// Calls the extension with this id, or `main`, even if another extension owns the contract.
     #[must_use]
     pub fn provider(self, id: &'a str) -> Self {
         Self { provider: Some(id), ..self }
@@ -111,8 +113,8 @@ impl Context {
     /// call.
     ///
     /// # Errors
-    /// Those of [`Error`], among them the provider's own as [`Error::Handler`]. The code `invalid-answer`
-    /// means that the answer does not fit the contract.
+    /// Any [`Error`] of Main, and the provider's own as [`Error::Handler`]. The code `invalid-answer` means that
+    /// the answer does not fit the contract.
     pub async fn call<A, R, C>(&self, operation: Operation<A, R, C>, args: &A) -> Result<R, Error>
     where
         C: Encode<A> + Decode<R>,
@@ -141,8 +143,8 @@ impl Context {
             .map_err(|error| Error::handler("invalid-answer", format_args!("`{operation}`: {error}")))
     }
 
-    /// The same context, with at most this much time for each call, event and job: whole milliseconds, from
-    /// 1.
+    /// The same context, with at most this much time for each event, each job, and each call without a timeout of its
+    /// own. Calls, events and jobs to put count whole milliseconds: a fraction is cut off, and the least is 1.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -200,7 +202,7 @@ impl Context {
     }
 
     /// Subscribes to a pattern that is known only at run time, such as one from the configuration. Its events
-    /// reach the handler of [`on_any_event`](crate::Extension::on_any_event).
+    /// reach the handler of [`on_any_event`](crate::Extension::on_any_event). Without that handler they are dropped.
     ///
     /// # Errors
     /// `PermissionDenied` if `subscribes` does not cover the pattern, `Invalid`, or `LimitExceeded`.
@@ -216,8 +218,8 @@ impl Context {
         self.link.unsubscribe(pattern)
     }
 
-    /// The id of the sender of the request, event or job in hand: an extension, or `main`. Main vouches for
-    /// it.
+    /// The sender of the request, event or job in hand: an extension's id, the name of a program outside Main as in
+    /// `app:player`, or `main`. Main vouches for it. `None` in hooks and background tasks.
     #[must_use]
     pub fn sender(&self) -> Option<String> {
         let peer = match &self.origin {
@@ -227,9 +229,9 @@ impl Context {
         self.link.host.name_of(peer)
     }
 
-    /// The time left to answer the request in hand. None if there is no request.
+    /// The time left to answer the request in hand. `None` if there is no request, or it is answered already.
     ///
-    /// When it has passed, the caller has been told `timeout`. The handler is then dropped at its next wait.
+    /// When that time has passed, the caller has been told `timeout`. The handler is then dropped where it waits.
     #[must_use]
     pub fn remaining(&self) -> Option<Duration> {
         let request = self.origin.in_hand()?;
@@ -241,11 +243,11 @@ impl Context {
     /// Runs a future beside the handlers. Awaiting the [`Task`] gives its result; dropping the task cancels it.
     ///
     /// The task runs when the handler waits or ends. On stop it goes on for as long as handlers and `on_stop`
-    /// run; without a handler, a call of it that is under way fails with `PeerGone`. A task that is ready asks
-    /// Main for nothing.
+    /// run. When the last handler has ended, calls of the task that are under way fail with `PeerGone`. A task that
+    /// does not wait costs no call to Main.
     ///
     /// A clone of the context lets the task call and publish. As long as the request in hand is not answered,
-    /// its deadline holds for them.
+    /// its deadline also holds for what the task does with that clone.
     ///
     /// ```
     /// # use weir_sdk::{Context, Contract, Error, Operation};
@@ -266,7 +268,7 @@ impl Context {
         self.link.host.sleep(duration).await;
     }
 
-    /// A value of this extension's `config` table in the operator's file.
+    /// A value of this extension's `config` table in the operator's file. `None` if the table lacks the key.
     ///
     /// # Errors
     /// The code `config` if Main cannot read it.
@@ -280,8 +282,8 @@ impl Context {
         self.link.host.own_name()
     }
 
-    /// Declares that this extension serves again after [`interrupted`](Self::interrupted). The SDK does it
-    /// before the first request.
+    /// Declares that this extension serves again after [`interrupted`](Self::interrupted). The SDK itself declares the
+    /// extension ready when `on_start` is over.
     pub fn ready(&self) {
         self.link.host.ready();
     }
@@ -292,7 +294,8 @@ impl Context {
         self.link.host.interrupted(reason);
     }
 
-    /// The options of an operation for Main: its timeout, and the request or job in hand, whose deadline caps it.
+    /// The options of an operation for Main: its timeout, and the request or job in hand. Main caps the timeout by the
+    /// time left for a request.
     fn options(&self, timeout: Option<Duration>) -> Options {
         let parent = match &self.origin {
             Origin::Request(_, request) => request.upgrade().map(|request| request.id),
@@ -300,7 +303,7 @@ impl Context {
             Origin::Sent(_) | Origin::Itself => None,
         };
         let timeout_ms = timeout.or(self.timeout).map(|timeout| {
-            // Main's least timeout is 1 ms, so that is also asked for when no time is left.
+            // Main's least timeout is 1 ms, so a shorter one is raised to that.
             u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX).max(1)
         });
         Options { timeout_ms, parent }

@@ -5,7 +5,7 @@
 /// Defines a constant for each: a [`Contract`](crate::Contract), and any number of
 /// [`Operation`](crate::Operation), [`Topic`](crate::Topic) and [`Queue`](crate::Queue). Together they are the
 /// contract's description. [`manifest!`](crate::manifest!) puts it into the finished component, where
-/// `weir describe` finds it. It takes no memory of the program.
+/// `weir describe` finds it. The description takes no memory of the running program.
 ///
 /// ```
 /// use serde::{Deserialize, Serialize};
@@ -62,7 +62,7 @@
 /// # fn main() {}
 /// ```
 ///
-/// Nor do two types of one name, which callers in other languages could not tell apart:
+/// Two different types of one name do not compile either, since callers in other languages could not tell them apart:
 ///
 /// ```compile_fail,E0080
 /// mod other {
@@ -80,7 +80,7 @@
 /// # fn main() {}
 /// ```
 ///
-/// Either both sides of an operation are bytes, or none is:
+/// Arguments and result of an operation are either both bytes, or neither is:
 ///
 /// ```compile_fail,E0308
 /// weir_sdk::contract! {
@@ -114,7 +114,7 @@ macro_rules! contract {
             $crate::Contract::new($name).described(DESCRIPTION)
         };
         // A contract that cannot be described is refused here, rather than where it is first used.
-        #[allow(long_running_const_eval, reason = "a large contract is written in a second")]
+        #[allow(long_running_const_eval, reason = "the compiler takes about a second to describe a large contract")]
         const _: () = $contract.check_description();
         $(
             $crate::__constant!(
@@ -186,9 +186,9 @@ macro_rules! __constant {
             $crate::codec::Bytes,
         > = $contract.bytes($name);
 
-        // The result must be `bytes`, too.
+        // This does not compile unless the result is `bytes`, too.
         const _: () = {
-            #[expect(non_camel_case_types, reason = "the word of the macro")]
+            #[expect(non_camel_case_types, reason = "authors write `bytes` in the macro")]
             struct bytes;
             let _: fn(bytes) -> $result = |bytes| bytes;
         };
@@ -210,6 +210,6 @@ macro_rules! __constant {
     ([$($declaration:tt)*] $contract:ident, $name:literal, queue($payload:ty)) => {
         $($declaration)*: $crate::Queue<$payload> = $crate::Queue::new($name);
     };
-    // Nothing for invalid items: `__described` reports them.
+    // An invalid item has no constant here, because `__described` reports it.
     ($($other:tt)*) => {};
 }

@@ -11,7 +11,7 @@ use crate::{
     program::{EventHandler, Hook, Program},
 };
 
-/// A value of the author's own, with the handlers that serve it.
+/// A state of the author's own type, with the handlers that serve messages with it.
 ///
 /// Handlers are async functions that take `&S`. Several can be under way at once while each waits, so the
 /// state that they change lives in a `Cell` or `RefCell` (never borrowed across an `.await`). A handler that
@@ -128,11 +128,11 @@ impl<S: 'static> Extension<S> {
         self
     }
 
-    /// Takes jobs of a queue, one after the other. A job is done when its handler returns. If it does not
-    /// decode, or its handler returns an error, it is logged and given back.
+    /// Takes jobs of a queue, one after the other. A job is done when its handler returns `Ok`. If the job does not
+    /// decode, or its handler returns an error, that is logged and the job is given back.
     ///
-    /// A job can come twice: if an extension dies, its jobs in hand are delivered again. On stop, the
-    /// extension finishes the jobs in hand and takes no more.
+    /// A job can come more than once: after it was given back, or after an extension died that had it in hand. On stop,
+    /// the extension finishes the jobs in hand and takes no more.
     ///
     /// [`Context::take`](crate::Context::take) leaves it to the extension when to take a job and when it is
     /// done.
@@ -147,7 +147,7 @@ impl<S: 'static> Extension<S> {
     }
 
     /// Takes jobs of a queue like [`on_job`](Self::on_job), with up to `at_once` jobs in hand, from 1 to the
-    /// operator's `in-flight`. For handlers that wait.
+    /// operator's `in-flight`. This helps handlers that wait.
     #[must_use]
     pub fn on_jobs<T, C, H>(mut self, queue: Queue<T, C>, at_once: usize, handler: H) -> Self
     where
@@ -167,7 +167,7 @@ impl<S: 'static> Extension<S> {
         self
     }
 
-    /// Runs before the extension declares itself ready, to load what it needs. It can call other contracts,
+    /// The hook runs before the extension declares itself ready, to load what it needs. It can call other contracts,
     /// but receives nothing yet. An error ends the extension.
     #[must_use]
     pub fn on_start<H>(mut self, hook: H) -> Self
@@ -178,7 +178,7 @@ impl<S: 'static> Extension<S> {
         self
     }
 
-    /// Runs on stop, when everything in hand is answered.
+    /// The hook runs on stop, when all handlers have ended. It does not run if a background task has failed.
     #[must_use]
     pub fn on_stop<H>(mut self, hook: H) -> Self
     where
@@ -188,8 +188,8 @@ impl<S: 'static> Extension<S> {
         self
     }
 
-    /// Runs beside the handlers, from ready until stop, when it is dropped: for work at intervals, or to read
-    /// a socket. An error ends the extension.
+    /// The task runs beside the handlers, from ready until stop, when it is dropped. Use it for work at intervals, or
+    /// to read a socket. An error ends the extension.
     #[must_use]
     pub fn background<H>(mut self, task: H) -> Self
     where
@@ -202,9 +202,9 @@ impl<S: 'static> Extension<S> {
 
     /// Serves until Main says stop: the whole of `main`.
     ///
-    /// Fails, and tells Main why, if the handlers do not fit the manifest, if the operator did not grant what
-    /// they need, or if `on_start`, `on_stop` or a background task fails. Also fails outside a component,
-    /// where there is no Main.
+    /// The exit code is a failure, and Main is told why, if the handlers do not fit the manifest, if the operator did
+    /// not grant what they need, or if `on_start`, `on_stop` or a background task fails. It is also a failure outside a
+    /// component, where there is no Main.
     #[must_use]
     pub fn run(self) -> ExitCode {
         Host::run(self.program)

@@ -1,4 +1,4 @@
-//! For hooks: programs that Main runs one after the other, each to completion. Main reads their exit codes.
+//! Support for hooks: programs that Main runs one after the other, each to completion. Main reads their exit codes.
 //!
 //! A hook is an ordinary `main.rs`. Its parameters are environment variables, and it uses nothing of
 //! [`Extension`](crate::Extension). This module adds what `std` lacks.

@@ -77,7 +77,8 @@ impl Link {
         self.under_way.borrow().values().any(|slot| matches!(slot, Slot::Waiting(_)))
     }
 
-    /// Sends a request and waits for its answer. Other messages are served meanwhile.
+    /// Sends a request and waits for its answer. Other messages are served meanwhile, but in `on_start` and `on_stop`
+    /// the whole component waits.
     pub(crate) async fn call(
         &self,
         (contract, operation): (Contract, &'static str),
@@ -120,7 +121,8 @@ impl Link {
         self.host.unsubscribe(subscription)
     }
 
-    /// The topic of an event that leaves it out: the pattern of its subscription, which is a single topic.
+    /// The topic of an event that leaves it out: the pattern of its subscription, which is a single topic. Empty if the
+    /// subscription has ended.
     pub(crate) fn topic_of(&self, subscription: u32) -> String {
         let patterns = self.patterns.borrow();
         let known = patterns.iter().find(|(known, _)| *known == subscription);

@@ -156,8 +156,8 @@ pub const fn undescribed<const LENGTH: usize>(contracts: &[Contract]) -> [Contra
 }
 
 /// States what an extension is and needs: defines the constant `MANIFEST`, and puts it into the finished
-/// component. With it go the descriptions of its contracts, for those that [`contract!`](crate::contract!)
-/// declares.
+/// component. The descriptions of those of its contracts that [`contract!`](crate::contract!) declares go into the
+/// component, too.
 ///
 /// Takes the fields of [`Manifest`]. Fields left out are empty; `id` and `version` are those of the package.
 /// Use it once in a program.
@@ -205,7 +205,10 @@ macro_rules! manifest {
                     static SECTION: [u8; __DESCRIBED.section_length()] = __DESCRIBED.section();
 
                     #[expect(unsafe_code, reason = "places a constant in a custom section; no code")]
-                    #[allow(long_running_const_eval, reason = "large contracts are written in a second")]
+                    #[allow(
+                        long_running_const_eval,
+                        reason = "the compiler takes about a second to describe large contracts"
+                    )]
                     #[unsafe(link_section = "weir:contracts")]
                     static DESCRIPTIONS: [u8; __DESCRIBED.descriptions_length()] = __DESCRIBED.descriptions();
                 };
@@ -222,7 +225,7 @@ macro_rules! manifest {
     };
 }
 
-/// Whether the text needs no escapes in a JSON string.
+/// Whether the text is not empty and needs no escapes in a JSON string.
 const fn is_plain(text: &str) -> bool {
     let mut rest = text.as_bytes();
     while let [byte, tail @ ..] = rest {

@@ -1,4 +1,5 @@
-//! An extension and its handlers without their types. Runs them: serves and subscribes, starts and stops in order.
+//! An extension and its handlers without their types, and its run: it serves and subscribes, starts and stops in
+//! order.
 
 use std::{fmt, rc::Rc};
 
@@ -18,6 +19,7 @@ pub(crate) type EventHandler =
 
 pub(crate) type JobHandler = Rc<dyn Fn(Context, Vec<u8>) -> LocalBoxFuture<'static, Result<(), Error>>>;
 
+/// What runs at the start, at the stop or in the background.
 pub(crate) type Hook = Box<dyn FnOnce(Context) -> LocalBoxFuture<'static, Result<(), Error>>>;
 
 pub(crate) struct Program {
@@ -75,7 +77,8 @@ impl Program {
         }
     }
 
-    /// Compares the handlers with the manifest. The error lists handlers that are missing or not in the manifest.
+    /// Compares the handlers with the manifest. The error lists handlers that are missing, double or not in the
+    /// manifest, and those of queues that may have no job at once.
     pub(crate) fn check(&self) -> Result<(), String> {
         let mut faults = Vec::new();
         for (place, (contract, operation, _)) in self.operations.iter().enumerate() {

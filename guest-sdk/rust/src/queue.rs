@@ -108,7 +108,8 @@ impl<T> Job<T> {
         Self { payload, id: JobId(held.id), deliveries, held }
     }
 
-    /// The id of the sender: an extension, or `main`. Main vouches for it.
+    /// The sender: an extension's id, the name of a program outside Main as in `app:player`, or `main`. Main vouches
+    /// for it.
     #[must_use]
     pub fn sender(&self) -> Option<String> {
         self.held.link.host.name_of(self.held.sender)

@@ -1,7 +1,7 @@
 //! The loop of an extension: takes messages, starts their handlers, and sends their answers.
 //!
-//! If a handler does not wait, its answer goes out in the same call to Main that takes the next message. If
-//! handlers wait, the loop waits for them and the inbox together.
+//! If a handler does not wait and nothing else is under way, its answer goes out in the same call to Main that takes
+//! the next message. If handlers or tasks wait, the loop waits for them and the inbox together.
 
 mod events;
 mod jobs;
@@ -45,7 +45,7 @@ pub(crate) struct Server {
 enum Next {
     Done(Done),
     Inbox,
-    /// The last handler has ended, or the need to wait for the inbox has changed.
+    /// The last handler or task has ended, or the need to wait for the inbox has changed.
     Nothing,
 }
 
@@ -101,7 +101,7 @@ impl Server {
         }
     }
 
-    /// Serves until stop, then finishes everything in hand.
+    /// Serves until stop, or until a background task fails. Then finishes everything in hand.
     pub(crate) async fn run(&mut self) -> Result<(), Error> {
         self.link.start_receiving();
         self.jobs.take(&self.link)?;
@@ -148,7 +148,8 @@ impl Server {
         Ok(())
     }
 
-    /// Handles the next event. Returns the answer of a finished handler.
+    /// Waits for the next thing to happen: a handler or a background task ends, or messages come. Returns the answer if
+    /// the handler of a request has ended. The error is that of a background task.
     async fn go_on(&mut self) -> Result<Option<(MessageId, Answer)>, Error> {
         match self.next().await {
             Next::Nothing => Ok(None),
@@ -170,7 +171,8 @@ impl Server {
         }
     }
 
-    /// Sends an answer and receives the next message, in one call to Main. For when nothing else is in hand.
+    /// Sends an answer, if there is one, and receives the next message, in one call to Main. The call may block, so
+    /// nothing else may be in hand. Returns `None` on stop.
     async fn answer_and_receive(&self, answer: Option<(MessageId, Answer)>) -> Option<Message> {
         if let Some((id, answer)) = answer {
             match self.link.host.respond_and_receive(id, &answer).await {
@@ -190,7 +192,7 @@ impl Server {
         }
     }
 
-    /// Starts the handler of a message. Returns the answer if the handler did not wait.
+    /// Starts the handler of a message. Returns the answer to a request whose handler did not wait.
     fn handle(&mut self, message: Message) -> Option<(MessageId, Answer)> {
         let task = match message {
             Message::Request(request) => return self.request(request),

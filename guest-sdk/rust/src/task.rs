@@ -33,6 +33,7 @@ struct Shared<T> {
     outcome: Cell<Option<T>>,
     is_cancelled: Cell<bool>,
     is_detached: Cell<bool>,
+    /// Wakes the task itself.
     task: Cell<Option<Waker>>,
     /// Wakes the future that waits for the outcome.
     handle: Cell<Option<Waker>>,
@@ -98,7 +99,7 @@ impl<T> Run for Shared<T> {
                 self.outcome.set(Some(outcome));
                 wake(&self.handle);
             }
-            // The task has dropped its own handle.
+            // The handle was dropped while the task was polled.
             Poll::Pending if self.is_cancelled.get() => {}
             Poll::Pending => {
                 self.future.set(Some(future));

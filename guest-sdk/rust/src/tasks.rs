@@ -1,5 +1,5 @@
-//! The handlers that wait, each at most until its request's deadline, and the tasks that they spawn. Knows nothing
-//! of messages.
+//! The handlers that wait, each at most until its request's deadline, and the tasks that they spawn. This module knows
+//! nothing of messages.
 
 use std::{
     future::Future,
@@ -18,8 +18,8 @@ use crate::{
     task::{Run, Spawned},
 };
 
-/// How many rounds handlers and tasks have before the inbox has its turn, and the server's loop before sockets and
-/// timers have theirs.
+/// Handlers and tasks run this many rounds before the inbox has its turn. The server's loop runs as many before sockets
+/// and timers have their turn.
 pub(crate) const ROUNDS: u32 = 16;
 
 pub(crate) enum Running {
@@ -51,6 +51,7 @@ impl Tasks {
         self.waiting.is_empty() && self.spawned.borrow().is_empty()
     }
 
+    /// Whether handlers or background tasks wait. Tasks that handlers spawned do not count.
     pub(crate) fn has_handlers(&self) -> bool {
         self.waiting.iter().any(|running| !matches!(running, Running::Spawned(_)))
     }
@@ -108,7 +109,7 @@ impl Tasks {
         }
     }
 
-    /// Sets the timer to this deadline, unless it ends earlier. The timer stays when its handler finishes early: most
+    /// Sets the timer to this deadline, unless the timer ends earlier. It stays when its handler finishes early: most
     /// handlers have the same time, so one timer serves many.
     fn wake_at(&mut self, deadline: Duration, host: &Host) {
         if self.timer.as_ref().is_none_or(|(at, _)| deadline < *at) {

@@ -1,9 +1,9 @@
 //! Sends letters through one queue and receives them from another: the contract `courier@1`.
 //!
-//! Keys of its `config` table name the queues: `outgoing` and `incoming`, each optional. The operator must grant them,
-//! `puts` the one and `takes` the other. Where a bridge carries the queues, the reader is on another machine.
+//! Keys of its `config` table name the queues: `outgoing` and `incoming`, each optional. The operator must grant the
+//! first by `puts` and the second by `takes`. Where a bridge carries the queues, the reader is on another machine.
 //!
-//! Its own error: `no-outgoing`.
+//! It has one error of its own: `no-outgoing`.
 
 use std::{
     cell::{Cell, RefCell},
@@ -20,7 +20,7 @@ weir_sdk::manifest! {
     publishes: &[courier::ARRIVED.pattern()],
 }
 
-/// Letters that it remembers.
+/// Letters that `received` lists: the latest.
 const REMEMBERED: usize = 100;
 
 fn main() -> ExitCode {
@@ -79,9 +79,9 @@ impl Courier {
     }
 }
 
-/// The queue that a key of the configuration names.
+/// The queue that a key of the configuration names. `None` if the key is not there.
 fn queue(context: &Context, key: &str) -> Result<Option<Queue<Letter>>, Error> {
-    // Its names live as long as the program: there are two.
+    // A queue's name must live as long as the program. Leaking is harmless: there are two names at most.
     Ok(context.config(key)?.map(|name| Queue::new(name.leak())))
 }
 

@@ -1,6 +1,6 @@
 //! Describes the device and its state: the contract `device.info@1`.
 //!
-//! Reads the files of the kernel and of the operating system for each request, and keeps nothing. The
+//! It reads the files of the kernel and of the operating system for each request, and keeps nothing. The
 //! operator grants, read-only, `/proc` and the directory of `os-release`: `/etc`, or `/usr/lib` if the file
 //! in `/etc` is a link there.
 
@@ -58,8 +58,8 @@ impl DeviceInfo {
 
     fn os(&self) -> Result<Os, ReadError> {
         let kernel = read(&self.root.join("proc/sys/kernel/osrelease"))?;
-        // As in os-release(5), but it also falls back when the first file is out of reach: that file is often
-        // a link into the directory of the second.
+        // os-release(5) reads the second file only if the first is missing. Here it is also read if the first is out of
+        // reach, which is often a link into the directory of the second.
         let release = read(&self.root.join("etc/os-release"))
             .or_else(|_| read(&self.root.join("usr/lib/os-release")))?;
         Ok(os_release::os(&release, kernel.trim()))

@@ -15,7 +15,7 @@ pub(crate) fn os(text: &str, kernel: &str) -> Os {
     }
 }
 
-/// The last assignment counts, as in a shell. One that a shell would refuse does not count.
+/// The value of a key: that of the last assignment, as in a shell. Assignments that a shell would refuse do not count.
 fn value(text: &str, key: &str) -> Option<String> {
     text.lines()
         .filter_map(|line| line.trim().strip_prefix(key)?.strip_prefix('='))

@@ -5,7 +5,7 @@
 
 use weir_contracts::device_info::{Cpu, Load, Memory, Uptime};
 
-/// `/proc/meminfo`. Only the total and the free memory are always there.
+/// Parses `/proc/meminfo`. Only the total and the free memory are always there.
 pub(crate) fn memory(text: &str) -> Result<Memory, &'static str> {
     let kib = |key| field(text, key)?.strip_suffix("kB")?.trim_end().parse().ok();
     let total_kib = kib("MemTotal").ok_or("`MemTotal`")?;
@@ -42,13 +42,13 @@ pub(crate) fn load(text: &str) -> Result<Load, &'static str> {
     })
 }
 
-/// `/proc/cpuinfo`, which every architecture writes in its own way.
+/// Parses `/proc/cpuinfo`, which every architecture writes in its own way.
 pub(crate) fn cpu(text: &str) -> Result<Cpu, &'static str> {
     let cores = text.lines().filter(|line| begins_core(line)).count();
     if cores == 0 {
         return Err("any `processor`");
     }
-    // In this order: x86 and newer ARM kernels, MIPS, PowerPC, RISC-V, older ARM kernels, boards.
+    // The keys are those of x86 and newer ARM kernels, MIPS, PowerPC, RISC-V, older ARM kernels, and boards.
     let model = ["model name", "cpu model", "cpu", "uarch", "Processor", "Model", "Hardware"]
         .into_iter()
         .find_map(|key| field(text, key).map(str::to_owned))
@@ -57,13 +57,14 @@ pub(crate) fn cpu(text: &str) -> Result<Cpu, &'static str> {
     Ok(Cpu { model, cores: u32::try_from(cores).unwrap_or(u32::MAX) })
 }
 
-/// 64-bit ARM gives numbers for a name: `0x41 0xd08` is a Cortex-A72.
+/// The model on 64-bit ARM, where the kernel gives numbers instead of a name: `0x41 0xd08` is a Cortex-A72.
 fn arm_model(text: &str) -> Option<String> {
     let (implementer, part) = (field(text, "CPU implementer")?, field(text, "CPU part")?);
     Some(format!("ARM implementer {implementer} part {part}"))
 }
 
-/// `processor : 0`, on s390 `processor 0: version = …`. On older ARM kernels `Processor` is the model.
+/// Whether a line begins the entry of a core: `processor : 0`, or on s390 `processor 0: version = …`. On older ARM
+/// kernels `Processor` is the model, and begins none.
 fn begins_core(line: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     line.strip_prefix("processor").and_then(|rest| rest.split_once(':')).is_some_and(|(before, after)| {
@@ -81,7 +82,7 @@ fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
         .find(|value| !value.is_empty())
 }
 
-/// A number of seconds or tasks. JSON needs it finite; it is never negative.
+/// A number of seconds or tasks. `None` if it is infinite, which JSON cannot write, or negative.
 fn number(word: Option<&str>) -> Option<f64> {
     word?.parse().ok().filter(|number: &f64| number.is_finite() && !number.is_sign_negative())
 }

@@ -8,12 +8,12 @@ use std::{
 
 use weir_sdk::Error;
 
-/// Longer than any of them: `/proc/cpuinfo` has about 1.5 KiB for each core.
+/// The most bytes that are read of a file. None is longer: `/proc/cpuinfo` has about 1.5 KiB for each core.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
-    /// The system or the sandbox refused it.
+    /// The system or the sandbox refused to open or to read the file.
     #[error("cannot read `{path}`: {source}")]
     Io { path: PathBuf, source: io::Error },
     /// A value is missing or malformed.

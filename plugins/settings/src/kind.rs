@@ -4,7 +4,7 @@ use serde_json::Value;
 use weir_contracts::settings::{Setting, Type};
 use weir_sdk::Error;
 
-/// A value as a setting, of the type of the old one.
+/// Makes a setting of a value. It has the type of the old setting, or without one the value's own type.
 ///
 /// # Errors
 /// The code `wrong-type` for another type, `invalid-argument` for a value without a type.
@@ -32,6 +32,7 @@ pub(crate) fn fits(setting: &Setting) -> bool {
     }
 }
 
+/// The value's own type. `None` for null, lists and objects, which no setting can have.
 fn of(value: &Value) -> Option<Type> {
     match value {
         Value::Bool(_) => Some(Type::Bool),

@@ -5,7 +5,7 @@
 //! `settings.changed.KEY`, and then answers. A change that was answered with an error of storage may still be
 //! there after the next start, as with any request without an answer.
 //!
-//! Errors of its own: `not-found`, `wrong-type`, `full`, `invalid-argument`.
+//! Errors of its own: `not-found`, `wrong-type`, `full`, `invalid-argument`. Errors of storage are passed on.
 
 use std::{cell::RefCell, collections::BTreeMap, process::ExitCode};
 
@@ -25,6 +25,7 @@ weir_sdk::manifest! {
     publishes: &[settings::CHANGED.pattern()],
 }
 
+/// What the keys of settings begin with in storage.
 const STORED: &str = "settings/";
 
 const MAX_SETTINGS: usize = 1024;
@@ -32,7 +33,7 @@ const MAX_SETTINGS: usize = 1024;
 /// The longest key, in bytes. A topic with it stays well within its 256 bytes.
 const MAX_KEY: usize = 128;
 
-/// Bytes of all keys and texts together: one answer can list all of them.
+/// The most bytes of all keys and texts together, so that one answer can list all of them.
 const MAX_BYTES: usize = 256 * 1024;
 
 /// The longest text as a value, in bytes.
@@ -50,6 +51,7 @@ fn extension() -> Extension<Device> {
         .on(settings::LIST, async |device: &Device, _: &Context, prefix| Ok(device.list(&prefix)))
 }
 
+/// The settings of the device, as in storage.
 #[derive(Default)]
 struct Device {
     settings: RefCell<BTreeMap<String, Setting>>,
@@ -138,7 +140,7 @@ fn publish(context: &Context, changed: Changed) {
     }
 }
 
-/// Whether a key can be a segment of a topic.
+/// Whether a key can be a segment of a topic and is not too long.
 fn is_key(key: &str) -> bool {
     (1..=MAX_KEY).contains(&key.len())
         && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))

@@ -15,14 +15,15 @@ use futures_util::lock::Mutex;
 
 use crate::store::{Change, CommitError, Store};
 
-/// Turns of the inbox before a group is taken as complete. The executor looks at its tasks up to twice for
-/// each look at the inbox, and the first time before any.
+/// How often a task yields before a group counts as complete, so that the inbox is read meanwhile. The executor looks
+/// at its tasks before its first look at the inbox, and up to twice for each later one.
 const TURNS: u32 = 4;
 
-/// Changes written in one step, or slightly more.
+/// A group of this many changes waits for no more. It can be slightly larger, since the inbox gives out many at once.
 const MAX_GROUP: usize = 512;
 
-/// Bytes of changes written in one step, or one larger change alone: together they may be more than a call can have.
+/// The most bytes of changes in one step, because a call of the store can carry only so many. A larger change is a step
+/// of its own.
 const MAX_GROUP_BYTES: usize = 256 * 1024;
 
 type Outcome = Result<bool, CommitError>;
@@ -55,7 +56,7 @@ impl Commits {
         let outcome = self.waiting.borrow_mut().push(change);
         let _turn = self.turn.lock().await;
         loop {
-            // Another task may have made it, with its own.
+            // Another task may have made this change together with its own.
             if let Some(outcome) = outcome.take() {
                 return outcome;
             }
@@ -106,7 +107,7 @@ impl Group {
     }
 }
 
-/// Closes a step before the change that would make it too large.
+/// Splits changes into steps. A step ends before the change that would make it too large.
 fn in_steps(changes: Vec<Change>) -> Vec<Vec<Change>> {
     let (mut steps, mut step, mut bytes) = (Vec::new(), Vec::new(), 0_usize);
     for change in changes {

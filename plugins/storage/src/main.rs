@@ -1,7 +1,7 @@
 //! Keeps values across restarts and power cuts: the contract `local.storage@1`.
 //!
 //! A thin extension over `wasi:keyvalue`: the store that its operator grants keeps the values, bounds them and writes
-//! them to disk. A change is answered when it is there.
+//! them to disk. A change is answered when it is on disk.
 //!
 //! Keys are any strings of 1 to 256 bytes, values any JSON of up to 1 MiB. A `null` reads as no value. Errors
 //! of its own: `full`, `too-large`, `invalid-argument`, and `io`. After `io` the change may or may not be
@@ -42,9 +42,9 @@ const MAX_LIST: usize = 512 * 1024;
 /// The longest value, in bytes of JSON.
 const MAX_VALUE: usize = 1024 * 1024;
 
-/// As `storage::GET`.
+/// `storage::GET`, with the value as the text that came.
 const GET: Operation<storage::Key, Found> = storage::CONTRACT.operation(storage::GET.name());
-/// As `storage::SET`.
+/// `storage::SET`, with the value as the text that came.
 const SET: Operation<Entry, Empty> = storage::CONTRACT.operation(storage::SET.name());
 
 fn main() -> ExitCode {
@@ -60,7 +60,7 @@ fn extension() -> Extension<Storage> {
         .on(storage::LIST, async |storage: &Storage, _: &Context, prefix| storage.list(&prefix))
 }
 
-/// As `storage::Entry`.
+/// `storage::Entry`, with the value as the text that came.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Entry {
@@ -68,7 +68,7 @@ pub(crate) struct Entry {
     pub(crate) value: Box<RawValue>,
 }
 
-/// As `storage::Found`.
+/// `storage::Found`, with the value as the text that came.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Found {
     pub(crate) value: Option<Box<RawValue>>,
@@ -123,6 +123,7 @@ impl Storage {
     }
 }
 
+/// Refuses a key that is empty or too long.
 fn check(key: &str) -> Result<(), Error> {
     match key.len() {
         1..=MAX_KEY => Ok(()),

@@ -7,7 +7,7 @@ use weir_sdk::Error;
 
 use crate::keyvalue::{self, Bucket, delete_many, set_many};
 
-/// How the store says that it has no room.
+/// How the store's message begins if it has no room.
 const FULL: &str = "the store is full";
 
 #[derive(Debug)]
@@ -31,9 +31,11 @@ pub(crate) enum CommitError {
 }
 
 impl Store {
+    /// Opens a store.
+    ///
     /// # Errors
     ///
-    /// Fails if the operator has not granted it.
+    /// Fails if the operator has not granted it, or if there is no such store.
     pub(crate) fn open(name: &str) -> Result<Self, Error> {
         let bucket = keyvalue::open(name).map_err(|error| {
             let error = CommitError::from(error);
@@ -81,12 +83,12 @@ impl Store {
         if self.change(last.into_values()).is_ok() {
             return outcomes;
         }
-        // Nothing of a set was done. Each has an outcome of its own: those that fit are made.
+        // `set_many` sets all or nothing. So each change is now tried alone, and those that fit are made.
         let alone = changes.iter().zip(outcomes);
         alone.map(|(change, outcome)| self.change([change].into_iter()).and(outcome)).collect()
     }
 
-    /// Changes of different keys.
+    /// Makes changes of different keys. If the sets fail, the deletions are made nevertheless.
     fn change<'c>(&self, changes: impl Iterator<Item = &'c Change>) -> Result<(), CommitError> {
         let (mut sets, mut deletes) = (Vec::new(), Vec::new());
         for change in changes {
@@ -95,7 +97,7 @@ impl Store {
                 Change::Delete(key) => deletes.push(key.clone()),
             }
         }
-        // First what makes room.
+        // Deletions come first, since they make room.
         if !deletes.is_empty() {
             delete_many(&self.bucket, &deletes)?;
         }

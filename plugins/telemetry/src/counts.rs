@@ -16,7 +16,7 @@ const MAX_TOPICS: usize = 128;
 #[derive(Debug)]
 pub(crate) struct Counts {
     totals: Totals,
-    /// For the topics of `totals` with events since the start.
+    /// The last minute of those topics of `totals` that had events since the start of this instance.
     minutes: BTreeMap<String, Minute>,
     other: Minute,
 }
@@ -51,6 +51,7 @@ impl Counts {
         }
     }
 
+    /// Adds what an earlier run counted. The counts then begin with the earlier start.
     pub(crate) fn add_all(&mut self, earlier: Totals) {
         self.totals.since = self.totals.since.min(earlier.since.or(self.totals.since));
         self.totals.other.add(earlier.other);
@@ -88,7 +89,7 @@ impl Counts {
 }
 
 impl Totals {
-    /// Adds to a topic and returns it. If there are too many topics, adds to the others.
+    /// Adds to a topic and returns it. A new topic beyond [`MAX_TOPICS`] adds to `other`, and the result is `None`.
     fn add<'a>(&mut self, topic: &'a str, total: Total) -> Option<&'a str> {
         let is_full = self.topics.len() >= MAX_TOPICS;
         match self.topics.get_mut(topic) {

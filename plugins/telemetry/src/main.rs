@@ -1,10 +1,10 @@
 //! Counts events: the contract `telemetry@1`.
 //!
-//! Subscribes to the patterns in `topics` of its `config` table, separated by commas; by default
+//! It subscribes to the patterns in `topics` of its `config` table, separated by commas; by default
 //! `settings.changed.>`. The operator must grant all of them. An event that two patterns match counts twice.
 //!
-//! Keeps the counts through `local.storage@1` if there is one. It saves when it stops, and `save-after-s`
-//! seconds (default 30) after the first unsaved event, so that nothing wakes up while nothing happens.
+//! It keeps the counts through `local.storage@1` if there is one. It saves `save-after-s` seconds (default 30) after
+//! the first unsaved event, so that nothing wakes up while nothing happens, and at a stop if events are unsaved.
 
 use std::{
     cell::{Cell, RefCell},
@@ -30,12 +30,13 @@ weir_sdk::manifest! {
     subscribes: &[">"],
 }
 
+/// The key of the counts in storage.
 const STORED: &str = "telemetry/counts";
 
 /// The default of `save-after-s`.
 const SAVE_AFTER: Duration = Duration::from_secs(30);
 
-/// Time for storage to answer. Start and stop do not depend on it.
+/// Time for storage to answer. It is short, since start and stop wait for the answer, but go on without one.
 const STORAGE_TIMEOUT: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {

@@ -21,11 +21,13 @@ pub(crate) struct Attributes {
     pub(crate) transparent: bool,
     /// The variant stands for words of later versions.
     pub(crate) other: bool,
-    /// Describes this type instead.
+    /// The type to describe instead of this one.
     pub(crate) as_type: Option<Type>,
     /// The path of `weir_sdk`.
     pub(crate) sdk: Option<Path>,
+    /// The errors of `skip_serializing` and `skip_deserializing`. With both, the field or variant is simply skipped.
     one_sided: [Option<Error>; 2],
+    /// The error of an attribute that needs `as_type` beside it.
     undescribable: Option<Error>,
 }
 
@@ -124,7 +126,8 @@ pub(crate) fn doc(attributes: &[Attribute]) -> String {
     lines.join("\n").trim_ascii().to_owned()
 }
 
-/// A value, or the same value for each direction.
+/// The value of an attribute, given once or the same for each direction. `None` if it is given for neither. Fails if it
+/// is given for one alone, or differs.
 fn both_ways(meta: &ParseNestedMeta<'_>) -> Result<Option<LitStr>> {
     if meta.input.peek(Token![=]) {
         return meta.value()?.parse().map(Some);

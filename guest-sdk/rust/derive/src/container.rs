@@ -12,10 +12,10 @@ use crate::{
     enums, fields,
 };
 
-/// Where the expressions of a type stand.
+/// How the generated expressions of a type refer to the SDK and to the type itself.
 pub(crate) struct Place {
     sdk: Path,
-    /// The type's own name, where `Self` is unknown.
+    /// The type's own name, to stand for `Self` in a static, which has no `Self`. `None` for generic types.
     own: Option<Ident>,
 }
 
@@ -122,6 +122,7 @@ fn content(input: &DeriveInput, attributes: &Attributes, place: &Place) -> Resul
     }
 }
 
+/// The value of `Definition` for the type: its name, id, comment and content.
 fn definition(
     input: &DeriveInput,
     attributes: &Attributes,

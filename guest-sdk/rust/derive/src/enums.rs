@@ -49,7 +49,7 @@ pub(crate) fn schema(data: &DataEnum, of: &Attributes, place: &Place) -> Result<
     }
 
     let (schema, described) = (place.shape("Schema"), place.shape("Described"));
-    // As schemars has it: words without a comment stand together.
+    // schemars puts words without a comment into one list. So does this, for the same document.
     let (plain, cases): (Vec<_>, Vec<_>) = cases.into_iter().partition(Case::is_plain);
     let names = plain.iter().map(|case| &case.name);
     if cases.is_empty() {
@@ -68,7 +68,7 @@ pub(crate) fn schema(data: &DataEnum, of: &Attributes, place: &Place) -> Result<
 }
 
 impl Case<'_> {
-    /// Whether it is a word without a comment.
+    /// Whether the variant is a bare word in JSON and has no comment.
     fn is_plain(&self) -> bool {
         self.of.tag.is_none() && matches!(self.variant.fields, Fields::Unit) && self.doc.is_empty()
     }
@@ -110,7 +110,7 @@ impl Case<'_> {
         quote!(&#schema::Word(#word))
     }
 
-    /// What stands beside the variant's name, and its comment. Nothing for a unit variant.
+    /// The comment and the schema of what stands beside the variant's name. `None` for a unit variant.
     fn content(&self) -> Result<Option<(String, TokenStream)>> {
         Ok(match &self.variant.fields {
             Fields::Unit => None,
@@ -126,6 +126,7 @@ impl Case<'_> {
         })
     }
 
+    /// The variant's named fields. Empty for other variants.
     fn named(&self) -> Result<Vec<TokenStream>> {
         let case = self.attributes.rename_all.or(self.of.rename_all_fields);
         match &self.variant.fields {

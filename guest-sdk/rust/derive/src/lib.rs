@@ -16,9 +16,9 @@ use syn::{DeriveInput, parse_macro_input};
 /// Describes the JSON of a type, as serde writes and reads it.
 ///
 /// Attributes of serde that change the JSON are honoured. These cannot be described and do not compile: `flatten`,
-/// `untagged`, `with`, `from`, `into` and their kin, and names or skips of one direction only.
-/// `#[shape(as = "Type")]` describes a field, or the whole type, as another type. `#[shape(crate = "path")]` names
-/// the crate `weir_sdk` if it has another name.
+/// `untagged`, and names for only one of writing and reading. `with`, `from`, `into` and their kin, and skips of only
+/// one direction, compile only beside `#[shape(as = "Type")]`, which describes a field, or the whole type, as another
+/// type. `#[shape(crate = "path")]` names the crate `weir_sdk` if it has another name.
 #[proc_macro_derive(Shape, attributes(shape, serde))]
 pub fn shape(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

@@ -20,8 +20,8 @@ impl Context {
     /// counted.
     ///
     /// # Errors
-    /// `PermissionDenied` if `puts` does not list the queue, `Overloaded`, or `Timeout` after waiting, if it
-    /// is full, `TooLarge`, or `Invalid`.
+    /// `PermissionDenied` if `puts` does not list the queue; `Overloaded`, or `Timeout` after waiting, if the queue is
+    /// full; `WouldDeadlock` if all readers of the queue wait for this extension; `TooLarge`; or `Invalid`.
     pub fn put<T, C: Encode<T>>(&self, queue: Queue<T, C>, job: &T) -> Result<JobId, Error> {
         let payload = C::encode(job)?;
         self.link.jobs.put(queue.name(), &payload, self.options(None)).map(JobId)
@@ -76,6 +76,7 @@ impl Context {
         }
     }
 
+    /// Takes the next job that decodes, without a time limit.
     async fn take_patiently<T, C: Decode<T>>(&self, queue: Queue<T, C>) -> Result<Job<T>, Error> {
         loop {
             let job = self.link.jobs.take(queue.name()).await?;

@@ -34,6 +34,7 @@ use crate::{
     testing::{Clock, Published},
 };
 
+/// The timeout of requests without one of their own.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The numbers of the test and the extension as senders.
@@ -51,14 +52,19 @@ struct State {
     inbox: RefCell<Lanes>,
     last_id: Cell<MessageId>,
     message_size: Cell<u64>,
+    /// The name under which the test sends.
     sender: RefCell<String>,
     config: RefCell<HashMap<String, String>>,
     ready: Cell<bool>,
     interrupted: RefCell<Option<String>>,
+    /// The operations that the extension serves, by their numbers.
     served: RefCell<Vec<(Contract, String)>>,
+    /// The test's requests to the extension, until the test has read their outcome.
     asked: RefCell<HashMap<MessageId, Asked>>,
+    /// The operations that the extension has opened, by their numbers.
     targets: RefCell<Vec<(Contract, String)>>,
     fakes: RefCell<HashMap<(Contract, String), Fake>>,
+    /// The extension's requests to fakes.
     under_way: RefCell<FuturesUnordered<UnderWay>>,
     /// The pattern of each subscription, by its number. `None` once the subscription has ended.
     subscriptions: RefCell<Vec<Option<String>>>,
@@ -119,12 +125,12 @@ impl Host {
                 asked.answer = Some(answer.clone().map_err(WitError::Handler));
                 Ok(())
             }
-            // The caller has given up, so nobody needs the answer.
+            // The caller no longer waits, so nobody needs the answer.
             None => Ok(()),
         }
     }
 
-    /// Takes the messages that wait. Returns an error if there are none, and an empty list on stop.
+    /// Takes up to [`BATCH`] messages that wait. Returns an error if there are none, and an empty list on stop.
     pub(crate) fn take(&self) -> Result<Vec<Message>, WitError> {
         let mut inbox = self.0.inbox.borrow_mut();
         let mut messages = Vec::new();
@@ -142,6 +148,7 @@ impl Host {
         Inbox(self.clone())
     }
 
+    /// The number of an operation. Fakes stand for every provider, so the named one does not matter.
     pub(crate) fn open(
         &self,
         contract: Contract,
@@ -205,7 +212,7 @@ impl Host {
         }
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "Main may be unable to say")]
+    #[expect(clippy::unnecessary_wraps, reason = "Main can fail to read the configuration")]
     pub(crate) fn config(&self, key: &str) -> Result<Option<String>, Error> {
         Ok(self.0.config.borrow().get(key).cloned())
     }

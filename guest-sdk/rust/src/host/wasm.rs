@@ -63,7 +63,7 @@ impl Host {
         channel::respond(request, answer.as_deref())
     }
 
-    /// Takes the messages that wait. Returns an error if there are none, and an empty list on stop.
+    /// Takes up to [`BATCH`] messages that wait. Returns an error if there are none, and an empty list on stop.
     pub(crate) fn take(&self) -> Result<Vec<Message>, WitError> {
         channel::receive_batch(BATCH, channel::BatchOrder::AnyOrder, Some(0))
     }

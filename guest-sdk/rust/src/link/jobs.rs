@@ -141,6 +141,7 @@ impl Jobs {
         Ok(number)
     }
 
+    /// Asks Main for as many jobs as the waits and the handler of a queue can take, less those that have arrived.
     fn ask(&self, number: u32) -> Result<(), Error> {
         let wanted = self.with(number, |queue| {
             let waiting = queue.takers.iter().filter(|(_, taker)| matches!(taker, Taker::Waiting(_))).count();
@@ -159,7 +160,8 @@ impl Jobs {
     }
 }
 
-/// Waits for one job. Dropping it before that asks Main for one job less; a job that still comes is given back.
+/// Waits for one job. Dropping it before a job has come asks Main for one job less. Dropping it with a job gives that
+/// job back.
 struct PendingJob<'a> {
     jobs: &'a Jobs,
     queue: &'static str,

@@ -21,7 +21,7 @@ macro_rules! list {
 }
 
 impl Manifest {
-    /// Bytes of [`section`](Self::section).
+    /// The length of [`section`](Self::section) in bytes.
     #[doc(hidden)]
     #[must_use]
     pub const fn section_length(&self) -> usize {
@@ -39,10 +39,10 @@ impl Manifest {
         buffer
     }
 
-    /// Bytes of [`descriptions`](Self::descriptions).
+    /// The length of [`descriptions`](Self::descriptions) in bytes.
     ///
     /// # Panics
-    /// If Main would refuse so many.
+    /// If it is over [`Description::MOST_BYTES`], which Main would refuse.
     #[doc(hidden)]
     #[must_use]
     pub const fn descriptions_length(&self) -> usize {

@@ -17,11 +17,11 @@ use crate::{
     program::EventHandler,
 };
 
-/// Events that may wait for one waiting handler: Main's default for an extension. Beyond that the oldest are
-/// lost, and the handler sees how many.
+/// Events that may wait for one waiting handler: as many as Main lets wait in an inbox by default. Beyond that the
+/// oldest are lost, and the handler sees how many.
 ///
-/// They cannot stay in the inbox. It yields all subscriptions or none, and the handler may be waiting for an
-/// event of another subscription.
+/// They cannot stay in the inbox: it gives out the events of all subscriptions or of none, and the handler may be
+/// waiting for an event of another subscription.
 const WAITING: usize = 256;
 
 pub(super) struct Events {

@@ -1,4 +1,4 @@
-//! The time of a test, which passes only when everything waits for it.
+//! The time of a test, which passes only when the test advances it, or waits while nothing can run.
 
 use std::{
     cell::{Cell, RefCell},
@@ -11,14 +11,16 @@ use std::{
     time::Duration,
 };
 
-/// The time of a [`Harness`](super::Harness). It starts at zero. When nothing else can run, it jumps to the
-/// next awaited moment, so a test of a timeout takes no time.
+/// The time of a [`Harness`](super::Harness). It starts at zero. While the test waits for the extension and nothing can
+/// run, it jumps to the next awaited moment, so a test of a timeout takes no time.
+/// [`Harness::advance`](super::Harness::advance) lets time pass without such a wait.
 #[derive(Clone, Default)]
 pub struct Clock(Rc<State>);
 
 #[derive(Default)]
 struct State {
     now: Cell<Duration>,
+    /// The number of the next sleep. It tells sleeps apart that end at the same moment.
     next: Cell<u64>,
     sleepers: RefCell<BTreeMap<(Duration, u64), Waker>>,
 }
@@ -37,6 +39,7 @@ impl Clock {
         Sleep { clock: self.clone(), place: (self.now().saturating_add(duration), number) }
     }
 
+    /// The earliest moment that is awaited. `None` if nothing sleeps.
     pub(super) fn next(&self) -> Option<Duration> {
         self.0.sleepers.borrow().first_key_value().map(|((at, _), _)| *at)
     }
@@ -65,6 +68,7 @@ impl fmt::Debug for Clock {
 
 struct Sleep {
     clock: Clock,
+    /// The moment of its end, and its number.
     place: (Duration, u64),
 }
 

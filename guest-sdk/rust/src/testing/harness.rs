@@ -44,8 +44,8 @@ pub struct Harness {
 }
 
 impl Harness {
-    /// An extension that starts at the first call, event or wait. Set its fakes and configuration before
-    /// that.
+    /// An extension that starts when the test first calls it, sends it something, looks at what it did or lets time
+    /// pass. Set its fakes and configuration before that.
     ///
     /// # Panics
     /// If the manifest does not fit the handlers, or a contract that it fulfils describes an operation without one.
@@ -93,7 +93,7 @@ impl Harness {
         self.run.host.set_sender(name);
     }
 
-    /// Starts the extension and waits until it is ready. The first call or event does so, too.
+    /// Starts the extension and waits until it is ready. The first call, event or job does so, too.
     ///
     /// # Errors
     /// The extension's error.
@@ -120,7 +120,8 @@ impl Harness {
     /// Calls the extension without waiting, with a timeout of 5 s or the given one.
     ///
     /// # Errors
-    /// Those that Main gives at once, such as `Invalid` for an operation without a handler.
+    /// Arguments that cannot be encoded. Also errors that Main gives at once, such as `Invalid` for an operation
+    /// without a handler, `NoProvider` if the extension has ended, and the extension's own error if it failed.
     pub fn send<A, R, C>(
         &self,
         operation: Operation<A, R, C>,
@@ -136,7 +137,7 @@ impl Harness {
     /// Calls the extension like [`send`](Self::send), with arguments as bytes, without the operation's codec.
     ///
     /// # Errors
-    /// Those that Main gives at once, such as `Invalid` for an operation without a handler.
+    /// The errors of [`send`](Self::send), without those of the codec.
     pub fn send_bytes<A, R, C>(
         &self,
         operation: Operation<A, R, C>,
@@ -155,7 +156,7 @@ impl Harness {
     /// Publishes an event. Returns the number of the extension's subscriptions that it reached.
     ///
     /// # Panics
-    /// If the value does not encode.
+    /// If the value does not encode, or the extension never becomes ready.
     pub fn publish<T, P>(&self, topic: P, value: &T) -> u32
     where
         T: ?Sized,
@@ -164,7 +165,11 @@ impl Harness {
         self.publish_bytes(topic.as_topic(), &payload::<T, P::Codec>(value))
     }
 
-    /// Publishes an event with these bytes as its payload.
+    /// Publishes an event with these bytes as its payload. Returns the number of the extension's subscriptions that it
+    /// reached.
+    ///
+    /// # Panics
+    /// If the extension never becomes ready.
     pub fn publish_bytes(&self, topic: &str, payload: &[u8]) -> u32 {
         self.run.run_until(|host| host.is_ready());
         let delivered = self.run.host.deliver_from_test(topic, payload, self.lost.take());
@@ -197,10 +202,10 @@ impl Harness {
         self.run.host.take_published()
     }
 
-    /// Puts a job into a queue. The extension gets it when it takes.
+    /// Puts a job into a queue. The extension gets the job when it takes from that queue.
     ///
     /// # Panics
-    /// If the value does not encode.
+    /// If the value does not encode, or the extension never becomes ready.
     pub fn put<T, C: Encode<T>>(&self, queue: Queue<T, C>, job: &T) -> JobId {
         self.put_bytes(queue, &payload::<T, C>(job))
     }
@@ -208,7 +213,7 @@ impl Harness {
     /// Puts a job into a queue like [`put`](Self::put), with a payload as bytes, without the queue's codec.
     ///
     /// # Panics
-    /// If there are more queues than numbers.
+    /// If the extension never becomes ready, or there are more than `u32::MAX` queues.
     pub fn put_bytes<T, C>(&self, queue: Queue<T, C>, payload: &[u8]) -> JobId {
         self.run.run_until(|host| host.is_ready());
         match self.run.host.put_from_test(queue.name(), payload) {
@@ -234,7 +239,7 @@ impl Harness {
     }
 
     /// Takes all waiting jobs of a queue, as another reader would: for example, the jobs that the extension
-    /// puts.
+    /// puts. They then count as done.
     ///
     /// # Panics
     /// If a job does not decode.
@@ -248,7 +253,7 @@ impl Harness {
         decoded.collect()
     }
 
-    /// The number of calls to fakes without an answer.
+    /// The number of calls to fakes without an answer. Calls made in `on_start` and `on_stop` are not counted.
     #[must_use]
     pub fn calls_under_way(&self) -> usize {
         self.run.run_until_idle();

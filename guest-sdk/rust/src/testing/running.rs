@@ -40,9 +40,10 @@ pub enum CallError {
     /// The call failed: no provider, a timeout, or an error of the handler.
     #[error("{message}")]
     Failed {
-        /// The exit code of `weir call`: 7 for an error of the handler, 8 for a provider that cannot answer.
+        /// The exit code of `weir call`, such as 7 for an error of the handler or 8 for a provider that cannot answer.
+        /// `None` if a signal ended it.
         code: Option<i32>,
-        /// What `weir call` says of it.
+        /// What `weir call` says of the failure.
         message: String,
     },
     /// The arguments or the result do not fit their type.
@@ -83,7 +84,7 @@ impl RunningMain {
         C::decode(output.stdout).map_err(|error| CallError::Payload(Error::invalid_argument(error)))
     }
 
-    /// The `weir` command for this Main. Give it its arguments, as in `publish`, a topic and a payload.
+    /// The `weir` command for this Main. Add its arguments: for example `publish`, a topic and a payload.
     #[must_use]
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.weir);

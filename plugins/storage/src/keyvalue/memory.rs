@@ -1,12 +1,13 @@
-//! The same functions over a map of this thread, for tests. A store outlives the extension, as on disk.
+//! The functions of `wasi:keyvalue` that this extension uses, over a map of this thread, for tests. A store outlives
+//! the extension, as on disk.
 
 use std::{cell::RefCell, collections::BTreeMap};
 
-/// Bytes of all keys and values of one store.
+/// The most bytes of all keys and values of one store.
 const ROOM: usize = 4096;
 
 #[derive(Clone, Debug)]
-#[expect(dead_code, reason = "Weir has all of them")]
+#[expect(dead_code, reason = "the cases are those of `wasi:keyvalue`")]
 pub(crate) enum Error {
     NoSuchStore,
     AccessDenied,
@@ -26,7 +27,7 @@ type Entries = BTreeMap<String, Vec<u8>>;
 
 thread_local! {
     static STORES: RefCell<BTreeMap<String, Entries>> = RefCell::default();
-    /// The calls that changed something.
+    /// The calls that changed something, or would have if there were room.
     static WRITES: RefCell<usize> = const { RefCell::new(0) };
 }
 
@@ -35,6 +36,7 @@ pub(crate) fn writes() -> usize {
     WRITES.with_borrow(|writes| *writes)
 }
 
+/// Opens a store. `none` stands for a store that the operator has not granted.
 pub(crate) fn open(name: &str) -> Result<Bucket, Error> {
     if name == "none" { Err(Error::AccessDenied) } else { Ok(Bucket(name.to_owned())) }
 }
@@ -56,6 +58,7 @@ impl Bucket {
         Ok(self.read(|entries| entries.contains_key(key)))
     }
 
+    /// Gives pages of two keys, so that a test with few keys needs several pages.
     pub(crate) fn list_keys(&self, cursor: Option<u64>) -> Result<Page, Error> {
         let begin = usize::try_from(cursor.unwrap_or_default()).unwrap_or(usize::MAX);
         let keys: Vec<_> = self.read(|entries| entries.keys().skip(begin).take(2).cloned().collect());

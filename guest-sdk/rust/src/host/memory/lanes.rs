@@ -19,6 +19,7 @@ pub(super) struct Lanes {
     waker: Option<Waker>,
 }
 
+/// Whether the test has asked for a stop, and whether the extension has been told.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Stop {
     #[default]
@@ -47,9 +48,9 @@ impl Lanes {
         self.wake();
     }
 
-    /// Takes the next message. `None` means stop, and an error that nothing waits.
+    /// Takes the next message. `None` means stop, and an error means that nothing waits.
     ///
-    /// After stop, only the `expected` answers follow that are outstanding, and then stop again.
+    /// After the first `None` only answers come, as long as some are `expected`, and then `None` again.
     pub(super) fn take(&mut self, expected: usize) -> Result<Option<Message>, Empty> {
         if self.stop == Stop::Asked {
             self.stop = Stop::Told;

@@ -19,6 +19,7 @@ use crate::{Contract, Error, Manifest, host::Request, testing::Clock};
 
 pub(crate) type Fake = Rc<dyn Fn(Vec<u8>) -> LocalBoxFuture<'static, Result<Vec<u8>, Error>>>;
 
+/// A request of the test to the extension.
 #[derive(Debug)]
 pub(super) struct Asked {
     deadline: Duration,
@@ -72,6 +73,7 @@ impl Host {
         self.0.fakes.borrow_mut().insert((contract, operation.to_owned()), fake);
     }
 
+    /// Sends a request of the test to the extension, and returns its id.
     pub(crate) fn ask(
         &self,
         contract: Contract,
@@ -125,6 +127,7 @@ impl Host {
         self.0.asked.borrow().get(&id).map(|asked| asked.deadline)
     }
 
+    /// The number of the extension's requests to fakes that have no answer yet.
     pub(crate) fn requests_under_way(&self) -> usize {
         self.0.under_way.borrow().len()
     }
@@ -133,7 +136,7 @@ impl Host {
         self.0.inbox.borrow_mut().stop();
     }
 
-    /// Tells the waiting callers that the extension is gone.
+    /// Gives back the extension's jobs in hand, and tells the waiting callers that the extension is gone.
     pub(crate) fn gone(&self) {
         self.0.inbox.borrow_mut().queues().give_all_back();
         for asked in self.0.asked.borrow_mut().values_mut() {
@@ -141,14 +144,15 @@ impl Host {
         }
     }
 
-    /// Runs the fakes until they wait.
+    /// Runs the fakes until all of them wait. Their answers go to the extension's inbox.
     pub(crate) fn poll_fakes(&self, cx: &mut Context<'_>) {
         while let Poll::Ready(Some(response)) = self.0.under_way.borrow_mut().poll_next_unpin(cx) {
             self.0.inbox.borrow_mut().push(Message::Response(response));
         }
     }
 
-    /// Calls a fake. The call fails when its timeout or the deadline of the request in hand has passed.
+    /// Calls a fake. The call fails when its timeout or the deadline of the request in hand has passed, and at once if
+    /// there is no such fake or that request is answered already.
     pub(super) fn ask_fake(
         &self,
         target: u32,
@@ -179,6 +183,7 @@ impl Host {
     }
 }
 
+/// A request of the extension to a fake.
 pub(super) struct UnderWay {
     pub(super) id: MessageId,
     pub(super) outcome: LocalBoxFuture<'static, Result<Vec<u8>, WitError>>,

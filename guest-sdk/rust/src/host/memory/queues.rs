@@ -9,7 +9,7 @@ use crate::{
     testing::JobState,
 };
 
-/// Deliveries of a job before it goes to the dead letters, as is Main's default.
+/// Deliveries of a job before it goes to the dead letters: Main's default.
 const MAX_DELIVERIES: u32 = 3;
 
 #[derive(Debug, Default)]
@@ -25,6 +25,7 @@ pub(super) struct Queues {
 struct Queue {
     name: String,
     waiting: VecDeque<Job>,
+    /// Jobs that the extension asks for, beside those in hand.
     asked: u32,
 }
 
@@ -43,6 +44,7 @@ impl Queues {
         Some(job)
     }
 
+    /// The number of a queue. A new name makes a new queue.
     fn number(&mut self, name: &str) -> Result<u32, Error> {
         let known = self.queues.iter().position(|queue| queue.name == name);
         let place = known.unwrap_or_else(|| {
@@ -63,6 +65,7 @@ impl Queues {
         Ok(())
     }
 
+    /// Takes a job out of the extension's hands. Its next state is up to the caller.
     fn end(&mut self, id: MessageId) -> Result<Job, Error> {
         let place = self.in_hand.iter().position(|job| job.id == id);
         let job = place.map(|place| self.in_hand.swap_remove(place));
@@ -135,6 +138,7 @@ impl Host {
         self.put_as(TEST, number, payload).map(JobId)
     }
 
+    /// Takes all waiting jobs of a queue for the test, and counts them as done.
     pub(crate) fn drain(&self, queue: &str) -> Vec<Vec<u8>> {
         let mut inbox = self.0.inbox.borrow_mut();
         let queues = inbox.queues();

@@ -73,7 +73,8 @@ impl Host {
         Ok(Receipt { delivered, shed: 0, refused: 0 })
     }
 
-    /// Publishes an event to every matching subscription. Returns their number.
+    /// Publishes an event to every matching subscription, after `lost` events that reached none. Returns the number of
+    /// those subscriptions.
     fn deliver(&self, sender: Peer, topic: &str, payload: &[u8], lost: u64) -> u32 {
         let sequence = {
             let mut topics = self.0.topics.borrow_mut();
@@ -87,6 +88,7 @@ impl Host {
         self.hand_out(topic, &event(sender, sequence, lost, payload))
     }
 
+    /// Puts an event into the inbox once for each matching subscription. Returns the number of those subscriptions.
     fn hand_out(&self, topic: &str, event: &Event) -> u32 {
         let subscriptions = self.0.subscriptions.borrow();
         let live =
