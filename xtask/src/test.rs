@@ -32,8 +32,12 @@ struct Step {
     name: &'static str,
     /// What the step needs. If the machine lacks it and it cannot be installed, the step is skipped.
     needs: Option<&'static Need>,
+    /// Whether it runs beside the tests if all steps run: it waits for much, or has only one thread.
+    is_beside_tests: bool,
     run: fn() -> Result<()>,
 }
+
+const TESTS: &str = "unit-and-integration";
 
 const STEPS: [Step; 15] = [
     step("format", || cargo_run(&["fmt", "--all", "--check"])),
@@ -57,23 +61,27 @@ const STEPS: [Step; 15] = [
         cargo_run(&[&["clippy", "--package", "weir"], &features[..], &["--", "--deny", "warnings"]].concat())
     }),
     step("docs", docs),
-    step("deny", deny::check),
-    step("unit-and-integration", programs::test),
-    Step { needs: Some(&C_FOR_WASM), ..step("extension-in-c", extension_in_c) },
+    beside_tests("deny", None, deny::check),
+    step(TESTS, || programs::test(&[])),
+    beside_tests("extension-in-c", Some(&C_FOR_WASM), extension_in_c),
     // The suite in Rust is among the tests of the workspace.
-    Step { needs: Some(&C_FOR_WASM), ..step("conformance-in-c", || conformance::test("c", false, None)) },
-    Step { needs: Some(&C_FOR_WASM), ..step("hooks-in-c-and-go", hooks::check) },
-    step("first-extension", first_extension::check),
-    step("demo", || demo::demo(true)),
-    Step { needs: Some(&VALGRIND), ..step("instructions", instructions::check_as_tested) },
+    beside_tests("conformance-in-c", Some(&C_FOR_WASM), || conformance::test("c", false, None)),
+    beside_tests("hooks-in-c-and-go", Some(&C_FOR_WASM), hooks::check),
+    beside_tests("first-extension", None, first_extension::check),
+    beside_tests("demo", None, || demo::demo(true)),
+    beside_tests("instructions", Some(&VALGRIND), instructions::check_as_tested),
 ];
 
 const fn step(name: &'static str, run: fn() -> Result<()>) -> Step {
-    Step { name, needs: None, run }
+    Step { name, needs: None, is_beside_tests: false, run }
 }
 
-/// Runs the steps with `only` in their name, in order, until one fails. Steps whose needs are missing are skipped,
-/// which is an error in CI.
+const fn beside_tests(name: &'static str, needs: Option<&'static Need>, run: fn() -> Result<()>) -> Step {
+    Step { name, needs, is_beside_tests: true, run }
+}
+
+/// Runs the steps with `only` in their name, in order, until one fails. Without `only`, some run beside the tests. Steps
+/// whose needs are missing are skipped, which is an error in CI.
 pub(crate) fn test(only: Option<&str>) -> Result<()> {
     let steps: Vec<_> =
         STEPS.iter().filter(|step| only.is_none_or(|only| step.name.contains(only))).collect();
@@ -89,10 +97,13 @@ pub(crate) fn test(only: Option<&str>) -> Result<()> {
     let missing = setup::install(&needs)?;
     let (skipped, steps): (Vec<&Step>, Vec<_>) =
         steps.into_iter().partition(|step| step.needs.is_some_and(|need| missing.contains(&need)));
-    for Step { name, run, .. } in steps {
+    let is_beside = |step: &&&Step| only.is_none() && step.is_beside_tests;
+    let beside: Vec<_> = steps.iter().filter(is_beside).map(|step| step.name).collect();
+    for Step { name, run, .. } in steps.iter().filter(|step| !is_beside(step)) {
         eprintln!("\n=== {name}");
         let start = Instant::now();
-        run().with_context(|| format!("step `{name}` failed"))?;
+        let result = if *name == TESTS { programs::test(&beside) } else { run() };
+        result.with_context(|| format!("step `{name}` failed"))?;
         eprintln!("=== {name}: passed in {:.0} s", start.elapsed().as_secs_f64());
     }
     if !skipped.is_empty() {

@@ -1,4 +1,4 @@
-//! The tests of the workspace, with as many programs at once as there are processors.
+//! The tests of the workspace, and steps beside them, with as many programs at once as there are processors.
 //!
 //! `cargo test` runs one program after the other. Where its last test is a long one, or it waits, the other processors
 //! have nothing to do.
@@ -21,7 +21,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::run::{cargo, output, root, run, set_environment};
+use crate::run::{cargo, output, root, run, set_environment, target_dir};
 
 /// Programs that take over a minute. They begin first, so that none is left over at the end.
 const LONG: [&str; 4] = ["hostile", "extensions", "killed_at_random", "command_line"];
@@ -29,13 +29,16 @@ const LONG: [&str; 4] = ["hostile", "extensions", "killed_at_random", "command_l
 /// Programs that measure shares of the processors. They run one by one, after all others.
 const ALONE: [&str; 1] = ["share"];
 
-/// Builds the tests of the workspace, and runs them.
-pub(super) fn test() -> Result<()> {
+/// Builds the tests of the workspace, and runs them with these steps beside them.
+pub(super) fn test(steps: &[&str]) -> Result<()> {
     let messages = ["test", "--workspace", "--no-run", "--message-format", "json-render-diagnostics"];
     let messages = output(cargo(messages)?.stderr(Stdio::inherit()))?;
-    let mut programs: Vec<_> = messages.lines().filter_map(TestProgram::of_message).collect();
+    let mut programs: Vec<_> = messages.lines().filter_map(Program::of_message).collect();
     ensure!(!programs.is_empty(), "`cargo test` has built nothing");
-    programs.sort_by_key(|program| !LONG.contains(&&*program.name));
+    for step in steps {
+        programs.push(Program::of_step(step)?);
+    }
+    programs.sort_by_key(|program| (!LONG.contains(&&*program.name), program.is_test));
     let (alone, programs): (Vec<_>, Vec<_>) =
         programs.into_iter().partition(|program| ALONE.contains(&&*program.name));
     let lanes = thread::available_parallelism().map_or(1, NonZero::get);
@@ -46,7 +49,7 @@ pub(super) fn test() -> Result<()> {
 }
 
 /// Runs programs in so many threads. Returns the names of those that failed.
-fn run_all(programs: &[TestProgram], lanes: usize) -> Vec<String> {
+fn run_all(programs: &[Program], lanes: usize) -> Vec<String> {
     let next = AtomicUsize::new(0);
     let take = || programs.get(next.fetch_add(1, Ordering::Relaxed));
     let (sender, failed) = mpsc::channel();
@@ -63,23 +66,38 @@ fn run_all(programs: &[TestProgram], lanes: usize) -> Vec<String> {
     failed.into_iter().collect()
 }
 
-/// A program of tests.
-struct TestProgram {
+/// A program of tests, or this program with a step.
+struct Program {
     name: String,
+    is_test: bool,
     path: PathBuf,
+    arguments: Vec<String>,
     /// The directory of the package, where `cargo test` would run the program.
     package: PathBuf,
 }
 
-impl fmt::Display for TestProgram {
+impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.is_test {
+            return write!(f, "step {}", self.name);
+        }
         let package =
             root().ok().and_then(|root| self.package.strip_prefix(root).ok()).unwrap_or(&self.package);
         write!(f, "{} of {}", self.name, package.display())
     }
 }
 
-impl TestProgram {
+impl Program {
+    fn of_step(name: &str) -> Result<Self> {
+        Ok(Self {
+            name: name.to_owned(),
+            is_test: false,
+            path: target_dir()?.join("debug/xtask"),
+            arguments: ["test", "--only", name].map(str::to_owned).into(),
+            package: root()?.to_owned(),
+        })
+    }
+
     /// Returns the program that this message of Cargo's is about, if it is about one.
     fn of_message(message: &str) -> Option<Self> {
         let message: Value = serde_json::from_str(message).ok()?;
@@ -87,7 +105,8 @@ impl TestProgram {
         let is_test = message.pointer("/profile/test")?.as_bool()?;
         let package = Path::new(message.get("manifest_path")?.as_str()?).parent()?.to_owned();
         let path = text(message.get("executable")?)?.into();
-        is_test.then_some(Self { name: text(message.pointer("/target/name")?)?, path, package })
+        let (name, arguments) = (text(message.pointer("/target/name")?)?, vec!["--quiet".to_owned()]);
+        is_test.then_some(Self { name, is_test, path, arguments, package })
     }
 
     /// Runs it to its end. Prints its output if it fails.
@@ -104,12 +123,16 @@ impl TestProgram {
         matches!(said, Ok(None))
     }
 
-    /// Returns how it ended and its output, if not all of its tests passed.
+    /// Returns how it ended and its output, if it failed.
     fn run(&self) -> Result<Option<String>> {
         // Not a pipe: a process that a failed test has left behind would keep it open.
         let mut said = tempfile::tempfile()?;
         let mut program = Command::new(&self.path);
-        program.arg("--quiet").current_dir(&self.package).stdout(said.try_clone()?).stderr(said.try_clone()?);
+        program
+            .args(&self.arguments)
+            .current_dir(&self.package)
+            .stdout(said.try_clone()?)
+            .stderr(said.try_clone()?);
         set_environment(&mut program)?;
         let status = program.status().with_context(|| format!("cannot run `{}`", self.path.display()))?;
         if status.success() {
