@@ -77,7 +77,7 @@ fn code(error: &anyhow::Error) -> u8 {
     } else if let Some(error) = error.downcast_ref() {
         of_hooks(error)
     } else if let Some(HookFailed(outcome)) = error.downcast_ref() {
-        of_outcome(outcome)
+        outcome.run_exit_code()
     } else {
         error.downcast_ref::<Refused>().map_or(1, |refused| of_code(&refused.code))
     }
@@ -102,15 +102,6 @@ fn of_hooks(error: &HookError) -> u8 {
         HookError::Invalid(_) => 2,
         HookError::Unknown(_) => 4,
         HookError::TimedOut => 6,
-        _ => 1,
-    }
-}
-
-fn of_outcome(outcome: &HookOutcome) -> u8 {
-    match outcome {
-        HookOutcome::LimitExceeded(_) => 5,
-        HookOutcome::TimedOut { .. } => 6,
-        HookOutcome::ScriptError { .. } => 7,
         _ => 1,
     }
 }

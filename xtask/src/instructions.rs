@@ -44,12 +44,7 @@ pub(crate) fn instructions(Arguments { bless, as_tested, with_profile }: &Argume
     }
     let artifacts = artifacts()?;
     let build = match (as_tested, with_profile) {
-        (true, _) => {
-            let mut build = cargo(demo::weir::AS_TESTED)?;
-            // As CI builds: an incremental build has more and smaller units, without inlining between them.
-            build.env("CARGO_INCREMENTAL", "0");
-            (build, target_dir()?.join("debug"))
-        }
+        (true, _) => (cargo(demo::weir::AS_TESTED)?, target_dir()?.join("debug")),
         (_, true) => pgo::build()?,
         _ => build_alone()?,
     };

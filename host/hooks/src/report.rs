@@ -132,7 +132,20 @@ impl HookOutcome {
     /// Whether the next hook runs.
     #[must_use]
     pub fn goes_on(&self) -> bool {
-        matches!(self, Self::Ok | Self::Warning { .. })
+        self.run_exit_code() == 0
+    }
+
+    /// The exit code of a program that ran hooks and ends because of this outcome, such as `weir hooks run`. It is 0 if the
+    /// next hook runs.
+    #[must_use]
+    pub fn run_exit_code(&self) -> u8 {
+        match self {
+            Self::Ok | Self::Warning { .. } => 0,
+            Self::Interrupted | Self::SystemError { .. } => 1,
+            Self::LimitExceeded(_) => 5,
+            Self::TimedOut { .. } => 6,
+            Self::ScriptError { .. } => 7,
+        }
     }
 }
 

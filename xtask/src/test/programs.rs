@@ -109,22 +109,23 @@ impl Program {
         is_test.then_some(Self { name, is_test, path, arguments, package })
     }
 
-    /// Runs it to its end. Prints its output if it fails.
+    /// Runs it to its end. Prints its output if it is a step, which may say that it left something out, or if it fails.
     fn passes(&self) -> bool {
         eprintln!("{self} begins");
         let start = Instant::now();
-        let said = self.run();
+        let (passed, said) = self.run().unwrap_or_else(|error| (false, format!("{error:#}\n")));
         let seconds = start.elapsed().as_secs_f64();
-        match &said {
-            Ok(None) => eprintln!("{self}: passed in {seconds:.0} s"),
-            Ok(Some(said)) => eprintln!("{self}: failed in {seconds:.0} s: {said}"),
-            Err(error) => eprintln!("{self}: failed: {error:#}"),
-        }
-        matches!(said, Ok(None))
+        let (said, ended) = match passed {
+            true if self.is_test => ("", "passed"),
+            true => (&*said, "passed"),
+            false => (&*said, "failed"),
+        };
+        eprintln!("{said}{self}: {ended} in {seconds:.0} s");
+        passed
     }
 
-    /// Returns how it ended and its output, if it failed.
-    fn run(&self) -> Result<Option<String>> {
+    /// Returns whether it passed, and its output.
+    fn run(&self) -> Result<(bool, String)> {
         // Not a pipe: a process that a failed test has left behind would keep it open.
         let mut said = tempfile::tempfile()?;
         let mut program = Command::new(&self.path);
@@ -135,12 +136,9 @@ impl Program {
             .stderr(said.try_clone()?);
         set_environment(&mut program)?;
         let status = program.status().with_context(|| format!("cannot run `{}`", self.path.display()))?;
-        if status.success() {
-            return Ok(None);
-        }
         said.rewind()?;
         let mut bytes = Vec::new();
         said.read_to_end(&mut bytes)?;
-        Ok(Some(format!("{status}\n{}", String::from_utf8_lossy(&bytes))))
+        Ok((status.success(), format!("{}{status}\n", String::from_utf8_lossy(&bytes))))
     }
 }
