@@ -92,7 +92,8 @@ typedef enum weir_error_kind {
     WEIR_ERROR_KIND_START = 15,
     /**
      * An extension was not started, stopped or reloaded, or the configuration not reloaded. `weir_error_code` says
-     * which: `unknown`, `not-started`, `not-reloaded`, `reloading`, `not-configured` or `no-file`.
+     * which: `unknown`, `not-started`, `not-reloaded`, `reloading`, `not-configured`, `no-file`, `no-version` or
+     * `not-saved`.
      */
     WEIR_ERROR_KIND_CONTROL = 16,
     /**
@@ -184,6 +185,11 @@ typedef enum weir_main_event_kind {
      * An event of a later version. Its JSON says what it is.
      */
     WEIR_MAIN_EVENT_KIND_OTHER = 8,
+    /**
+     * A version of an extension was proven or refused. JSON: `extension`, `time`, `version`, `standing`, `serves`,
+     * `reason`, `requests`, `failed`, `memory`, and perhaps `p99`.
+     */
+    WEIR_MAIN_EVENT_KIND_VERSION = 9,
 } weir_main_event_kind;
 
 /**
@@ -817,6 +823,49 @@ bool weir_extension_reload(const struct weir_main *main,
                            weir_error** error);
 
 /**
+ * Loads an extension's component anew, as `weir_extension_reload` does, without probation: the version may be one
+ * that was refused, and is proven as soon as it is ready. Blocks: not in a callback on Main's thread.
+ *
+ * Errors: `WEIR_ERROR_KIND_CONTROL`.
+ */
+bool weir_extension_reload_now(const struct weir_main *main,
+                               const char* id,
+                               weir_error** error);
+
+/**
+ * The versions of an extension with `update`, as a JSON object: which one runs, which one comes back, and what became
+ * of each. Any thread.
+ *
+ * Errors: `WEIR_ERROR_KIND_CONTROL`, with the code `no-version` if it has no `update` or has not run yet.
+ */
+struct weir_buffer *weir_extension_versions(const struct weir_main *main,
+                                            const char* id,
+                                            weir_error** error);
+
+/**
+ * Takes an extension's version on probation for proven, and waits until that is written down. Blocks: not in a
+ * callback on Main's thread.
+ *
+ * Errors: `WEIR_ERROR_KIND_CONTROL`, with the code `no-version` if none is on probation, or `not-saved` if the decision
+ * could not be written down and holds until Main ends.
+ */
+bool weir_extension_accept(const struct weir_main *main,
+                           const char* id,
+                           weir_error** error);
+
+/**
+ * Refuses the version of an extension that runs, goes back to the proven version with this number, and waits until that
+ * one is ready. 0 is the latest proven version but the one that runs. Blocks: not in a callback on Main's thread.
+ *
+ * Errors: `WEIR_ERROR_KIND_CONTROL`, with the code `no-version` if there is no such version or it is not proven, or
+ * `not-reloaded` if it does not come up.
+ */
+bool weir_extension_roll_back(const struct weir_main *main,
+                              const char* id,
+                              uint64_t version,
+                              weir_error** error);
+
+/**
  * Reads the configuration's file again, and applies what changed in it. Returns the report as JSON: `added`, `removed`,
  * `changed`, `failed` and more. An extension that does not come up is no error, but in `failed`. Blocks: not in a
  * callback on Main's thread.
@@ -890,7 +939,7 @@ struct weir_buffer *weir_queues(const struct weir_main *main, weir_error** error
 enum weir_main_event_kind weir_main_event_kind_of(const struct weir_main_event *event);
 
 /**
- * The extension that changed its state or failed; NULL for other events. The text lives as long as `event`.
+ * The extension of a state, a failure or a version; NULL for other events. The text lives as long as `event`.
  */
 const char *weir_main_event_extension(const struct weir_main_event *event);
 

@@ -181,6 +181,9 @@ class main {
     weir::queue queue(const std::string &name) const { return {get(), name}; }
     std::string extensions() const { return text(checked(weir_extensions, get())); }
     std::string status(const std::string &id) const { return text(checked(weir_extension_status, get(), id.c_str())); }
+    std::string versions(const std::string &id) const {
+        return text(checked(weir_extension_versions, get(), id.c_str()));
+    }
     std::string limits() const { return text(checked(weir_limits, get(), nullptr)); }
     std::string reload() const { return text(checked(weir_reload, get())); }
     std::string hooks(const std::string &name, const char *call = nullptr) const {
@@ -190,6 +193,12 @@ class main {
     void stop(const std::string &id) const { checked(weir_extension_stop, get(), id.c_str()); }
     void restart(const std::string &id) const { checked(weir_extension_restart, get(), id.c_str()); }
     void reload(const std::string &id) const { checked(weir_extension_reload, get(), id.c_str()); }
+    void reload_now(const std::string &id) const { checked(weir_extension_reload_now, get(), id.c_str()); }
+    void accept(const std::string &id) const { checked(weir_extension_accept, get(), id.c_str()); }
+    /* To the latest proven version but the one that runs, or to the one with this number. */
+    void roll_back(const std::string &id, std::uint64_t version = 0) const {
+        checked(weir_extension_roll_back, get(), id.c_str(), version);
+    }
     void shutdown() const { checked(weir_main_shutdown, get()); }
 
   private:

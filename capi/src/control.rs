@@ -45,6 +45,54 @@ pub extern "C" fn weir_extension_reload(main: Option<&weir_main>, id: Text, erro
     steer(main, &id, error, async |control, id| control.reload_extension(id).await)
 }
 
+/// Loads an extension's component anew, as `weir_extension_reload` does, without probation: the version may be one
+/// that was refused, and is proven as soon as it is ready. Blocks: not in a callback on Main's thread.
+///
+/// Errors: `WEIR_ERROR_KIND_CONTROL`.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_extension_reload_now(main: Option<&weir_main>, id: Text, error: ErrorOut) -> bool {
+    steer(main, &id, error, async |control, id| control.reload_extension_now(id).await)
+}
+
+/// The versions of an extension with `update`, as a JSON object: which one runs, which one comes back, and what became
+/// of each. Any thread.
+///
+/// Errors: `WEIR_ERROR_KIND_CONTROL`, with the code `no-version` if it has no `update` or has not run yet.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_extension_versions(
+    main: Option<&weir_main>,
+    id: Text,
+    error: ErrorOut,
+) -> Option<Box<weir_buffer>> {
+    run(error, || weir_buffer::json(&given(main, "main")?.alive()?.control.versions(id.get("id")?)?))
+}
+
+/// Takes an extension's version on probation for proven, and waits until that is written down. Blocks: not in a
+/// callback on Main's thread.
+///
+/// Errors: `WEIR_ERROR_KIND_CONTROL`, with the code `no-version` if none is on probation, or `not-saved` if the decision
+/// could not be written down and holds until Main ends.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_extension_accept(main: Option<&weir_main>, id: Text, error: ErrorOut) -> bool {
+    steer(main, &id, error, async |control, id| control.accept_version(id).await)
+}
+
+/// Refuses the version of an extension that runs, goes back to the proven version with this number, and waits until that
+/// one is ready. 0 is the latest proven version but the one that runs. Blocks: not in a callback on Main's thread.
+///
+/// Errors: `WEIR_ERROR_KIND_CONTROL`, with the code `no-version` if there is no such version or it is not proven, or
+/// `not-reloaded` if it does not come up.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_extension_roll_back(
+    main: Option<&weir_main>,
+    id: Text,
+    version: u64,
+    error: ErrorOut,
+) -> bool {
+    let to = (version > 0).then_some(version);
+    steer(main, &id, error, async |control, id| control.roll_back(id, to).await)
+}
+
 /// Reads the configuration's file again, and applies what changed in it. Returns the report as JSON: `added`, `removed`,
 /// `changed`, `failed` and more. An extension that does not come up is no error, but in `failed`. Blocks: not in a
 /// callback on Main's thread.

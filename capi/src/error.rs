@@ -9,8 +9,12 @@ use std::{
 
 use serde_json::{Value, json};
 use weir_host::{
-    Error, StartError, blocking::BlockingError, config::ConfigErrors, control::ControlError,
-    hooks::HookError, host::WorkerPanicked,
+    Error, StartError,
+    blocking::BlockingError,
+    config::ConfigErrors,
+    control::{ControlError, VersionError},
+    hooks::HookError,
+    host::WorkerPanicked,
 };
 
 use crate::c::{run_infallible, text};
@@ -50,7 +54,8 @@ pub enum weir_error_kind {
     /// Main did not start.
     Start = 15,
     /// An extension was not started, stopped or reloaded, or the configuration not reloaded. `weir_error_code` says
-    /// which: `unknown`, `not-started`, `not-reloaded`, `reloading`, `not-configured` or `no-file`.
+    /// which: `unknown`, `not-started`, `not-reloaded`, `reloading`, `not-configured`, `no-file`, `no-version` or
+    /// `not-saved`.
     Control = 16,
     /// No hook could run.
     Hooks = 17,
@@ -211,6 +216,8 @@ impl From<ControlError> for weir_error {
             ControlError::NotReloaded { .. } => "not-reloaded",
             ControlError::Reloading(_) => "reloading",
             ControlError::NotConfigured(_) => "not-configured",
+            ControlError::Version(VersionError::NotSaved(_)) => "not-saved",
+            ControlError::Version(_) => "no-version",
             ControlError::NoFile => "no-file",
         };
         Self::plain(weir_error_kind::Control, code, error.to_string())

@@ -31,6 +31,9 @@ pub enum weir_main_event_kind {
     Lagged = 7,
     /// An event of a later version. Its JSON says what it is.
     Other = 8,
+    /// A version of an extension was proven or refused. JSON: `extension`, `time`, `version`, `standing`, `serves`,
+    /// `reason`, `requests`, `failed`, `memory`, and perhaps `p99`.
+    Version = 9,
 }
 
 /// An event of Main.
@@ -53,7 +56,7 @@ pub extern "C" fn weir_main_event_kind_of(event: Option<&weir_main_event>) -> we
     event.map_or(weir_main_event_kind::Other, |event| event.kind)
 }
 
-/// The extension that changed its state or failed; NULL for other events. The text lives as long as `event`.
+/// The extension of a state, a failure or a version; NULL for other events. The text lives as long as `event`.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_main_event_extension(event: Option<&weir_main_event>) -> *const c_char {
     let extension = event.and_then(|event| event.extension.as_deref());
@@ -91,7 +94,7 @@ pub(crate) async fn listen(mut attached: Attached, callback: Callback<OnMainEven
 impl weir_main_event {
     fn new(event: &MainEvent) -> Self {
         let extension = match event {
-            MainEvent::State { extension, .. } => Some(extension),
+            MainEvent::State { extension, .. } | MainEvent::Version { extension, .. } => Some(extension),
             MainEvent::Failed(failure) => Some(&failure.extension),
             _ => None,
         };
@@ -105,6 +108,7 @@ fn kind(event: &MainEvent) -> weir_main_event_kind {
     match event {
         MainEvent::State { .. } => weir_main_event_kind::State,
         MainEvent::Failed(_) => weir_main_event_kind::Failed,
+        MainEvent::Version { .. } => weir_main_event_kind::Version,
         MainEvent::Shed { .. } => weir_main_event_kind::Shed,
         MainEvent::Stopping => weir_main_event_kind::Stopping,
         MainEvent::Reloading => weir_main_event_kind::Reloading,

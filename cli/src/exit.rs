@@ -87,7 +87,7 @@ fn of_code(code: &str) -> u8 {
     match code {
         "invalid" | "misfit" => 2,
         "unknown-contract" | "not-described" | "unknown-extension" | "unknown-session" | "unknown-queue"
-        | "unknown-store" | "unknown-owner" | "no-such-key" => 4,
+        | "unknown-store" | "unknown-owner" | "no-such-key" | "no-version" => 4,
         "permission-denied" | "limit-exceeded" | "too-large" | "would-deadlock" => 5,
         "timeout" => 6,
         "handler" => 7,

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use bytesize::ByteSize;
 use comfy_table::{Cell, Color, Table, presets};
 use weir_host::{
-    control::{ExtensionState, ExtensionStatus, FailureRecord},
+    control::{ExtensionState, ExtensionStatus, FailureRecord, ServingVersion, Standing},
     limits::{LimitHit, LimitUnit, LimitValue},
     names::ContractName,
 };
@@ -47,13 +47,25 @@ pub(crate) fn finish(table: &Table) -> String {
     table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
+/// A state, which may have a [`mark`] of its version behind it.
 pub(crate) fn state(state: &str) -> Cell {
     let cell = Cell::new(printable(state));
-    match state {
-        "ready" => cell.fg(Color::Green),
-        "failed" | "quarantined" => cell.fg(Color::Red),
-        "interrupted" | "starting" | COMPILING | "draining" | "backing-off" => cell.fg(Color::Yellow),
+    match state.split_whitespace().next() {
+        Some("ready") if state == "ready" => cell.fg(Color::Green),
+        Some("failed" | "quarantined") => cell.fg(Color::Red),
+        Some("ready" | "interrupted" | "starting" | COMPILING | "draining" | "backing-off") => {
+            cell.fg(Color::Yellow)
+        }
         _ => cell,
+    }
+}
+
+/// What an operator must know of the version that an extension runs. None if it is proven and configured.
+pub(crate) fn mark(version: &ServingVersion) -> Option<&'static str> {
+    match version {
+        ServingVersion { is_held_back: true, .. } => Some("held back"),
+        ServingVersion { standing: Standing::Probation, .. } => Some("probation"),
+        _ => None,
     }
 }
 

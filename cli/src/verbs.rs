@@ -45,6 +45,7 @@ mod tail;
 mod top;
 mod topics;
 mod trace;
+mod versions;
 
 use crate::client::block_on;
 
@@ -103,6 +104,8 @@ verbs! {
     Status(status::Args) = awaited(status::run),
     /// Show the latest events of an extension and their causes
     History(history::Args) = awaited(history::run),
+    /// Show the versions of an extension: which one serves, and what became of the others
+    Versions(versions::Args) = awaited(versions::run),
     /// Show the limits of extensions: value, usage, and where each is set
     Limits(limits::Args) = awaited(limits::run),
     /// Show the log lines of extensions
@@ -169,6 +172,10 @@ Examples:
     Restart(orders::Args) = awaited(|args| orders::run(args, "restart")),
     /// Replace extensions while Main runs: one, or all that have changed in the configuration
     Reload(reload::Args) = awaited(reload::run),
+    /// Take the version of an extension on probation for proven
+    Accept(versions::AcceptArgs) = awaited(versions::accept),
+    /// Refuse the version of an extension that serves, and go back to a proven one
+    Rollback(versions::RollBackArgs) = awaited(versions::roll_back),
     /// Show what a reload would do: the keys, limits, grants and components that would change
     Plan(plan::Args) = awaited(plan::run),
     /// Stop all extensions and Main, and wait until they have ended

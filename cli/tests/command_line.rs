@@ -47,5 +47,7 @@ mod command_line {
     mod traffic;
     mod two_mains;
     mod unanswered;
+    mod updates_page;
     mod usage;
+    mod versions;
 }

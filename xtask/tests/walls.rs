@@ -11,7 +11,7 @@ use cargo_metadata::{CargoOpt, DependencyKind, Metadata, MetadataCommand, Packag
 
 /// For each crate: the crates of this repository that it may depend on, and the crates that must not be among
 /// its dependencies at any depth.
-const WALLS: [(&str, &[&str], &[&str]); 29] = [
+const WALLS: [(&str, &[&str], &[&str]); 31] = [
     ("weir-names", &[], &["wasmtime", "tokio", "toml"]),
     ("weir-metrics", &[], &["wasmtime", "tokio", "weir-names"]),
     ("weir-openrpc", &["weir-names"], &["wasmtime", "tokio", "toml"]),
@@ -30,6 +30,12 @@ const WALLS: [(&str, &[&str], &[&str]); 29] = [
         "weir-config",
         &["weir-metrics", "weir-names", "weir-reports"],
         &["wasmtime", "weir-bus", "weir-schedule", "tokio"],
+    ),
+    ("weir-private-dir", &[], &["wasmtime", "tokio", "weir-names"]),
+    (
+        "weir-versions",
+        &["weir-config", "weir-names", "weir-private-dir", "weir-reports"],
+        &["wasmtime", "tokio", "weir-bus", "weir-schedule"],
     ),
     (
         "weir-http",
@@ -51,11 +57,12 @@ const WALLS: [(&str, &[&str], &[&str]); 29] = [
             "weir-metrics",
             "weir-names",
             "weir-openrpc",
+            "weir-private-dir",
             "weir-reports",
             "weir-schedule",
             "weir-store",
         ],
-        &["weir-supervisor", "axum"],
+        &["weir-supervisor", "weir-versions", "axum"],
     ),
     (
         "weir-hooks",
@@ -73,6 +80,7 @@ const WALLS: [(&str, &[&str], &[&str]); 29] = [
             "weir-names",
             "weir-reports",
             "weir-schedule",
+            "weir-versions",
         ],
         &["weir-hooks", "axum"],
     ),
@@ -92,6 +100,7 @@ const WALLS: [(&str, &[&str], &[&str]); 29] = [
             "weir-schedule",
             "weir-store",
             "weir-supervisor",
+            "weir-versions",
         ],
         &["axum", "weir-control", "weir-peer", "weir-sockets"],
     ),

@@ -177,6 +177,10 @@ static void null_arguments(void)
     CHECK(kind(error) == wrong);
     CHECK(!weir_extension_start(NULL, "a", &error));
     CHECK(kind(error) == wrong);
+    CHECK(!weir_extension_roll_back(NULL, "a", 0, &error));
+    CHECK(kind(error) == wrong);
+    CHECK(!weir_extension_versions(NULL, "a", &error));
+    CHECK(kind(error) == wrong);
     CHECK(!weir_extensions(NULL, &error));
     CHECK(kind(error) == wrong);
     CHECK(!weir_reload_with(NULL, NULL, &error));
@@ -327,6 +331,12 @@ static void callbacks(void)
     CHECK(kind(error) == WEIR_ERROR_KIND_HOOKS);
     CHECK(!weir_extension_status(weir, "none", &error));
     CHECK(strcmp(weir_error_code(error), "unknown") == 0 && kind(error) == WEIR_ERROR_KIND_CONTROL);
+    CHECK(!weir_extension_versions(weir, "puppet", &error));
+    CHECK(strcmp(weir_error_code(error), "no-version") == 0 && kind(error) == WEIR_ERROR_KIND_CONTROL);
+    CHECK(!weir_extension_accept(weir, "puppet", &error));
+    CHECK(strcmp(weir_error_code(error), "no-version") == 0 && kind(error) == WEIR_ERROR_KIND_CONTROL);
+    CHECK(!weir_extension_roll_back(weir, "puppet", 1, &error));
+    CHECK(strcmp(weir_error_code(error), "no-version") == 0 && kind(error) == WEIR_ERROR_KIND_CONTROL);
     CHECK(!weir_reload(weir, &error));
     CHECK(strcmp(weir_error_code(error), "no-file") == 0 && kind(error) == WEIR_ERROR_KIND_CONTROL);
 }

@@ -10,7 +10,7 @@ use clap::ValueHint;
 use serde_json::json;
 use weir_host::{
     Config, ExtensionConfig,
-    component::{LoadFault, cache_is_ours},
+    component::{LoadFault, cache_is_ours, refused_version},
     config::{ConfigError, ConfigErrors},
     host::{TooFewMappings, check_mappings},
 };
@@ -51,6 +51,8 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
     for extension in &config.extensions {
         let found = inspected.of(extension);
         warnings.extend(found.iter().flat_map(|found| needs::warnings(extension, found)));
+        let refused = refused_version(&config.main, extension);
+        warnings.extend(refused.map(|why| format!("`{}`: {why}", extension.id)));
     }
     #[cfg(feature = "gateway")]
     warnings.extend(contracts::of_aliases(&config, &mut inspected));

@@ -52,6 +52,10 @@ fn history(entries: &[HistoryEntry]) -> String {
             HistoryEvent::Failed { cause, hash } => {
                 (Cell::new("failure").fg(Color::Red), Some(cause.clone()), hash.as_ref())
             }
+            HistoryEvent::Version { version, standing, serves, reason } => {
+                let why = format!("{reason}; version {serves} serves");
+                (Cell::new(format!("version {version} is {standing}")), Some(why), None)
+            }
             _ => (Cell::new(NOTHING), None, None),
         };
         let text = |text: Option<&str>| Cell::new(printable(text.unwrap_or(NOTHING)));

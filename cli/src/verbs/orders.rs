@@ -2,13 +2,14 @@
 
 use clap_complete::engine::ArgValueCompleter;
 use serde_json::Value;
-use weir_host::control::ExtensionStatus;
+use weir_host::control::{ExtensionState, ExtensionStatus};
 
 use super::ps::Extensions;
 use crate::{
     args::Target,
     client::{Client, Refused, Route, read},
     complete, exit, output,
+    tables::mark,
 };
 
 #[derive(Debug, clap::Args)]
@@ -52,13 +53,43 @@ async fn configured(client: &mut Client) -> anyhow::Result<Vec<String>> {
     Ok(extensions.into_iter().map(|extension| extension.id.to_string()).collect())
 }
 
+async fn order(client: &mut Client, id: &str, verb: &str, json: bool) -> anyhow::Result<()> {
+    send(client, &Route::named(&["extensions", id, verb])?, json).await
+}
+
 /// Sends an order to one extension. Main's deadlines bound the time that it takes.
-pub(super) async fn order(client: &mut Client, id: &str, verb: &str, json: bool) -> anyhow::Result<()> {
-    let route = Route::named(&["extensions", id, verb])?;
-    let body = client.post(&route).await?;
+pub(super) async fn send(client: &mut Client, route: &Route, json: bool) -> anyhow::Result<()> {
+    let body = client.post(route).await?;
     if json {
         return output::json(&serde_json::from_slice::<Value>(&body)?);
     }
-    let ExtensionStatus { id, state, .. } = read(&body)?;
-    output::line(&format!("`{id}` is {state}"))
+    output::line(&became(&read(&body)?))
+}
+
+/// Says how an extension is after an order, and which version it runs if its versions are kept.
+fn became(ExtensionStatus { id, state, version, .. }: &ExtensionStatus) -> String {
+    let is_up = matches!(state, ExtensionState::Ready | ExtensionState::Interrupted);
+    let version = version.filter(|_| is_up).map(|version| {
+        let what = mark(&version).unwrap_or(version.standing.as_str());
+        format!(", and runs version {} ({what})", version.number)
+    });
+    format!("`{id}` is {state}{}", version.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_is_answered_with_the_version_that_runs() {
+        let json = include_str!("../../tests/golden/extensions.json");
+        let Extensions { mut extensions } = serde_json::from_str(json).unwrap();
+        let extension = &mut extensions[0];
+        assert_eq!(became(extension), "`storage` is ready");
+        let version = r#"{"number":3,"standing":"proven","is-held-back":false}"#;
+        extension.version = Some(serde_json::from_str(version).unwrap());
+        assert_eq!(became(extension), "`storage` is ready, and runs version 3 (proven)");
+        extension.state = ExtensionState::Stopped;
+        assert_eq!(became(extension), "`storage` is stopped");
+    }
 }

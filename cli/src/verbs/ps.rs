@@ -17,7 +17,8 @@ use crate::{
     client::{Client, Route, unless},
     output::{self, printable},
     tables::{
-        COMPILING, NOTHING, finish, limit_hit, moment, percent, restarts, size, state, table, then, time,
+        COMPILING, NOTHING, finish, limit_hit, mark, moment, percent, restarts, size, state, table, then,
+        time,
     },
 };
 
@@ -28,10 +29,11 @@ const CLEAR: &str = "\x1b[2J\x1b[H";
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 CPU is the processor time of the extension, CPU% its share of the last second. MEMORY is used and allowed
-memory, INBOX is waiting messages and bytes, SHED is messages that found no room. Below are the configured
-programs outside Main; `weir peers` shows their sessions. --watch lists everything again every two seconds,
-until Main ends. For a failure, `weir status ID` and --json also show the component's hash and the functions
-that were running.
+memory, INBOX is waiting messages and bytes, SHED is messages that found no room. In STATE, `probation` is a
+new version that is not proven yet, and `held back` another version than the configured one; `weir versions
+ID` says more. Below are the configured programs outside Main; `weir peers` shows their sessions. --watch
+lists everything again every two seconds, until Main ends. For a failure, `weir status ID` and --json also
+show the component's hash and the functions that were running.
 
 Examples:
   weir ps
@@ -133,7 +135,7 @@ fn listed(extensions: &[ExtensionStatus]) -> String {
     table.add_rows(extensions.iter().map(|extension| {
         vec![
             Cell::new(&extension.id),
-            state(if extension.compiling.is_some() { COMPILING } else { extension.state.as_str() }),
+            state(&state_of(extension)),
             Cell::new(time(extension.cpu.as_secs_f64())),
             Cell::new(percent(extension.cpu_share)),
             Cell::new(format!("{} / {}", size(extension.memory), size(extension.memory_limit))),
@@ -149,6 +151,13 @@ fn listed(extensions: &[ExtensionStatus]) -> String {
         .collect();
     let gap = if reasons.is_empty() { "" } else { "\n" };
     format!("{}{gap}{reasons}", finish(&table))
+}
+
+/// The state of an extension, and in brackets what is special about the version that it runs.
+fn state_of(extension: &ExtensionStatus) -> String {
+    let state = if extension.compiling.is_some() { COMPILING } else { extension.state.as_str() };
+    let mark = extension.version.as_ref().and_then(mark);
+    mark.map_or(state.to_owned(), |mark| format!("{state} ({mark})"))
 }
 
 /// Makes the table of `weir ps --failures`, oldest first.
@@ -234,6 +243,21 @@ mod tests {
     #[test]
     fn ps_lines_up_what_counts() {
         assert_golden("ps", &listed(&fixture()));
+    }
+
+    #[test]
+    fn a_version_that_is_not_proven_or_not_the_configured_one_is_marked() {
+        let mut fixture = fixture();
+        let mut line = |version: &str| {
+            fixture[0].version = Some(serde_json::from_str(version).unwrap());
+            listed(&fixture).lines().nth(1).unwrap().to_owned()
+        };
+        let of = |number: u64, standing: &str, is_held_back: bool| {
+            json!({ "number": number, "standing": standing, "is-held-back": is_held_back }).to_string()
+        };
+        assert!(line(&of(2, "probation", false)).contains("storage    ready (probation)  12.3 ms"));
+        assert!(line(&of(1, "proven", true)).contains("storage    ready (held back)  12.3 ms"));
+        assert!(!line(&of(2, "proven", false)).contains('('));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use weir_host::{
     control::{NotReloaded, ReloadReport},
 };
 
-use super::orders::order;
+use super::orders::send;
 use crate::{
     args::Asked,
     client::{Client, Route, read},
@@ -24,23 +24,29 @@ extensions, starts new ones, replaces changed ones and leaves the others alone. 
 wrong, nothing is applied. If a new version does not come up, the previous version goes on, and the exit
 code is not 0.
 
+With `update`, a changed version is on probation first, and one that was refused is not run again; `weir
+versions ID` shows both. With --now it is run, and proven as soon as it is ready.
+
 Examples:
   weir reload uploader
+  weir reload uploader --now
   weir reload
   weir reload --json | jq .failed")]
 pub(crate) struct Args {
     /// Only this extension, with the configuration that Main has now
     #[arg(value_name = "ID", add = ArgValueCompleter::new(complete::extension))]
     id: Option<String>,
+    /// Without probation, even a version that was refused
+    #[arg(long, requires = "id")]
+    now: bool,
     #[command(flatten)]
     asked: Asked,
 }
 
-pub(super) async fn run(Args { id, asked }: Args) -> anyhow::Result<()> {
-    match id {
-        Some(id) => order(&mut Client::connect(&asked.target).await?, &id, "reload", asked.json).await,
-        None => apply(asked).await,
-    }
+pub(super) async fn run(Args { id, now, asked }: Args) -> anyhow::Result<()> {
+    let Some(id) = id else { return apply(asked).await };
+    let route = Route::named(&["extensions", &id, "reload"])?.with("now", now.then_some("true"));
+    send(&mut Client::connect(&asked.target).await?, &route, asked.json).await
 }
 
 async fn apply(Asked { json, target }: Asked) -> anyhow::Result<()> {

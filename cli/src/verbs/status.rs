@@ -10,7 +10,7 @@ use crate::{
     client::{Client, Route},
     complete,
     output::{self, printable},
-    tables::{COMPILING, NOTHING, limit_hit, list, moment, restarts, size, then, time},
+    tables::{COMPILING, NOTHING, limit_hit, list, mark, moment, restarts, size, then, time},
 };
 
 #[derive(Debug, clap::Args)]
@@ -68,8 +68,13 @@ fn status(extension: &ExtensionStatus, compared: Option<&str>) -> String {
         ("config", compared.unwrap_or(NOTHING).to_owned()),
     ];
     let refused = extension.refused.map(|refused| ("refused", refused.to_string()));
+    let version = extension.version.map(|version| {
+        let what = mark(&version).unwrap_or(version.standing.as_str());
+        ("version", format!("{} ({what})", version.number))
+    });
     let mut text: String = facts
         .iter()
+        .chain(&version)
         .chain(&refused)
         .map(|(name, value)| format!("{name:<10}{}\n", printable(value)))
         .collect();

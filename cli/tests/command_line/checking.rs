@@ -156,6 +156,10 @@ fn a_directory_of_mains_own_that_cannot_be_written_to_is_said_by_check() {
     let said = "warning: in `main.cache-dir`: this user cannot write to `";
     assert!(checked.stderr.contains(said), "{}", checked.stderr);
     assert_eq!(checked.code, 1);
+    let checked = check(&dir, &format!("[main]\nstate-dir = \"{closed}\"\n"));
+    let said = "error: in `main.state-dir`: this user cannot write to `";
+    assert!(checked.stderr.contains(said), "{}", checked.stderr);
+    assert_eq!(checked.code, 1);
 
     let checked = check(&dir, "[main]\ndata-dir = \"data\"\ncache-dir = \"new/cache\"\n");
     assert_eq!(checked.good(), "ok, and without extensions\n");

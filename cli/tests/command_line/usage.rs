@@ -10,7 +10,7 @@ use std::{
 
 use super::support::{Done, assert_golden, done, weir};
 
-const COMMANDS: [&str; 50] = [
+const COMMANDS: [&str; 53] = [
     "new",
     "build",
     "dev",
@@ -22,6 +22,7 @@ const COMMANDS: [&str; 50] = [
     "top",
     "status",
     "history",
+    "versions",
     "limits",
     "logs",
     "describe",
@@ -54,6 +55,8 @@ const COMMANDS: [&str; 50] = [
     "stop",
     "restart",
     "reload",
+    "accept",
+    "rollback",
     "plan",
     "shutdown",
     "inspect",

@@ -97,6 +97,7 @@ impl<'c> Judged<'c> {
         self.tokens(&mut errors);
         self.sockets(&mut errors);
         self.dirs(&mut errors);
+        self.state_dir_apart(&mut errors);
         self.paths(&mut errors);
         sections().for_each(|section| section.check(self, &mut errors));
         self.written_dirs(&mut errors);

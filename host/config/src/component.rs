@@ -24,7 +24,7 @@ pub enum ArtifactTextError {
 }
 
 /// The SHA-256 of a file. As text: 64 hexadecimal digits, which are written in lowercase and read in either case.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ArtifactHash([u8; 32]);
 
 impl ArtifactHash {

@@ -112,9 +112,10 @@ impl Config {
     /// - a socket for peers that is the control socket;
     /// - cycles of `requires` and of dead letters;
     /// - repeated list items and guest directories;
-    /// - components' paths outside the plugin directory or inside the cache, or that differ only in upper and lower
-    ///   case; a plugin directory inside the cache;
-    /// - directories granted for writing that overlap with the cache, the data directory or hooks;
+    /// - components' paths outside the plugin directory or inside the cache or the state directory, or that differ
+    ///   only in upper and lower case; a plugin directory inside one of those two;
+    /// - a state directory that overlaps with the cache or the data directory;
+    /// - directories granted for writing that overlap with the cache, the data directory, the state directory or hooks;
     /// - exit codes with two meanings;
     /// - if all values are in range: subscriptions with more room than the inbox;
     /// - if nothing else is wrong: a sum of limits, peers, queues, hooks and stores over the memory budget.

@@ -1,15 +1,15 @@
 //! The configuration of one extension.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use bytes::Bytes;
 use weir_names::{ContractName, ExtensionId, HookDirName, QueueName, RequestPolicy, TopicPattern, harmless};
 
 use super::{
-    ArtifactHash, ComponentSource, Grants, Limits, ReloadMode, RestartConfig, SecretSource, SubscribeGrant,
-    bytes,
+    ArtifactHash, ComponentSource, Grants, Limits, ReloadMode, RestartConfig, SecretSource, Stanza,
+    SubscribeGrant, UpdateConfig, bytes,
     key::{Key, Places, Table},
-    kind::{flag, number, policy, table, text, texts, word},
+    kind::{flag, number, optional_table, policy, table, text, texts, word},
     limits::{class, limits},
     queue::subscribes,
     section::Section,
@@ -79,6 +79,9 @@ pub struct ExtensionConfig {
     pub restart: RestartConfig,
     /// How a new version replaces the old one.
     pub reload: ReloadMode,
+    /// When a new version is proven, and when it goes back to the last proven one. With `None`, a new version stays
+    /// once it is ready.
+    pub update: Option<UpdateConfig>,
     /// The detail of its traces.
     pub traces: Traces,
     /// What is checked by its own description of its contracts. Default: [`Validate::Nothing`].
@@ -89,6 +92,10 @@ pub struct ExtensionConfig {
     /// The extension that this instance is a copy of, and whose inbox it serves. Set by Main.
     #[doc(hidden)]
     pub copy_of: Option<ExtensionId>,
+    /// Its tables as the operator wrote them. Set by the loader if there is an `update`, and the text has at most 64
+    /// KiB.
+    #[doc(hidden)]
+    pub stanza: Option<Arc<Stanza>>,
 }
 
 /// What a trace says of each running function.
@@ -152,10 +159,12 @@ impl ExtensionConfig {
             autostart: true,
             restart: RestartConfig::default(),
             reload: ReloadMode::default(),
+            update: None,
             traces: Traces::default(),
             validate: Validate::default(),
             plugin_dir: None,
             copy_of: None,
+            stanza: None,
         }
     }
 
@@ -212,7 +221,9 @@ impl ExtensionConfig {
             limits: self.limits.of_an_instance(),
             restart: new.restart,
             reload: new.reload,
+            update: new.update,
             plugin_dir: None,
+            stanza: None,
             autostart: new.autostart,
             ..self.clone()
         }
@@ -221,7 +232,7 @@ impl ExtensionConfig {
 
 impl Table for ExtensionConfig {
     keys! {
-        ExtensionConfig without component, config, secrets, plugin_dir, copy_of;
+        ExtensionConfig without component, config, secrets, plugin_dir, copy_of, stanza;
         /// Its name: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter. Not `main`, and unique.
         "id" id = text(EXTENSION_ID, str::parse).hidden(), required(EXTENSION_ID);
         /// The component's file, relative to `main.plugin-dir` and inside it: without `..`. Two paths cannot differ
@@ -273,6 +284,9 @@ impl Table for ExtensionConfig {
         "restart" restart = table();
         /// How `weir reload` exchanges its version: [below](#reload).
         "reload" reload = word();
+        /// When a new version, of its component or its table, is proven: [versions prove themselves](updates.md). Until
+        /// then it goes back to the last proven one if it does not hold.
+        "update" update = optional_table(), default("none: a new version stays once it is ready");
         /// What traces of its failures tell of each function: its name, or also its number and offset, which [`weir
         /// symbolise`](command-line.md#weir-symbolise) turns into lines of the source. That makes its compiled code
         /// larger by a tenth to an eighth, in memory and in the cache. An artifact has the setting of its compilation
@@ -347,6 +361,7 @@ fn secret(section: &mut Section<'_, '_>) -> Option<SecretSource> {
 mod tests {
     use std::path::Path;
 
+    use toml::de::DeTable;
     use weir_names::Policy;
 
     use super::*;
@@ -377,10 +392,12 @@ mod tests {
             autostart: _,
             restart: _,
             reload: _,
+            update: _,
             traces: _,
             validate: _,
             plugin_dir: _,
             copy_of: _,
+            stanza: _,
         } = &a;
         let runs_as_before = |change: fn(&mut ExtensionConfig)| {
             let mut changed = a.clone();
@@ -416,14 +433,16 @@ mod tests {
         let mut changed = subscribing.clone();
         changed.subscribes[0].policy = Policy::Latest;
         assert!(!changed.runs_as(&subscribing));
-        let of_the_supervisor: [fn(&mut ExtensionConfig); 5] = [
+        let of_the_supervisor: [fn(&mut ExtensionConfig); 7] = [
             |it| it.plugin_dir = Some(PathBuf::new()),
             |it| it.limits.compile_memory += 1,
             |it| it.autostart = false,
             |it| it.restart.policy = RestartPolicy::Never,
             |it| it.reload = ReloadMode::Overlap,
+            |it| it.update = Some(UpdateConfig::default()),
+            |it| it.stanza = Some(Stanza::of_extension(&DeTable::new(), Path::new(""), None).into()),
         ];
-        assert_eq!(of_the_supervisor.map(runs_as_before), [true; 5]);
+        assert_eq!(of_the_supervisor.map(runs_as_before), [true; 7]);
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl Table for DirGrant {
         DirGrant;
         /// The directory of this machine. With `rw` it cannot overlap with `main.cache-dir`, because files there run
         /// outside the sandbox, nor with the `dir` of a `[hooks.NAME]`, because files there run as hooks, nor with
-        /// `main.data-dir`.
+        /// `main.data-dir` or `main.state-dir`.
         "host" host = path(HOST_DIR), required(HOST_DIR);
         /// Where the extension finds it: at most 255 bytes, without `.` and `..`, and unique.
         "guest" guest = text(GUEST_DIR, str::parse), required(GUEST_DIR);

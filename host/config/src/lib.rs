@@ -29,8 +29,10 @@ mod secret;
 mod section;
 mod sections;
 mod shape;
+mod stanza;
 #[cfg(test)]
 mod tests;
+mod update;
 
 pub use self::shape::bytes;
 pub use component::{ArtifactHash, ArtifactTextError, ComponentSource, TrustedKey};
@@ -54,6 +56,8 @@ pub use queue::{QueueConfig, SubscribeGrant, TopicConfig};
 pub use restart::{ReloadMode, RestartConfig, RestartPolicy};
 pub use secret::{CredentialName, CredentialNameError, SecretError, SecretSource};
 pub use shape::Shape;
+pub use stanza::Stanza;
+pub use update::{ErrorRate, Factor, FactorError, UpdateConfig};
 pub use weir_names::{CpuShare, CpuShareError};
 pub use weir_reports::{LimitHit, LimitName, LimitUnit, LimitValue};
 

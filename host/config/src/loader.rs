@@ -4,13 +4,14 @@ use std::{
     fmt,
     fs::File,
     io::{self, Read},
+    mem,
     path::{self, Path, PathBuf},
 };
 
 use glob::{MatchOptions, Pattern};
 
 use super::{
-    Config, ConfigErrors, ConfigFile, ExtensionConfig, check,
+    Config, ConfigErrors, ConfigFile, check,
     classes::Classes,
     config::ReadFrom,
     environment::Environment,
@@ -193,21 +194,16 @@ fn unreadable(name: &str, error: &ReadError) -> ConfigErrors {
 
 /// Makes the configuration of all that was read, and checks it.
 fn judge(
-    draft: Draft,
+    mut draft: Draft,
     environment: &Environment,
     mut errors: Vec<ConfigError>,
     more: usize,
 ) -> Result<Config, ConfigErrors> {
     let complete = errors.is_empty();
-    let Draft { mut main, classes, extensions, queues, topics, peers, sections, mut locations, .. } = draft;
+    let classes = Classes::new(mem::take(&mut draft.classes), environment, complete, &mut errors);
+    let extensions = draft.settled_extensions(&classes, &mut errors);
+    let Draft { mut main, queues, topics, peers, sections, mut locations, .. } = draft;
     main.cache_dir.get_or_insert_with(|| default_cache_dir(environment));
-    let classes = Classes::new(classes, environment, complete, &mut errors);
-    let extensions = extensions.into_iter().zip(&locations.extensions).map(|(config, places)| {
-        let path = format!("extension[{}]", config.id);
-        let limits = classes.limits(&config.limits, places, &path, &mut errors);
-        ExtensionConfig { limits, ..config }
-    });
-    let extensions = extensions.collect();
     let mut config = Config::new(main, extensions);
     for (name, (_, (queue, places))) in by_name("queue", queues, &mut errors) {
         locations.queues.insert(name.clone(), places);

@@ -52,6 +52,12 @@ pub struct MainConfig {
     pub cache_size: u64,
     /// The directory of the key-value stores' files. Main creates it with mode 700. `None` allows no stores.
     pub data_dir: Option<PathBuf>,
+    /// The directory of what Main must remember: the proven versions of extensions with
+    /// [`update`](super::ExtensionConfig::update). Main creates it with mode 700. With `None`, Main keeps them in memory.
+    pub state_dir: Option<PathBuf>,
+    /// Size of the components that Main keeps in [`state_dir`](Self::state_dir), in bytes: 1 MiB to 1 TiB. Default: 1
+    /// GiB.
+    pub state_size: u64,
     /// Artifacts run if they are signed with the private half of one of these keys.
     pub trusted_keys: Vec<TrustedKey>,
     /// Bound on the memory of all extensions ([`ExtensionConfig::memory_sum`](super::ExtensionConfig::memory_sum)),
@@ -118,6 +124,13 @@ impl Table for MainConfig {
         "data-dir" data_dir = path(HOST_DIR).optional(), default("no stores");
         /// The size of all of Main's files in `main.cache-dir`. The least recently used go first.
         "cache-size" cache_size = number(BYTES);
+        /// Where Main keeps what it must remember: the proven versions of extensions with
+        /// [`update`](updates.md). Main makes the directory for itself alone, with mode 700: neither a component nor
+        /// `main.plugin-dir` can be in it, and it cannot overlap with `main.cache-dir` or `main.data-dir`. No directory
+        /// that a guest may write to can overlap with it.
+        "state-dir" state_dir = path(HOST_DIR).optional(), default("versions are kept in memory");
+        /// The size of all components that Main keeps in `main.state-dir`: [what goes first](updates.md).
+        "state-size" state_size = number(BYTES);
         /// Main runs a compiled artifact only if it was signed with the private half of one of these keys.
         "trusted-keys" trusted_keys = texts(TRUSTED_KEY, artifact_text);
         /// What the limits of all extensions, peers, queues, stores and hooks [add up to](#the-memory-budget) at most.
@@ -148,6 +161,8 @@ impl Default for MainConfig {
             cache_dir: None,
             cache_size: 256 << 20,
             data_dir: None,
+            state_dir: None,
+            state_size: 1 << 30,
             trusted_keys: Vec::new(),
             memory_budget: None,
             address_space: AddressSpace::default(),

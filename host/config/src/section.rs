@@ -95,6 +95,11 @@ impl Section<'_, '_> {
         child(&self.path, key)
     }
 
+    /// The table itself.
+    pub(super) fn raw(&self) -> &DeTable<'_> {
+        self.table
+    }
+
     /// The base of relative paths in this file.
     pub fn dir(&self) -> &Path {
         &self.reader.source.dir

@@ -3,15 +3,17 @@
 use std::{
     collections::BTreeMap,
     fmt::Display,
+    mem,
     path::{Path, PathBuf},
     str::FromStr,
+    sync::Arc,
 };
 
 use weir_names::{ExtensionId, PeerName, QueueName, Topic, TopicPattern};
 
 use super::{
     ArtifactTextError, Limits, Loader, MainConfig, PeerConfig, QueueConfig, TopicConfig,
-    classes::{Class, LimitChanges, class_name, own_class_name},
+    classes::{Class, Classes, LimitChanges, class_name, own_class_name},
     config::Locations,
     error::{ConfigError, Location, quote},
     extension::ExtensionConfig,
@@ -19,6 +21,7 @@ use super::{
     limits::CLASS,
     schema::Drafted,
     section::{Located, Section, child},
+    stanza::{self, Stanza},
 };
 
 pub(super) const CONTRACT: &str = "a contract, as in `device.info@1`";
@@ -45,6 +48,8 @@ pub(super) struct Draft {
     pub(super) main: MainConfig,
     pub(super) include: Vec<Located<String>>,
     pub(super) classes: Vec<Class>,
+    /// The tables of the classes, as text.
+    class_texts: String,
     pub(super) queues: Named<QueueName, QueueConfig>,
     pub(super) topics: Named<Topic, TopicConfig>,
     pub(super) peers: Named<PeerName, PeerConfig>,
@@ -82,7 +87,7 @@ impl Draft {
     }
 
     /// Reads the tables that both the main file and included files may have.
-    fn shared(&mut self, file: &mut Section<'_, '_>) {
+    pub(super) fn shared(&mut self, file: &mut Section<'_, '_>) {
         file.about("Classes of limits: [below](#limitsname-classes-of-limits).", || "");
         file.named("limits", |class, name| {
             class.about(
@@ -93,6 +98,7 @@ impl Draft {
             let mut limits = Limits::default();
             let places = class.keys(&mut limits);
             let changes = LimitChanges::of(&limits, &places);
+            self.class_texts.push_str(&stanza::class(name.value, class.raw()));
             let name = class.name("limits", &name, own_class_name);
             self.classes.extend(name.map(|name| Class { name, inherits, changes }));
         });
@@ -121,11 +127,31 @@ impl Draft {
             extension.plugin_dir.clone_from(&self.main.plugin_dir);
             let places = section.keys(&mut extension);
             if !places.is_incomplete {
-                extension.plugin_dir = None;
+                let plugin_dir = extension.plugin_dir.take();
+                let stanza =
+                    || Stanza::of_extension(section.raw(), section.dir(), plugin_dir.as_deref()).into();
+                extension.stanza = extension.update.is_some().then(stanza);
                 self.extensions.push(extension);
                 self.locations.extensions.push(places);
             }
         });
+    }
+
+    /// The extensions, with the limits of their classes and with their stanzas.
+    pub(super) fn settled_extensions(
+        &mut self,
+        classes: &Classes,
+        errors: &mut Vec<ConfigError>,
+    ) -> Vec<ExtensionConfig> {
+        let class_texts: Arc<str> = mem::take(&mut self.class_texts).into();
+        let extensions = mem::take(&mut self.extensions).into_iter().zip(&self.locations.extensions);
+        let settled = extensions.map(|(config, places)| {
+            let path = format!("extension[{}]", config.id);
+            let limits = classes.limits(&config.limits, places, &path, errors);
+            let stanza = config.stanza.as_ref().and_then(|stanza| stanza.with_classes(&class_texts));
+            ExtensionConfig { limits, stanza, ..config }
+        });
+        settled.collect()
     }
 }
 

@@ -159,7 +159,7 @@ impl Shape {
             Self::Count(_) => grouped(text)?,
             Self::Size(_) => grouped(text).or_else(|| Some(text.parse::<ByteSize>().ok()?.0))?,
             Self::Time(_) => u64::try_from(humantime::parse_duration(text).ok()?.as_nanos()).ok()?,
-            Self::Share(_) => text.parse::<CpuShare>().ok()?.basis_points(),
+            Self::Share(_) => CpuShare::basis_points_in(text).ok()?,
             _ => return None,
         };
         self.has(number).then_some(number)

@@ -7,7 +7,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::json;
-use weir_host::{Error, HandlerError, control::ControlError};
+use weir_host::{
+    Error, HandlerError,
+    control::{ControlError, VersionError},
+};
 
 #[derive(Debug)]
 pub(super) struct Refusal {
@@ -71,6 +74,10 @@ impl From<ControlError> for Refusal {
             ControlError::NotReloaded { .. } => (StatusCode::CONFLICT, "not-reloaded"),
             ControlError::Reloading(_) => (StatusCode::CONFLICT, "reloading"),
             ControlError::NotConfigured(_) => (StatusCode::UNPROCESSABLE_ENTITY, "not-configured"),
+            ControlError::Version(VersionError::NotSaved(_)) => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "not-saved")
+            }
+            ControlError::Version(_) => (StatusCode::CONFLICT, "no-version"),
             ControlError::NoFile => (StatusCode::CONFLICT, "no-file"),
             ControlError::ShuttingDown => (StatusCode::SERVICE_UNAVAILABLE, "shutting-down"),
         };

@@ -16,7 +16,8 @@ use serde::Deserialize;
 use weir_host::{
     Control,
     control::{
-        DurationsSnapshot, ExtensionState, ExtensionStatus, HookCount, OperationStatus, PartState, PartStatus,
+        DurationsSnapshot, ExtensionState, ExtensionStatus, HookCount, OperationStatus, PartState,
+        PartStatus, ServingVersion, Standing,
     },
     limits::ExtensionLimits,
     peers::{PeerStatus, Peers},
@@ -50,6 +51,8 @@ const STATES: [ExtensionState; 9] = [
     ExtensionState::BackingOff,
     ExtensionState::Quarantined,
 ];
+
+const STANDINGS: [Standing; 3] = [Standing::Probation, Standing::Proven, Standing::Refused];
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -89,7 +92,9 @@ fn text(control: &Control, peers: &Peers, topics: bool, is_classic: bool) -> Str
     text.counter("weir_lost_spans", "Recorded spans that were dropped to make room.").sample(&[], lost);
     add_process(&mut text);
     parts(&mut text, &control.parts());
-    extensions(&mut text, &control.extensions());
+    let all = control.extensions();
+    extensions(&mut text, &all);
+    versions(&mut text, &all);
     limited(&mut text, &limits.extensions);
     operations(&mut text, control.operations());
     of_peers(&mut text, &peers.list());
@@ -193,6 +198,28 @@ fn extensions(text: &mut Text, all: &[ExtensionStatus]) {
         if let Some(count) = status.refused {
             refused.sample(&[("extension", &status.id)], count);
         }
+    }
+}
+
+/// The versions of extensions with `update`. Others have none.
+fn versions(text: &mut Text, all: &[ExtensionStatus]) {
+    let all: Vec<_> = all.iter().filter_map(|status| Some((&status.id, status.version?))).collect();
+    let mut numbers = text.gauge("weir_extension_version", "The number of the version that it runs.");
+    for (id, ServingVersion { number, .. }) in &all {
+        numbers.sample(&[("extension", id)], number);
+    }
+    let help = "1 for what Main knows of the version that it runs, 0 for all else.";
+    let mut standings = text.gauge("weir_extension_version_standing", help);
+    for (id, version) in &all {
+        for standing in STANDINGS {
+            let labels: [Label<'_>; 2] = [("extension", id), ("standing", &standing)];
+            standings.sample(&labels, u8::from(version.standing == standing));
+        }
+    }
+    let help = "1 if it runs although another version is configured, which was refused or cannot be read.";
+    let mut held_back = text.gauge("weir_extension_version_held_back", help);
+    for (id, ServingVersion { is_held_back, .. }) in &all {
+        held_back.sample(&[("extension", id)], u8::from(*is_held_back));
     }
 }
 

@@ -20,7 +20,7 @@ use weir_host::{
     CallOptions, Client, Control, Error,
     attached::Closed,
     client::{PublishOptions, Receipt},
-    control::{DurationsSnapshot, ExtensionStatus, ReloadReport},
+    control::{DurationsSnapshot, ExtensionStatus, ReloadReport, VersionsStatus},
     limits::fuel_per_ms,
     names::harmless,
     peers::{Peers, SessionId},
@@ -74,10 +74,13 @@ pub(super) fn router(client: Client, control: Control, peers: Peers, closed: Clo
         .route("/extensions", get(extensions))
         .route("/extensions/{id}", get(extension))
         .route("/extensions/{id}/history", get(history))
+        .route("/extensions/{id}/versions", get(versions))
         .route("/extensions/{id}/start", post(start))
         .route("/extensions/{id}/stop", post(stop))
         .route("/extensions/{id}/restart", post(restart))
         .route("/extensions/{id}/reload", post(reload_extension))
+        .route("/extensions/{id}/accept", post(accept))
+        .route("/extensions/{id}/rollback", post(roll_back))
         .route("/reload", post(reload))
         .route("/plan", get(plan_of_all))
         .route("/plan/{id}", get(plan_of_one))
@@ -152,6 +155,11 @@ async fn history(State(served): State<ServerState>, id: PathOf<String>) -> Answe
     Ok(Json(json!({ "history": served.control.history(&id)? })))
 }
 
+async fn versions(State(served): State<ServerState>, id: PathOf<String>) -> Answered<VersionsStatus> {
+    let Path(id) = id?;
+    Ok(Json(served.control.versions(&id)?))
+}
+
 async fn start(AskedControl(control): AskedControl, id: PathOf<String>) -> Answered<ExtensionStatus> {
     let Path(id) = id?;
     control.start(&id).await?;
@@ -170,12 +178,50 @@ async fn restart(AskedControl(control): AskedControl, id: PathOf<String>) -> Ans
     Ok(Json(control.status(&id)?))
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReloadQuery {
+    /// Whether the version needs no probation, even if it was refused before.
+    #[serde(default)]
+    now: bool,
+}
+
 async fn reload_extension(
     AskedControl(control): AskedControl,
     id: PathOf<String>,
+    query: QueryOf<ReloadQuery>,
 ) -> Answered<ExtensionStatus> {
     let Path(id) = id?;
-    control.reload_extension(&id).await?;
+    let Query(ReloadQuery { now }) = query?;
+    if now {
+        control.reload_extension_now(&id).await?;
+    } else {
+        control.reload_extension(&id).await?;
+    }
+    Ok(Json(control.status(&id)?))
+}
+
+async fn accept(AskedControl(control): AskedControl, id: PathOf<String>) -> Answered<ExtensionStatus> {
+    let Path(id) = id?;
+    control.accept_version(&id).await?;
+    Ok(Json(control.status(&id)?))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RollBackQuery {
+    /// The version to go back to. By default the latest proven one before the one that serves.
+    version: Option<u64>,
+}
+
+async fn roll_back(
+    AskedControl(control): AskedControl,
+    id: PathOf<String>,
+    query: QueryOf<RollBackQuery>,
+) -> Answered<ExtensionStatus> {
+    let Path(id) = id?;
+    let Query(RollBackQuery { version }) = query?;
+    control.roll_back(&id, version).await?;
     Ok(Json(control.status(&id)?))
 }
 

@@ -51,7 +51,7 @@ pub use self::{
 pub use self::{
     inspect::{DirNeed, InspectError, Inspection, Manifest, Needs, inspect},
     program::{
-        ArtifactFacts, Compilation, ComponentOrigin, LoadError, LoadFault, artifact_facts, cache_is_ours,
-        check, component_hash, component_is_whole,
+        ArtifactFacts, Compilation, ComponentOrigin, LoadError, LoadFault, OpenComponent, artifact_facts,
+        cache_is_ours, check, component_is_whole,
     },
 };

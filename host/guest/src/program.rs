@@ -20,6 +20,7 @@ mod held;
 mod helper;
 mod input;
 mod load_permit;
+mod open;
 mod packed;
 #[cfg(feature = "compiler")]
 mod signed;
@@ -49,6 +50,7 @@ pub use self::{
     compilation::{Compilation, Compilations},
     error::{ComponentOrigin, LoadError, LoadFault},
     held::Loaded,
+    open::OpenComponent,
     stamp::FileStamp,
 };
 #[cfg(feature = "compiler")]
@@ -361,18 +363,6 @@ fn imports_http(component: &Component) -> bool {
     ty.imports(component.engine()).any(|(name, _)| name.starts_with("wasi:http/outgoing-handler@"))
 }
 
-/// Reads an extension's component, within the limits of loading and below the plugin directory. Returns its SHA-256.
-///
-/// # Errors
-///
-/// Fails with the error of the extension's start, as far as it shows before compiling.
-pub fn component_hash(extension: &ExtensionConfig) -> Result<ArtifactHash, LoadError> {
-    let (limits, plugin_dir) = (InputLimits::from(&extension.limits), extension.plugin_dir.as_deref());
-    ComponentInput::open(&extension.component, plugin_dir, limits)
-        .map(|input| input.hash)
-        .map_err(|fault| fault.of(LoadRequest::from(extension).origin(), None))
-}
-
 /// Checks that an extension's component is whole. Reads it, and looks only at the lengths of its sections. An artifact
 /// is whole if it lacks no part, whether its signature is right or not.
 ///
@@ -460,17 +450,6 @@ pub(super) fn read(path: &Path) -> Result<(Vec<u8>, ArtifactHash), LoadError> {
         Ok((input.read()?, input.hash))
     };
     look().map_err(|fault| fault.of(path.into(), None))
-}
-
-/// Returns random bytes of the kernel that are fit for keys.
-#[cfg(feature = "compiler")]
-fn random<const N: usize>() -> std::io::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    let given = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
-    if given < N {
-        return Err(std::io::ErrorKind::UnexpectedEof.into());
-    }
-    Ok(bytes)
 }
 
 /// Returns the texts of an error and its causes in one line.

@@ -1,6 +1,7 @@
 //! Control of extensions: start, stop, reload, state, failures and log lines.
 
 mod audit;
+mod versions;
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -19,9 +20,12 @@ use weir_names::{ExtensionId, MAIN, TraceId};
 use weir_openrpc::{Descriptions, Document};
 pub use weir_reports::{
     BeingCompiled, ExtensionState, ExtensionStatus, FailureRecord, HandledMessage, OperationStatus,
+    ServingVersion, Standing, VersionChange, VersionFigures, VersionStatus, VersionsStatus,
 };
 use weir_supervisor::{Change, MainEvent, MainEvents, Order, Roster, Unit, UntilEnded};
 pub use weir_supervisor::{ControlError, HistoryEntry, HistoryEvent, NotReloaded, ReloadReport};
+pub use weir_versions::VersionError;
+use weir_versions::Versions;
 
 use self::audit::Audit;
 pub use crate::{
@@ -52,6 +56,7 @@ pub struct Control {
     pub(crate) logs: Arc<Logs>,
     pub(crate) compilations: Arc<Compilations>,
     pub(crate) stores: Stores,
+    pub(crate) versions: Arc<Versions>,
     pub(crate) hooks: HookCounts,
     pub(crate) parts: Parts,
     /// The asker that the log and the history name.
@@ -221,6 +226,16 @@ impl Control {
     /// extension has this id, and [`ControlError::ShuttingDown`].
     pub async fn reload_extension(&self, id: &str) -> Result<(), ControlError> {
         self.command(id, "reload", Change::Reload).await
+    }
+
+    /// Reloads an extension as [`reload_extension`](Self::reload_extension) does, without probation: the version may
+    /// be one that was refused, and is proven as soon as it is ready.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`reload_extension`](Self::reload_extension).
+    pub async fn reload_extension_now(&self, id: &str) -> Result<(), ControlError> {
+        self.command(id, "reload", Change::ReloadNow).await
     }
 
     /// Reads the configuration file of Main again, and applies only what changed in it or in the components it names.
@@ -412,7 +427,10 @@ impl Control {
         let mut audit = Audit::of(&self.by, order, &self.logs, unit.id());
         // Instances of one extension take turns, so that some serve at any moment.
         let mut outcome = Ok(());
-        for unit in self.roster.instances(id) {
+        // All instances are of one version.
+        let of_all = matches!(change, Change::Accept | Change::RollBack(_));
+        let instances = if of_all { vec![unit] } else { self.roster.instances(id) };
+        for unit in instances {
             unit.asked(order, &self.by);
             let done = self.ask(|reply| Order::Change(change, unit.id().clone(), reply)).await.flatten();
             outcome = outcome.and(done);
@@ -456,6 +474,7 @@ mod tests {
             logs: Arc::default(),
             compilations: Arc::default(),
             stores,
+            versions: Arc::default(),
             hooks: HookCounts::default(),
             parts: Parts::default(),
             by: "main".into(),

@@ -52,6 +52,7 @@ mod plan;
 mod stores;
 #[cfg(test)]
 mod test_bus;
+mod versions;
 
 /// Waits for any future of this crate on the caller's own thread, for programs without async code.
 ///
@@ -76,6 +77,7 @@ pub mod blocking {
 
 /// Components before they run: inspect, check, compile and sign them.
 pub mod component {
+    pub use crate::versions::refused_version;
     pub use weir_guest::{
         AddressClass, ArtifactFacts, Compilation, CompileTarget, CompileTargetError, DirNeed, InspectError,
         Inspection, LoadError, LoadFault, Manifest, Needs, artifact_facts, cache_is_ours, check, inspect,
@@ -89,11 +91,11 @@ pub mod config {
     pub use weir_config::{
         AddressGrant, AddressRange, AddressSpace, ArtifactHash, ArtifactTextError, ComponentSource, Config,
         ConfigError, ConfigErrors, CredentialName, CredentialNameError, Difference, DirGrant, DirMode,
-        Effect, ExtensionConfig, FileLock, GrantError, Grants, GuestPath, HttpGrant, HttpMethod, HttpTarget,
-        Limits, Loader, MainConfig, NetGrant, PeerConfig, PeerSessionLimits, QueueConfig, ReloadMode,
-        RestartConfig, RestartPolicy, SecretSource, Shape, StoreGrant, SubscribeGrant, TableChange,
-        TableDifference, TokenHash, TokenHashError, TopicConfig, Traces, TrustedKey, Validate, extend, keys,
-        words,
+        Effect, ErrorRate, ExtensionConfig, Factor, FactorError, FileLock, GrantError, Grants, GuestPath,
+        HttpGrant, HttpMethod, HttpTarget, Limits, Loader, MainConfig, NetGrant, PeerConfig,
+        PeerSessionLimits, QueueConfig, ReloadMode, RestartConfig, RestartPolicy, SecretSource, Shape,
+        StoreGrant, SubscribeGrant, TableChange, TableDifference, TokenHash, TokenHashError, TopicConfig,
+        Traces, TrustedKey, UpdateConfig, Validate, extend, keys, words,
     };
     pub use weir_names::{CpuShare, CpuShareError, Policy, QueuePolicy, RequestPolicy};
 }

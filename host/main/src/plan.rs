@@ -7,7 +7,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use weir_config::{ArtifactHash, Config, Difference, Effect, ExtensionConfig, ReloadMode, TableDifference};
-use weir_guest::{chain, component_hash, component_is_whole};
+use weir_guest::{OpenComponent, chain, component_is_whole};
 use weir_names::ExtensionId;
 use weir_reports::ExtensionState;
 use weir_supervisor::{ControlError, Roster, Unit, needs_restart, refusal};
@@ -162,7 +162,8 @@ struct Files {
 
 impl Files {
     fn hash(&mut self, extension: &ExtensionConfig) -> Result<ArtifactHash, String> {
-        let hash = || component_hash(extension).map_err(|error| chain(&error));
+        let open = || OpenComponent::of(extension).map_err(|error| chain(&error));
+        let hash = || open().map(|component| component.hash());
         match extension.component.path() {
             Some(path) => {
                 let key = (path.to_owned(), extension.limits.file_size);
@@ -185,7 +186,7 @@ impl Files {
 /// What a reload would change in an extension that Main has. `None` if nothing.
 fn change(unit: &Unit, config: &ExtensionConfig, files: &mut Files) -> Option<PlannedChange> {
     let version = unit.version();
-    let before = &version.config;
+    let before = &unit.configured();
     let keys = before.differences(config);
     let hash = files.hash(config);
     let loaded = version.program().map(|loaded| loaded.program.hash);

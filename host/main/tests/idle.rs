@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use weir_host::{Config, ExtensionConfig, Main, MainConfig, control::ExtensionState};
+use weir_host::{Config, ExtensionConfig, Main, MainConfig, config::UpdateConfig, control::ExtensionState};
 
 fn tasks() -> impl Iterator<Item = (String, PathBuf)> {
     fs::read_dir("/proc/self/task").unwrap().filter_map(|task| {
@@ -34,6 +34,10 @@ async fn message_socket_and_stop_each_wake_a_poll_that_else_makes_no_wakeup() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let mut poller = ExtensionConfig::new("poller".parse().unwrap(), test_guests::path("poller"));
+    // On probation, and without requests for long.
+    let mut update = UpdateConfig::default();
+    update.prove_for = Duration::from_secs(7 * 86_400);
+    poller.update = Some(update);
     poller.limits.ready_timeout = Duration::from_secs(120);
     poller.fulfills = vec!["poller@1".parse().unwrap()];
     poller.publishes = vec!["woken.>".parse().unwrap()];

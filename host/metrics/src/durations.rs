@@ -53,6 +53,40 @@ impl DurationsSnapshot {
         let halves = (2 * FIRST..=2 * LAST).map(|half| (half / 2, half % 2));
         halves.map(|(power, half)| Duration::from_nanos((1 << power) + u64::from(half) * (1 << (power - 1))))
     }
+
+    /// Adds durations of another time.
+    pub fn add(&mut self, other: &Self) {
+        self.sum += other.sum;
+        self.buckets.resize(self.buckets.len().max(other.buckets.len()), 0);
+        for (count, more) in self.buckets.iter_mut().zip(&other.buckets) {
+            *count += more;
+        }
+    }
+
+    /// The durations that were added since `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        let was = before.buckets.iter().copied().chain(std::iter::repeat(0));
+        Self {
+            sum: (self.sum - before.sum).max(0.0),
+            buckets: self.buckets.iter().zip(was).map(|(now, was)| now.saturating_sub(was)).collect(),
+        }
+    }
+
+    /// The bound of the bucket that `part` of `whole` durations do not exceed. None without durations, and for a bucket
+    /// without a bound.
+    #[must_use]
+    pub fn quantile(&self, part: u64, whole: u64) -> Option<Duration> {
+        let mut above = self.buckets.iter().sum::<u64>().saturating_mul(part).div_ceil(whole.max(1));
+        if above == 0 {
+            return None;
+        }
+        self.buckets.iter().zip(Self::bounds()).find_map(|(count, bound)| {
+            let is_reached = *count >= above;
+            above = above.saturating_sub(*count);
+            is_reached.then_some(bound)
+        })
+    }
 }
 
 impl Durations {

@@ -36,6 +36,23 @@ impl CpuShare {
         Self(points)
     }
 
+    /// Reads the hundredths of a percent of a share in any range, as in `2.5%`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the text is not a share.
+    pub fn basis_points_in(text: &str) -> Result<u64, CpuShareError> {
+        let number = text.strip_suffix('%').ok_or(CpuShareError)?.trim_end();
+        let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if !digits(whole) || !digits(part) || part.len() > 2 {
+            return Err(CpuShareError);
+        }
+        let whole: u64 = whole.parse().map_err(|_| CpuShareError)?;
+        let part: u64 = format!("{part:0<2}").parse().map_err(|_| CpuShareError)?;
+        whole.checked_mul(100).and_then(|points| points.checked_add(part)).ok_or(CpuShareError)
+    }
+
     /// Hundredths of a percent.
     #[must_use]
     pub const fn basis_points(self) -> u64 {
@@ -47,16 +64,7 @@ impl FromStr for CpuShare {
     type Err = CpuShareError;
 
     fn from_str(text: &str) -> Result<Self, CpuShareError> {
-        let number = text.strip_suffix('%').ok_or(CpuShareError)?.trim_end();
-        let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
-        let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        if !digits(whole) || !digits(part) || part.len() > 2 {
-            return Err(CpuShareError);
-        }
-        let whole: u64 = whole.parse().map_err(|_| CpuShareError)?;
-        let part: u64 = format!("{part:0<2}").parse().map_err(|_| CpuShareError)?;
-        let points = whole.checked_mul(100).ok_or(CpuShareError)?.checked_add(part).ok_or(CpuShareError)?;
-        let share = Self(points);
+        let share = Self(Self::basis_points_in(text)?);
         if (Self::MIN..=Self::WHOLE).contains(&share) { Ok(share) } else { Err(CpuShareError) }
     }
 }

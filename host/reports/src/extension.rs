@@ -9,7 +9,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use weir_names::{ContractName, ExtensionId};
 
-use crate::{LimitHit, rfc3339, rfc3339_if_any, seconds};
+use crate::{LimitHit, ServingVersion, rfc3339, rfc3339_if_any, seconds};
 
 /// The state of an extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
@@ -85,6 +85,9 @@ pub struct ExtensionStatus {
     /// SHA-256, in hexadecimal, of the component that it runs or restarts with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
+    /// The version that it runs, if it has `update`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<ServingVersion>,
     /// Starts after the first.
     pub restarts: u64,
     /// Wall-clock time on the worker thread, over all its instances.

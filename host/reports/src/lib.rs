@@ -16,6 +16,7 @@ mod span;
 mod tests;
 mod time;
 mod traffic;
+mod version;
 
 pub use self::{
     extension::{BeingCompiled, ExtensionState, ExtensionStatus, FailureRecord, HandledMessage, MessageId},
@@ -24,4 +25,5 @@ pub use self::{
     span::{Span, SpanKind},
     time::{rfc3339, rfc3339_if_any, rfc3339_nanos, seconds, seconds_if_any},
     traffic::{OperationStatus, QueueStatus, SubscriptionStatus, TopicStatus},
+    version::{ServingVersion, Standing, VersionChange, VersionFigures, VersionStatus, VersionsStatus},
 };

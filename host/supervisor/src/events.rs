@@ -8,7 +8,7 @@ use tokio::sync::broadcast::{
     error::{RecvError, TryRecvError},
 };
 use weir_names::ExtensionId;
-use weir_reports::{ExtensionState, FailureRecord};
+use weir_reports::{ExtensionState, FailureRecord, VersionChange};
 
 /// How many events a slow listener may lag behind before it misses some.
 pub const KEPT_EVENTS: usize = 1024;
@@ -32,6 +32,14 @@ pub enum MainEvent {
     },
     /// An extension failed.
     Failed(Box<FailureRecord>),
+    /// A version of an extension was proven or refused.
+    Version {
+        /// The extension.
+        extension: ExtensionId,
+        /// What changed, and why.
+        #[serde(flatten)]
+        change: VersionChange,
+    },
     /// An inbox or queue lost messages, nearly always for want of room. Sent when the total reaches or passes 1, 2, 4,
     /// 8 and so on, so that a flood of messages is no flood of events.
     Shed {

@@ -13,6 +13,7 @@ mod record;
 mod reload;
 mod run;
 mod slots;
+mod versions;
 mod waiting;
 
 use std::{fmt, sync::Arc};
@@ -29,6 +30,7 @@ use weir_logs::Logs;
 use weir_names::ExtensionId;
 use weir_reports::ExtensionState;
 use weir_schedule::Handoff;
+use weir_versions::{VersionError, Versions};
 
 pub use self::apply::{NotReloaded, ReloadReport, needs_restart, refusal};
 use self::{
@@ -74,6 +76,9 @@ pub enum ControlError {
     /// Main was not started from a file.
     #[error("this Main was not started from a file: there is nothing to read again")]
     NoFile,
+    /// The order about the versions of an extension cannot be carried out.
+    #[error(transparent)]
+    Version(#[from] VersionError),
     /// Main is shutting down, or has shut down.
     #[error("main is shutting down")]
     ShuttingDown,
@@ -104,6 +109,12 @@ pub enum Change {
     Restart,
     /// Load the extension's component anew and replace its instance. Answered when done.
     Reload,
+    /// Like [`Reload`](Self::Reload), but also load what was refused, and take it for proven once it is ready.
+    ReloadNow,
+    /// Take the version on probation for proven. Answered when that is written down.
+    Accept,
+    /// Refuse the version that runs, and go back to this proven one, or to the one before. Answered when it runs.
+    RollBack(Option<u64>),
 }
 
 /// Where the answer to an order goes.
@@ -115,7 +126,7 @@ enum SupervisorEvent {
     Order(Order),
     Noted(Noted),
     Done(Done),
-    /// The restart delay of an extension is over.
+    /// The restart delay of an extension is over, or a version on probation is to be looked at.
     Due,
     /// A program outside Main has begun or stopped serving a contract, or may do so from now on.
     Providers,
@@ -126,6 +137,7 @@ enum SupervisorEvent {
 enum Done {
     Ran(Box<Ended>),
     Loaded(Box<LoadedAnew>),
+    Saved(Box<(ExtensionId, Result<(), VersionError>, Option<OrderReply>)>),
     Read(Box<Result<Config, ConfigErrors>>),
 }
 
@@ -138,6 +150,8 @@ pub struct SupervisorParts {
     pub roster: Arc<Roster>,
     /// Loads and keeps programs.
     pub programs: Arc<Programs>,
+    /// The versions of extensions with `update`.
+    pub versions: Arc<Versions>,
     /// What all extensions share.
     pub shared: SharedResources,
     /// Opens granted directories.
@@ -184,6 +198,7 @@ impl Supervisor {
     /// Makes a supervisor that has started nothing.
     pub fn new(parts: SupervisorParts) -> Self {
         let roster = &parts.roster;
+        parts.versions.configure(roster.listed().iter().map(|unit| unit.id().clone()));
         let serves = [roster.main().serves.clone(), roster.rest().contracts_of_sections()].concat();
         Self {
             slots: Slots::new(roster.all(), serves, parts.bus.clone()),
@@ -225,7 +240,7 @@ impl Supervisor {
     }
 
     async fn next(&mut self) -> SupervisorEvent {
-        let due = self.slots.iter().filter_map(|(_, slot)| slot.due).min();
+        let due = self.slots.iter().filter_map(|(_, slot)| slot.next_due()).min();
         loop {
             tokio::select! {
                 biased;
@@ -254,8 +269,15 @@ impl Supervisor {
             SupervisorEvent::Noted(noted) => self.note(noted),
             SupervisorEvent::Done(Done::Ran(ended)) => self.end(*ended),
             SupervisorEvent::Done(Done::Loaded(loaded)) => self.loaded(*loaded),
+            SupervisorEvent::Done(Done::Saved(saved)) => {
+                let (id, result, reply) = *saved;
+                self.saved(&id, result, reply);
+            }
             SupervisorEvent::Done(Done::Read(read)) => self.read(*read),
-            SupervisorEvent::Due => self.end_delays(),
+            SupervisorEvent::Due => {
+                self.end_delays();
+                self.look();
+            }
             // Nothing to do here: extensions that wait for a provider are reconciled after each event.
             SupervisorEvent::Providers => {}
         }
@@ -285,7 +307,10 @@ impl Supervisor {
             Change::Start => self.start(index, reply),
             Change::Stop => self.stop(index, Some(reply)),
             Change::Restart => self.restart(index, reply),
-            Change::Reload => self.reload(index, reply),
+            Change::Reload => self.reload(index, false, reply),
+            Change::ReloadNow => self.reload(index, true, reply),
+            Change::Accept => self.accept(index, reply),
+            Change::RollBack(to) => self.roll_back(index, to, reply),
         }
     }
 
@@ -309,6 +334,10 @@ impl Supervisor {
                 if let (LifecycleEvent::Ready, Some(run)) = (happening, &slot.current) {
                     run.version.note_served();
                 }
+                if happening == LifecycleEvent::Ready {
+                    self.watch(index);
+                }
+                let Some(slot) = self.slots.get_mut(index) else { return };
                 if slot.predecessor.is_some() {
                     // This instance may have sent the notice before it took over, when it could not set the phase
                     // itself.
@@ -359,15 +388,20 @@ impl Supervisor {
             signals: signals.clone(),
             usage: self.slots.get(index)?.unit.usage.clone(),
         });
+        let unit = &self.slots.get(index)?.unit;
+        let is_chosen = version.config.update.is_some();
+        let configured = is_chosen.then(|| (unit.configured(), self.parts.versions.clone()));
         let run = Run { version, signals };
         let (task, programs) = (run.clone(), self.parts.programs.clone());
-        let run_it = async move { Done::Ran(Box::new(run::run(task, programs, instance).await)) };
+        let run_it = async move { Done::Ran(Box::new(run::run(task, programs, configured, instance).await)) };
         self.tasks.spawn(Handoff::new(run_it));
         Some(run)
     }
 
     /// Tells the current instance to finish.
     fn drain(&mut self, index: usize) {
+        // At the end nothing is left of its memory.
+        self.count(index);
         let Some(slot) = self.slots.get(index) else { return };
         let phase = if slot.life.is_coming() { Phase::Replacing } else { Phase::Draining };
         if let Some(run) = &slot.current {

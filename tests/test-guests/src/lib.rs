@@ -17,6 +17,27 @@ use weir_sdk::raw::{lifecycle, types::Options};
 /// The operator's default timeout, and no parent request.
 pub const PATIENT: Options = Options { timeout_ms: None, parent: None };
 
+/// What the guest `updated` does, which [`updated`] writes into its bytes.
+pub static VERSION: [u8; 32] = *b"the-version-is:good............:";
+
+/// The component of the guest `updated` that does this.
+///
+/// # Panics
+///
+/// If the name is longer than 16 letters, or the component has no place for it.
+#[must_use]
+pub fn updated(name: &str) -> Vec<u8> {
+    let mut component = std::fs::read(path("updated")).unwrap_or_else(|error| panic!("{error}"));
+    let mut version = VERSION;
+    let text = format!("the-version-is:{name:.<16}:");
+    version.copy_from_slice(text.as_bytes());
+    let places: Vec<_> =
+        component.windows(VERSION.len()).enumerate().filter(|(_, bytes)| *bytes == VERSION).collect();
+    let [(place, _)] = *places else { panic!("the name stands at {} places", places.len()) };
+    component.splice(place..place + VERSION.len(), version);
+    component
+}
+
 /// The exit code of a guest that ended like this. Tells Main of an error.
 pub fn ended(outcome: Result<(), String>) -> ExitCode {
     match outcome {

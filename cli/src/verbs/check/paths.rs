@@ -13,8 +13,8 @@ use weir_host::{
 use super::needs;
 use crate::exit::chain;
 
-/// Returns errors and warnings about directories that Main could not write to. Of a cache, or of a data directory of
-/// another user, there is only a warning: Main needs no cache, and may run as that user.
+/// Returns errors and warnings about directories that Main could not write to. Of a cache, or of another
+/// user's directory for data or state, there is only a warning: Main needs no cache, and may run as that user.
 pub(super) fn dirs(config: &Config) -> (Vec<ConfigError>, Vec<String>) {
     let (mut errors, mut warnings) = (Vec::new(), Vec::new());
     if let Some((dir, error, _)) = config.main.cache_dir.as_deref().and_then(not_writable) {
@@ -23,13 +23,18 @@ pub(super) fn dirs(config: &Config) -> (Vec<ConfigError>, Vec<String>) {
             dir.display()
         ));
     }
-    if let Some((dir, error, is_ours)) = config.main.data_dir.as_deref().and_then(not_writable) {
+    let kept = [
+        ("main.data-dir", &config.main.data_dir, "have no stores"),
+        ("main.state-dir", &config.main.state_dir, "keep versions in memory, and lose them at its end"),
+    ];
+    for (key, dir, then) in kept {
+        let Some((dir, error, is_ours)) = dir.as_deref().and_then(not_writable) else { continue };
         let message = format!(
-            "in `main.data-dir`: this user cannot write to `{}`: {error}. `weir run` would have no stores",
+            "in `{key}`: this user cannot write to `{}`: {error}. `weir run` would {then}",
             dir.display()
         );
         if is_ours {
-            errors.push(ConfigError::new("main.data-dir", message, None));
+            errors.push(ConfigError::new(key, message, None));
         } else {
             warnings.push(message);
         }

@@ -132,6 +132,11 @@ impl Bus {
         providers.iter().flat_map(|peer| peer.operations().status(peer.name())).collect()
     }
 
+    /// What became of the requests to this provider, and to its earlier versions, by operation.
+    pub fn operations_of(&self, provider: &Peer) -> Vec<OperationStatus> {
+        provider.operations().status(provider.name())
+    }
+
     /// Waits until, since the last call, a program has begun or stopped serving a contract, or a name of programs was
     /// set.
     pub async fn providers_changed(&self) {

@@ -44,12 +44,12 @@ pub fn check_grants(granted: &Granted<'_>, protected: Vec<ProtectedDir>) -> Vec<
 struct ProtectedDirs(BTreeMap<PathBuf, ProtectedDir>);
 
 impl<'c> Judged<'c> {
-    /// Refuses grants to write to the cache, whose code runs outside the sandbox, to `main.data-dir`, and to
-    /// directories that other crates protect.
+    /// Refuses grants to write to the cache, whose code runs outside the sandbox, to `main.data-dir` and
+    /// `main.state-dir`, and to directories that other crates protect.
     pub(super) fn written_dirs(&self, errors: &mut Vec<ConfigError>) {
         let sections = self.config.sections.all();
         let protected = sections.flat_map(|section| section.protected(&self.locations.sections));
-        let protected = ProtectedDirs::new(protected.chain(self.data_dir()));
+        let protected = ProtectedDirs::new(protected.chain(self.data_dir()).chain(self.state_dir()));
         let cache = self.config.main.cache_dir.clone().map(|dir| ProtectedDir {
             key: "main.cache-dir".to_owned(),
             dir,
@@ -96,6 +96,17 @@ impl<'c> Judged<'c> {
             location: self.locations.main.of("data-dir"),
             why: "a guest that writes there can change the stores of others",
             note: "the directory of stores is set here",
+        })
+    }
+
+    /// `main.state-dir`, if it is set: only Main may say which versions are proven, and what they are granted.
+    fn state_dir(&self) -> Option<ProtectedDir> {
+        Some(ProtectedDir {
+            key: "main.state-dir".to_owned(),
+            dir: self.config.main.state_dir.clone()?,
+            location: self.locations.main.of("state-dir"),
+            why: "a guest that writes there can change the versions and grants of others",
+            note: "the directory of versions is set here",
         })
     }
 

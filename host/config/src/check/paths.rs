@@ -12,29 +12,58 @@ use crate::{
     error::{ConfigError, quote},
 };
 
+/// A directory where only Main writes.
+struct OwnDir<'c> {
+    /// Its key in `[main]`.
+    key: &'static str,
+    dir: &'c Path,
+    /// What Main keeps there.
+    what: &'static str,
+}
+
 impl Judged<'_> {
-    /// Reports a plugin directory inside the cache, which belongs to Main alone. The cache may be inside the plugin
-    /// directory, as long as it contains no component.
+    /// Reports a plugin directory inside a directory that belongs to Main alone. Such a directory may be inside the
+    /// plugin directory, as long as it contains no component.
     pub(super) fn dirs(&self, errors: &mut Vec<ConfigError>) {
-        let MainConfig { plugin_dir: Some(plugins), cache_dir: Some(cache), .. } = &self.config.main else {
-            return;
-        };
-        if !is_inside(plugins, cache) {
-            return;
+        let MainConfig { plugin_dir: Some(plugins), .. } = &self.config.main else { return };
+        for OwnDir { key, dir, what } in own_dirs(&self.config.main) {
+            if !is_inside(plugins, dir) {
+                continue;
+            }
+            let fault = if is_inside(dir, plugins) {
+                format!("`main.plugin-dir` and `main.{key}` are both {}", shown(plugins))
+            } else {
+                format!("`main.plugin-dir`, {}, is in `main.{key}`, {}", shown(plugins), shown(dir))
+            };
+            let message = format!("{fault}: {what} needs a directory where only Main writes");
+            let (plugins_at, own_at) = (self.locations.main.of("plugin-dir"), self.locations.main.of(key));
+            errors.push(match own_at {
+                Some(_) => ConfigError::new(format!("main.{key}"), message, own_at)
+                    .note(plugins_at, "the plugin directory is set here"),
+                None => ConfigError::new("main.plugin-dir", message, plugins_at),
+            });
         }
-        let fault = if is_inside(cache, plugins) {
-            format!("`main.plugin-dir` and `main.cache-dir` are both {}", shown(plugins))
-        } else {
-            format!("`main.plugin-dir`, {}, is in `main.cache-dir`, {}", shown(plugins), shown(cache))
+    }
+
+    /// Reports a directory of versions that overlaps with the cache or with the stores: Main removes files of each by
+    /// their names.
+    pub(super) fn state_dir_apart(&self, errors: &mut Vec<ConfigError>) {
+        let MainConfig { state_dir: Some(state), cache_dir, data_dir, .. } = &self.config.main else {
+            return;
         };
-        let message = format!("{fault}: the cache needs a directory where only Main writes");
-        let (plugins_at, cache_at) =
-            (self.locations.main.of("plugin-dir"), self.locations.main.of("cache-dir"));
-        errors.push(match cache_at {
-            Some(_) => ConfigError::new("main.cache-dir", message, cache_at)
-                .note(plugins_at, "the plugin directory is set here"),
-            None => ConfigError::new("main.plugin-dir", message, plugins_at),
-        });
+        for (key, dir) in [("cache-dir", cache_dir), ("data-dir", data_dir)] {
+            let Some(dir) = dir else { continue };
+            let (here, there) = (shown(state), shown(dir));
+            let fault = match (is_inside(state, dir), is_inside(dir, state)) {
+                (false, false) => continue,
+                (true, true) => format!("`main.state-dir` and `main.{key}` are both {here}"),
+                (true, false) => format!("`main.state-dir`, {here}, is in `main.{key}`, {there}"),
+                (false, true) => format!("`main.{key}`, {there}, is in `main.state-dir`, {here}"),
+            };
+            let message = format!("{fault}: give each a directory of its own");
+            let error = ConfigError::new("main.state-dir", message, self.locations.main.of("state-dir"));
+            errors.push(error.note(self.locations.main.of(key), "the other is set here"));
+        }
     }
 
     /// Reports components' paths that are not allowed, or that differ only in upper and lower case.
@@ -81,10 +110,19 @@ fn path_fault(path: &Path, main: &MainConfig) -> Option<String> {
         (None, Some(dir)) => return Some(format!("is not inside `main.plugin-dir`, {}", shown(dir))),
         _ => return Some("has a `..` in it: write the path without, inside the plugin directory".to_owned()),
     }
-    let cache = main.cache_dir.as_ref().filter(|cache| is_inside(path, cache));
-    // If the plugin directory is in the cache, `dirs` reports the two directories instead.
-    let cache = cache.filter(|cache| main.plugin_dir.as_ref().is_none_or(|dir| !is_inside(dir, cache)))?;
-    Some(format!("is in `main.cache-dir`, {}, where only Main writes", shown(cache)))
+    let own = own_dirs(main).find(|own| {
+        // If the plugin directory is in the directory of Main, `dirs` reports the two directories instead.
+        let is_plugins = main.plugin_dir.as_ref().is_some_and(|plugins| is_inside(plugins, own.dir));
+        is_inside(path, own.dir) && !is_plugins
+    })?;
+    Some(format!("is in `main.{}`, {}, where only Main writes", own.key, shown(own.dir)))
+}
+
+/// The directories that may not contain components: whoever writes a component there could write what Main trusts.
+fn own_dirs(main: &MainConfig) -> impl Iterator<Item = OwnDir<'_>> {
+    let cache = main.cache_dir.iter().map(|dir| OwnDir { key: "cache-dir", dir, what: "the cache" });
+    let state = main.state_dir.iter().map(|dir| OwnDir { key: "state-dir", dir, what: "the state of Main" });
+    cache.chain(state)
 }
 
 /// Whether the path is `dir` or inside it, by their text.

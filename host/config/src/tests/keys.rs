@@ -77,6 +77,7 @@ fn valid(key: &KnownKey) -> Option<String> {
             "address-space" => "\"small\"",
             "validate" => "\"requests\"",
             "guest" => "\"/guest\"",
+            "max-latency" | "max-memory" => "\"3x\"",
             "to" => "\"https://z.example\"",
             "store" => "\"kept@1\"",
             "sha256" => "\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\"",

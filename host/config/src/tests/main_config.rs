@@ -96,6 +96,23 @@ fn the_cache_may_be_within_the_directory_of_the_file_and_not_be_it() {
 }
 
 #[test]
+fn the_state_is_where_only_main_writes() {
+    let paths =
+        "main = { plugin-dir = 'plugins', cache-dir = 'cache', data-dir = 'data', state-dir = 'DIR' }\n";
+    parse(&paths.replace("DIR", "plugins/state")).unwrap();
+    let mut report = String::new();
+    let grant = "[[extension]]\nid = 'a'\npath = 'in/a.wasm'\ngrants.dirs = [{ host = 'in/d', guest = '/d', mode = 'rw' }]";
+    let cases =
+        [".", "plugins", "cache", "cache/state", "data/..", "data/state", "plugins/in", "in", "in/d/e"];
+    for dir in cases {
+        let error = parse(&format!("{}{grant}", paths.replace("DIR", dir)));
+        let error = error.unwrap_err().to_string().replace(golden().to_str().unwrap(), "");
+        report.push_str(&format!("# {dir}\n{error}\n\n"));
+    }
+    assert_golden("state-dir", &report);
+}
+
+#[test]
 fn the_default_may_be_within_the_directory_of_the_file() {
     assert_eq!(cache_dir("", &[("HOME", "/etc/weir")]), Path::new("/etc/weir/.cache/weir"));
 }

@@ -6,8 +6,8 @@ use weir_names::TopicPattern;
 
 use super::*;
 use crate::{
-    ComponentSource, DirGrant, ExtensionConfig, Limits, MainConfig, NetGrant, QueueConfig, SubscribeGrant,
-    TrustedKey, main_config::default_control_socket,
+    ComponentSource, DirGrant, ErrorRate, ExtensionConfig, Factor, Limits, MainConfig, NetGrant, QueueConfig,
+    SubscribeGrant, TrustedKey, UpdateConfig, main_config::default_control_socket,
 };
 
 fn extension(id: &str) -> ExtensionConfig {
@@ -54,9 +54,18 @@ fn every_value_out_of_its_range_is_refused() {
     a.restart.window = Duration::ZERO;
     a.grants.env.insert("A=B".to_owned(), String::new());
     a.instances = 65;
+    a.update = Some(UpdateConfig {
+        prove_for: Duration::ZERO,
+        max_failures: 1001,
+        max_error_rate: ErrorRate::from_basis_points(10_001),
+        max_latency: Factor::from_hundredths(99),
+        max_memory: Factor::from_hundredths(100_001),
+        min_requests: 0,
+    });
     let topic: TopicPattern = "t".parse().unwrap();
     a.subscribes = vec![SubscribeGrant { messages: Some(0), bytes: Some(0), ..topic.into() }];
     let mut other = Config::new(MainConfig::default(), vec![a]);
+    other.main.state_size = 0;
     let none = QueueConfig { messages: 0, bytes: 0, max_deliveries: 0, ..QueueConfig::default() };
     other.queues.insert("q".parse().unwrap(), none);
     // Two configurations, because more than twenty errors are not shown.

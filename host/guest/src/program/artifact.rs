@@ -110,8 +110,8 @@ pub(super) mod signing {
     };
 
     use super::{MAGIC, SIGNED};
-    use crate::program::random;
     use weir_config::TrustedKey;
+    use weir_private_dir::random;
 
     /// The private half of an Ed25519 key, as PKCS #8 (RFC 8410) in PEM, which `openssl genpkey` writes.
     #[derive(Clone)]

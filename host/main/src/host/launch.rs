@@ -23,6 +23,7 @@ use weir_supervisor::{
     KEPT_EVENTS, MainEvent, Reconfigure, Roster, Supervisor, SupervisorParts, Unit, check_mappings,
     configure_traces, configure_traffic,
 };
+use weir_versions::Versions;
 
 use super::{
     Builder, Main, StartError, Started,
@@ -58,6 +59,7 @@ impl Builder {
         self.check()?;
         let Self { config, compilation, services, attachments, on_reload } = self;
         let core = Core::new(config);
+        let versions = core.versions();
         let programs = core.programs(compilation)?;
         let (threads, more) = threads_of_services(core.blocking_threads(), &services);
         let runtime = WorkerRuntime::new(usize::from(core.blocking_threads()) + more);
@@ -76,6 +78,7 @@ impl Builder {
             bus: bus.clone(),
             roster: roster.clone(),
             programs: programs.clone(),
+            versions: versions.clone(),
             shared,
             openings: Arc::new(Openings::new(part_of(roster.main().blocking_threads))),
             sections,
@@ -92,6 +95,7 @@ impl Builder {
             logs,
             compilations: programs.compilations(),
             stores: stores.clone(),
+            versions,
             hooks: hooks.counts(),
             parts: parts.clone(),
             by: "main".into(),
@@ -186,6 +190,12 @@ impl Core {
         let at_once = (config.blocking_threads / 2).max(1);
         let sources = Sources::new(&config, compilation, self.logs.clone());
         Ok(Arc::new(Programs::new(runtime, sources, at_once)))
+    }
+
+    /// What is known of the versions of extensions. Reads their records.
+    fn versions(&self) -> Arc<Versions> {
+        let config = self.roster.main();
+        Versions::open(config.state_dir.clone(), config.state_size).into()
     }
 
     /// The stores, and what else guests share. Opens no file and sends nothing: guests or the worker do that later.

@@ -37,3 +37,5 @@ mod support;
 mod traps;
 mod two_queues;
 mod typed;
+mod versions;
+mod versions_cut;

@@ -134,7 +134,7 @@ async fn one_that_publishes_to_itself_without_end_delays_nobody_and_stops() {
         stage.main.control().stop("hostile").await.unwrap();
     };
     let both = stage.beside(async { tokio::join!(storm, stop) });
-    let (((told, ()), answers), waits) = turns.during(&stage.main, "hostile", both).await;
+    let (((told, ()), answers), waits) = Box::pin(turns.during(&stage.main, "hostile", both)).await;
     assert!(answers >= 20, "{answers}");
     assert!(waits.are_short(), "{waits:?}");
     assert!(told.unwrap().parse::<u64>().unwrap() >= 49_999);

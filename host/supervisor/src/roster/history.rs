@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::VecDeque, sync::Arc, time::SystemTime};
 
 use serde::{Deserialize, Serialize};
-use weir_reports::{ExtensionState, rfc3339};
+use weir_reports::{ExtensionState, Standing, rfc3339};
 
 /// How many entries a history keeps.
 const KEPT: usize = 100;
@@ -51,6 +51,17 @@ pub enum HistoryEvent {
         /// SHA-256 of the component, in hexadecimal, if it was read.
         #[serde(skip_serializing_if = "Option::is_none")]
         hash: Option<String>,
+    },
+    /// A version of the extension was proven or refused.
+    Version {
+        /// The version.
+        version: u64,
+        /// What Main knows of it from then on.
+        standing: Standing,
+        /// The version that serves from then on.
+        serves: u64,
+        /// Why.
+        reason: String,
     },
     /// An event that this version does not know, in the answer of another version of Main.
     #[serde(other)]

@@ -16,7 +16,7 @@ use weir_guest::{Loaded, Output, Settings};
 use weir_logs::Logs;
 use weir_metrics::Usage;
 use weir_names::{ExtensionId, QueueName, TopicPattern};
-use weir_reports::{ExtensionState, ExtensionStatus, FailureRecord};
+use weir_reports::{ExtensionState, ExtensionStatus, FailureRecord, ServingVersion, VersionChange};
 use weir_schedule::SharedShare;
 
 use super::{HistoryEntry, HistoryEvent, history::History};
@@ -31,6 +31,8 @@ pub struct Unit {
     pub usage: Arc<Usage>,
     logs: Arc<Logs>,
     version: Mutex<Arc<Version>>,
+    /// What the operator has configured, if another version may run instead.
+    configured: Mutex<Option<Arc<ExtensionConfig>>>,
     record: Mutex<Record>,
 }
 
@@ -54,6 +56,8 @@ pub struct Version {
 #[derive(Debug, Default)]
 struct Program {
     loaded: Option<Loaded>,
+    /// The number of the version, if the extension has `update`.
+    number: Option<u64>,
     /// Whether an instance of the program became ready.
     has_served: bool,
     /// Whether the last instance ended as it should, but before it was ready.
@@ -69,6 +73,16 @@ impl Version {
     /// Keeps the program for the next instance.
     pub fn keep(&self, program: Loaded) {
         self.program.lock().loaded = Some(program);
+    }
+
+    /// Returns the number of the version, if the extension has `update` and the version is known.
+    pub fn number(&self) -> Option<u64> {
+        self.program.lock().number
+    }
+
+    /// Sets the number of the version.
+    pub fn set_number(&self, number: Option<u64>) {
+        self.program.lock().number = number;
     }
 
     /// Notes that an instance of the loaded program became ready.
@@ -112,6 +126,8 @@ struct Record {
     history: History,
     /// The serving component in the last history entry.
     served: Option<String>,
+    /// The version that runs, if the extension has `update`.
+    serving: Option<ServingVersion>,
 }
 
 impl Unit {
@@ -145,6 +161,7 @@ impl Unit {
             usage,
             logs,
             version: Mutex::new(Arc::new(version)),
+            configured: Mutex::new(config.update.is_some().then(|| config.clone())),
             record: Mutex::new(Record {
                 state: ExtensionState::Loaded,
                 reason: None,
@@ -154,6 +171,7 @@ impl Unit {
                 failed: BTreeMap::new(),
                 history: History::default(),
                 served: None,
+                serving: None,
             }),
         }
     }
@@ -161,6 +179,16 @@ impl Unit {
     /// Returns the extension's id.
     pub fn id(&self) -> &ExtensionId {
         &self.id
+    }
+
+    /// Returns what the operator has configured. With `update`, another version may run instead.
+    pub fn configured(&self) -> Arc<ExtensionConfig> {
+        self.configured.lock().clone().unwrap_or_else(|| self.version().config.clone())
+    }
+
+    /// Notes what the operator has configured.
+    pub fn set_configured(&self, config: &Arc<ExtensionConfig>) {
+        *self.configured.lock() = config.update.is_some().then(|| config.clone());
     }
 
     /// Returns the version that the next instance is made from.
@@ -238,6 +266,23 @@ impl Unit {
         self.record.lock().starts += 1;
     }
 
+    /// Takes back a start that only found out what to run.
+    pub fn uncount_start(&self) {
+        let mut record = self.record.lock();
+        record.starts = record.starts.saturating_sub(1);
+    }
+
+    /// Notes a change of the versions in the history.
+    pub fn version_changed(&self, change: &VersionChange) {
+        let VersionChange { version, standing, serves, reason, .. } = change.clone();
+        self.record.lock().history.add(HistoryEvent::Version { version, standing, serves, reason });
+    }
+
+    /// Sets the version that runs.
+    pub fn set_serving(&self, serving: Option<ServingVersion>) {
+        self.record.lock().serving = serving;
+    }
+
     /// Keeps a failure. Of more than 16, the oldest is dropped.
     pub fn add_failure(&self, failure: FailureRecord) {
         let mut record = self.record.lock();
@@ -266,6 +311,7 @@ impl Unit {
             since: record.since,
             compiling: None,
             hash: version.program().map(|loaded| loaded.program.hash.to_string()),
+            version: record.serving,
             restarts: record.starts.saturating_sub(1),
             cpu: self.usage.cpu(),
             cpu_share: Duration::from_nanos(self.usage.cpu_second.now()).as_secs_f64(),

@@ -190,7 +190,7 @@ impl Supervisor {
             let was_listed = known.and_then(|index| self.slots.get(index)).is_some_and(|slot| slot.is_listed);
             let index = match known {
                 Some(index) if was_listed => {
-                    let running = self.slots.get(index).map(|slot| slot.unit.version().config.clone());
+                    let running = self.slots.get(index).map(|slot| slot.unit.configured());
                     let difference = running.and_then(|running| running.table_difference(&extension));
                     applying.report.differences.extend(difference);
                     applying.kept.push((index, extension));
@@ -219,6 +219,8 @@ impl Supervisor {
         let gone = |(index, slot): &(usize, &Slot)| slot.is_listed && !all.contains(index);
         applying.removed = self.slots.iter().filter(gone).map(|(index, _)| index).collect();
         let unit = |index: &usize| self.slots.get(*index).map(|slot| slot.unit.clone());
+        let ids = listed.iter().filter_map(|index| self.slots.get(*index)).map(|slot| slot.unit.id().clone());
+        self.parts.versions.configure(ids);
         self.parts.roster.configure(main, listed.iter().filter_map(unit).collect(), new, rest);
         for index in listed {
             self.slots.get_mut(index).into_iter().for_each(|slot| slot.is_listed = true);
@@ -258,6 +260,7 @@ impl Supervisor {
         let Some(slot) = self.slots.get(index) else { return };
         let (limits, access) = on_the_bus(&config, main);
         let peer = slot.unit.version().peer.renewed(limits, access);
+        slot.unit.set_configured(&config);
         let next = slot.unit.next_version(config, peer, None);
         self.install(index, &next, Tenure::ForGood);
     }
@@ -381,7 +384,7 @@ impl Supervisor {
         let Some(slot) = self.slots.get(index) else { return };
         let is_to_run = slot.life.is_coming() || slot.life.state() == ExtensionState::BackingOff;
         let runs = slot.life.is_running() || is_to_run;
-        let is_same = config.runs_as(&slot.unit.version().config);
+        let is_same = config.runs_as(&slot.unit.configured());
         let id = slot.unit.id().clone();
         if slot.reload.is_some() && is_same && slot.config.differences(&config).is_empty() {
             // The reload under way loads the same file, so nothing is to do.
@@ -398,8 +401,11 @@ impl Supervisor {
             self.note_configured(index);
             self.exchange(index, config, main);
             self.report_on(|applying| applying.report.changed.push(id));
-        } else if self.retune(index, config) {
-            self.report_on(|applying| applying.report.changed.push(id));
+        } else {
+            slot.unit.set_configured(&config);
+            if self.retune(index, config) {
+                self.report_on(|applying| applying.report.changed.push(id));
+            }
         }
     }
 

@@ -69,21 +69,33 @@ impl Supervisor {
         let Some(slot) = self.slots.get(index) else { return };
         if slot.life.state() == ExtensionState::Ready && slot.reload.is_none() {
             // The extension serves on while the new program loads, which may have to be compiled.
-            let config = slot.unit.version().config.clone();
+            let config = slot.unit.configured();
             return self.load(index, config, Asker::Restart(replies), true);
         }
         self.begin_restart(index, replies, None);
     }
 
-    /// Restarts with the loaded program if there is one. Otherwise the next instance loads the file as it is then.
-    pub(super) fn begin_restart(&mut self, index: usize, replies: Vec<OrderReply>, loaded: Option<Loaded>) {
+    /// Restarts with the loaded program of this version if there is one. Otherwise the next instance loads the file as
+    /// it is then.
+    pub(super) fn begin_restart(
+        &mut self,
+        index: usize,
+        replies: Vec<OrderReply>,
+        loaded: Option<(Loaded, Option<u64>)>,
+    ) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.starters.extend(replies);
         slot.due = None;
         // Another version, so that a reload meanwhile can fall back to the running one.
         let version = slot.unit.version_anew();
+        // What was loaded has been refused meanwhile, and the next start asks what to run.
+        let is_refused = std::mem::take(&mut slot.goes_back);
+        let loaded = loaded.filter(|_| !is_refused);
         match loaded {
-            Some(loaded) => version.keep(loaded),
+            Some((loaded, number)) => {
+                version.keep(loaded);
+                version.set_number(number);
+            }
             None => self.parts.programs.read_again(&slot.config.component),
         }
         slot.unit.set_version(version);

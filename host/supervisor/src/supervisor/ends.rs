@@ -26,9 +26,15 @@ impl Supervisor {
 
     pub(super) fn current_ended(&mut self, index: usize, ended: &Ended) {
         let at = self.began.elapsed();
+        self.end_watch(index);
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.current = None;
         let was = slot.life.state();
+        if let (Some(chosen), ExtensionState::Starting) = (&ended.end.instead, was) {
+            return self.run_instead(index, chosen);
+        }
+        let change = self.fails(index, ended);
+        let Some(slot) = self.slots.get_mut(index) else { return };
         let clean = ended.end.exit == Exit::Finished;
         let step = slot.apply(LifecycleEvent::Ended {
             clean,
@@ -37,6 +43,8 @@ impl Supervisor {
             at,
             draw: fastrand::f64(),
         });
+        // Another version comes at once, whatever the delays and the quarantine of this one.
+        let step = if change.is_some() { slot.apply(LifecycleEvent::Restart) } else { step };
         let state = slot.life.state();
         let as_it_should = match (was, &ended.end.exit) {
             (ExtensionState::Draining, Exit::Failed(_)) => true,
@@ -83,7 +91,10 @@ impl Supervisor {
         };
         self.set_state(index, state, reason.clone());
         match (step, state) {
-            (Step::FallBack, _) => self.fall_back(index, &ended.end.exit.to_string()),
+            (Step::FallBack, _) => {
+                let is_fault = !matches!(ended.end.exit, Exit::Hindered { .. });
+                self.fall_back(index, &ended.end.exit.to_string(), is_fault);
+            }
             (_, ExtensionState::Loaded) => self.put_next(index),
             _ => {
                 let reason = reason.unwrap_or_else(|| "it finished before it was ready".to_owned());
@@ -93,6 +104,9 @@ impl Supervisor {
             }
         }
         self.answer_stoppers(index);
+        if let Some(change) = change {
+            self.decided(index, &change, None);
+        }
     }
 
     /// Ends the subscriptions of a stopped or removed extension, and answers the requests that wait for it. If it or

@@ -33,6 +33,8 @@ pub(super) enum LifecycleEvent {
         /// Whether the other instance serves already.
         is_ready: bool,
     },
+    /// The instance that starts has ended before its program ran, because another version is to start.
+    Instead,
     Ended {
         /// Whether the instance ended by itself, as it should.
         clean: bool,
@@ -157,6 +159,10 @@ impl Lifecycle {
                 self.is_wanted = true;
                 self.is_on_trial = !is_ready;
                 self.enter(if is_ready { ExtensionState::Ready } else { ExtensionState::Starting })
+            }
+            LifecycleEvent::Instead if self.is_up() => {
+                self.is_wanted = true;
+                self.enter(ExtensionState::Loaded)
             }
             LifecycleEvent::Ended { clean, hopeless, hindered, at, draw } if self.is_running() => {
                 if let Some(step) = self.end(clean, hopeless, restart) {

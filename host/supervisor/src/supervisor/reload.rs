@@ -1,18 +1,22 @@
 //! The reload of one extension. The new version loads while the old one serves, and then takes its place. If the new
 //! version does not come up, the old one serves again.
 
+mod overlap;
+
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
-use weir_bus::{Parent, Phase};
+use weir_bus::Parent;
 use weir_config::{ExtensionConfig, ReloadMode};
 use weir_guest::{Exit, LoadFault, LoadRequest, Loaded, Values};
 use weir_logs::{Level, Source};
 use weir_reports::ExtensionState;
+use weir_versions::Chosen;
 
 use super::{
     ControlError, Done, LifecycleEvent, OrderReply, Supervisor, answer,
-    run::{End, Ended, Run},
+    run::{End, Run},
+    versions::choose,
 };
 use crate::roster::{Version, on_the_bus};
 
@@ -24,6 +28,10 @@ pub(super) struct Reload {
     number: u64,
     stage: Stage,
     asker: Asker,
+    /// Whether the version is proven once it is ready.
+    is_final: bool,
+    /// Why another version is loaded than the configured one.
+    held_back: Option<String>,
     /// Dropping this ends the loading.
     _wanted: oneshot::Receiver<()>,
 }
@@ -49,6 +57,8 @@ enum Stage {
 pub(super) enum Asker {
     One(OrderReply),
     Configuration,
+    /// The present version was refused. An operator may have asked for that.
+    Versions(Option<OrderReply>),
     /// A restart, whose program loads first. The extension stops once loading has succeeded or failed.
     Restart(Vec<OrderReply>),
 }
@@ -67,7 +77,8 @@ pub(super) enum Tenure {
 pub(super) struct LoadedAnew {
     number: u64,
     index: usize,
-    config: Arc<ExtensionConfig>,
+    /// What is loaded, by its versions.
+    chosen: Chosen,
     /// Whether the instance is replaced even if nothing has changed.
     always: bool,
     /// The program of the instances, and the values that they read.
@@ -81,7 +92,8 @@ impl Reload {
 }
 
 impl Supervisor {
-    pub(super) fn reload(&mut self, index: usize, reply: OrderReply) {
+    /// Loads the component anew. If it `is_final`, it may have been refused, and is proven once it is ready.
+    pub(super) fn reload(&mut self, index: usize, is_final: bool, reply: OrderReply) {
         let Some(slot) = self.slots.get(index) else { return };
         if self.shutting_down {
             return answer([reply], || Err(ControlError::ShuttingDown));
@@ -89,25 +101,47 @@ impl Supervisor {
         if slot.reload.is_some() {
             return answer([reply], || Err(ControlError::Reloading(format!("`{}`", slot.unit.id()))));
         }
-        let config = slot.unit.version().config.clone();
-        self.load(index, config, Asker::One(reply), true);
+        let config = slot.unit.configured();
+        self.load_as(index, config, Asker::One(reply), true, is_final);
     }
 
     /// Begins a reload: loads what the configuration names. The caller has made sure that no other reload is under way.
     pub(super) fn load(&mut self, index: usize, config: Arc<ExtensionConfig>, asker: Asker, always: bool) {
+        self.load_as(index, config, asker, always, false);
+    }
+
+    fn load_as(
+        &mut self,
+        index: usize,
+        config: Arc<ExtensionConfig>,
+        asker: Asker,
+        always: bool,
+        is_final: bool,
+    ) {
         self.runs += 1;
         let number = self.runs;
         let Some(slot) = self.slots.get_mut(index) else { return };
         let (mut unwanted, wanted) = oneshot::channel();
-        slot.reload = Some(Reload { number, stage: Stage::Loading, asker, _wanted: wanted });
+        let (stage, held_back) = (Stage::Loading, None);
+        slot.reload = Some(Reload { number, stage, asker, is_final, held_back, _wanted: wanted });
+        slot.unit.set_configured(&config);
         let (programs, openings) = (self.parts.programs.clone(), self.parts.openings.clone());
+        let versions = self.parts.versions.clone();
         programs.read_again(&config.component);
         self.tasks.spawn(async move {
-            let wanted = LoadRequest::from(&*config);
+            let origin = LoadRequest::from(&*config).origin();
+            let mut chosen = Chosen::configured(&config);
             let load = async {
+                if config.update.is_some() {
+                    let choice = choose(&programs, versions, config.clone(), is_final).await;
+                    chosen = choice.map_err(|error| End::not_loaded(&error))?;
+                }
+                let config = &chosen.config;
+                let mut wanted = LoadRequest::from(&**config);
+                wanted.sha256 = chosen.hash.or(wanted.sha256);
                 let loaded = programs.load(wanted).await.map_err(|error| End::not_loaded(&error))?;
                 let timeout = config.limits.ready_timeout;
-                let values = tokio::time::timeout(timeout, openings.values(&config)).await;
+                let values = tokio::time::timeout(timeout, openings.values(config)).await;
                 let late = || {
                     let late = Exit::NotReady(timeout);
                     Exit::Hindered { reason: format!("its secrets could not be read: {late}"), limit: None }
@@ -117,15 +151,16 @@ impl Supervisor {
             };
             let loaded = tokio::select! {
                 loaded = load => loaded,
-                () = unwanted.closed() => Err(End::not_loaded(&LoadFault::CutOff.of(wanted.origin(), None))),
+                () = unwanted.closed() => Err(End::not_loaded(&LoadFault::CutOff.of(origin, None))),
             };
-            Done::Loaded(Box::new(LoadedAnew { number, index, config, always, loaded }))
+            Done::Loaded(Box::new(LoadedAnew { number, index, chosen, always, loaded }))
         });
     }
 
     /// Acts on the outcome of a load: ends the reload, tells the extension its new values, or replaces its instance.
-    pub(super) fn loaded(&mut self, LoadedAnew { number, index, config, always, loaded }: LoadedAnew) {
-        let Some(slot) = self.slots.get(index) else { return };
+    pub(super) fn loaded(&mut self, LoadedAnew { number, index, chosen, always, loaded }: LoadedAnew) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        let slot_config = slot.config.clone();
         if slot.reload.as_ref().is_none_or(|reload| reload.number != number) {
             // This reload was given up meanwhile.
             return;
@@ -134,9 +169,20 @@ impl Supervisor {
             return self.finish(index, Err("main is shutting down".to_owned()));
         }
         if let Some(replies) = self.take_restart(index) {
-            return self.begin_restart(index, replies, loaded.ok().map(|(loaded, _)| loaded));
+            // What another configuration is to run under is chosen again at the start.
+            let is_same = *chosen.config == *slot_config;
+            let loaded = loaded.ok().filter(|_| is_same).map(|(loaded, _)| (loaded, chosen.number));
+            return self.begin_restart(index, replies, loaded);
         }
-        let Some(slot) = self.slots.get(index) else { return };
+        let Chosen { config, number: version, held_back, .. } = chosen;
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        if let Some(reload) = &mut slot.reload {
+            reload.held_back = held_back.filter(|_| !matches!(reload.asker, Asker::Versions(_)));
+            // What does not run changes nothing that does.
+            if reload.held_back.is_some() && slot.life.is_there() {
+                return self.finish(index, Ok(false));
+            }
+        }
         let (unit, now, state) = (slot.unit.clone(), slot.unit.version(), slot.life.state());
         let before = slot.proven();
         let is_kept = before.is_some();
@@ -147,6 +193,10 @@ impl Supervisor {
                     self.note_configured(index);
                 }
                 self.record_failure(&unit, &end, state, None);
+                if end.is_hopeless && matches!(end.exit, Exit::Start { .. }) {
+                    self.refuse(index, version, &end.exit.to_string());
+                }
+                let Some(slot) = self.slots.get(index) else { return };
                 let serves = if slot.life.is_there() { "; the version before serves on" } else { "" };
                 return self.finish(index, Err(format!("{}{serves}", end.exit)));
             }
@@ -159,6 +209,7 @@ impl Supervisor {
         let is_unchanged = changes.as_ref().map_or_else(|| config.runs_as(&now.config), Vec::is_empty);
         if is_same && is_unchanged {
             let has_changed = self.retune(index, config);
+            self.renumber(index, version);
             return self.finish(index, Ok(has_changed));
         }
         if !always {
@@ -166,11 +217,13 @@ impl Supervisor {
         }
         if is_same && self.tell(index, &values, &changes.unwrap_or_default()) {
             let _told = self.retune(index, config);
+            self.renumber(index, version);
             return self.finish(index, Ok(true));
         }
         let (limits, access) = on_the_bus(&config, &self.parts.roster.main());
         let (mode, missing) = (config.reload, self.missing(&config));
         let next = unit.next_version(config, now.peer.renewed(limits, access), Some(loaded));
+        next.set_number(version);
         let is_to_run = matches!(state, ExtensionState::BackingOff | ExtensionState::Failed)
             || self.slots.get(index).is_some_and(|slot| slot.life.is_coming());
         match state {
@@ -204,6 +257,16 @@ impl Supervisor {
                 self.install(index, &next, Tenure::ForGood);
                 self.finish(index, Ok(true));
             }
+        }
+    }
+
+    /// Gives the running version another number, under which it is watched from now on.
+    fn renumber(&mut self, index: usize, number: Option<u64>) {
+        let Some(slot) = self.slots.get(index) else { return };
+        let version = slot.unit.version();
+        if version.number() != number {
+            version.set_number(number);
+            self.watch(index);
         }
     }
 
@@ -301,14 +364,19 @@ impl Supervisor {
         }
     }
 
-    /// Installs the version before again, because the new one did not come up.
-    pub(super) fn fall_back(&mut self, index: usize, reason: &str) {
+    /// Installs the version before again, because the new one did not come up. If that is its fault, it is refused.
+    pub(super) fn fall_back(&mut self, index: usize, reason: &str, is_fault: bool) {
         let Some(slot) = self.slots.get_mut(index) else { return };
+        let number = slot.unit.version().number();
+        let is_refused = matches!(&slot.reload, Some(Reload { asker: Asker::Versions(_), .. }));
         if let Some(Reload { stage: stage @ Stage::Trial(Some(_)), .. }) = &mut slot.reload
             && let Stage::Trial(Some(before)) = std::mem::replace(stage, Stage::Back(reason.to_owned()))
         {
             self.parts.bus.discard(&slot.unit.version().peer);
             self.install(index, &before, Tenure::Back);
+            if is_fault && !is_refused {
+                self.refuse(index, number, reason);
+            }
         }
     }
 
@@ -353,74 +421,6 @@ impl Supervisor {
         }
     }
 
-    /// Makes the successor current once it is ready. The instance before is told to finish.
-    pub(super) fn take_over(&mut self, index: usize) {
-        let Some(slot) = self.slots.get_mut(index) else { return };
-        if !slot.is_succeeded() {
-            return;
-        }
-        let Some(next) = slot.successor.take() else { return };
-        slot.predecessor = slot.current.replace(next.clone());
-        slot.apply(LifecycleEvent::TakenOver { is_ready: true });
-        slot.predecessor.iter().for_each(Run::stop);
-        next.version.note_served();
-        self.install(index, &next.version, Tenure::ForGood);
-        next.version.peer.become_current();
-        next.version.peer.set_phase(Phase::Ready);
-        self.set_state(index, ExtensionState::Ready, None);
-        self.set_stage(index, Stage::Retiring);
-    }
-
-    /// Makes the successor current, ready or not, because the current instance has failed. If the current instance has
-    /// finished, or the extension is in quarantine, gives up the reload instead.
-    pub(super) fn adopt(&mut self, index: usize) {
-        let Some(slot) = self.slots.get_mut(index) else { return };
-        if !slot.is_succeeded() {
-            return;
-        }
-        match slot.life.state() {
-            ExtensionState::BackingOff | ExtensionState::Failed => {}
-            ExtensionState::Stopped => return self.give_up_reload(index, "the version before has finished"),
-            _ => return self.give_up_reload(index, "the version before has failed for good"),
-        }
-        let Some(next) = slot.successor.take() else { return };
-        let before = slot.unit.version();
-        slot.due = None;
-        slot.apply(LifecycleEvent::TakenOver { is_ready: false });
-        slot.current = Some(next.clone());
-        self.install(index, &next.version, Tenure::OnTrial);
-        next.version.peer.become_current();
-        next.version.peer.set_phase(Phase::Starting);
-        self.set_state(index, ExtensionState::Starting, None);
-        self.set_stage(index, Stage::Trial(Some(before)));
-    }
-
-    pub(super) fn successor_ended(&mut self, index: usize, ended: &Ended) {
-        self.parts.bus.discard(&ended.run.version.peer);
-        let Some(slot) = self.slots.get_mut(index) else { return };
-        slot.successor = None;
-        let (unit, state) = (slot.unit.clone(), slot.life.state());
-        if let Some(Reload { stage: Stage::GivenUp(reason), .. }) = &slot.reload {
-            let reason = (*reason).to_owned();
-            self.finish(index, Err(reason));
-        } else {
-            self.record_failure(&unit, &ended.end, state, None);
-            self.finish(index, Err(format!("{}; the version before serves on", ended.end.exit)));
-        }
-        self.answer_stoppers(index);
-    }
-
-    pub(super) fn predecessor_ended(&mut self, index: usize, ended: &Ended) {
-        let Some(slot) = self.slots.get_mut(index) else { return };
-        slot.predecessor = None;
-        let (unit, state) = (slot.unit.clone(), slot.life.state());
-        if !matches!(ended.end.exit, Exit::Finished | Exit::Failed(_)) {
-            self.record_failure(&unit, &ended.end, state, None);
-        }
-        self.finish(index, Ok(true));
-        self.answer_stoppers(index);
-    }
-
     fn set_stage(&mut self, index: usize, stage: Stage) {
         if let Some(reload) = self.slots.get_mut(index).and_then(|slot| slot.reload.as_mut()) {
             reload.stage = stage;
@@ -430,8 +430,9 @@ impl Supervisor {
     /// Ends the reload and answers its asker. `Ok` says whether the extension has changed.
     fn finish(&mut self, index: usize, result: Result<bool, String>) {
         let Some(slot) = self.slots.get_mut(index) else { return };
-        let Some(Reload { asker, stage, .. }) = slot.reload.take() else { return };
-        let id = slot.unit.id().clone();
+        let Some(Reload { asker, stage, is_final, held_back, .. }) = slot.reload.take() else { return };
+        let (id, goes_back) = (slot.unit.id().clone(), slot.goes_back);
+        let has_come_up = result.is_ok();
         if matches!(stage, Stage::Trial(Some(_))) {
             // The version before no longer comes back, so subscriptions without a grant can end.
             self.parts.bus.renew_subscriptions(&slot.unit.version().peer);
@@ -445,16 +446,24 @@ impl Supervisor {
                 std::iter::empty(),
             );
         }
+        if is_final && has_come_up {
+            self.prove(index);
+        }
+        let result = held_back.map_or(result.clone(), |reason| result.and(Err(reason)));
         match asker {
             Asker::Configuration => self.reloaded(index, result),
             Asker::Restart(replies) => {
                 let reason = result.err().unwrap_or_default();
                 answer(replies, || Err(ControlError::NotStarted { id: id.clone(), reason: reason.clone() }));
             }
-            Asker::One(reply) => answer([reply], || match &result {
+            Asker::Versions(None) => {}
+            Asker::One(reply) | Asker::Versions(Some(reply)) => answer([reply], || match &result {
                 Ok(_) => Ok(()),
                 Err(reason) => Err(ControlError::NotReloaded { id: id.clone(), reason: reason.clone() }),
             }),
+        }
+        if goes_back {
+            self.go_back(index, None);
         }
     }
 }

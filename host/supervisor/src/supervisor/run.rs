@@ -3,8 +3,11 @@
 use std::{panic::AssertUnwindSafe, sync::Arc, time::SystemTime};
 
 use futures_util::FutureExt;
-use weir_guest::{Exit, Handling, Instance, LoadError, Loaded, Programs, Signals, chain};
+use weir_config::ExtensionConfig;
+use weir_guest::{Exit, Handling, Instance, LoadError, LoadRequest, Loaded, Programs, Signals, chain};
+use weir_versions::{Chosen, Versions};
 
+use super::versions::choose;
 use crate::roster::Version;
 
 #[derive(Clone, Debug)]
@@ -35,17 +38,39 @@ pub(super) struct End {
     /// Whether another start would fail the same way.
     pub(super) is_hopeless: bool,
     pub(super) time: SystemTime,
+    /// What is to run instead. Nothing ran.
+    pub(super) instead: Option<Chosen>,
 }
 
 /// Runs one instance from load to end. A panic ends the instance, not Main.
-pub(super) async fn run(run: Run, programs: Arc<Programs>, instance: Box<Instance>) -> Ended {
+///
+/// With `configured`, the version to run is chosen first. If that is another one, the run ends at once.
+pub(super) async fn run(
+    run: Run,
+    programs: Arc<Programs>,
+    configured: Option<(Arc<ExtensionConfig>, Arc<Versions>)>,
+    instance: Box<Instance>,
+) -> Ended {
     // `_place` is held until nothing is left of the instance.
     let (loaded, _place) = match run.version.program().and_then(Loaded::for_one) {
         Some(loaded) => loaded,
         None => {
-            let (wanted, is_brief) = ((&*run.version.config).into(), run.version.is_brief());
+            let load = async {
+                let mut wanted = LoadRequest::from(&*run.version.config);
+                if let Some((configured, versions)) = configured {
+                    let chosen = choose(&programs, versions, configured, false).await;
+                    let chosen = chosen.map_err(|error| End::not_loaded(&error))?;
+                    if *chosen.config != *run.version.config {
+                        return Err(End { instead: Some(chosen), ..End::of(Exit::Finished) });
+                    }
+                    run.version.set_number(chosen.number);
+                    wanted.sha256 = chosen.hash.or(wanted.sha256);
+                }
+                let loaded = programs.load_for_one(wanted, run.version.is_brief()).await;
+                loaded.map_err(|error| End::not_loaded(&error))
+            };
             // Boxed, because the task would keep the space of a load for as long as the instance runs.
-            let load = Box::pin(AssertUnwindSafe(programs.load_for_one(wanted, is_brief)).catch_unwind());
+            let load = Box::pin(AssertUnwindSafe(load).catch_unwind());
             let loaded = tokio::select! {
                 loaded = load => loaded,
                 () = run.signals.stopped() => return Ended { run, end: End::of(Exit::Finished) },
@@ -53,7 +78,7 @@ pub(super) async fn run(run: Run, programs: Arc<Programs>, instance: Box<Instanc
             match loaded {
                 Ok(Ok(loaded)) => loaded,
                 Err(panic) => return Ended { run, end: End::of(Exit::panicked(&*panic)) },
-                Ok(Err(error)) => return Ended { run, end: End::not_loaded(&error) },
+                Ok(Err(end)) => return Ended { run, end },
             }
         }
     };
@@ -62,7 +87,7 @@ pub(super) async fn run(run: Run, programs: Arc<Programs>, instance: Box<Instanc
     let exit = AssertUnwindSafe(instance.run(program.clone())).catch_unwind().await;
     let hash = Some(program.hash.to_string());
     let end = match exit {
-        Ok((exit, handling, time)) => End { exit, handling, hash, is_hopeless: false, time },
+        Ok((exit, handling, time)) => End { handling, hash, time, ..End::of(exit) },
         Err(panic) => End { hash, ..End::of(Exit::panicked(&*panic)) },
     };
     Ended { run, end }
@@ -70,7 +95,8 @@ pub(super) async fn run(run: Run, programs: Arc<Programs>, instance: Box<Instanc
 
 impl End {
     pub(super) fn of(exit: Exit) -> Self {
-        Self { exit, handling: None, hash: None, is_hopeless: false, time: SystemTime::now() }
+        let time = SystemTime::now();
+        Self { exit, handling: None, hash: None, is_hopeless: false, time, instead: None }
     }
 
     pub(super) fn not_loaded(error: &LoadError) -> Self {

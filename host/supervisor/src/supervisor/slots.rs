@@ -16,6 +16,7 @@ use super::{
     order,
     reload::Reload,
     run::Run,
+    versions::Watch,
 };
 use crate::roster::{Unit, Version};
 
@@ -31,6 +32,10 @@ pub(super) struct Slot {
     /// The former current instance, which finishes.
     pub(super) predecessor: Option<Run>,
     pub(super) reload: Option<Reload>,
+    /// What is counted of the version that runs, if the extension has `update`.
+    pub(super) watch: Option<Watch>,
+    /// Whether the version that runs was refused while a reload was under way.
+    pub(super) goes_back: bool,
     /// When the restart delay ends, if one is under way.
     pub(super) due: Option<Instant>,
     /// Orders that are answered when the extension is ready or interrupted, or did not start.
@@ -58,6 +63,8 @@ impl Slot {
             successor: None,
             predecessor: None,
             reload: None,
+            watch: None,
+            goes_back: false,
             due: None,
             starters: Vec::new(),
             stoppers: Vec::new(),
@@ -85,6 +92,12 @@ impl Slot {
     /// Returns the id of the extension that owns the inbox: the original of a copy, or else the extension itself.
     fn original(&self) -> &ExtensionId {
         self.config.copy_of.as_ref().unwrap_or(self.unit.id())
+    }
+
+    /// When the supervisor must act on the slot next.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        let look = self.watch.as_ref().and_then(|watch| watch.look);
+        self.due.into_iter().chain(look).min()
     }
 
     pub(super) fn runs(&self) -> impl Iterator<Item = &Run> {

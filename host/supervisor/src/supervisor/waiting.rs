@@ -53,7 +53,7 @@ impl Supervisor {
         for (index, reason) in blocked {
             let Some(slot) = self.slots.get_mut(*index) else { continue };
             if slot.apply(LifecycleEvent::Blocked) == Step::FallBack {
-                self.fall_back(*index, reason);
+                self.fall_back(*index, reason, false);
                 fell_back = true;
                 continue;
             }

@@ -1,0 +1,159 @@
+//! The tables of one extension as the operator wrote them, to be read again after the file has changed.
+//!
+//! Knows nothing of where stanzas are kept.
+
+use std::{
+    fmt::Display,
+    mem,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use serde::{Deserialize, Serialize};
+use toml::de::{DeTable, DeValue};
+
+use super::{
+    ConfigErrors, ExtensionConfig, Loader,
+    classes::Classes,
+    environment::Environment,
+    error::{ConfigError, Source},
+    read::FileReader,
+    sections::Draft,
+};
+
+/// The most text of a stanza that is kept, in bytes. The tables of an extension take about one kibibyte.
+const TEXT_MAX: usize = 64 * 1024;
+
+/// The name of the text in messages, and the file of limits that are set in it.
+const NAME: &str = "stanza";
+
+/// The tables of one extension and of all classes of limits as the operator wrote them, with the directories that their
+/// paths start at. [`config`](Self::config) reads them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stanza {
+    /// The classes of all files, which all stanzas of a configuration share.
+    classes: Arc<str>,
+    extension: String,
+    /// The directory of the file with the extension.
+    dir: PathBuf,
+    plugin_dir: Option<PathBuf>,
+}
+
+impl Stanza {
+    /// The extension's table in a file of this directory, without classes.
+    pub(super) fn of_extension(table: &DeTable<'_>, dir: &Path, plugin_dir: Option<&Path>) -> Self {
+        Self {
+            classes: Arc::default(),
+            extension: format!("[[extension]]\n{}", lines(table)),
+            dir: dir.to_owned(),
+            plugin_dir: plugin_dir.map(ToOwned::to_owned),
+        }
+    }
+
+    /// The stanza with these classes. `None` if it is too long to be kept.
+    pub(super) fn with_classes(&self, classes: &Arc<str>) -> Option<Arc<Self>> {
+        let is_short = self.extension.len().saturating_add(classes.len()) <= TEXT_MAX;
+        is_short.then(|| Arc::new(Self { classes: Arc::clone(classes), ..self.clone() }))
+    }
+
+    /// The configuration of the extension: that of its first instance, as Main gets it from
+    /// [`Config::into_parts`](super::Config::into_parts). Environment variables change its classes, as when a
+    /// [`Loader`] reads a file; those for other classes are ignored.
+    ///
+    /// # Errors
+    ///
+    /// All faults in the text and in the variables. The rules between extensions are not checked.
+    pub fn config(&self) -> Result<ExtensionConfig, ConfigErrors> {
+        self.config_with(&Environment::of_process())
+    }
+
+    fn config_with(&self, environment: &Environment) -> Result<ExtensionConfig, ConfigErrors> {
+        let text = [&*self.classes, &*self.extension].concat();
+        let mut reader = FileReader::new(Source::new(NAME, text, &self.dir, 0).into());
+        let mut draft = Draft::new(&Loader::new());
+        draft.main.plugin_dir.clone_from(&self.plugin_dir);
+        reader.read(|file| draft.shared(file));
+        let (mut errors, more) = reader.finish();
+        let classes = Classes::new(mem::take(&mut draft.classes), environment, false, &mut errors);
+        let extensions = draft.settled_extensions(&classes, &mut errors);
+        let only = <[ExtensionConfig; 1]>::try_from(extensions);
+        if only.is_err() && errors.is_empty() {
+            errors.push(ConfigError::new("extension", "a stanza has one extension", None));
+        }
+        let first = only
+            .ok()
+            .filter(|_| errors.is_empty())
+            .and_then(|[extension]| extension.in_copies(self.plugin_dir.clone()).next());
+        let stanza = Some(Arc::new(self.clone()));
+        first
+            .map(|config| ExtensionConfig { stanza, ..config })
+            .ok_or_else(|| ConfigErrors::new(errors, more))
+    }
+}
+
+/// The table of a class with this name.
+pub(super) fn class(name: &str, table: &DeTable<'_>) -> String {
+    format!("[limits.{}]\n{}", quoted(name), lines(table))
+}
+
+/// The keys of a table, each on a line.
+fn lines(table: &DeTable<'_>) -> String {
+    let mut text = String::new();
+    for (key, value) in table {
+        text.push_str(&quoted(key.get_ref()));
+        text.push_str(" = ");
+        write_value(value.get_ref(), &mut text);
+        text.push('\n');
+    }
+    text
+}
+
+/// Writes a value without line ends.
+fn write_value(value: &DeValue<'_>, text: &mut String) {
+    let number: &dyn Display = match value {
+        DeValue::String(string) => return text.push_str(&quoted(string)),
+        DeValue::Array(items) => {
+            text.push('[');
+            for item in items.iter() {
+                write_value(item.get_ref(), text);
+                text.push(',');
+            }
+            return text.push(']');
+        }
+        DeValue::Table(table) => {
+            text.push('{');
+            for (number, (key, value)) in table.iter().enumerate() {
+                // An inline table has no comma at its end.
+                text.push_str(if number == 0 { "" } else { "," });
+                text.push_str(&quoted(key.get_ref()));
+                text.push('=');
+                write_value(value.get_ref(), text);
+            }
+            return text.push('}');
+        }
+        DeValue::Integer(integer) => integer,
+        DeValue::Float(float) => float,
+        DeValue::Boolean(flag) => flag,
+        DeValue::Datetime(time) => time,
+    };
+    text.push_str(&number.to_string());
+}
+
+/// A string as TOML has it in quotes.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            // TOML refuses these, and DEL, in a string.
+            character if character.is_ascii_control() => {
+                quoted.push_str(&format!("\\u{:04x}", u32::from(character)));
+            }
+            character => quoted.push(character),
+        }
+    }
+    quoted + "\""
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,407 @@
+//! Versions on probation: what they do is counted while they run, and one that does not hold gives way to the version
+//! before.
+//!
+//! [`weir_versions`] keeps the versions and judges them. Here is when it is asked, and what follows. Instances of one
+//! extension are of one version; the first of them is watched for all.
+
+use std::{io::Write, sync::Arc, time::Duration};
+
+use tokio::time::Instant;
+use weir_config::{ExtensionConfig, UpdateConfig};
+use weir_guest::{Exit, LoadError, OpenComponent, Programs, chain};
+use weir_logs::{Level, Source};
+use weir_names::ExtensionId;
+use weir_reports::{ExtensionState, Standing, VersionChange, VersionFigures};
+use weir_versions::{Chosen, VersionError, Versions};
+
+use super::{
+    ControlError, Done, Ended, LifecycleEvent, OrderReply, Supervisor, answer,
+    reload::{Asker, Tenure},
+    slots::Slot,
+};
+use crate::{events::MainEvent, roster::on_the_bus};
+
+/// The figures of this part of its time, in which a version has just started, are not counted.
+const WARM_UP: u32 = 64;
+
+/// The longest time in which they are not counted.
+const LONGEST_WARM_UP: Duration = Duration::from_secs(60);
+
+/// How long the disk may take to write down what is known of versions.
+const SAVE: Duration = Duration::from_secs(60);
+
+/// What is counted of a version while one of its instances runs.
+#[derive(Debug)]
+pub(super) struct Watch {
+    number: u64,
+    /// Since when time and figures are not counted yet.
+    since: Instant,
+    /// The figures of the extension then.
+    before: VersionFigures,
+    /// Until when figures are not counted: requests that end before may have waited for the start.
+    warm: Instant,
+    /// When the version is looked at next: at the end of its first moments, and while it is on probation.
+    pub(super) look: Option<Instant>,
+}
+
+/// Chooses what an extension with this configuration runs now.
+pub(super) async fn choose(
+    programs: &Programs,
+    versions: Arc<Versions>,
+    configured: Arc<ExtensionConfig>,
+    again: bool,
+) -> Result<Chosen, LoadError> {
+    let extension = configured.clone();
+    let choose = move |opened: Result<OpenComponent, LoadError>| {
+        let opened = opened.map_err(|error| chain(&error)).and_then(|component| match extension.sha256 {
+            Some(pinned) if pinned != component.hash() => {
+                Err(format!("its SHA-256 is {}, which is not the configured one", component.hash()))
+            }
+            _ => Ok(component),
+        });
+        let (hash, mut opened) = match opened {
+            Ok(component) => (Ok(component.hash()), Ok(component)),
+            Err(error) => (Err(error.clone()), Err(error)),
+        };
+        let copy = |to: &mut dyn Write| match &mut opened {
+            Ok(component) => component.copy_to(to).map_err(|error| chain(&error)),
+            Err(error) => Err(error.clone()),
+        };
+        versions.choose(&extension, hash, copy, again)
+    };
+    let chosen = programs.look_at(configured.clone(), choose).await?;
+    if let Some(reason) = &chosen.not_kept {
+        tracing::error!(extension = %configured.id, "it runs, and its versions are not kept: {reason}");
+    }
+    Ok(chosen)
+}
+
+impl Supervisor {
+    /// Returns the extension whose versions this one's are, and how they prove themselves. None without `update`.
+    fn versioned(&self, index: usize) -> Option<(usize, ExtensionId, UpdateConfig)> {
+        let config = &self.slots.get(index)?.config;
+        let update = config.update.clone()?;
+        let id = config.copy_of.clone().unwrap_or_else(|| config.id.clone());
+        Some((self.slots.find_ever(&id)?, id, update))
+    }
+
+    /// Begins to count what the present version does, now that it is ready.
+    pub(super) fn watch(&mut self, index: usize) {
+        let Some((first, id, update)) = self.versioned(index) else {
+            if let Some(slot) = self.slots.get_mut(index) {
+                slot.watch = None;
+                slot.unit.set_serving(None);
+            }
+            return;
+        };
+        let Some(number) = self.slots.get(index).and_then(|slot| slot.current.as_ref()?.version.number())
+        else {
+            return;
+        };
+        self.parts.versions.serves(&id, number);
+        self.show_version(first, &id);
+        if first != index {
+            return;
+        }
+        self.count(index);
+        let (before, now) = (self.figures(index), Instant::now());
+        let warm = now + (update.prove_for / WARM_UP).min(LONGEST_WARM_UP);
+        let look = self.parts.versions.next_look(&id, number, &update);
+        let look = Some(look.map_or(warm, |time| warm.min(now + time)));
+        if let Some(slot) = self.slots.get_mut(index) {
+            slot.watch = Some(Watch { number, since: now, before, warm, look });
+        }
+    }
+
+    fn figures(&self, index: usize) -> VersionFigures {
+        let Some(slot) = self.slots.get(index) else { return VersionFigures::default() };
+        let operations = self.parts.bus.operations_of(&slot.unit.version().peer);
+        // Two versions for a while have one sum.
+        let is_alone = slot.runs().count() == 1;
+        VersionFigures::of(operations, if is_alone { slot.unit.usage.memory.now() } else { 0 })
+    }
+
+    /// Counts what the watched version has done since the last time.
+    pub(super) fn count(&mut self, index: usize) {
+        if self.slots.get(index).is_none_or(|slot| slot.watch.is_none()) {
+            return;
+        }
+        let (figures, now) = (self.figures(index), Instant::now());
+        let Some((_, id, _)) = self.versioned(index) else { return };
+        let Some(watch) = self.slots.get_mut(index).and_then(|slot| slot.watch.as_mut()) else { return };
+        let done = match watch.since < watch.warm {
+            true => VersionFigures { memory: figures.memory, ..VersionFigures::default() },
+            false => figures.since(&watch.before),
+        };
+        self.parts.versions.count(&id, watch.number, now - watch.since, &done);
+        (watch.since, watch.before) = (now, figures);
+    }
+
+    /// Ends the watch of an instance that ends, and writes down what was counted.
+    pub(super) fn end_watch(&mut self, index: usize) {
+        self.count(index);
+        if self.slots.get_mut(index).and_then(|slot| slot.watch.take()).is_some() {
+            self.save(index, None);
+        }
+    }
+
+    /// Looks at the versions on probation whose time for that has come.
+    pub(super) fn look(&mut self) {
+        let now = Instant::now();
+        let is_due =
+            |slot: &Slot| slot.watch.as_ref().and_then(|watch| watch.look).is_some_and(|look| look <= now);
+        for index in self.slots.those(is_due) {
+            self.count(index);
+            let versioned = self.versioned(index);
+            let Some(slot) = self.slots.get_mut(index) else { continue };
+            let (Some((_, id, update)), Some(watch)) = (versioned, &mut slot.watch) else {
+                // `update` was taken away.
+                slot.watch = None;
+                continue;
+            };
+            let change = self.parts.versions.judge(&id, watch.number, &update);
+            let next = self.parts.versions.next_look(&id, watch.number, &update);
+            // A look that the disk or a busy processor delays does not come again at once.
+            watch.look = next.map(|time| now + time.max(Duration::from_millis(1)));
+            match change {
+                Some(change) => self.decided(index, &change, None),
+                None if next.is_some() => self.save(index, None),
+                None => {}
+            }
+        }
+    }
+
+    /// Refuses a version on probation that did not come up. The version before runs, or comes up again by itself.
+    pub(super) fn refuse(&mut self, index: usize, number: Option<u64>, reason: &str) {
+        if let (Some((first, id, _)), Some(number)) = (self.versioned(index), number)
+            && let Some(change) =
+                self.parts.versions.refuse(&id, number, &format!("it did not come up: {reason}"))
+        {
+            self.record_change(first, &change);
+            self.save(first, None);
+            for other in self.group(first).into_iter().filter(|other| *other != index) {
+                self.go_back(other, None);
+            }
+        }
+    }
+
+    /// Acts on a change: records it, writes it down, and makes the other version serve if this one is refused.
+    pub(super) fn decided(&mut self, index: usize, change: &VersionChange, reply: Option<OrderReply>) {
+        let Some((first, _, _)) = self.versioned(index) else { return };
+        self.record_change(first, change);
+        if change.standing != Standing::Refused {
+            return self.save(first, reply);
+        }
+        self.save(first, None);
+        let mut reply = reply;
+        for index in self.group(first) {
+            let reply = if index == first { reply.take() } else { None };
+            self.go_back(index, reply);
+        }
+    }
+
+    /// Returns an extension and its copies.
+    fn group(&self, first: usize) -> Vec<usize> {
+        let Some(id) = self.slots.get(first).map(|slot| slot.unit.id()) else { return Vec::new() };
+        self.slots.those(|slot| slot.unit.id() == id || slot.config.copy_of.as_ref() == Some(id))
+    }
+
+    /// Makes an extension run what its versions say now, because its present version was refused.
+    pub(super) fn go_back(&mut self, index: usize, reply: Option<OrderReply>) {
+        if self.shutting_down {
+            return answer(reply, || Err(ControlError::ShuttingDown));
+        }
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        let configured = slot.unit.configured();
+        if slot.reload.is_some() {
+            // The reload under way asks anew once it ends.
+            slot.goes_back = true;
+            return self.save(index, reply);
+        }
+        slot.goes_back = false;
+        if slot.current.is_some() {
+            return self.load(index, configured, Asker::Versions(reply), false);
+        }
+        // The next start asks what to run.
+        slot.unit.version().forget_program();
+        slot.due = None;
+        let has_failed = matches!(
+            slot.life.state(),
+            ExtensionState::BackingOff | ExtensionState::Failed | ExtensionState::Quarantined
+        );
+        if has_failed {
+            let step = slot.apply(LifecycleEvent::Restart);
+            self.come_again(index, step);
+        }
+        if reply.is_some() {
+            self.save(index, reply);
+        }
+    }
+
+    /// Judges the version of an instance that has ended, if that was a failure. Returns the change if the version is
+    /// refused because of it. A reload on trial has its own way back.
+    pub(super) fn fails(&mut self, index: usize, ended: &Ended) -> Option<VersionChange> {
+        let (_, id, update) = self.versioned(index)?;
+        let (slot, number) = (self.slots.get(index)?, ended.run.version.number()?);
+        let (exit, state) = (&ended.end.exit, slot.life.state());
+        let is_no_fault = matches!(exit, Exit::Finished | Exit::Hindered { .. });
+        if is_no_fault || state == ExtensionState::Draining || slot.life.is_on_trial() {
+            return None;
+        }
+        let versions = &self.parts.versions;
+        // A version that was refused, and runs for want of another, does not come again by itself.
+        if versions.standing(&id, number) == Some(Standing::Refused) {
+            ended.run.version.forget_program();
+            return None;
+        }
+        let is_its_fault = ended.end.is_hopeless || ended.run.version.program().is_some();
+        if state == ExtensionState::Starting && is_its_fault {
+            let change = versions.refuse(&id, number, &format!("it did not come up: {exit}"));
+            if change.is_some() {
+                ended.run.version.forget_program();
+                return change;
+            }
+        }
+        versions.count_failure(&id, number);
+        let change = versions.judge(&id, number, &update);
+        if change.is_some() {
+            ended.run.version.forget_program();
+        }
+        change
+    }
+
+    /// Starts what an extension is to run instead of the version that was about to start.
+    pub(super) fn run_instead(&mut self, index: usize, chosen: &Chosen) {
+        let main = self.parts.roster.main();
+        let Some(slot) = self.slots.get(index) else { return };
+        let unit = slot.unit.clone();
+        unit.uncount_start();
+        if let Some(reason) = &chosen.held_back {
+            let text = match chosen.number {
+                Some(number) => format!("version {number} runs in place of the configured one: {reason}"),
+                None => reason.clone(),
+            };
+            let name = unit.id().as_str().into();
+            self.parts.logs.write(&name, Level::Warn, Source::Main, &text, std::iter::empty());
+        }
+        let (limits, access) = on_the_bus(&chosen.config, &main);
+        let peer = unit.version().peer.renewed(limits, access);
+        let next = unit.next_version(chosen.config.clone(), peer, None);
+        self.install(index, &next, Tenure::ForGood);
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.apply(LifecycleEvent::Instead);
+        self.set_state(index, ExtensionState::Loaded, None);
+    }
+
+    /// Takes the version that has come up for proven, because the reload was to be final.
+    pub(super) fn prove(&mut self, index: usize) {
+        let Some((first, id, _)) = self.versioned(index) else { return };
+        if !self.slots.get(index).is_some_and(|slot| slot.life.is_there()) {
+            return;
+        }
+        // Fails if it was proven before, and then nothing changes.
+        if let Ok(change) = self.parts.versions.accept(&id, "it was reloaded without probation") {
+            self.decided(first, &change, None);
+        }
+    }
+
+    /// Shows the version that runs in the status of the extension.
+    fn show_version(&self, first: usize, id: &ExtensionId) {
+        let serving = self.parts.versions.serving(id);
+        for index in self.group(first) {
+            if let Some(slot) = self.slots.get(index) {
+                slot.unit.set_serving(serving);
+            }
+        }
+    }
+
+    /// Tells of a change in the log, the history and the events.
+    fn record_change(&self, index: usize, change: &VersionChange) {
+        let Some(slot) = self.slots.get(index) else { return };
+        self.show_version(index, slot.unit.id());
+        let VersionChange { version, standing, serves, reason, .. } = change;
+        let (level, text) = match standing {
+            Standing::Refused => {
+                (Level::Warn, format!("version {version} is refused, and version {serves} serves: {reason}"))
+            }
+            _ => (Level::Info, format!("version {version} is {standing}: {reason}")),
+        };
+        let mut fields = vec![
+            ("version".to_owned(), version.to_string()),
+            ("requests".to_owned(), change.requests.to_string()),
+            ("failed".to_owned(), change.failed.to_string()),
+            ("memory".to_owned(), change.memory.to_string()),
+        ];
+        fields.extend(change.p99.map(|time| ("p99".to_owned(), format!("{time:?}"))));
+        let name = slot.unit.id().as_str().into();
+        self.parts.logs.write(&name, level, Source::Main, &text, fields.into_iter());
+        slot.unit.version_changed(change);
+        let event = MainEvent::Version { extension: slot.unit.id().clone(), change: change.clone() };
+        // Fails only if nobody listens.
+        let _nobody = self.parts.events.send(event.into());
+    }
+
+    /// Writes down what is known of an extension's versions, and then answers.
+    pub(super) fn save(&mut self, index: usize, reply: Option<OrderReply>) {
+        let Some((_, id, _)) = self.versioned(index) else { return };
+        let (versions, saved) = (self.parts.versions.clone(), id.clone());
+        self.tasks.spawn(async move {
+            let save = tokio::task::spawn_blocking(move || versions.save(&id));
+            let result = match tokio::time::timeout(SAVE, save).await {
+                Ok(Ok(result)) => result,
+                Ok(Err(error)) => Err(VersionError::NotSaved(error.to_string())),
+                Err(_) => Err(VersionError::NotSaved(format!("the disk takes longer than {SAVE:?}"))),
+            };
+            Done::Saved(Box::new((saved, result, reply)))
+        });
+    }
+
+    /// Says that what is known of versions could not be written down.
+    pub(super) fn saved(
+        &self,
+        id: &ExtensionId,
+        result: Result<(), VersionError>,
+        reply: Option<OrderReply>,
+    ) {
+        if let Err(error) = &result {
+            self.parts.logs.write(
+                &id.as_str().into(),
+                Level::Error,
+                Source::Main,
+                &error.to_string(),
+                std::iter::empty(),
+            );
+        }
+        answer(reply, || result.clone().map_err(ControlError::Version));
+    }
+
+    pub(super) fn accept(&mut self, index: usize, reply: OrderReply) {
+        if self.shutting_down {
+            return answer([reply], || Err(ControlError::ShuttingDown));
+        }
+        let Some((first, id, _)) = self.versioned(index) else {
+            return answer([reply], || Err(self.without_versions(index)));
+        };
+        self.count(first);
+        match self.parts.versions.accept(&id, "an operator accepted it") {
+            Ok(change) => self.decided(first, &change, Some(reply)),
+            Err(error) => answer([reply], || Err(ControlError::Version(error.clone()))),
+        }
+    }
+
+    pub(super) fn roll_back(&mut self, index: usize, to: Option<u64>, reply: OrderReply) {
+        let Some((first, id, _)) = self.versioned(index) else {
+            return answer([reply], || Err(self.without_versions(index)));
+        };
+        self.count(first);
+        match self.parts.versions.roll_back(&id, to, "an operator rolled it back") {
+            Ok(change) => self.decided(first, &change, Some(reply)),
+            Err(error) => answer([reply], || Err(ControlError::Version(error.clone()))),
+        }
+    }
+
+    fn without_versions(&self, index: usize) -> ControlError {
+        let id = self.slots.get(index).map(|slot| slot.unit.id().clone());
+        id.map_or(ControlError::Unknown(String::new()), |id| ControlError::Version(VersionError::None(id)))
+    }
+}

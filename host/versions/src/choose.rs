@@ -1,0 +1,224 @@
+//! Chooses what an extension runs: the configured version, or the proven one in its place.
+
+use std::{
+    collections::hash_map::Entry,
+    fs,
+    io::{Read, Write},
+    sync::Arc,
+    time::SystemTime,
+};
+
+use sha2::{Digest, Sha256};
+use weir_config::{ArtifactHash, ComponentSource, ExtensionConfig};
+use weir_names::ExtensionId;
+use weir_reports::Standing;
+
+use crate::{Versions, chain, record, refused::refusal, state_dir::StateError};
+
+/// What an extension runs, by [`Versions::choose`].
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    /// The configuration to run: the configured one, or that of the proven version with its kept component.
+    pub config: Arc<ExtensionConfig>,
+    /// The number of the version. None if it is not kept.
+    pub number: Option<u64>,
+    /// The hash that the component has.
+    pub hash: Option<ArtifactHash>,
+    /// Why another version runs than the configured one.
+    pub held_back: Option<String>,
+    /// Why the configured version runs without a number, if that is not because the extension has no `update`.
+    pub not_kept: Option<String>,
+}
+
+impl Chosen {
+    /// The configured version, which is not kept.
+    #[must_use]
+    pub fn configured(config: &Arc<ExtensionConfig>) -> Self {
+        Self { config: config.clone(), number: None, hash: None, held_back: None, not_kept: None }
+    }
+}
+
+impl Versions {
+    /// Chooses what an extension runs. `found` is the hash of the configured component, or why it cannot be read;
+    /// `copy` writes the component. A refused version may run only if `again`. Blocks on files.
+    ///
+    /// A new version is written down, with its component, before it runs. If that is not possible, the proven version
+    /// runs on: a change that cannot be kept does not happen.
+    pub fn choose(
+        &self,
+        configured: &Arc<ExtensionConfig>,
+        found: Result<ArtifactHash, String>,
+        copy: impl FnOnce(&mut dyn Write) -> Result<(), String>,
+        again: bool,
+    ) -> Chosen {
+        let id = original(configured);
+        let plain =
+            |number, hash, not_kept| Chosen { number, hash, not_kept, ..Chosen::configured(configured) };
+        if configured.update.is_none() {
+            return plain(None, None, None);
+        }
+        if let Some(reason) = self.unreadable.get(id) {
+            return plain(None, None, Some(reason.clone()));
+        }
+        let hash = match found {
+            Ok(hash) => hash,
+            Err(reason) => {
+                let instead = self.instead(configured, None, &reason);
+                return instead.unwrap_or_else(|| plain(None, None, Some(reason)));
+            }
+        };
+        self.configured.lock().insert(id.clone());
+        // Held to the end, so that copies that load at once find one version, and no component is swept before the
+        // record names it.
+        let _writing = self.writing.lock();
+        let known = self.change(id, |record| {
+            record.find(hash, configured).map(|record::Entry { status, .. }| status.clone())
+        });
+        let Some(status) = known.flatten() else { return self.begin(configured, hash, copy) };
+        let number = status.number;
+        if status.standing == Standing::Refused && !again {
+            let instead = self.instead(configured, Some(hash), &refusal(&status));
+            if let Some(instead) = instead {
+                return instead;
+            }
+        }
+        self.change(id, |record| {
+            record.held_back = None;
+            match status.standing {
+                Standing::Proven => record.fallback = Some(number),
+                Standing::Refused if again => record.try_again(number, SystemTime::now()),
+                _ => {}
+            }
+        });
+        // The component is kept even of a version that is known: its copy may have been lost.
+        if let Err(error) = self.keep(id, hash, copy).and_then(|()| self.write(id)) {
+            tracing::error!(extension = %id, "what is known of its versions is not written down: {}", chain(&error));
+        }
+        plain(Some(number), Some(hash), None)
+    }
+
+    /// Begins a new version: keeps its component, then writes it down. If either fails, nothing has changed.
+    fn begin(
+        &self,
+        configured: &Arc<ExtensionConfig>,
+        hash: ArtifactHash,
+        copy: impl FnOnce(&mut dyn Write) -> Result<(), String>,
+    ) -> Chosen {
+        let id = original(configured);
+        let begun = self.keep(id, hash, copy).and_then(|()| {
+            let stanza = configured.stanza.as_deref().cloned();
+            let (number, before) = {
+                let mut records = self.records.lock();
+                let record = records.entry(id.clone()).or_default();
+                let before = record.clone();
+                record.held_back = None;
+                (record.add(hash, stanza, SystemTime::now()), before)
+            };
+            if let Err(error) = self.write(id) {
+                self.change(id, |record| record.take_back(number, before));
+                return Err(error);
+            }
+            Ok(number)
+        });
+        match begun {
+            Ok(number) => Chosen { number: Some(number), hash: Some(hash), ..Chosen::configured(configured) },
+            Err(error) => {
+                let reason = format!("a new version cannot be kept: {}", chain(&error));
+                let instead = self.instead(configured, Some(hash), &reason);
+                instead.unwrap_or_else(|| Chosen {
+                    hash: Some(hash),
+                    not_kept: Some(reason),
+                    ..Chosen::configured(configured)
+                })
+            }
+        }
+    }
+
+    /// Returns the proven version, in place of the configured one that does not run for this reason. None if there is
+    /// no proven version, or its component is gone.
+    fn instead(
+        &self,
+        configured: &Arc<ExtensionConfig>,
+        found: Option<ArtifactHash>,
+        reason: &str,
+    ) -> Option<Chosen> {
+        let id = original(configured);
+        let proven: Vec<_> = self.change(id, |record| record.comebacks().cloned().collect())?;
+        // An older proven version is better than the one that does not run.
+        let (number, hash, mut config, component) = proven.into_iter().find_map(|entry| {
+            let hash = entry.hash()?;
+            let own = match entry.stanza.map(|stanza| stanza.config()) {
+                Some(Ok(config)) => config,
+                // It would be the version that does not run.
+                _ if Some(hash) == found => return None,
+                Some(Err(error)) => {
+                    tracing::warn!(extension = %id, "a proven version runs under the present stanza: {error}");
+                    ExtensionConfig::clone(configured)
+                }
+                None => ExtensionConfig::clone(configured),
+            };
+            Some((entry.status.number, hash, own, self.component(hash)?))
+        })?;
+        config.id = configured.id.clone();
+        config.copy_of.clone_from(&configured.copy_of);
+        config.instances = configured.instances;
+        config.component = component;
+        config.sha256 = Some(hash);
+        config.plugin_dir = None;
+        config.update.clone_from(&configured.update);
+        // What only the supervisor uses is of no version.
+        config.restart.clone_from(&configured.restart);
+        config.reload = configured.reload;
+        config.autostart = configured.autostart;
+        let config = Arc::new(config);
+        self.change(id, |record| record.held_back = Some(reason.to_owned()));
+        let held_back = Some(reason.to_owned());
+        Some(Chosen { config, number: Some(number), hash: Some(hash), held_back, not_kept: None })
+    }
+
+    /// Where a kept component is. None if it is not kept. A damaged copy is removed, so that it is made anew when the
+    /// component is there again.
+    fn component(&self, hash: ArtifactHash) -> Option<ComponentSource> {
+        let Some(state) = &self.state else {
+            return self.components.lock().get(&hash).cloned().map(ComponentSource::Bytes);
+        };
+        let path = state.component(hash);
+        let (mut file, mut part, mut found) = (fs::File::open(&path).ok()?, vec![0; 65_536], Sha256::new());
+        loop {
+            match file.read(&mut part).ok()? {
+                0 => break,
+                bytes => found.update(part.get(..bytes)?),
+            }
+        }
+        if ArtifactHash::from_bytes(found.finalize().into()) == hash {
+            return Some(ComponentSource::Path(path));
+        }
+        tracing::error!("`{}` is damaged, and is given up", path.display());
+        // Where it cannot be removed, it is found out again.
+        let _read_only = fs::remove_file(&path);
+        None
+    }
+
+    /// Keeps a component of an extension, and gives up others for it.
+    fn keep(
+        &self,
+        id: &ExtensionId,
+        hash: ArtifactHash,
+        copy: impl FnOnce(&mut dyn Write) -> Result<(), String>,
+    ) -> Result<(), StateError> {
+        let Some(state) = &self.state else {
+            if let Entry::Vacant(place) = self.components.lock().entry(hash) {
+                let mut bytes = Vec::new();
+                copy(&mut bytes).map_err(StateError::NotCopied)?;
+                place.insert(bytes.into());
+            }
+            return Ok(());
+        };
+        state.keep(hash, copy, |room| self.make_room(state, id, room))
+    }
+}
+
+/// The extension whose versions a configuration is one of: a copy runs what its original runs.
+pub(crate) fn original(config: &ExtensionConfig) -> &ExtensionId {
+    config.copy_of.as_ref().unwrap_or(&config.id)
+}

@@ -1,0 +1,336 @@
+//! The versions of extensions with `update`: which one runs, which one is proven, and what is kept of them on disk.
+//!
+//! A version is a component with the stanza that it runs under. [`Versions::choose`] is asked before each load, at the
+//! start of Main as at a reload, so that what was refused once is not loaded again. The supervisor tells what a version
+//! on probation does, and asks whether it holds. Decisions are made in memory at once; [`Versions::save`] writes them
+//! down. Knows nothing of instances, and runs nothing.
+
+mod choose;
+mod judge;
+mod record;
+mod refused;
+mod room;
+mod state_dir;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    path::PathBuf,
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, SystemTime},
+};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use weir_config::{ArtifactHash, UpdateConfig};
+use weir_names::ExtensionId;
+use weir_reports::{ServingVersion, Standing, VersionChange, VersionFigures, VersionsStatus};
+
+pub use self::{choose::Chosen, refused::refused};
+use crate::{
+    record::{Entry, Record},
+    state_dir::{StateDir, StateError},
+};
+
+/// How long a decision waits for others to be written down, before it is only kept in memory.
+const BUSY: Duration = Duration::from_secs(10);
+
+/// The versions of all extensions with `update`.
+#[derive(Debug, Default)]
+pub struct Versions {
+    /// Where records and components are kept. Without it, both are kept in memory.
+    state: Option<StateDir>,
+    records: Mutex<BTreeMap<ExtensionId, Record>>,
+    /// Components in memory, if there is no directory.
+    components: Mutex<HashMap<ArtifactHash, Bytes>>,
+    /// The extensions that are configured now.
+    configured: Mutex<BTreeSet<ExtensionId>>,
+    /// Extensions whose records cannot be read, and must not be written.
+    unreadable: BTreeMap<ExtensionId, String>,
+    /// Components that versions in those records may need.
+    foreign: BTreeSet<ArtifactHash>,
+    /// Held while files are written, so that the latest record is the last one written.
+    writing: Mutex<()>,
+}
+
+/// Why an order about versions cannot be carried out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum VersionError {
+    /// The extension has no versions.
+    #[error("no versions of `{0}` are kept: it has no `update`, or has not run yet")]
+    None(ExtensionId),
+    /// There is no such version.
+    #[error("`{0}` has no version {1}: `weir versions {0}` lists them")]
+    Unknown(ExtensionId, u64),
+    /// The version is not proven.
+    #[error("version {1} of `{0}` is not proven: only proven versions can come back")]
+    NotProven(ExtensionId, u64),
+    /// The version runs already.
+    #[error("`{0}` runs version {1}: name another one to go back to")]
+    Runs(ExtensionId, u64),
+    /// There is no earlier proven version.
+    #[error("`{0}` has no other proven version to go back to")]
+    NothingBefore(ExtensionId),
+    /// No version is on probation.
+    #[error("no version of `{0}` is on probation")]
+    NotOnProbation(ExtensionId),
+    /// The state could not be written.
+    #[error("the decision is not written down, and holds until Main ends: {0}")]
+    NotSaved(String),
+}
+
+impl Versions {
+    /// Opens the records in `main.state-dir`, of at most `size` bytes of components. Where that is not possible, or
+    /// without a directory, versions are kept in memory; warns of each record that cannot be used.
+    #[must_use]
+    pub fn open(dir: Option<PathBuf>, size: u64) -> Self {
+        let Some(dir) = dir else { return Self::default() };
+        let opened = StateDir::open(dir, size).and_then(|state| Ok((state.records()?, state)));
+        let (found, state) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                tracing::error!("versions are kept in memory, and lost at the end: {}", chain(&error));
+                return Self::default();
+            }
+        };
+        let (mut records, mut unreadable) = (BTreeMap::new(), BTreeMap::new());
+        for (id, record) in found {
+            match record {
+                Ok(record) => drop(records.insert(id, record)),
+                Err(error @ StateError::NotAuthentic(_)) => {
+                    tracing::error!(extension = %id, "its versions are forgotten: {error}");
+                }
+                Err(error) => {
+                    tracing::error!(extension = %id, "its versions are not kept: {}", chain(&error));
+                    unreadable.insert(id, chain(&error));
+                }
+            }
+        }
+        let mut versions = Self { records: records.into(), unreadable, ..Self::default() };
+        if !versions.unreadable.is_empty() {
+            // If they cannot be listed, nothing can be removed either.
+            let known = versions.needed();
+            let kept = state.sizes().unwrap_or_default().into_keys();
+            versions.foreign = kept.filter(|hash| !known.contains(hash)).collect();
+        }
+        versions.state = Some(state);
+        versions
+    }
+
+    /// Tells which extensions are configured from now on. What is kept of others is the first to go for want of room.
+    pub fn configure(&self, ids: impl IntoIterator<Item = ExtensionId>) {
+        *self.configured.lock() = ids.into_iter().collect();
+    }
+
+    /// Notes that this version serves.
+    pub fn serves(&self, id: &ExtensionId, number: u64) {
+        self.change(id, |record| record.serves(number));
+    }
+
+    /// What is known of a version.
+    #[must_use]
+    pub fn standing(&self, id: &ExtensionId, number: u64) -> Option<Standing> {
+        self.change(id, |record| record.get(number).map(|entry| entry.status.standing)).flatten()
+    }
+
+    /// How long a version on probation runs until it is next looked at. None if it is not on probation.
+    #[must_use]
+    pub fn next_look(&self, id: &ExtensionId, number: u64, update: &UpdateConfig) -> Option<Duration> {
+        let records = self.records.lock();
+        let status = &records.get(id)?.get(number)?.status;
+        (status.standing == Standing::Probation).then(|| judge::next_look(update.prove_for, status.ran))
+    }
+
+    /// Adds what a version did while it ran for this time.
+    pub fn count(&self, id: &ExtensionId, number: u64, ran: Duration, figures: &VersionFigures) {
+        self.change(id, |record| record.count(number, ran, figures));
+    }
+
+    /// Counts a failure of a version on probation.
+    pub fn count_failure(&self, id: &ExtensionId, number: u64) {
+        self.change(id, |record| record.count_failure(number));
+    }
+
+    /// Judges a version on probation. Returns the change, if it is refused or proven from now on.
+    pub fn judge(&self, id: &ExtensionId, number: u64, update: &UpdateConfig) -> Option<VersionChange> {
+        self.change(id, |record| {
+            let status = &record.get(number)?.status;
+            if status.standing != Standing::Probation {
+                return None;
+            }
+            let (ran, now) = (status.ran, SystemTime::now());
+            match record.fault(number, update) {
+                Some(reason) => record.settle(number, Standing::Refused, reason, now),
+                None if ran >= update.prove_for => {
+                    let held = format!("it held for {}", humantime::format_duration(update.prove_for));
+                    record.settle(number, Standing::Proven, held, now)
+                }
+                None => None,
+            }
+        })?
+    }
+
+    /// Refuses a version on probation that did not come up, if another one can come back. Returns the change.
+    pub fn refuse(&self, id: &ExtensionId, number: u64, reason: &str) -> Option<VersionChange> {
+        self.change(id, |record| {
+            record.fallback_of(number)?;
+            let is_on_probation = record.get(number)?.status.standing == Standing::Probation;
+            is_on_probation
+                .then(|| record.settle(number, Standing::Refused, reason.to_owned(), SystemTime::now()))
+                .flatten()
+        })?
+    }
+
+    /// Takes the version on probation for proven, for this reason.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is none.
+    pub fn accept(&self, id: &ExtensionId, reason: &str) -> Result<VersionChange, VersionError> {
+        self.change_known(id, |record| {
+            let serving = record.serving.and_then(|number| record.get(number));
+            serving
+                .filter(|entry| entry.status.standing == Standing::Probation)
+                .map(|entry| entry.status.number)
+                .and_then(|number| {
+                    record.settle(number, Standing::Proven, reason.to_owned(), SystemTime::now())
+                })
+                .ok_or_else(|| VersionError::NotOnProbation(id.clone()))
+        })
+    }
+
+    /// Refuses the version that serves, and makes the proven version `to` come back, or else the latest proven one
+    /// before it, or a later one if there is none.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such version, or it is not proven.
+    pub fn roll_back(
+        &self,
+        id: &ExtensionId,
+        to: Option<u64>,
+        reason: &str,
+    ) -> Result<VersionChange, VersionError> {
+        self.change_known(id, |record| {
+            let from = record.serving.or(record.fallback).ok_or_else(|| VersionError::None(id.clone()))?;
+            let to = match to {
+                Some(to) => match record.get(to).map(|entry| entry.status.standing) {
+                    None => return Err(VersionError::Unknown(id.clone(), to)),
+                    Some(_) if to == from => return Err(VersionError::Runs(id.clone(), to)),
+                    Some(Standing::Proven) => to,
+                    Some(_) => return Err(VersionError::NotProven(id.clone(), to)),
+                },
+                None => {
+                    let proven = |entry: &&Entry| entry.status.standing == Standing::Proven;
+                    let others = record.entries.iter().filter(proven).map(|entry| entry.status.number);
+                    // An earlier one if there is one, and the latest of them.
+                    let before = others.filter(|number| *number != from).max_by_key(|it| (*it < from, *it));
+                    before.ok_or_else(|| VersionError::NothingBefore(id.clone()))?
+                }
+            };
+            if record.get(from).is_none() {
+                return Err(VersionError::Unknown(id.clone(), from));
+            }
+            record.fallback = Some(to);
+            record
+                .settle(from, Standing::Refused, reason.to_owned(), SystemTime::now())
+                .ok_or_else(|| VersionError::Unknown(id.clone(), from))
+        })
+    }
+
+    /// Writes down what is known of an extension's versions. Blocks on files.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it cannot be written. It holds all the same until Main ends.
+    pub fn save(&self, id: &ExtensionId) -> Result<(), VersionError> {
+        let Some(_writing) = self.writing.try_lock_for(BUSY) else {
+            return Err(VersionError::NotSaved("the disk is busy with the versions of others".to_owned()));
+        };
+        self.write(id).map_err(|error| VersionError::NotSaved(chain(&error)))
+    }
+
+    /// The versions of an extension. None if none are known.
+    #[must_use]
+    pub fn status(&self, id: &ExtensionId, update: &UpdateConfig) -> Option<VersionsStatus> {
+        let records = self.records.lock();
+        let record = records.get(id)?;
+        Some(VersionsStatus {
+            extension: id.clone(),
+            serving: record.serving,
+            fallback: record.fallback,
+            held_back: record.held_back.clone(),
+            prove_for: update.prove_for,
+            is_kept: self.state.is_some(),
+            versions: record.entries.iter().rev().map(|entry| entry.status.clone()).collect(),
+            changes: record.changes.clone(),
+        })
+    }
+
+    /// The version that an extension runs, in short.
+    #[must_use]
+    pub fn serving(&self, id: &ExtensionId) -> Option<ServingVersion> {
+        let records = self.records.lock();
+        let record = records.get(id)?;
+        let status = &record.get(record.serving?)?.status;
+        let is_held_back = record.held_back.is_some();
+        Some(ServingVersion { number: status.number, standing: status.standing, is_held_back })
+    }
+
+    /// Changes a record, if there is one.
+    fn change<T>(&self, id: &ExtensionId, change: impl FnOnce(&mut Record) -> T) -> Option<T> {
+        self.records.lock().get_mut(id).map(change)
+    }
+
+    fn change_known<T>(
+        &self,
+        id: &ExtensionId,
+        change: impl FnOnce(&mut Record) -> Result<T, VersionError>,
+    ) -> Result<T, VersionError> {
+        match self.records.lock().get_mut(id) {
+            Some(record) => change(record),
+            None => Err(VersionError::None(id.clone())),
+        }
+    }
+
+    /// Writes a record, if there is one. Called with [`writing`](Self::writing) locked.
+    fn write(&self, id: &ExtensionId) -> Result<(), StateError> {
+        let Some(record) = self.change(id, |record| record.clone()) else { return Ok(()) };
+        match &self.state {
+            Some(state) => {
+                state.write(id, &record)?;
+                state.sweep(&self.needed())
+            }
+            None => {
+                let needed = self.needed();
+                self.components.lock().retain(|hash, _| needed.contains(hash));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A step of a change at which a power cut may come. With the environment variable `WEIR_FAULT_POINT` set to a number,
+/// the process is killed at the fault point with that number, from 1. Only in a build with debug assertions, for tests.
+fn fault_point() {
+    static REACHED: AtomicU64 = AtomicU64::new(1);
+    if cfg!(debug_assertions)
+        && let Some(number) = std::env::var_os("WEIR_FAULT_POINT")
+        && *number == *REACHED.fetch_add(1, Ordering::Relaxed).to_string()
+    {
+        std::process::abort();
+    }
+}
+
+/// The texts of an error and its causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

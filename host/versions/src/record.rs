@@ -1,0 +1,236 @@
+//! What is known of the versions of one extension, and how it changes. Pure: it has neither clock nor disk.
+
+use std::{
+    collections::VecDeque,
+    time::{Duration, SystemTime},
+};
+
+use serde::{Deserialize, Serialize};
+use weir_config::{ArtifactHash, ExtensionConfig, Stanza, UpdateConfig};
+use weir_reports::{Standing, VersionChange, VersionFigures, VersionStatus};
+
+use crate::judge;
+
+/// Proven versions of an extension whose components are kept: the one that runs or comes back, and those before it.
+const KEPT_PROVEN: usize = 3;
+
+/// Refused versions of an extension that are remembered.
+const KEPT_REFUSED: usize = 16;
+
+/// Changes that are remembered.
+const KEPT_CHANGES: usize = 32;
+
+/// The versions of one extension.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+pub(crate) struct Record {
+    /// The highest number so far.
+    last: u64,
+    /// The version that runs, or ran last.
+    pub(crate) serving: Option<u64>,
+    /// The proven version that runs in place of a refused one.
+    pub(crate) fallback: Option<u64>,
+    /// Why another version runs than the configured one.
+    pub(crate) held_back: Option<String>,
+    /// The versions, oldest first.
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) changes: VecDeque<VersionChange>,
+}
+
+/// One version, with the stanza that it ran under. Without a stanza, the program gives the configuration.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub(crate) struct Entry {
+    #[serde(flatten)]
+    pub(crate) status: VersionStatus,
+    pub(crate) stanza: Option<Stanza>,
+}
+
+impl Entry {
+    pub(crate) fn hash(&self) -> Option<ArtifactHash> {
+        self.status.hash.parse().ok()
+    }
+
+    /// Whether this is the version with this component and configuration.
+    fn is(&self, hash: ArtifactHash, configured: &ExtensionConfig) -> bool {
+        let is_same = |stanza: &Stanza| {
+            let own = stanza.config();
+            own.is_ok_and(|own| as_one(own).runs_as(&as_one(configured.clone())))
+        };
+        self.hash() == Some(hash)
+            && match &self.stanza {
+                Some(stanza) => configured.stanza.as_deref() == Some(stanza) || is_same(stanza),
+                None => configured.stanza.is_none(),
+            }
+    }
+}
+
+/// Returns the configuration as that of an extension with one instance. All instances are of one version.
+fn as_one(mut config: ExtensionConfig) -> ExtensionConfig {
+    config.id = config.copy_of.take().unwrap_or(config.id);
+    config.instances = 1;
+    config
+}
+
+impl Record {
+    pub(crate) fn get(&self, number: u64) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.status.number == number)
+    }
+
+    fn get_mut(&mut self, number: u64) -> Option<&mut Entry> {
+        self.entries.iter_mut().find(|entry| entry.status.number == number)
+    }
+
+    /// Finds the version with this component and configuration.
+    pub(crate) fn find(&self, hash: ArtifactHash, configured: &ExtensionConfig) -> Option<&Entry> {
+        self.entries.iter().rev().find(|entry| entry.is(hash, configured))
+    }
+
+    /// Returns the version that comes back if this one does not hold.
+    pub(crate) fn fallback_of(&self, number: u64) -> Option<&Entry> {
+        let fallback = self.fallback.filter(|fallback| *fallback != number)?;
+        self.get(fallback).filter(|entry| entry.status.standing == Standing::Proven)
+    }
+
+    /// Drops the versions on probation, but the one that serves until another one does.
+    pub(crate) fn drop_probation(&mut self) {
+        let serving = self.serving;
+        self.entries.retain(|Entry { status, .. }| {
+            status.standing != Standing::Probation || Some(status.number) == serving
+        });
+    }
+
+    /// Notes that this version serves. Another one on probation has had its time.
+    pub(crate) fn serves(&mut self, number: u64) {
+        self.serving = Some(number);
+        if self.get(number).is_some_and(|entry| entry.status.standing == Standing::Probation) {
+            self.drop_probation();
+        }
+    }
+
+    /// Adds a version on probation, in place of another one on probation. Returns its number.
+    pub(crate) fn add(&mut self, hash: ArtifactHash, stanza: Option<Stanza>, now: SystemTime) -> u64 {
+        self.drop_probation();
+        self.last += 1;
+        let status = VersionStatus { number: self.last, hash: hash.to_string(), ..VersionStatus::begun(now) };
+        self.entries.push(Entry { status, stanza });
+        self.last
+    }
+
+    /// Takes back a version that was added to a record like this.
+    pub(crate) fn take_back(&mut self, number: u64, before: Self) {
+        self.remove(number);
+        let dropped = before.entries.into_iter().filter(|entry| self.get(entry.status.number).is_none());
+        let dropped =
+            dropped.filter(|entry| entry.status.standing == Standing::Probation).collect::<Vec<_>>();
+        self.entries.extend(dropped);
+        (self.last, self.held_back) = (before.last, before.held_back);
+    }
+
+    /// The proven versions that can come back: the fallback, and then the others, latest first.
+    pub(crate) fn comebacks(&self) -> impl Iterator<Item = &Entry> {
+        let is_fallback = |entry: &&Entry| Some(entry.status.number) == self.fallback;
+        let proven = |entry: &&Entry| entry.status.standing == Standing::Proven;
+        let others = self.entries.iter().rev().filter(move |entry| !is_fallback(entry));
+        self.fallback.and_then(|number| self.get(number)).into_iter().chain(others).filter(proven)
+    }
+
+    /// Puts a refused version on probation once more.
+    pub(crate) fn try_again(&mut self, number: u64, now: SystemTime) {
+        self.held_back = None;
+        self.drop_probation();
+        if let Some(Entry { status, .. }) = self.get_mut(number) {
+            *status = VersionStatus { number, hash: status.hash.clone(), ..VersionStatus::begun(now) };
+        }
+    }
+
+    pub(crate) fn remove(&mut self, number: u64) {
+        self.entries.retain(|entry| entry.status.number != number);
+    }
+
+    /// Adds what a version did in a time in which it ran.
+    pub(crate) fn count(&mut self, number: u64, ran: Duration, figures: &VersionFigures) {
+        if let Some(Entry { status, .. }) = self.get_mut(number) {
+            status.figures.add(figures);
+            if status.standing == Standing::Probation {
+                status.ran += ran;
+            }
+        }
+    }
+
+    /// Counts a failure of a version on probation.
+    pub(crate) fn count_failure(&mut self, number: u64) {
+        if let Some(Entry { status, .. }) = self.get_mut(number)
+            && status.standing == Standing::Probation
+        {
+            status.failures += 1;
+        }
+    }
+
+    /// Returns why a version on probation does not hold, if it does not and another one can come back.
+    pub(crate) fn fault(&self, number: u64, update: &UpdateConfig) -> Option<String> {
+        let now = self.get(number).filter(|entry| entry.status.standing == Standing::Probation)?;
+        judge::fault(update, &now.status, &self.fallback_of(number)?.status)
+    }
+
+    /// Gives a version another standing, and notes the change. A proven one becomes the fallback.
+    pub(crate) fn settle(
+        &mut self,
+        number: u64,
+        standing: Standing,
+        reason: String,
+        now: SystemTime,
+    ) -> Option<VersionChange> {
+        let Entry { status, .. } = self.get_mut(number)?;
+        (status.standing, status.since, status.reason) = (standing, now, Some(reason.clone()));
+        let figures = &status.figures;
+        let mut change = VersionChange {
+            time: now,
+            version: number,
+            standing,
+            serves: number,
+            reason,
+            requests: figures.requests(),
+            failed: figures.failed.values().sum(),
+            p99: figures.p99(),
+            memory: figures.memory,
+        };
+        match standing {
+            Standing::Proven => self.fallback = Some(number),
+            _ => change.serves = self.fallback.unwrap_or(number),
+        }
+        if self.changes.len() >= KEPT_CHANGES {
+            self.changes.pop_front();
+        }
+        self.changes.push_back(change.clone());
+        self.forget(number);
+        Some(change)
+    }
+
+    /// Drops the oldest versions of each standing, beyond those that are kept. The version that was settled last stays:
+    /// its number may be lower than those of all others.
+    fn forget(&mut self, settled: u64) {
+        let stay = [self.fallback, self.serving, Some(settled)];
+        for (standing, kept) in [(Standing::Proven, KEPT_PROVEN), (Standing::Refused, KEPT_REFUSED)] {
+            let of = |entry: &Entry| entry.status.standing == standing;
+            let mut surplus = self.entries.iter().filter(|entry| of(entry)).count().saturating_sub(kept);
+            self.entries.retain(|entry| {
+                let goes = surplus > 0 && of(entry) && !stay.contains(&Some(entry.status.number));
+                surplus -= usize::from(goes);
+                !goes
+            });
+        }
+    }
+
+    /// The components that are kept: those of all versions that may run again.
+    pub(crate) fn components(&self) -> impl Iterator<Item = ArtifactHash> {
+        let runs = |entry: &&Entry| entry.status.standing != Standing::Refused;
+        self.entries.iter().filter(runs).filter_map(Entry::hash)
+    }
+
+    /// The proven versions that are kept only for `weir rollback`, oldest first.
+    pub(crate) fn spare(&self) -> impl Iterator<Item = &Entry> {
+        let needed = [self.fallback, self.serving];
+        self.entries.iter().filter(move |entry| {
+            entry.status.standing == Standing::Proven && !needed.contains(&Some(entry.status.number))
+        })
+    }
+}
