@@ -17,10 +17,10 @@ use wasmtime::component::Linker;
 use wasmtime_wasi::{I32Exit, WasiCtxView, WasiView, p2::pipe::MemoryInputPipe};
 use weir_config::{Grants, LimitHit, Limits, NetGrant, StoreGrant};
 use weir_metrics::Usage;
-use weir_names::harmless;
+use weir_names::{chain, harmless};
 use weir_schedule::Activity;
 
-use crate::program::{LoadError, chain};
+use crate::program::LoadError;
 
 use self::capture::Capture;
 pub use self::runs_on::{Cut, RunsOn};

@@ -41,7 +41,7 @@ pub use self::{
     keyvalue::KeyValue,
     openings::Openings,
     output::Output,
-    program::{Compilations, FileStamp, LoadRequest, Loaded, Programs, Sources, chain},
+    program::{Compilations, FileStamp, LoadRequest, Loaded, Programs, Sources},
     quota::Quotas,
     sandbox::Sandbox,
     settings::{Settings, Values},

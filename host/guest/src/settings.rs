@@ -8,8 +8,9 @@ use std::{
 
 use parking_lot::Mutex;
 use weir_config::ExtensionConfig;
+use weir_names::chain;
 
-use super::{Exit, Openings, chain};
+use super::{Exit, Openings};
 
 /// Values by name.
 pub type Values = BTreeMap<String, String>;

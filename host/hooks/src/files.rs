@@ -12,8 +12,8 @@ use std::{
 };
 
 use weir_config::{ComponentSource, Traces};
-use weir_guest::{Cut, FileStamp, LoadError, LoadRequest, Loaded, RunsOn, Sandbox, chain};
-use weir_names::harmless;
+use weir_guest::{Cut, FileStamp, LoadError, LoadRequest, Loaded, RunsOn, Sandbox};
+use weir_names::{chain, harmless};
 
 use crate::{
     hooks::{Dir, Gate},

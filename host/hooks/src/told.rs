@@ -8,8 +8,7 @@ use std::{
 
 use parking_lot::Mutex;
 use weir_config::LimitHit;
-use weir_guest::chain;
-use weir_names::{HookDirName, harmless};
+use weir_names::{HookDirName, chain, harmless};
 
 use crate::{HookError, HookOutcome, HookRun};
 

@@ -6,9 +6,8 @@ use serde::Deserialize;
 use tokio::sync::Semaphore;
 use weir_bus::HandlerError;
 use weir_config::HOOKS_CONTRACT;
-use weir_guest::chain;
 use weir_hooks::{HookCall, HookError, HookReport, HookRun, Hooks};
-use weir_names::{HookDirName, MAIN, NameError};
+use weir_names::{HookDirName, MAIN, NameError, chain};
 use weir_supervisor::Roster;
 
 use crate::service::{Answer, ServedRequest, Service, asked, json};

@@ -7,8 +7,8 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use weir_config::{ArtifactHash, Config, Difference, Effect, ExtensionConfig, ReloadMode, TableDifference};
-use weir_guest::{OpenComponent, chain, component_is_whole};
-use weir_names::ExtensionId;
+use weir_guest::{OpenComponent, component_is_whole};
+use weir_names::{ExtensionId, chain};
 use weir_reports::ExtensionState;
 use weir_supervisor::{ControlError, Roster, Unit, needs_restart, refusal};
 

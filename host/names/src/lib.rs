@@ -39,6 +39,6 @@ pub use self::{
     },
     policy::{Policy, QueuePolicy, RequestPolicy},
     share::{CpuShare, CpuShareError},
-    text::{harmless, is_harmful, log_filter, truncated},
+    text::{chain, harmless, is_harmful, log_filter, truncated},
     trace_context::{SpanId, TraceContext, TraceContextError, TraceId, TraceIdError},
 };

@@ -35,6 +35,18 @@ impl Write for Clean {
     }
 }
 
+/// The texts of an error and its causes in one line.
+#[must_use]
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
 /// Cuts `text` to at most `max` bytes, at a character boundary.
 #[must_use]
 pub fn truncated(mut text: String, max: usize) -> String {

@@ -145,23 +145,6 @@ pub struct VersionStatus {
     pub reason: Option<String>,
 }
 
-impl VersionStatus {
-    /// A version on probation that has not run yet, without number and hash.
-    #[must_use]
-    pub fn begun(since: SystemTime) -> Self {
-        Self {
-            number: 0,
-            hash: String::new(),
-            standing: Standing::Probation,
-            since,
-            ran: Duration::ZERO,
-            failures: 0,
-            figures: VersionFigures::default(),
-            reason: None,
-        }
-    }
-}
-
 /// A change of the version that an extension runs, or of its standing.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]

@@ -335,7 +335,7 @@ impl Supervisor {
                     run.version.note_served();
                 }
                 if happening == LifecycleEvent::Ready {
-                    self.watch(index);
+                    self.observe(index);
                 }
                 let Some(slot) = self.slots.get_mut(index) else { return };
                 if slot.predecessor.is_some() {

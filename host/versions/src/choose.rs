@@ -10,10 +10,10 @@ use std::{
 
 use sha2::{Digest, Sha256};
 use weir_config::{ArtifactHash, ComponentSource, ExtensionConfig};
-use weir_names::ExtensionId;
+use weir_names::{ExtensionId, chain};
 use weir_reports::Standing;
 
-use crate::{Versions, chain, record, refused::refusal, state_dir::StateError};
+use crate::{Versions, record, refused::refusal, state_dir::StateError};
 
 /// What an extension runs, by [`Versions::choose`].
 #[derive(Clone, Debug)]
@@ -82,16 +82,20 @@ impl Versions {
                 return instead;
             }
         }
-        self.change(id, |record| {
+        let has_changed = self.change(id, |record| {
+            let before = record.clone();
             record.held_back = None;
             match status.standing {
                 Standing::Proven => record.fallback = Some(number),
                 Standing::Refused if again => record.try_again(number, SystemTime::now()),
                 _ => {}
             }
+            *record != before
         });
         // The component is kept even of a version that is known: its copy may have been lost.
-        if let Err(error) = self.keep(id, hash, copy).and_then(|()| self.write(id)) {
+        let kept = self.keep(id, hash, copy);
+        let written = || if has_changed == Some(true) { self.write(id) } else { Ok(()) };
+        if let Err(error) = kept.and_then(|()| written()) {
             tracing::error!(extension = %id, "what is known of its versions is not written down: {}", chain(&error));
         }
         plain(Some(number), Some(hash), None)

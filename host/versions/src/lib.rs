@@ -24,7 +24,7 @@ use std::{
 use bytes::Bytes;
 use parking_lot::Mutex;
 use weir_config::{ArtifactHash, UpdateConfig};
-use weir_names::ExtensionId;
+use weir_names::{ExtensionId, chain};
 use weir_reports::{ServingVersion, Standing, VersionChange, VersionFigures, VersionsStatus};
 
 pub use self::{choose::Chosen, refused::refused};
@@ -162,10 +162,10 @@ impl Versions {
             }
             let (ran, now) = (status.ran, SystemTime::now());
             match record.fault(number, update) {
-                Some(reason) => record.settle(number, Standing::Refused, reason, now),
+                Some(reason) => record.decide(number, Standing::Refused, reason, now),
                 None if ran >= update.prove_for => {
                     let held = format!("it held for {}", humantime::format_duration(update.prove_for));
-                    record.settle(number, Standing::Proven, held, now)
+                    record.decide(number, Standing::Proven, held, now)
                 }
                 None => None,
             }
@@ -178,7 +178,7 @@ impl Versions {
             record.fallback_of(number)?;
             let is_on_probation = record.get(number)?.status.standing == Standing::Probation;
             is_on_probation
-                .then(|| record.settle(number, Standing::Refused, reason.to_owned(), SystemTime::now()))
+                .then(|| record.decide(number, Standing::Refused, reason.to_owned(), SystemTime::now()))
                 .flatten()
         })?
     }
@@ -189,16 +189,17 @@ impl Versions {
     ///
     /// Fails if there is none.
     pub fn accept(&self, id: &ExtensionId, reason: &str) -> Result<VersionChange, VersionError> {
-        self.change_known(id, |record| {
+        let accepted = self.change(id, |record| {
             let serving = record.serving.and_then(|number| record.get(number));
             serving
                 .filter(|entry| entry.status.standing == Standing::Probation)
                 .map(|entry| entry.status.number)
                 .and_then(|number| {
-                    record.settle(number, Standing::Proven, reason.to_owned(), SystemTime::now())
+                    record.decide(number, Standing::Proven, reason.to_owned(), SystemTime::now())
                 })
                 .ok_or_else(|| VersionError::NotOnProbation(id.clone()))
-        })
+        });
+        accepted.ok_or_else(|| VersionError::None(id.clone()))?
     }
 
     /// Refuses the version that serves, and makes the proven version `to` come back, or else the latest proven one
@@ -213,7 +214,7 @@ impl Versions {
         to: Option<u64>,
         reason: &str,
     ) -> Result<VersionChange, VersionError> {
-        self.change_known(id, |record| {
+        let rolled_back = self.change(id, |record| {
             let from = record.serving.or(record.fallback).ok_or_else(|| VersionError::None(id.clone()))?;
             let to = match to {
                 Some(to) => match record.get(to).map(|entry| entry.status.standing) {
@@ -235,9 +236,10 @@ impl Versions {
             }
             record.fallback = Some(to);
             record
-                .settle(from, Standing::Refused, reason.to_owned(), SystemTime::now())
+                .decide(from, Standing::Refused, reason.to_owned(), SystemTime::now())
                 .ok_or_else(|| VersionError::Unknown(id.clone(), from))
-        })
+        });
+        rolled_back.ok_or_else(|| VersionError::None(id.clone()))?
     }
 
     /// Writes down what is known of an extension's versions. Blocks on files.
@@ -284,17 +286,6 @@ impl Versions {
         self.records.lock().get_mut(id).map(change)
     }
 
-    fn change_known<T>(
-        &self,
-        id: &ExtensionId,
-        change: impl FnOnce(&mut Record) -> Result<T, VersionError>,
-    ) -> Result<T, VersionError> {
-        match self.records.lock().get_mut(id) {
-            Some(record) => change(record),
-            None => Err(VersionError::None(id.clone())),
-        }
-    }
-
     /// Writes a record, if there is one. Called with [`writing`](Self::writing) locked.
     fn write(&self, id: &ExtensionId) -> Result<(), StateError> {
         let Some(record) = self.change(id, |record| record.clone()) else { return Ok(()) };
@@ -322,15 +313,4 @@ fn fault_point() {
     {
         std::process::abort();
     }
-}
-
-/// The texts of an error and its causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }

@@ -70,6 +70,20 @@ fn as_one(mut config: ExtensionConfig) -> ExtensionConfig {
     config
 }
 
+/// A version on probation that has not run yet.
+fn begun(number: u64, hash: String, since: SystemTime) -> VersionStatus {
+    VersionStatus {
+        number,
+        hash,
+        standing: Standing::Probation,
+        since,
+        ran: Duration::ZERO,
+        failures: 0,
+        figures: VersionFigures::default(),
+        reason: None,
+    }
+}
+
 impl Record {
     pub(crate) fn get(&self, number: u64) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.status.number == number)
@@ -110,7 +124,7 @@ impl Record {
     pub(crate) fn add(&mut self, hash: ArtifactHash, stanza: Option<Stanza>, now: SystemTime) -> u64 {
         self.drop_probation();
         self.last += 1;
-        let status = VersionStatus { number: self.last, hash: hash.to_string(), ..VersionStatus::begun(now) };
+        let status = begun(self.last, hash.to_string(), now);
         self.entries.push(Entry { status, stanza });
         self.last
     }
@@ -138,7 +152,7 @@ impl Record {
         self.held_back = None;
         self.drop_probation();
         if let Some(Entry { status, .. }) = self.get_mut(number) {
-            *status = VersionStatus { number, hash: status.hash.clone(), ..VersionStatus::begun(now) };
+            *status = begun(number, status.hash.clone(), now);
         }
     }
 
@@ -172,7 +186,7 @@ impl Record {
     }
 
     /// Gives a version another standing, and notes the change. A proven one becomes the fallback.
-    pub(crate) fn settle(
+    pub(crate) fn decide(
         &mut self,
         number: u64,
         standing: Standing,
@@ -201,14 +215,14 @@ impl Record {
             self.changes.pop_front();
         }
         self.changes.push_back(change.clone());
-        self.forget(number);
+        self.prune(number);
         Some(change)
     }
 
-    /// Drops the oldest versions of each standing, beyond those that are kept. The version that was settled last stays:
+    /// Drops the oldest versions of each standing, beyond those that are kept. The version that was decided on last stays:
     /// its number may be lower than those of all others.
-    fn forget(&mut self, settled: u64) {
-        let stay = [self.fallback, self.serving, Some(settled)];
+    fn prune(&mut self, decided: u64) {
+        let stay = [self.fallback, self.serving, Some(decided)];
         for (standing, kept) in [(Standing::Proven, KEPT_PROVEN), (Standing::Refused, KEPT_REFUSED)] {
             let of = |entry: &Entry| entry.status.standing == standing;
             let mut surplus = self.entries.iter().filter(|entry| of(entry)).count().saturating_sub(kept);

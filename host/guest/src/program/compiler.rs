@@ -15,7 +15,6 @@ mod with {
     use crate::program::{
         LoadRequest,
         cache::{self, Cache, CacheError, EntryId},
-        chain,
         code::Code,
         compilation::{Compilation, Compilations, CompileTask},
         error::LoadFault,
@@ -24,6 +23,7 @@ mod with {
     };
     use weir_config::{MainConfig, bytes};
     use weir_logs::{Level, Logs, Source};
+    use weir_names::chain;
 
     pub(in super::super) fn cache_is_ours(dir: &Path) -> Option<bool> {
         cache::is_ours(dir)

@@ -128,6 +128,23 @@ async fn another_number_of_instances_starts_and_stops_only_those_that_differ() {
 }
 
 #[tokio::test]
+async fn new_values_reach_all_instances_though_they_hear_of_changes() {
+    let mut a = puppet_with("a", |a| {
+        a.instances = 2;
+        a.subscribes = vec!["config.changed".parse().unwrap()];
+        set(a, "start", "subscribe config.changed");
+    });
+    let main = start(vec![a.clone()]).await;
+    set(&mut a, "colour", "red");
+    let report = main.control().reload_with(config(vec![a])).await.unwrap();
+    assert_eq!((report.changed.len(), &report.failed), (2, &Vec::new()), "{report:?}");
+    // The event would reach one of them, so both are replaced.
+    for id in ["a", "a.2"] {
+        assert_eq!(main.control().status(id).unwrap().restarts, 1, "{id}");
+    }
+}
+
+#[tokio::test]
 async fn an_instance_that_waits_for_its_own_extension_is_served_by_another() {
     let main = start(vec![threefold("a"), puppet("other")]).await;
     assert_eq!(tell(&main, "a", "call a@1 run echo by another").await.unwrap(), "by another");

@@ -26,7 +26,7 @@ impl Supervisor {
 
     pub(super) fn current_ended(&mut self, index: usize, ended: &Ended) {
         let at = self.began.elapsed();
-        self.end_watch(index);
+        self.end_observation(index);
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.current = None;
         let was = slot.life.state();
@@ -122,7 +122,8 @@ impl Supervisor {
                         ExtensionState::BackingOff | ExtensionState::Failed | ExtensionState::Quarantined
                     ))
         };
-        match self.slots.sharing(index).into_iter().any(comes) {
+        let mut sharing = self.slots.sharing(index).into_iter().filter_map(|index| self.slots.get(index));
+        match sharing.any(comes) {
             true => self.turn_away(index),
             false => self.parts.bus.disconnect(&slot.unit.version().peer),
         }
@@ -132,7 +133,8 @@ impl Supervisor {
     /// nothing while a peer takes requests at this inbox.
     pub(super) fn turn_away(&self, index: usize) {
         let Some(slot) = self.slots.get(index) else { return };
-        let due = self.slots.sharing(index).iter().filter_map(|slot| slot.due).min();
+        let sharing = self.slots.sharing(index).into_iter();
+        let due = sharing.filter_map(|index| self.slots.get(index)?.due).min();
         let is_hopeless = |request: &Request| due.is_none_or(|due| request.responder.term().deadline <= due);
         slot.unit.version().peer.inbox().drop_requests(is_hopeless);
     }

@@ -260,13 +260,13 @@ impl Supervisor {
         }
     }
 
-    /// Gives the running version another number, under which it is watched from now on.
+    /// Gives the running version another number, under which it is observed from now on.
     fn renumber(&mut self, index: usize, number: Option<u64>) {
         let Some(slot) = self.slots.get(index) else { return };
         let version = slot.unit.version();
         if version.number() != number {
             version.set_number(number);
-            self.watch(index);
+            self.observe(index);
         }
     }
 
@@ -457,6 +457,7 @@ impl Supervisor {
                 answer(replies, || Err(ControlError::NotStarted { id: id.clone(), reason: reason.clone() }));
             }
             Asker::Versions(None) => {}
+            Asker::Versions(Some(reply)) if result.is_ok() => self.save(index, Some(reply)),
             Asker::One(reply) | Asker::Versions(Some(reply)) => answer([reply], || match &result {
                 Ok(_) => Ok(()),
                 Err(reason) => Err(ControlError::NotReloaded { id: id.clone(), reason: reason.clone() }),

@@ -4,7 +4,8 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::SystemTime};
 
 use futures_util::FutureExt;
 use weir_config::ExtensionConfig;
-use weir_guest::{Exit, Handling, Instance, LoadError, LoadRequest, Loaded, Programs, Signals, chain};
+use weir_guest::{Exit, Handling, Instance, LoadError, LoadRequest, Loaded, Programs, Signals};
+use weir_names::chain;
 use weir_versions::{Chosen, Versions};
 
 use super::versions::choose;

@@ -16,7 +16,7 @@ use super::{
     order,
     reload::Reload,
     run::Run,
-    versions::Watch,
+    versions::Observation,
 };
 use crate::roster::{Unit, Version};
 
@@ -33,7 +33,7 @@ pub(super) struct Slot {
     pub(super) predecessor: Option<Run>,
     pub(super) reload: Option<Reload>,
     /// What is counted of the version that runs, if the extension has `update`.
-    pub(super) watch: Option<Watch>,
+    pub(super) observation: Option<Observation>,
     /// Whether the version that runs was refused while a reload was under way.
     pub(super) goes_back: bool,
     /// When the restart delay ends, if one is under way.
@@ -63,7 +63,7 @@ impl Slot {
             successor: None,
             predecessor: None,
             reload: None,
-            watch: None,
+            observation: None,
             goes_back: false,
             due: None,
             starters: Vec::new(),
@@ -96,7 +96,7 @@ impl Slot {
 
     /// When the supervisor must act on the slot next.
     pub(super) fn next_due(&self) -> Option<Instant> {
-        let look = self.watch.as_ref().and_then(|watch| watch.look);
+        let look = self.observation.as_ref().and_then(|it| it.look);
         self.due.into_iter().chain(look).min()
     }
 
@@ -207,13 +207,14 @@ impl Slots {
     }
 
     /// Returns an extension and all configured extensions that serve the same inbox.
-    pub(super) fn sharing(&self, index: usize) -> Vec<&Slot> {
+    pub(super) fn sharing(&self, index: usize) -> Vec<usize> {
         let Some(own) = self.get(index) else { return Vec::new() };
-        if own.config.instances == 1 && own.config.copy_of.is_none() {
-            return vec![own];
-        }
-        let shares = |slot: &Slot| slot.is_listed && slot.original() == own.original();
-        self.all.iter().filter(|slot| std::ptr::eq(*slot, own) || shares(slot)).collect()
+        let original = own.original();
+        // Copies are numbered without gaps, with those that are no longer configured.
+        let copies = (2..).map_while(|number| self.find_ever(&original.copy(number)));
+        let all = self.find_ever(original).into_iter().chain(copies);
+        let is_listed = |other: usize| self.get(other).is_some_and(|slot| slot.is_listed);
+        all.filter(|other| *other == index || is_listed(*other)).collect()
     }
 
     /// Returns the extensions that start as soon as what they require is ready.

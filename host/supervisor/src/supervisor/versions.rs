@@ -2,15 +2,15 @@
 //! before.
 //!
 //! [`weir_versions`] keeps the versions and judges them. Here is when it is asked, and what follows. Instances of one
-//! extension are of one version; the first of them is watched for all.
+//! extension are of one version; the first of them is observed for all.
 
 use std::{io::Write, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 use weir_config::{ExtensionConfig, UpdateConfig};
-use weir_guest::{Exit, LoadError, OpenComponent, Programs, chain};
+use weir_guest::{Exit, LoadError, OpenComponent, Programs};
 use weir_logs::{Level, Source};
-use weir_names::ExtensionId;
+use weir_names::{ExtensionId, chain};
 use weir_reports::{ExtensionState, Standing, VersionChange, VersionFigures};
 use weir_versions::{Chosen, VersionError, Versions};
 
@@ -32,7 +32,7 @@ const SAVE: Duration = Duration::from_secs(60);
 
 /// What is counted of a version while one of its instances runs.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct Observation {
     number: u64,
     /// Since when time and figures are not counted yet.
     since: Instant,
@@ -71,7 +71,7 @@ pub(super) async fn choose(
     };
     let chosen = programs.look_at(configured.clone(), choose).await?;
     if let Some(reason) = &chosen.not_kept {
-        tracing::error!(extension = %configured.id, "it runs, and its versions are not kept: {reason}");
+        tracing::error!(extension = %configured.id, "its versions are not kept: {reason}");
     }
     Ok(chosen)
 }
@@ -86,10 +86,10 @@ impl Supervisor {
     }
 
     /// Begins to count what the present version does, now that it is ready.
-    pub(super) fn watch(&mut self, index: usize) {
+    pub(super) fn observe(&mut self, index: usize) {
         let Some((first, id, update)) = self.versioned(index) else {
             if let Some(slot) = self.slots.get_mut(index) {
-                slot.watch = None;
+                slot.observation = None;
                 slot.unit.set_serving(None);
             }
             return;
@@ -109,7 +109,7 @@ impl Supervisor {
         let look = self.parts.versions.next_look(&id, number, &update);
         let look = Some(look.map_or(warm, |time| warm.min(now + time)));
         if let Some(slot) = self.slots.get_mut(index) {
-            slot.watch = Some(Watch { number, since: now, before, warm, look });
+            slot.observation = Some(Observation { number, since: now, before, warm, look });
         }
     }
 
@@ -121,26 +121,28 @@ impl Supervisor {
         VersionFigures::of(operations, if is_alone { slot.unit.usage.memory.now() } else { 0 })
     }
 
-    /// Counts what the watched version has done since the last time.
+    /// Counts what the observed version has done since the last time.
     pub(super) fn count(&mut self, index: usize) {
-        if self.slots.get(index).is_none_or(|slot| slot.watch.is_none()) {
+        if self.slots.get(index).is_none_or(|slot| slot.observation.is_none()) {
             return;
         }
         let (figures, now) = (self.figures(index), Instant::now());
         let Some((_, id, _)) = self.versioned(index) else { return };
-        let Some(watch) = self.slots.get_mut(index).and_then(|slot| slot.watch.as_mut()) else { return };
-        let done = match watch.since < watch.warm {
-            true => VersionFigures { memory: figures.memory, ..VersionFigures::default() },
-            false => figures.since(&watch.before),
+        let Some(observation) = self.slots.get_mut(index).and_then(|slot| slot.observation.as_mut()) else {
+            return;
         };
-        self.parts.versions.count(&id, watch.number, now - watch.since, &done);
-        (watch.since, watch.before) = (now, figures);
+        let done = match observation.since < observation.warm {
+            true => VersionFigures { memory: figures.memory, ..VersionFigures::default() },
+            false => figures.since(&observation.before),
+        };
+        self.parts.versions.count(&id, observation.number, now - observation.since, &done);
+        (observation.since, observation.before) = (now, figures);
     }
 
-    /// Ends the watch of an instance that ends, and writes down what was counted.
-    pub(super) fn end_watch(&mut self, index: usize) {
+    /// Ends the observation of an instance that ends, and writes down what was counted.
+    pub(super) fn end_observation(&mut self, index: usize) {
         self.count(index);
-        if self.slots.get_mut(index).and_then(|slot| slot.watch.take()).is_some() {
+        if self.slots.get_mut(index).and_then(|slot| slot.observation.take()).is_some() {
             self.save(index, None);
         }
     }
@@ -149,20 +151,20 @@ impl Supervisor {
     pub(super) fn look(&mut self) {
         let now = Instant::now();
         let is_due =
-            |slot: &Slot| slot.watch.as_ref().and_then(|watch| watch.look).is_some_and(|look| look <= now);
+            |slot: &Slot| slot.observation.as_ref().and_then(|it| it.look).is_some_and(|look| look <= now);
         for index in self.slots.those(is_due) {
             self.count(index);
             let versioned = self.versioned(index);
             let Some(slot) = self.slots.get_mut(index) else { continue };
-            let (Some((_, id, update)), Some(watch)) = (versioned, &mut slot.watch) else {
+            let (Some((_, id, update)), Some(observation)) = (versioned, &mut slot.observation) else {
                 // `update` was taken away.
-                slot.watch = None;
+                slot.observation = None;
                 continue;
             };
-            let change = self.parts.versions.judge(&id, watch.number, &update);
-            let next = self.parts.versions.next_look(&id, watch.number, &update);
+            let change = self.parts.versions.judge(&id, observation.number, &update);
+            let next = self.parts.versions.next_look(&id, observation.number, &update);
             // A look that the disk or a busy processor delays does not come again at once.
-            watch.look = next.map(|time| now + time.max(Duration::from_millis(1)));
+            observation.look = next.map(|time| now + time.max(Duration::from_millis(1)));
             match change {
                 Some(change) => self.decided(index, &change, None),
                 None if next.is_some() => self.save(index, None),
@@ -179,7 +181,7 @@ impl Supervisor {
         {
             self.record_change(first, &change);
             self.save(first, None);
-            for other in self.group(first).into_iter().filter(|other| *other != index) {
+            for other in self.slots.sharing(first).into_iter().filter(|other| *other != index) {
                 self.go_back(other, None);
             }
         }
@@ -194,16 +196,10 @@ impl Supervisor {
         }
         self.save(first, None);
         let mut reply = reply;
-        for index in self.group(first) {
+        for index in self.slots.sharing(first) {
             let reply = if index == first { reply.take() } else { None };
             self.go_back(index, reply);
         }
-    }
-
-    /// Returns an extension and its copies.
-    fn group(&self, first: usize) -> Vec<usize> {
-        let Some(id) = self.slots.get(first).map(|slot| slot.unit.id()) else { return Vec::new() };
-        self.slots.those(|slot| slot.unit.id() == id || slot.config.copy_of.as_ref() == Some(id))
     }
 
     /// Makes an extension run what its versions say now, because its present version was refused.
@@ -308,7 +304,7 @@ impl Supervisor {
     /// Shows the version that runs in the status of the extension.
     fn show_version(&self, first: usize, id: &ExtensionId) {
         let serving = self.parts.versions.serving(id);
-        for index in self.group(first) {
+        for index in self.slots.sharing(first) {
             if let Some(slot) = self.slots.get(index) {
                 slot.unit.set_serving(serving);
             }

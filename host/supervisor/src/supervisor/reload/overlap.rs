@@ -28,7 +28,7 @@ impl Supervisor {
         next.version.peer.become_current();
         next.version.peer.set_phase(Phase::Ready);
         self.set_state(index, ExtensionState::Ready, None);
-        self.watch(index);
+        self.observe(index);
         self.set_stage(index, Stage::Retiring);
     }
 
