@@ -81,7 +81,7 @@ pub(super) async fn roll_back(RollBackArgs { id, to, asked }: RollBackArgs) -> a
 
 fn versions(status: &VersionsStatus) -> String {
     let facts = [
-        ("serves", serves(status)),
+        ("serves", status.serving.map_or(NOTHING.to_owned(), |number| runs(status, number))),
         ("comes back", comes_back(status)),
         ("held back", status.held_back.clone().unwrap_or(NOTHING.to_owned())),
     ];
@@ -89,8 +89,10 @@ fn versions(status: &VersionsStatus) -> String {
         let text = "in memory, until Main ends: `main.state-dir` is not set, or cannot be used";
         ("kept", text.to_owned())
     });
-    let facts = facts.iter().chain(&kept);
-    let mut text: String = facts.map(|(name, value)| format!("{name:<12}{}\n", printable(value))).collect();
+    let canary = status.canary.map(|number| ("canary", format!("{}, in one instance", runs(status, number))));
+    let [serves, others @ ..] = facts;
+    let facts = [serves].into_iter().chain(canary).chain(others).chain(kept);
+    let mut text: String = facts.map(|(name, value)| format!("{name:<12}{}\n", printable(&value))).collect();
     text.push('\n');
     text.push_str(&lined_up(
         &status.versions,
@@ -124,8 +126,8 @@ fn versions(status: &VersionsStatus) -> String {
     text
 }
 
-fn serves(status: &VersionsStatus) -> String {
-    let Some(number) = status.serving else { return NOTHING.to_owned() };
+/// Says what is known of a version that runs.
+fn runs(status: &VersionsStatus, number: u64) -> String {
     let version = status.versions.iter().find(|version| version.number == number);
     match version {
         Some(VersionStatus { standing: Standing::Probation, ran, .. }) => {
@@ -214,6 +216,14 @@ mod tests {
         assert_eq!(cells(&text, "serves"), ["serves", "version 1, proven"]);
         assert_eq!(cells(&text, "comes back"), ["comes back", "-"]);
         assert_eq!(cells(&text, "held back"), ["held back", reason]);
+    }
+
+    #[test]
+    fn a_version_that_one_instance_tries_stands_below_the_one_that_serves() {
+        let text = versions(&VersionsStatus { serving: Some(1), canary: Some(3), ..fixture() });
+        assert_eq!(cells(&text, "serves"), ["serves", "version 1, proven"]);
+        let canary = "version 3, on probation until it has run for another 7 min 12 s, in one instance";
+        assert_eq!(cells(&text, "canary"), ["canary", canary]);
     }
 
     #[test]

@@ -14,7 +14,11 @@ const MAX_COUNTED: usize = 256;
 
 /// The counts of each operation of one provider. They stay when its instances end.
 #[derive(Debug, Default)]
-pub(crate) struct Operations(Mutex<Vec<Arc<OperationStats>>>);
+pub(crate) struct Operations {
+    all: Mutex<Vec<Arc<OperationStats>>>,
+    /// The counts of requests that a [canary](crate::Peer::set_canary) took. Those in `all` are without them.
+    by_canary: Mutex<Vec<Arc<OperationStats>>>,
+}
 
 /// The counts of one operation.
 #[derive(Debug, Default)]
@@ -28,7 +32,16 @@ pub struct OperationStats {
 impl Operations {
     /// Returns the counts of an operation. Adds them if there are none yet.
     pub(crate) fn of(&self, operation: &Arc<OperationId>) -> Arc<OperationStats> {
-        let mut all = self.0.lock();
+        Self::among(&self.all, operation)
+    }
+
+    /// Returns the counts of an operation for requests that a canary takes. Adds them if there are none yet.
+    pub(crate) fn by_canary(&self, operation: &Arc<OperationId>) -> Arc<OperationStats> {
+        Self::among(&self.by_canary, operation)
+    }
+
+    fn among(all: &Mutex<Vec<Arc<OperationStats>>>, operation: &Arc<OperationId>) -> Arc<OperationStats> {
+        let mut all = all.lock();
         let found = all.iter().find(|stats| stats.operation.as_ref().is_none_or(|own| own == operation));
         if let Some(stats) = found {
             return stats.clone();
@@ -39,8 +52,25 @@ impl Operations {
         stats
     }
 
+    /// The counts of all requests.
     pub(crate) fn status(&self, provider: &str) -> Vec<OperationStatus> {
-        self.0.lock().iter().map(|stats| stats.status(provider)).collect()
+        let mut status = self.status_of(provider, false);
+        for more in self.status_of(provider, true) {
+            let is_same = |it: &&mut OperationStatus| {
+                (&it.contract, &it.operation) == (&more.contract, &more.operation)
+            };
+            match status.iter_mut().find(is_same) {
+                Some(sum) => sum.add(&more),
+                None => status.push(more),
+            }
+        }
+        status
+    }
+
+    /// The counts of requests that a canary took, or of all others.
+    pub(crate) fn status_of(&self, provider: &str, by_canary: bool) -> Vec<OperationStatus> {
+        let counts = if by_canary { &self.by_canary } else { &self.all };
+        counts.lock().iter().map(|stats| stats.status(provider)).collect()
     }
 }
 

@@ -13,7 +13,7 @@ mod served;
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -45,6 +45,7 @@ pub struct Peer {
     /// The number of the peer's present instance.
     instance: AtomicU64,
     waits: Mutex<Vec<Wait>>,
+    is_canary: AtomicBool,
 }
 
 /// What kind of peer it is.
@@ -151,6 +152,7 @@ impl Peer {
             served: Mutex::default(),
             instance: AtomicU64::new(InstanceId::FIRST.0),
             waits: Mutex::default(),
+            is_canary: AtomicBool::new(false),
         }
     }
 
@@ -219,6 +221,17 @@ impl Peer {
     #[inline]
     pub fn stats(&self) -> &PeerStats {
         &self.lasting.stats
+    }
+
+    /// Sets whether the peer is a canary: one of several that serve an inbox, which tries a new version. The requests
+    /// that it takes are counted apart. Peers begin as none.
+    pub fn set_canary(&self, is_canary: bool) {
+        self.is_canary.store(is_canary, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn is_canary(&self) -> bool {
+        self.is_canary.load(Ordering::Relaxed)
     }
 
     /// Returns the counts of the requests to the peer, by operation.

@@ -76,6 +76,8 @@ pub struct Waiter {
     /// Wakes receivers that watch for the end of the wait.
     ended: Notify,
     is_watched: AtomicBool,
+    /// The counts that the request goes to, if a canary took it.
+    by_canary: OnceLock<Arc<OperationStats>>,
 }
 
 #[derive(Debug)]
@@ -109,6 +111,7 @@ impl Waiter {
             done: AtomicBool::new(false),
             ended: Notify::new(),
             is_watched: AtomicBool::new(false),
+            by_canary: OnceLock::new(),
         }
     }
 
@@ -192,10 +195,15 @@ impl Waiter {
         self.route.stats.get_or_init(|| operations.of(&self.route.operation));
     }
 
-    /// Returns the counts of the operation, if an instance of the receiver is known to serve it.
+    /// Counts the request among those that a canary took.
+    pub(crate) fn count_by_canary(&self, operations: &Operations) {
+        self.by_canary.get_or_init(|| operations.by_canary(&self.route.operation));
+    }
+
+    /// Returns the counts that the request goes to, if an instance of the receiver is known to serve the operation.
     #[inline]
     pub fn stats(&self) -> Option<&Arc<OperationStats>> {
-        self.route.stats.get()
+        self.by_canary.get().or_else(|| self.route.stats.get())
     }
 
     /// Gives the outcome to the sender, without counting how long the request took. The caller counts that with the

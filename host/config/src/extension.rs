@@ -92,6 +92,9 @@ pub struct ExtensionConfig {
     /// The extension that this instance is a copy of, and whose inbox it serves. Set by Main.
     #[doc(hidden)]
     pub copy_of: Option<ExtensionId>,
+    /// Of several instances, the one that tries new versions: the last. Set by Main.
+    #[doc(hidden)]
+    pub canary: Option<ExtensionId>,
     /// Its tables as the operator wrote them. Set by the loader if there is an `update`, and the text has at most 64
     /// KiB.
     #[doc(hidden)]
@@ -164,6 +167,7 @@ impl ExtensionConfig {
             validate: Validate::default(),
             plugin_dir: None,
             copy_of: None,
+            canary: None,
             stanza: None,
         }
     }
@@ -191,7 +195,8 @@ impl ExtensionConfig {
     /// One configuration for each instance: itself, and copies that serve the same inbox.
     pub(super) fn in_copies(self, plugin_dir: Option<PathBuf>) -> impl Iterator<Item = Self> {
         let instances = self.instances;
-        let first = Self { plugin_dir, instances: 1, ..self };
+        let canary = (instances > 1).then(|| self.id.copy(instances));
+        let first = Self { plugin_dir, instances: 1, canary, ..self };
         let copy = {
             let first = first.clone();
             move |number| {
@@ -213,6 +218,15 @@ impl ExtensionConfig {
         Self { config: other.config.clone(), secrets: other.secrets.clone(), ..self.clone() }.runs_as(other)
     }
 
+    /// Whether instances of both can serve one inbox: the same messages come to both, and as many wait for them.
+    pub fn receives_as(&self, other: &Self) -> bool {
+        let received = |it: &Self| (it.when_full, it.limits.inbox_messages, it.limits.inbox_bytes);
+        received(self) == received(other)
+            && self.fulfills == other.fulfills
+            && self.subscribes == other.subscribes
+            && self.takes == other.takes
+    }
+
     /// A copy in which fields that do not matter to a running instance have their defaults. A new field counts unless
     /// it is listed here.
     fn of_an_instance(&self) -> Self {
@@ -223,6 +237,7 @@ impl ExtensionConfig {
             reload: new.reload,
             update: new.update,
             plugin_dir: None,
+            canary: None,
             stanza: None,
             autostart: new.autostart,
             ..self.clone()
@@ -232,7 +247,7 @@ impl ExtensionConfig {
 
 impl Table for ExtensionConfig {
     keys! {
-        ExtensionConfig without component, config, secrets, plugin_dir, copy_of, stanza;
+        ExtensionConfig without component, config, secrets, plugin_dir, copy_of, canary, stanza;
         /// Its name: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter. Not `main`, and unique.
         "id" id = text(EXTENSION_ID, str::parse).hidden(), required(EXTENSION_ID);
         /// The component's file, relative to `main.plugin-dir` and inside it: without `..`. Two paths cannot differ
@@ -271,7 +286,7 @@ impl Table for ExtensionConfig {
         "runs" runs = texts(HOOKS, str::parse);
         // Hidden, because differences compare instances one by one.
         /// So many instances run at once and compete for the inbox: each message goes to one of them. Limits hold for
-        /// each instance, and each counts against `main.memory-budget`.
+        /// each instance, and each counts against `main.memory-budget`. With `update`, the last one tries new versions.
         "instances" instances = number(Shape::Count(1..=64)).hidden(), default("1");
         /// What it may reach beside channels: [below](#grants). Everything else is absent.
         "grants" grants = table();
@@ -397,6 +412,7 @@ mod tests {
             validate: _,
             plugin_dir: _,
             copy_of: _,
+            canary: _,
             stanza: _,
         } = &a;
         let runs_as_before = |change: fn(&mut ExtensionConfig)| {
@@ -433,8 +449,9 @@ mod tests {
         let mut changed = subscribing.clone();
         changed.subscribes[0].policy = Policy::Latest;
         assert!(!changed.runs_as(&subscribing));
-        let of_the_supervisor: [fn(&mut ExtensionConfig); 7] = [
+        let of_the_supervisor: [fn(&mut ExtensionConfig); 8] = [
             |it| it.plugin_dir = Some(PathBuf::new()),
+            |it| it.canary = Some(it.id.copy(2)),
             |it| it.limits.compile_memory += 1,
             |it| it.autostart = false,
             |it| it.restart.policy = RestartPolicy::Never,
@@ -442,7 +459,7 @@ mod tests {
             |it| it.update = Some(UpdateConfig::default()),
             |it| it.stanza = Some(Stanza::of_extension(&DeTable::new(), Path::new(""), None).into()),
         ];
-        assert_eq!(of_the_supervisor.map(runs_as_before), [true; 7]);
+        assert_eq!(of_the_supervisor.map(runs_as_before), [true; 8]);
     }
 
     #[test]

@@ -427,7 +427,7 @@ impl Control {
         let mut audit = Audit::of(&self.by, order, &self.logs, unit.id());
         // Instances of one extension take turns, so that some serve at any moment.
         let mut outcome = Ok(());
-        // All instances are of one version.
+        // These are about the versions of all instances.
         let of_all = matches!(change, Change::Accept | Change::RollBack(_));
         let instances = if of_all { vec![unit] } else { self.roster.instances(id) };
         for unit in instances {

@@ -126,3 +126,13 @@ pub struct OperationStatus {
     /// up are left out.
     pub durations: DurationsSnapshot,
 }
+
+impl OperationStatus {
+    /// Adds what became of other requests for the same operation.
+    pub fn add(&mut self, other: &Self) {
+        for (case, count) in &other.failed {
+            *self.failed.entry(case.clone()).or_default() += count;
+        }
+        self.durations.add(&other.durations);
+    }
+}

@@ -179,6 +179,9 @@ pub struct VersionsStatus {
     pub extension: ExtensionId,
     /// The version that runs, or ran last.
     pub serving: Option<u64>,
+    /// The version on probation that one of several instances runs, while the others run the version that serves.
+    #[serde(default)]
+    pub canary: Option<u64>,
     /// The version that comes back if the present one does not hold.
     pub fallback: Option<u64>,
     /// Why another version runs than the configured one.

@@ -36,6 +36,12 @@ impl Chosen {
     pub fn configured(config: &Arc<ExtensionConfig>) -> Self {
         Self { config: config.clone(), number: None, hash: None, held_back: None, not_kept: None }
     }
+
+    /// The configured version, or the proven one that runs `beside` its canary, if this is not the canary.
+    fn one_of(config: &Arc<ExtensionConfig>, number: u64, hash: ArtifactHash, beside: Option<Self>) -> Self {
+        let beside = beside.filter(|_| config.canary.as_ref() != Some(&config.id));
+        beside.unwrap_or(Self { number: Some(number), hash: Some(hash), ..Self::configured(config) })
+    }
 }
 
 impl Versions {
@@ -44,6 +50,9 @@ impl Versions {
     ///
     /// A new version is written down, with its component, before it runs. If that is not possible, the proven version
     /// runs on: a change that cannot be kept does not happen.
+    ///
+    /// With several instances, the last one is the canary: it runs a new version while the others run the proven one.
+    /// That is so if both versions get the same messages, since they have one inbox.
     pub fn choose(
         &self,
         configured: &Arc<ExtensionConfig>,
@@ -74,7 +83,10 @@ impl Versions {
         let known = self.change(id, |record| {
             record.find(hash, configured).map(|record::Entry { status, .. }| status.clone())
         });
-        let Some(status) = known.flatten() else { return self.begin(configured, hash, copy) };
+        let known = known.flatten();
+        let is_trial = known.as_ref().is_none_or(|known| known.standing == Standing::Probation) && !again;
+        let beside = is_trial.then(|| self.beside(configured, hash)).flatten();
+        let Some(status) = known else { return self.begin(configured, hash, copy, beside) };
         let number = status.number;
         if status.standing == Standing::Refused && !again {
             let instead = self.instead(configured, Some(hash), &refusal(&status));
@@ -85,6 +97,7 @@ impl Versions {
         let has_changed = self.change(id, |record| {
             let before = record.clone();
             record.held_back = None;
+            record.canary = beside.is_some().then_some(number);
             match status.standing {
                 Standing::Proven => record.fallback = Some(number),
                 Standing::Refused if again => record.try_again(number, SystemTime::now()),
@@ -98,15 +111,17 @@ impl Versions {
         if let Err(error) = kept.and_then(|()| written()) {
             tracing::error!(extension = %id, "what is known of its versions is not written down: {}", chain(&error));
         }
-        plain(Some(number), Some(hash), None)
+        Chosen::one_of(configured, number, hash, beside)
     }
 
-    /// Begins a new version: keeps its component, then writes it down. If either fails, nothing has changed.
+    /// Begins a new version: keeps its component, then writes it down. If either fails, nothing has changed. `beside` is
+    /// the proven version for the other instances, if one of them tries the new version.
     fn begin(
         &self,
         configured: &Arc<ExtensionConfig>,
         hash: ArtifactHash,
         copy: impl FnOnce(&mut dyn Write) -> Result<(), String>,
+        beside: Option<Chosen>,
     ) -> Chosen {
         let id = original(configured);
         let begun = self.keep(id, hash, copy).and_then(|()| {
@@ -116,7 +131,9 @@ impl Versions {
                 let record = records.entry(id.clone()).or_default();
                 let before = record.clone();
                 record.held_back = None;
-                (record.add(hash, stanza, SystemTime::now()), before)
+                let number = record.add(hash, stanza, SystemTime::now());
+                record.canary = beside.is_some().then_some(number);
+                (number, before)
             };
             if let Err(error) = self.write(id) {
                 self.change(id, |record| record.take_back(number, before));
@@ -125,7 +142,7 @@ impl Versions {
             Ok(number)
         });
         match begun {
-            Ok(number) => Chosen { number: Some(number), hash: Some(hash), ..Chosen::configured(configured) },
+            Ok(number) => Chosen::one_of(configured, number, hash, beside),
             Err(error) => {
                 let reason = format!("a new version cannot be kept: {}", chain(&error));
                 let instead = self.instead(configured, Some(hash), &reason);
@@ -149,24 +166,46 @@ impl Versions {
         let id = original(configured);
         let proven: Vec<_> = self.change(id, |record| record.comebacks().cloned().collect())?;
         // An older proven version is better than the one that does not run.
-        let (number, hash, mut config, component) = proven.into_iter().find_map(|entry| {
-            let hash = entry.hash()?;
-            let own = match entry.stanza.map(|stanza| stanza.config()) {
-                Some(Ok(config)) => config,
-                // It would be the version that does not run.
-                _ if Some(hash) == found => return None,
-                Some(Err(error)) => {
-                    tracing::warn!(extension = %id, "a proven version runs under the present stanza: {error}");
-                    ExtensionConfig::clone(configured)
-                }
-                None => ExtensionConfig::clone(configured),
-            };
-            Some((entry.status.number, hash, own, self.component(hash)?))
-        })?;
+        let chosen = proven.into_iter().find_map(|entry| self.kept(configured, found, entry))?;
+        self.change(id, |record| record.held_back = Some(reason.to_owned()));
+        Some(Chosen { held_back: Some(reason.to_owned()), ..chosen })
+    }
+
+    /// Returns the proven version that the other instances run while the last one tries the configured version, whose
+    /// component is `found`. None if all change at once.
+    fn beside(&self, configured: &Arc<ExtensionConfig>, found: ArtifactHash) -> Option<Chosen> {
+        configured.canary.as_ref()?;
+        let id = original(configured);
+        let proven = self.change(id, |record| record.proven_fallback().cloned()).flatten()?;
+        let chosen = self.kept(configured, Some(found), proven)?;
+        chosen.config.receives_as(configured).then_some(chosen)
+    }
+
+    /// Returns a proven version with its kept component, as it runs for this configured extension. None if its component
+    /// is gone, or if it would be the configured version, whose component is `found`.
+    fn kept(
+        &self,
+        configured: &Arc<ExtensionConfig>,
+        found: Option<ArtifactHash>,
+        entry: record::Entry,
+    ) -> Option<Chosen> {
+        let (number, hash) = (entry.status.number, entry.hash()?);
+        let mut config = match entry.stanza.map(|stanza| stanza.config()) {
+            Some(Ok(config)) => config,
+            // It would be the version that does not run.
+            _ if Some(hash) == found => return None,
+            Some(Err(error)) => {
+                let id = original(configured);
+                tracing::warn!(extension = %id, "a proven version runs under the present stanza: {error}");
+                ExtensionConfig::clone(configured)
+            }
+            None => ExtensionConfig::clone(configured),
+        };
         config.id = configured.id.clone();
         config.copy_of.clone_from(&configured.copy_of);
+        config.canary.clone_from(&configured.canary);
         config.instances = configured.instances;
-        config.component = component;
+        config.component = self.component(hash)?;
         config.sha256 = Some(hash);
         config.plugin_dir = None;
         config.update.clone_from(&configured.update);
@@ -174,10 +213,8 @@ impl Versions {
         config.restart.clone_from(&configured.restart);
         config.reload = configured.reload;
         config.autostart = configured.autostart;
-        let config = Arc::new(config);
-        self.change(id, |record| record.held_back = Some(reason.to_owned()));
-        let held_back = Some(reason.to_owned());
-        Some(Chosen { config, number: Some(number), hash: Some(hash), held_back, not_kept: None })
+        let (number, hash) = (Some(number), Some(hash));
+        Some(Chosen { number, hash, ..Chosen::configured(&Arc::new(config)) })
     }
 
     /// Where a kept component is. None if it is not kept. A damaged copy is removed, so that it is made anew when the

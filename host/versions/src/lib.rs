@@ -124,9 +124,9 @@ impl Versions {
         *self.configured.lock() = ids.into_iter().collect();
     }
 
-    /// Notes that this version serves.
-    pub fn serves(&self, id: &ExtensionId, number: u64) {
-        self.change(id, |record| record.serves(number));
+    /// Notes that this version serves. Returns whether only one of several instances runs it, as the canary.
+    pub fn serves(&self, id: &ExtensionId, number: u64) -> bool {
+        self.change(id, |record| record.serves(number)).unwrap_or_default()
     }
 
     /// What is known of a version.
@@ -190,10 +190,8 @@ impl Versions {
     /// Fails if there is none.
     pub fn accept(&self, id: &ExtensionId, reason: &str) -> Result<VersionChange, VersionError> {
         let accepted = self.change(id, |record| {
-            let serving = record.serving.and_then(|number| record.get(number));
-            serving
-                .filter(|entry| entry.status.standing == Standing::Probation)
-                .map(|entry| entry.status.number)
+            let number = record.on_probation();
+            number
                 .and_then(|number| {
                     record.decide(number, Standing::Proven, reason.to_owned(), SystemTime::now())
                 })
@@ -202,7 +200,7 @@ impl Versions {
         accepted.ok_or_else(|| VersionError::None(id.clone()))?
     }
 
-    /// Refuses the version that serves, and makes the proven version `to` come back, or else the latest proven one
+    /// Refuses the version on probation, or else the one that serves, and makes the proven version `to` come back, or else the latest proven one
     /// before it, or a later one if there is none.
     ///
     /// # Errors
@@ -215,7 +213,8 @@ impl Versions {
         reason: &str,
     ) -> Result<VersionChange, VersionError> {
         let rolled_back = self.change(id, |record| {
-            let from = record.serving.or(record.fallback).ok_or_else(|| VersionError::None(id.clone()))?;
+            let from = record.on_probation().or(record.serving).or(record.fallback);
+            let from = from.ok_or_else(|| VersionError::None(id.clone()))?;
             let to = match to {
                 Some(to) => match record.get(to).map(|entry| entry.status.standing) {
                     None => return Err(VersionError::Unknown(id.clone(), to)),
@@ -262,6 +261,7 @@ impl Versions {
         Some(VersionsStatus {
             extension: id.clone(),
             serving: record.serving,
+            canary: record.canary,
             fallback: record.fallback,
             held_back: record.held_back.clone(),
             prove_for: update.prove_for,
@@ -271,12 +271,12 @@ impl Versions {
         })
     }
 
-    /// The version that an extension runs, in short.
+    /// The version that an instance of an extension runs, in short.
     #[must_use]
-    pub fn serving(&self, id: &ExtensionId) -> Option<ServingVersion> {
+    pub fn serving(&self, id: &ExtensionId, number: u64) -> Option<ServingVersion> {
         let records = self.records.lock();
         let record = records.get(id)?;
-        let status = &record.get(record.serving?)?.status;
+        let status = &record.get(number)?.status;
         let is_held_back = record.held_back.is_some();
         Some(ServingVersion { number: status.number, standing: status.standing, is_held_back })
     }

@@ -27,6 +27,9 @@ pub(crate) struct Record {
     last: u64,
     /// The version that runs, or ran last.
     pub(crate) serving: Option<u64>,
+    /// The version on probation that one of several instances runs beside the version that serves.
+    #[serde(default)]
+    pub(crate) canary: Option<u64>,
     /// The proven version that runs in place of a refused one.
     pub(crate) fallback: Option<u64>,
     /// Why another version runs than the configured one.
@@ -100,24 +103,40 @@ impl Record {
 
     /// Returns the version that comes back if this one does not hold.
     pub(crate) fn fallback_of(&self, number: u64) -> Option<&Entry> {
-        let fallback = self.fallback.filter(|fallback| *fallback != number)?;
-        self.get(fallback).filter(|entry| entry.status.standing == Standing::Proven)
+        self.proven_fallback().filter(|entry| entry.status.number != number)
     }
 
-    /// Drops the versions on probation, but the one that serves until another one does.
+    /// Returns the version that comes back, if it is proven.
+    pub(crate) fn proven_fallback(&self) -> Option<&Entry> {
+        self.get(self.fallback?).filter(|entry| entry.status.standing == Standing::Proven)
+    }
+
+    /// Drops the versions on probation, but the one that runs until another one does.
     pub(crate) fn drop_probation(&mut self) {
-        let serving = self.serving;
+        let run = [self.serving, self.canary];
         self.entries.retain(|Entry { status, .. }| {
-            status.standing != Standing::Probation || Some(status.number) == serving
+            status.standing != Standing::Probation || run.contains(&Some(status.number))
         });
     }
 
-    /// Notes that this version serves. Another one on probation has had its time.
-    pub(crate) fn serves(&mut self, number: u64) {
-        self.serving = Some(number);
+    /// Notes that this version serves. Another one on probation has had its time. Returns whether only the canary runs
+    /// it.
+    pub(crate) fn serves(&mut self, number: u64) -> bool {
+        let is_canary = self.canary == Some(number);
+        if !is_canary {
+            self.serving = Some(number);
+        }
         if self.get(number).is_some_and(|entry| entry.status.standing == Standing::Probation) {
             self.drop_probation();
         }
+        is_canary
+    }
+
+    /// The version that runs and is on probation, if there is one.
+    pub(crate) fn on_probation(&self) -> Option<u64> {
+        let runs = self.canary.or(self.serving)?;
+        self.get(runs).filter(|entry| entry.status.standing == Standing::Probation)?;
+        Some(runs)
     }
 
     /// Adds a version on probation, in place of another one on probation. Returns its number.
@@ -136,7 +155,7 @@ impl Record {
         let dropped =
             dropped.filter(|entry| entry.status.standing == Standing::Probation).collect::<Vec<_>>();
         self.entries.extend(dropped);
-        (self.last, self.held_back) = (before.last, before.held_back);
+        (self.last, self.held_back, self.canary) = (before.last, before.held_back, before.canary);
     }
 
     /// The proven versions that can come back: the fallback, and then the others, latest first.
@@ -207,8 +226,15 @@ impl Record {
             p99: figures.p99(),
             memory: figures.memory,
         };
+        let was_canary = self.canary.take_if(|canary| *canary == number).is_some();
         match standing {
-            Standing::Proven => self.fallback = Some(number),
+            Standing::Proven => {
+                self.fallback = Some(number);
+                if was_canary {
+                    // The other instances follow.
+                    self.serving = Some(number);
+                }
+            }
             _ => change.serves = self.fallback.unwrap_or(number),
         }
         if self.changes.len() >= KEPT_CHANGES {

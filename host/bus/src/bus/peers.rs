@@ -132,9 +132,10 @@ impl Bus {
         providers.iter().flat_map(|peer| peer.operations().status(peer.name())).collect()
     }
 
-    /// What became of the requests to this provider, and to its earlier versions, by operation.
-    pub fn operations_of(&self, provider: &Peer) -> Vec<OperationStatus> {
-        provider.operations().status(provider.name())
+    /// What became of the requests to this provider, and to its earlier versions, by operation: either of those that a
+    /// [canary](Peer::set_canary) took, or of all others.
+    pub fn operations_of(&self, provider: &Peer, by_canary: bool) -> Vec<OperationStatus> {
+        provider.operations().status_of(provider.name(), by_canary)
     }
 
     /// Waits until, since the last call, a program has begun or stopped serving a contract, or a name of programs was

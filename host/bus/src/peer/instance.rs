@@ -96,7 +96,12 @@ impl Peer {
             let Taken::Message(message) = &mut taken else { return taken };
             match message {
                 Incoming::Request(request) => match self.number_of(request) {
-                    Some(number) => request.number = number,
+                    Some(number) => {
+                        request.number = number;
+                        if self.is_canary() {
+                            request.responder.count_by_canary(self.operations());
+                        }
+                    }
                     None => {
                         self.refuse(taken);
                         continue;

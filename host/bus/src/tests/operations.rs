@@ -131,3 +131,38 @@ async fn operations_above_the_bound_are_counted_as_one() {
     assert_eq!(counts.len(), 257);
     assert_eq!(counts[256], ("p:  other".to_owned(), 144, 0.0, Vec::new()));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_canary_takes_is_counted_apart_however_it_ends_and_is_in_the_sum() {
+    let bus = TestBus::new();
+    let (provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
+    let call = || bus.call(&caller, "c@1", "").unwrap();
+    let counts = |by_canary| {
+        let of = bus.operations_of(&provider, by_canary);
+        of.into_iter().map(|it| (it.durations.buckets.iter().sum::<u64>(), it.failed)).collect::<Vec<_>>()
+    };
+    let before = call();
+    let in_hand = take_request(&provider);
+    provider.set_canary(true);
+    let [answered, failed, late, dropped, waits] = [call(), call(), call(), call(), call()];
+    let [answer, fail, hold] = [(); 3].map(|()| take_request(&provider));
+    drop(take_request(&provider));
+    answer.responder.give(ok(""));
+    fail.responder.give(Err(HandlerError::new("not-found", "").into()));
+    in_hand.responder.give(ok(""));
+    assert_eq!(late.answer().await, Err(Error::Timeout));
+    assert_eq!(waits.answer().await, Err(Error::Timeout));
+    drop((before, answered, failed, dropped, hold));
+    let failed = |cases: &[(&'static str, u64)]| cases.iter().map(|(case, n)| ((*case).into(), *n)).collect();
+    assert_eq!(counts(true), [(4, failed(&[("handler", 1), ("peer-gone", 1), ("timeout", 1)]))]);
+    // One was taken before, and one was never taken.
+    assert_eq!(counts(false), [(2, failed(&[("timeout", 1)]))]);
+    let all = bus.operations().remove(0);
+    assert_eq!(all.durations.buckets.iter().sum::<u64>(), 6);
+    assert_eq!(all.failed, failed(&[("handler", 1), ("peer-gone", 1), ("timeout", 2)]));
+    provider.set_canary(false);
+    let call = call();
+    take_request(&provider).responder.give(ok(""));
+    drop(call);
+    assert_eq!((counts(true)[0].0, counts(false)[0].0), (4, 3));
+}

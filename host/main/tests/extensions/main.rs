@@ -38,4 +38,5 @@ mod traps;
 mod two_queues;
 mod typed;
 mod versions;
+mod versions_canary;
 mod versions_cut;

@@ -209,26 +209,6 @@ async fn a_version_that_does_not_come_up_is_not_loaded_at_the_next_start_either(
 }
 
 #[tokio::test]
-async fn all_instances_are_of_one_version_and_go_back_together() {
-    let device = Device::new(UPDATE);
-    device.configure(UPDATE, "instances = 3");
-    let main = device.start_proven(0).await;
-    let good = main.control().status("a").unwrap().hash;
-    device.put("fiftieth");
-    main.control().reload_extension("a").await.unwrap();
-    ask_until(&main, 2, Standing::Refused).await;
-    let ids = ["a", "a.2", "a.3"];
-    let serves =
-        |id: &&str| main.control().status(id).unwrap().version.map(|version| version.number) == Some(1);
-    let is_back = |id: &&str| serves(id) && main.control().status(id).unwrap().hash == good;
-    while !ids.iter().all(is_back) {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    assert_eq!(ask(main.client(), 30).await.good, 30);
-    main.shutdown().await.unwrap();
-}
-
-#[tokio::test]
 async fn a_pinned_hash_holds_with_versions_too() {
     let device = Device::new(UPDATE);
     device.put("good");

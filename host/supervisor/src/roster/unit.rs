@@ -188,7 +188,9 @@ impl Unit {
 
     /// Notes what the operator has configured.
     pub fn set_configured(&self, config: &Arc<ExtensionConfig>) {
-        *self.configured.lock() = config.update.is_some().then(|| config.clone());
+        // Without `update` from now on, the version that runs may still be another one.
+        let is_versioned = config.update.is_some() || self.version().config.update.is_some();
+        *self.configured.lock() = is_versioned.then(|| config.clone());
     }
 
     /// Returns the version that the next instance is made from.

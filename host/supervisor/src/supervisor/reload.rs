@@ -174,8 +174,19 @@ impl Supervisor {
             let loaded = loaded.ok().filter(|_| is_same).map(|(loaded, _)| (loaded, chosen.number));
             return self.begin_restart(index, replies, loaded);
         }
-        let Chosen { config, number: version, held_back, .. } = chosen;
+        let Chosen { mut config, number: version, held_back, .. } = chosen;
         let Some(slot) = self.slots.get_mut(index) else { return };
+        let is_kept = !Arc::ptr_eq(&config, &slot.unit.configured());
+        if is_kept && version.is_some() && slot.unit.version().number() == version {
+            // What runs already stays where it was loaded from.
+            let same = Arc::make_mut(&mut config);
+            same.component.clone_from(&slot.config.component);
+            same.sha256 = slot.config.sha256;
+            if always && held_back.is_none() && slot.life.is_there() {
+                // Another instance tries the new version.
+                return self.finish(index, Ok(false));
+            }
+        }
         if let Some(reload) = &mut slot.reload {
             reload.held_back = held_back.filter(|_| !matches!(reload.asker, Asker::Versions(_)));
             // What does not run changes nothing that does.

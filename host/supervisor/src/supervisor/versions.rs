@@ -1,8 +1,9 @@
 //! Versions on probation: what they do is counted while they run, and one that does not hold gives way to the version
 //! before.
 //!
-//! [`weir_versions`] keeps the versions and judges them. Here is when it is asked, and what follows. Instances of one
-//! extension are of one version; the first of them is observed for all.
+//! [`weir_versions`] keeps the versions and judges them. Here is when it is asked, and what follows. Of several instances
+//! of an extension, the last is the canary: it runs a new version first, and is observed alone. Otherwise all are of one
+//! version, and the first is observed for all.
 
 use std::{io::Write, sync::Arc, time::Duration};
 
@@ -34,6 +35,8 @@ const SAVE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct Observation {
     number: u64,
+    /// Whether this is one of several instances, which tries the version alone.
+    is_canary: bool,
     /// Since when time and figures are not counted yet.
     since: Instant,
     /// The figures of the extension then.
@@ -98,24 +101,28 @@ impl Supervisor {
         else {
             return;
         };
-        self.parts.versions.serves(&id, number);
+        let is_canary = self.parts.versions.serves(&id, number);
         self.show_version(first, &id);
-        if first != index {
+        self.count(index);
+        if let Some(slot) = self.slots.get_mut(index) {
+            slot.unit.version().peer.set_canary(is_canary);
+            slot.observation = None;
+        }
+        if !is_canary && first != index {
             return;
         }
-        self.count(index);
-        let (before, now) = (self.figures(index), Instant::now());
+        let (before, now) = (self.figures(index, is_canary), Instant::now());
         let warm = now + (update.prove_for / WARM_UP).min(LONGEST_WARM_UP);
         let look = self.parts.versions.next_look(&id, number, &update);
         let look = Some(look.map_or(warm, |time| warm.min(now + time)));
         if let Some(slot) = self.slots.get_mut(index) {
-            slot.observation = Some(Observation { number, since: now, before, warm, look });
+            slot.observation = Some(Observation { number, is_canary, since: now, before, warm, look });
         }
     }
 
-    fn figures(&self, index: usize) -> VersionFigures {
+    fn figures(&self, index: usize, is_canary: bool) -> VersionFigures {
         let Some(slot) = self.slots.get(index) else { return VersionFigures::default() };
-        let operations = self.parts.bus.operations_of(&slot.unit.version().peer);
+        let operations = self.parts.bus.operations_of(&slot.unit.version().peer, is_canary);
         // Two versions for a while have one sum.
         let is_alone = slot.runs().count() == 1;
         VersionFigures::of(operations, if is_alone { slot.unit.usage.memory.now() } else { 0 })
@@ -123,10 +130,9 @@ impl Supervisor {
 
     /// Counts what the observed version has done since the last time.
     pub(super) fn count(&mut self, index: usize) {
-        if self.slots.get(index).is_none_or(|slot| slot.observation.is_none()) {
-            return;
-        }
-        let (figures, now) = (self.figures(index), Instant::now());
+        let observation = self.slots.get(index).and_then(|slot| slot.observation.as_ref());
+        let Some(is_canary) = observation.map(|it| it.is_canary) else { return };
+        let (figures, now) = (self.figures(index, is_canary), Instant::now());
         let Some((_, id, _)) = self.versioned(index) else { return };
         let Some(observation) = self.slots.get_mut(index).and_then(|slot| slot.observation.as_mut()) else {
             return;
@@ -137,6 +143,13 @@ impl Supervisor {
         };
         self.parts.versions.count(&id, observation.number, now - observation.since, &done);
         (observation.since, observation.before) = (now, figures);
+    }
+
+    /// Counts what the instances of an extension have done since the last time: the canary, and the version before.
+    fn count_all(&mut self, index: usize) {
+        for index in self.slots.sharing(index) {
+            self.count(index);
+        }
     }
 
     /// Ends the observation of an instance that ends, and writes down what was counted.
@@ -153,7 +166,7 @@ impl Supervisor {
         let is_due =
             |slot: &Slot| slot.observation.as_ref().and_then(|it| it.look).is_some_and(|look| look <= now);
         for index in self.slots.those(is_due) {
-            self.count(index);
+            self.count_all(index);
             let versioned = self.versioned(index);
             let Some(slot) = self.slots.get_mut(index) else { continue };
             let (Some((_, id, update)), Some(observation)) = (versioned, &mut slot.observation) else {
@@ -192,13 +205,27 @@ impl Supervisor {
         let Some((first, _, _)) = self.versioned(index) else { return };
         self.record_change(first, change);
         if change.standing != Standing::Refused {
-            return self.save(first, reply);
+            self.save(first, reply);
+            return self.follow(first, change.version);
         }
         self.save(first, None);
         let mut reply = reply;
         for index in self.slots.sharing(first) {
             let reply = if index == first { reply.take() } else { None };
             self.go_back(index, reply);
+        }
+    }
+
+    /// Makes all instances of an extension run the version that its canary has proved.
+    fn follow(&mut self, first: usize, number: u64) {
+        for index in self.slots.sharing(first) {
+            let Some(slot) = self.slots.get(index) else { continue };
+            let version = slot.unit.version();
+            if version.number() == Some(number) {
+                version.peer.set_canary(false);
+            } else {
+                self.go_back(index, None);
+            }
         }
     }
 
@@ -297,16 +324,18 @@ impl Supervisor {
         }
         // Fails if it was proven before, and then nothing changes.
         if let Ok(change) = self.parts.versions.accept(&id, "it was reloaded without probation") {
-            self.decided(first, &change, None);
+            // Other instances are reloaded by the same order.
+            self.record_change(first, &change);
+            self.save(first, None);
         }
     }
 
     /// Shows the version that runs in the status of the extension.
     fn show_version(&self, first: usize, id: &ExtensionId) {
-        let serving = self.parts.versions.serving(id);
         for index in self.slots.sharing(first) {
             if let Some(slot) = self.slots.get(index) {
-                slot.unit.set_serving(serving);
+                let number = slot.unit.version().number();
+                slot.unit.set_serving(number.and_then(|number| self.parts.versions.serving(id, number)));
             }
         }
     }
@@ -378,7 +407,7 @@ impl Supervisor {
         let Some((first, id, _)) = self.versioned(index) else {
             return answer([reply], || Err(self.without_versions(index)));
         };
-        self.count(first);
+        self.count_all(first);
         match self.parts.versions.accept(&id, "an operator accepted it") {
             Ok(change) => self.decided(first, &change, Some(reply)),
             Err(error) => answer([reply], || Err(ControlError::Version(error.clone()))),
@@ -389,7 +418,7 @@ impl Supervisor {
         let Some((first, id, _)) = self.versioned(index) else {
             return answer([reply], || Err(self.without_versions(index)));
         };
-        self.count(first);
+        self.count_all(first);
         match self.parts.versions.roll_back(&id, to, "an operator rolled it back") {
             Ok(change) => self.decided(first, &change, Some(reply)),
             Err(error) => answer([reply], || Err(ControlError::Version(error.clone()))),
