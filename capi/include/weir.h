@@ -889,6 +889,20 @@ struct weir_buffer *weir_reload_with(const struct weir_main *main,
                                      weir_error** error);
 
 /**
+ * Reads the configuration's file again, or takes `config` if it is not NULL, even if this function fails. Applies it in
+ * stages: an extension changes in a later stage than those that it requires or wants. The next stage begins once all have
+ * come up and, if `until_proven`, once those with `update` are proven; that takes at most twice the longest `prove-for` of
+ * a stage. Returns the report, like `weir_reload`: if a stage does not hold, it has `stopped-at` and `not-reached`, and the
+ * next such reload goes on there. Blocks: not in a callback on Main's thread.
+ *
+ * Errors: those of `weir_reload`.
+ */
+struct weir_buffer *weir_reload_in_stages(const struct weir_main *main,
+                                          struct weir_config *config,
+                                          bool until_proven,
+                                          weir_error** error);
+
+/**
  * Every extension with its state, as a JSON array: what `weir ps --json` shows. Any thread.
  *
  * Errors: `WEIR_ERROR_KIND_ENDED`.

@@ -1,6 +1,10 @@
 //! Extensions while Main runs: start, stop, reload, and what there is to know, as JSON.
 
-use weir_host::{Control, blocking::wait, control::ControlError};
+use weir_host::{
+    Control,
+    blocking::wait,
+    control::{ControlError, Holds},
+};
 
 use crate::{
     buffer::weir_buffer,
@@ -119,6 +123,28 @@ pub extern "C" fn weir_reload_with(
     run(error, || {
         let weir_config(config) = *given(config, "config")?;
         weir_buffer::json(&wait(given(main, "main")?.alive()?.control.reload_with(config))?)
+    })
+}
+
+/// Reads the configuration's file again, or takes `config` if it is not NULL, even if this function fails. Applies it in
+/// stages: an extension changes in a later stage than those that it requires or wants. The next stage begins once all have
+/// come up and, if `until_proven`, once those with `update` are proven; that takes at most twice the longest `prove-for` of
+/// a stage. Returns the report, like `weir_reload`: if a stage does not hold, it has `stopped-at` and `not-reached`, and the
+/// next such reload goes on there. Blocks: not in a callback on Main's thread.
+///
+/// Errors: those of `weir_reload`.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_reload_in_stages(
+    main: Option<&weir_main>,
+    config: Option<Box<weir_config>>,
+    until_proven: bool,
+    error: ErrorOut,
+) -> Option<Box<weir_buffer>> {
+    run(error, || {
+        let config = config.map(|config| config.0);
+        let holds = if until_proven { Holds::Proven } else { Holds::Up };
+        let control = &given(main, "main")?.alive()?.control;
+        weir_buffer::json(&wait(control.reload_in_stages(config, holds))?)
     })
 }
 

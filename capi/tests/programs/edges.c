@@ -185,6 +185,8 @@ static void null_arguments(void)
     CHECK(kind(error) == wrong);
     CHECK(!weir_reload_with(NULL, NULL, &error));
     CHECK(kind(error) == wrong);
+    CHECK(!weir_reload_in_stages(NULL, NULL, false, &error));
+    CHECK(kind(error) == wrong);
     CHECK(!weir_hooks_run(NULL, "a", NULL, &error));
     CHECK(kind(error) == wrong);
     CHECK(!weir_call(NULL, NULL, NULL, NULL, 0, 0, NULL));
@@ -338,6 +340,8 @@ static void callbacks(void)
     CHECK(!weir_extension_roll_back(weir, "puppet", 1, &error));
     CHECK(strcmp(weir_error_code(error), "no-version") == 0 && kind(error) == WEIR_ERROR_KIND_CONTROL);
     CHECK(!weir_reload(weir, &error));
+    CHECK(strcmp(weir_error_code(error), "no-file") == 0 && kind(error) == WEIR_ERROR_KIND_CONTROL);
+    CHECK(!weir_reload_in_stages(weir, NULL, true, &error));
     CHECK(strcmp(weir_error_code(error), "no-file") == 0 && kind(error) == WEIR_ERROR_KIND_CONTROL);
 }
 

@@ -6,7 +6,7 @@ use hyper::Method;
 use serde_json::Value;
 use weir_host::{
     config::{Difference, TableChange},
-    control::{PlannedChange, PlannedFault, ReloadPlan, TakesEffect},
+    control::{PlannedChange, PlannedFault, PlannedInstead, PlannedStage, ReloadPlan, TakesEffect},
 };
 
 use crate::{
@@ -24,7 +24,8 @@ const AT_RESTART: &str = "when Main is started anew";
 #[command(after_help = "\
 Main reads its configuration and components again and changes nothing. Lines with - show what runs, lines
 with + what a reload would run. Values of grants.env are not shown. Exit code 1: the configuration is
-wrong, and a reload would be refused. The components are not compiled; `weir check` compiles them.
+wrong, and a reload would be refused. The components are not compiled; `weir check` compiles them. The stages
+are those of `weir reload --all`.
 
 Examples:
   weir plan
@@ -61,7 +62,9 @@ pub(super) async fn run(Args { id, asked: Asked { json, target } }: Args) -> any
 pub(super) async fn compared(client: &mut Client, id: &str) -> Option<&'static str> {
     let body = ask(client, Some(id), Patience::Query).await.ok()?;
     let plan: ReloadPlan = read(&body).ok()?;
+    let is_held_back = !plan.held_back.is_empty();
     Some(match (plan.refused, plan.removed.is_empty(), plan.changed.is_empty()) {
+        (None, true, true) if is_held_back => "has a version that was refused: `weir plan` says why",
         (Some(_), ..) => "cannot be compared with the file, which is wrong: `weir plan` says where",
         (None, false, _) => "is no longer in the file",
         (None, true, false) => "differs from the file: `weir plan` shows how",
@@ -83,6 +86,10 @@ fn text(plan: &ReloadPlan) -> String {
         }
     }
     text.extend(plan.changed.iter().map(change));
+    for PlannedInstead { extension, version, reason, .. } in &plan.held_back {
+        text.push_str(&format!("`{extension}` is held back, and runs version {version}\n"));
+        text.push_str(&format!("  {}\n", printable(reason)));
+    }
     for key in &plan.main {
         let when = if plan.needs_restart.contains(&key.key) { AT_RESTART } else { "at once" };
         text.push_str(&format!("`main.{}` would be changed, {when}\n", printable(&key.key)));
@@ -99,6 +106,14 @@ fn text(plan: &ReloadPlan) -> String {
             let when = if when.is_empty() { String::new() } else { format!(", {when}") };
             text.push_str(&format!("`{}` would be {what}{when}\n", printable(table)));
             text.extend(found.into_iter().flat_map(|it| &it.keys).map(|key| difference("", key)));
+        }
+    }
+    // Of one stage there is no order to show.
+    if plan.stages.len() > 1 {
+        text.push_str("in stages, by `weir reload --all`:\n");
+        for PlannedStage { stage, extensions, .. } in &plan.stages {
+            let ids: Vec<_> = extensions.iter().map(|id| format!("`{id}`")).collect();
+            text.push_str(&format!("  {stage}: {}\n", ids.join(", ")));
         }
     }
     if text.is_empty() { "nothing to add, to remove or to change\n".to_owned() } else { text }

@@ -24,6 +24,11 @@ extensions, starts new ones, replaces changed ones and leaves the others alone. 
 wrong, nothing is applied. If a new version does not come up, the previous version goes on, and the exit
 code is not 0.
 
+With --all, Main does the same in stages: an extension changes in a later stage than those that it requires or
+wants. It stops at the first stage in which one does not come up; the next `weir reload --all` goes on there.
+`weir plan` shows the stages. With --prove, a stage also waits until its versions with `update` are proven. To
+end `weir reload --all` makes the stage under way the last one.
+
 With `update`, a changed version is on probation first, and one that was refused is not run again; `weir
 versions ID` shows both. With --now it is run, and proven as soon as it is ready.
 
@@ -31,6 +36,7 @@ Examples:
   weir reload uploader
   weir reload uploader --now
   weir reload
+  weir reload --all --prove
   weir reload --json | jq .failed")]
 pub(crate) struct Args {
     /// Only this extension, with the configuration that Main has now
@@ -39,25 +45,35 @@ pub(crate) struct Args {
     /// Without probation, even a version that was refused
     #[arg(long, requires = "id")]
     now: bool,
+    /// In stages, what is required or wanted first
+    #[arg(long, conflicts_with = "id")]
+    all: bool,
+    /// Go on to the next stage only once all versions on probation are proven
+    #[arg(long, requires = "all")]
+    prove: bool,
     #[command(flatten)]
     asked: Asked,
 }
 
-pub(super) async fn run(Args { id, now, asked }: Args) -> anyhow::Result<()> {
-    let Some(id) = id else { return apply(asked).await };
+pub(super) async fn run(Args { id, now, all, prove, asked }: Args) -> anyhow::Result<()> {
+    let Some(id) = id else {
+        let route = Route::new(&["reload"]);
+        let route = route.with("all", all.then_some("true")).with("prove", prove.then_some("true"));
+        return apply(&route, asked).await;
+    };
     let route = Route::named(&["extensions", &id, "reload"])?.with("now", now.then_some("true"));
     send(&mut Client::connect(&asked.target).await?, &route, asked.json).await
 }
 
-async fn apply(Asked { json, target }: Asked) -> anyhow::Result<()> {
-    let body = Client::connect(&target).await?.post(&Route::new(&["reload"])).await?;
+async fn apply(route: &Route, Asked { json, target }: Asked) -> anyhow::Result<()> {
+    let body = Client::connect(&target).await?.post(route).await?;
     let report: ReloadReport = read(&body)?;
     if json {
         output::json(&serde_json::from_slice::<Value>(&body)?)?;
     } else {
         say(&report)?;
     }
-    if report.failed.is_empty() { Ok(()) } else { Err(Said.into()) }
+    if report.failed.is_empty() && report.stopped_at.is_none() { Ok(()) } else { Err(Said.into()) }
 }
 
 fn say(report: &ReloadReport) -> anyhow::Result<()> {
@@ -91,7 +107,16 @@ fn say(report: &ReloadReport) -> anyhow::Result<()> {
         ));
     }
     for NotReloaded { extension, reason, .. } in &report.failed {
-        output::complain(&format!("error: `{extension}` did not come up: {}", printable(reason)));
+        let what = if report.stopped_at.is_some() { "does not hold" } else { "did not come up" };
+        output::complain(&format!("error: `{extension}` {what}: {}", printable(reason)));
+    }
+    if let Some(stage) = report.stopped_at {
+        is_empty = false;
+        let left: Vec<_> = report.not_reached.iter().map(|id| format!("`{id}`")).collect();
+        let left = if left.is_empty() { "all others".to_owned() } else { left.join(", ") };
+        output::complain(&format!(
+            "error: the reload ended with stage {stage}, and left as they were: {left}"
+        ));
     }
     if is_empty { output::line("nothing to add, to remove or to change") } else { Ok(()) }
 }

@@ -125,6 +125,9 @@ fn a_reload_that_is_refused_says_by_its_code_what_kept_it() {
     let file = main.path().join("weir.toml");
     fs::write(&file, "memroy = 1").unwrap();
     refused("/v1/reload", "422", "not-configured");
+    refused("/v1/reload?all=true", "422", "not-configured");
+    refused("/v1/reload?prove=true", "400", "invalid");
+    refused("/v1/reload?al=true", "400", "invalid");
     fs::remove_file(&file).unwrap();
     refused("/v1/reload", "422", "not-configured");
 

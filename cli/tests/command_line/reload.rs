@@ -83,6 +83,57 @@ fn a_configuration_is_applied_with_a_word_on_each_that_it_touches() {
     assert_eq!(own_name(&main, "new"), "new");
 }
 
+/// Three extensions, each of which calls the one before.
+fn chain(middle: &str, keys: &str) -> String {
+    let second = format!("requires = [\"first@1\"]\n{middle}\n{keys}");
+    serving("first", keys)
+        + &serving("second", &second)
+        + &serving("third", &format!("wants = [\"second@1\"]\n{keys}"))
+}
+
+#[test]
+fn in_stages_nothing_is_reached_behind_the_first_that_does_not_hold() {
+    let main = Running::start(with_own_component(&chain("", "")));
+    assert_eq!(main.weir(&["reload", "--all"]).good(), "nothing to add, to remove or to change\n");
+    configure(&main, &chain("config.start = \"error no licence\"", "class = \"max\""));
+    let plan = main.weir(&["plan"]).good();
+    let stages = "in stages, by `weir reload --all`:\n  1: `first`\n  2: `second`\n  3: `third`\n";
+    assert!(plan.ends_with(stages), "{plan}");
+    let reloaded = main.weir(&["reload", "--all"]);
+    assert_eq!(reloaded.code, 1);
+    assert_golden("reload-all", &format!("{}--\n{}", reloaded.stdout, reloaded.stderr));
+    let again = main.weir(&["reload", "--all", "--json"]);
+    assert_eq!((again.code, again.stderr.as_str()), (1, ""));
+    let report: serde_json::Value = serde_json::from_str(&again.stdout).unwrap();
+    assert_eq!((&report["stopped-at"], &report["not-reached"]), (&2.into(), &serde_json::json!(["third"])));
+
+    configure(&main, &chain("", "class = \"max\""));
+    let plan = main.json(&["plan", "--json"]);
+    let stage = |stage, id| serde_json::json!({ "stage": stage, "extensions": [id] });
+    assert_eq!(plan["stages"], serde_json::json!([stage(2, "second"), stage(3, "third")]));
+    assert_eq!(main.weir(&["reload", "--all"]).good(), "`second` was changed\n`third` was changed\n");
+    for args in [&["reload", "--prove"][..], &["reload", "--all", "first"], &["reload", "--all", "--now"]] {
+        assert_eq!(main.weir(args).code, 2, "{args:?}");
+    }
+}
+
+#[test]
+fn a_reload_in_stages_that_is_ended_goes_no_further() {
+    let update = "update = { prove-for = \"1h\" }";
+    let mut main = Running::start(with_own_component(&chain("", update)));
+    configure(&main, &chain("", &format!("class = \"max\"\n{update}")));
+    let mut first = main.command(&["reload", "--all", "--prove"]).stdout(Stdio::null()).spawn().unwrap();
+    let number = |id: &str| main.json(&["status", "--json", id])["version"]["number"].clone();
+    until("the first stage is up", || (number("first") == 2).then_some(()));
+    assert_eq!(main.weir(&["reload"]).code, 8, "one at a time");
+    first.kill().unwrap();
+    first.wait().unwrap();
+    main.until("the reload ends with stage 1, since nobody waits for it: 2 extensions not reached");
+    let reloaded =
+        until("it has ended", || Some(main.weir(&["reload", "--all"])).filter(|said| said.code != 8));
+    assert_eq!(reloaded.good(), "`second` was changed\n`third` was changed\n");
+}
+
 #[test]
 fn a_wrong_configuration_is_shown_as_check_shows_it_and_nothing_of_it_is_applied() {
     let main = Running::start(with_own_component(&serving("a", "")));

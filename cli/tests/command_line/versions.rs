@@ -47,6 +47,15 @@ fn an_operator_accepts_a_version_and_goes_back_to_it_from_the_next() {
     let warning = "warning: `puppet`: version 1 would run in place of this one: version 2 was refused: ";
     assert!(checked.stderr.contains(warning), "{}", checked.stderr);
 
+    let plan = main.weir(&["plan"]).good();
+    let why = "  version 2 was refused: an operator rolled it back\n";
+    assert_eq!(plan, format!("`puppet` is held back, and runs version 1\n{why}"));
+    let status = main.weir(&["status", "puppet"]).good();
+    assert!(status.contains("config    has a version that was refused: `weir plan` says why\n"), "{status}");
+    let stopped = main.weir(&["reload", "--all"]);
+    assert_eq!(stopped.code, 1);
+    assert!(stopped.stderr.contains("`puppet` does not hold: version 2 was refused: "), "{}", stopped.stderr);
+
     assert_eq!(main.weir(&["rollback", "puppet", "2"]).code, 4);
     assert_eq!(main.weir(&["rollback", "puppet"]).code, 4, "there is nothing before version 1");
     let tried = main.weir(&["reload", "puppet", "--now"]).good();

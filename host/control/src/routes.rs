@@ -20,7 +20,7 @@ use weir_host::{
     CallOptions, Client, Control, Error,
     attached::Closed,
     client::{PublishOptions, Receipt},
-    control::{DurationsSnapshot, ExtensionStatus, ReloadReport, VersionsStatus},
+    control::{DurationsSnapshot, ExtensionStatus, Holds, ReloadReport, VersionsStatus},
     limits::fuel_per_ms,
     names::harmless,
     peers::{Peers, SessionId},
@@ -287,8 +287,32 @@ async fn end_session(
     Ok(Json(json!({ "id": id, "name": session.name })))
 }
 
-async fn reload(AskedControl(control): AskedControl) -> Answered<ReloadReport> {
-    Ok(Json(control.reload().await?))
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReloadAllQuery {
+    /// In stages, each after what it requires or wants.
+    #[serde(default)]
+    all: bool,
+    /// A stage holds once its versions are proven.
+    #[serde(default)]
+    prove: bool,
+}
+
+async fn reload(
+    AskedControl(control): AskedControl,
+    query: QueryOf<ReloadAllQuery>,
+) -> Answered<ReloadReport> {
+    let report = match query? {
+        Query(ReloadAllQuery { all: false, prove: false }) => control.reload().await,
+        Query(ReloadAllQuery { all: true, prove: false }) => control.reload_in_stages(None, Holds::Up).await,
+        Query(ReloadAllQuery { all: true, prove: true }) => {
+            control.reload_in_stages(None, Holds::Proven).await
+        }
+        Query(ReloadAllQuery { all: false, prove: true }) => {
+            return Err(Refusal::invalid("`prove=true` needs `all=true`: only stages wait for proof"));
+        }
+    };
+    Ok(Json(report?))
 }
 
 #[derive(Debug, Deserialize)]

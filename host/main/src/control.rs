@@ -1,6 +1,7 @@
 //! Control of extensions: start, stop, reload, state, failures and log lines.
 
 mod audit;
+mod reload;
 mod versions;
 
 use std::{
@@ -10,7 +11,6 @@ use std::{
 
 use tokio::sync::{broadcast, oneshot};
 use weir_bus::{Bus, Error, MessageId, RecordedSpans};
-use weir_config::Config;
 use weir_guest::{Compilations, fuel_per_ms};
 pub use weir_hooks::HookCount;
 use weir_hooks::HookCounts;
@@ -23,7 +23,7 @@ pub use weir_reports::{
     ServingVersion, Standing, VersionChange, VersionFigures, VersionStatus, VersionsStatus,
 };
 use weir_supervisor::{Change, MainEvent, MainEvents, Order, Roster, Unit, UntilEnded};
-pub use weir_supervisor::{ControlError, HistoryEntry, HistoryEvent, NotReloaded, ReloadReport};
+pub use weir_supervisor::{ControlError, HistoryEntry, HistoryEvent, Holds, NotReloaded, ReloadReport};
 pub use weir_versions::VersionError;
 use weir_versions::Versions;
 
@@ -31,16 +31,14 @@ use self::audit::Audit;
 pub use crate::{
     contracts::DescribedContract,
     parts::{PartState, PartStatus},
-    plan::{PlannedChange, PlannedFault, ReloadPlan, TakesEffect},
+    plan::{PlannedChange, PlannedFault, PlannedInstead, PlannedStage, ReloadPlan, TakesEffect},
 };
 use crate::{
     contracts::{self, Provider},
     limits::LimitsReport,
-    load,
     logs::LogLines,
     parts::Parts,
     peers::{Registry, Session},
-    plan,
     stores::Stores,
     traffic::{JobStatus, QueueStatus, TopicsReport},
 };
@@ -238,51 +236,6 @@ impl Control {
         self.command(id, "reload", Change::ReloadNow).await
     }
 
-    /// Reads the configuration file of Main again, and applies only what changed in it or in the components it names.
-    /// First stops removed extensions, then starts new ones, then replaces changed ones as
-    /// [`reload_extension`](Self::reload_extension) does; waits until all is done.
-    ///
-    /// # Errors
-    ///
-    /// [`ControlError::NotConfigured`] if the file has a mistake or this Main cannot take it; nothing is applied then.
-    /// [`ControlError::NoFile`] if the configuration was made in Rust: see [`reload_with`](Self::reload_with).
-    /// [`ControlError::Reloading`] while another reload of the configuration is under way, and
-    /// [`ControlError::ShuttingDown`] when Main ends. An extension that does not come up is no error: the report names
-    /// it.
-    pub async fn reload(&self) -> Result<ReloadReport, ControlError> {
-        self.configure(None).await
-    }
-
-    /// What [`reload`](Self::reload) would do now, for all extensions or one. Changes nothing, and does not try to
-    /// compile. Reads files: call it off the worker thread.
-    ///
-    /// # Errors
-    ///
-    /// [`ControlError::NoFile`] if the configuration was made in Rust, and [`ControlError::Unknown`] if neither Main
-    /// nor the file has an extension with this id. A mistake in the file is no error: the plan says it.
-    pub fn plan(&self, id: Option<&str>) -> Result<ReloadPlan, ControlError> {
-        plan::plan(&self.roster, id)
-    }
-
-    /// Applies this configuration as [`reload`](Self::reload) applies the one of the file.
-    ///
-    /// # Errors
-    ///
-    /// [`ControlError::NotConfigured`], [`ControlError::Reloading`] or [`ControlError::ShuttingDown`], as for
-    /// [`reload`](Self::reload).
-    pub async fn reload_with(&self, mut config: Config) -> Result<ReloadReport, ControlError> {
-        load::complete(&mut config);
-        self.configure(Some(Box::new(config))).await
-    }
-
-    async fn configure(&self, config: Option<Box<Config>>) -> Result<ReloadReport, ControlError> {
-        let mut audit = Audit::new(&self.by, "reload of the configuration");
-        let by = self.by.clone();
-        let report = self.ask(|reply| Order::Configure(config, by, reply)).await.flatten();
-        audit.end(&report, ReloadReport::summary);
-        report
-    }
-
     /// Waits for an answer of the supervisor: a sign of life, for a watchdog. It comes even while Main shuts down.
     ///
     /// # Errors
@@ -455,6 +408,8 @@ impl Control {
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
+
+    use weir_config::Config;
 
     use super::*;
 

@@ -1,8 +1,9 @@
 //! What a reload of the configuration would do. Reads the file and the roster, changes nothing.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     path::PathBuf,
+    sync::Arc,
 };
 
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,8 @@ use weir_config::{ArtifactHash, Config, Difference, Effect, ExtensionConfig, Rel
 use weir_guest::{OpenComponent, component_is_whole};
 use weir_names::{ExtensionId, chain};
 use weir_reports::ExtensionState;
-use weir_supervisor::{ControlError, Roster, Unit, needs_restart, refusal};
+use weir_supervisor::{ControlError, Roster, Unit, needs_restart, refusal, stages};
+use weir_versions::Versions;
 
 /// What a reload of the configuration would do now. All other extensions would stay as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -41,6 +43,13 @@ pub struct ReloadPlan {
     /// New extensions that would not come up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<PlannedFault>,
+    /// Extensions whose configured version was refused, so that another one runs. They would not change, and a reload
+    /// would say so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held_back: Vec<PlannedInstead>,
+    /// The stages of a reload in stages in which something would change, or is held back. Empty for one extension.
+    #[serde(default)]
+    pub stages: Vec<PlannedStage>,
     /// Possible mistakes: [`Config::warnings`].
     pub warnings: Vec<String>,
 }
@@ -74,6 +83,28 @@ pub struct PlannedFault {
     pub fault: String,
 }
 
+/// The version that runs in place of a configured one that was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct PlannedInstead {
+    /// The extension.
+    pub extension: ExtensionId,
+    /// The number of the version that runs.
+    pub version: u64,
+    /// Which version was refused, and why.
+    pub reason: String,
+}
+
+/// A stage of a reload in stages.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct PlannedStage {
+    /// Its number, from 1. Stages without a change are left out.
+    pub stage: usize,
+    /// The extensions that would be added, removed, changed or held back, in alphabetical order.
+    pub extensions: Vec<ExtensionId>,
+}
+
 /// When a change of an extension takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -92,7 +123,11 @@ pub enum TakesEffect {
     Other,
 }
 
-pub(crate) fn plan(roster: &Roster, only: Option<&str>) -> Result<ReloadPlan, ControlError> {
+pub(crate) fn plan(
+    roster: &Roster,
+    versions: &Versions,
+    only: Option<&str>,
+) -> Result<ReloadPlan, ControlError> {
     let file = roster.file().ok_or(ControlError::NoFile)?;
     let running = roster.main();
     let refused = |reason: String| ReloadPlan { refused: Some(reason), ..ReloadPlan::default() };
@@ -108,12 +143,12 @@ pub(crate) fn plan(roster: &Roster, only: Option<&str>) -> Result<ReloadPlan, Co
     };
     match only {
         Some(id) if !known(id) => Err(ControlError::Unknown(id.to_owned())),
-        _ => Ok(compare(roster, config, only)),
+        _ => Ok(compare(roster, versions, config, only)),
     }
 }
 
 /// How a reload would change Main, or only the extension `only`.
-fn compare(roster: &Roster, config: Config, only: Option<&str>) -> ReloadPlan {
+fn compare(roster: &Roster, versions: &Versions, config: Config, only: Option<&str>) -> ReloadPlan {
     let running = roster.main();
     let mut plan = ReloadPlan::default();
     if only.is_none() {
@@ -129,28 +164,54 @@ fn compare(roster: &Roster, config: Config, only: Option<&str>) -> ReloadPlan {
         plan.needs_restart = needs_restart(&running, &config.main);
     }
     let (_, extensions) = config.into_parts();
+    let extensions: Vec<_> = extensions.into_iter().map(Arc::new).collect();
     let is_asked_for = |id: &ExtensionId| only.is_none_or(|only| id.as_str() == only);
     let mut units: BTreeMap<ExtensionId, _> =
         roster.listed().into_iter().map(|unit| (unit.id().clone(), unit)).collect();
     let mut files = Files::default();
-    for extension in extensions {
+    for extension in &extensions {
         let unit = units.remove(&extension.id);
         if !is_asked_for(&extension.id) {
             continue;
         }
-        match unit {
-            Some(unit) => plan.changed.extend(change(&unit, &extension, &mut files)),
-            None => {
-                let fault = files.hash(&extension).and_then(|_| files.fault(&extension).map_or(Ok(()), Err));
+        let mut hash = || files.hash(extension).ok();
+        let instead = extension.update.as_ref().and_then(|_| versions.instead_of(extension, hash()?));
+        match (unit, instead) {
+            (unit, Some((version, reason))) => {
+                plan.held_back.push(PlannedInstead { extension: extension.id.clone(), version, reason });
+                plan.added.extend(unit.is_none().then(|| extension.id.clone()));
+            }
+            (Some(unit), None) => plan.changed.extend(change(&unit, extension, &mut files)),
+            (None, None) => {
+                let fault = files.hash(extension).and_then(|_| files.fault(extension).map_or(Ok(()), Err));
                 if let Err(fault) = fault {
                     plan.faults.push(PlannedFault { extension: extension.id.clone(), fault });
                 }
-                plan.added.push(extension.id);
+                plan.added.push(extension.id.clone());
             }
         }
     }
     plan.removed = units.into_keys().filter(is_asked_for).collect();
+    if only.is_none() {
+        plan.stages = stages_of(&plan, roster, &extensions);
+    }
     plan
+}
+
+/// In which stages a reload in stages would carry out the plan.
+fn stages_of(plan: &ReloadPlan, roster: &Roster, extensions: &[Arc<ExtensionConfig>]) -> Vec<PlannedStage> {
+    let running: Vec<_> = roster.listed().iter().map(|unit| unit.version().config.clone()).collect();
+    let stages = stages(&running, extensions);
+    let changed = plan.changed.iter().map(|change| &change.extension);
+    let held_back = plan.held_back.iter().map(|instead| &instead.extension);
+    let mut planned: BTreeMap<usize, BTreeSet<&ExtensionId>> = BTreeMap::new();
+    for id in plan.added.iter().chain(&plan.removed).chain(changed).chain(held_back) {
+        planned.entry(stages.get(id).copied().unwrap_or(1)).or_default().insert(id);
+    }
+    let planned = planned.into_iter();
+    planned
+        .map(|(stage, ids)| PlannedStage { stage, extensions: ids.into_iter().cloned().collect() })
+        .collect()
 }
 
 /// What is known of components' files, so that each is read once for all extensions that have it.

@@ -109,17 +109,16 @@ impl Roster {
         self.0.read().units.clone()
     }
 
-    /// Replaces the configuration. `new` are the extensions that were not configured before since Main started.
-    pub fn configure(
-        &self,
-        main: Arc<MainConfig>,
-        listed: Vec<Arc<Unit>>,
-        new: Vec<Arc<Unit>>,
-        rest: Config,
-    ) {
+    /// Replaces the configuration of Main, and that beside Main and its extensions.
+    pub fn configure(&self, main: Arc<MainConfig>, rest: Config) {
         let mut table = self.0.write();
         table.main = main;
         table.rest = rest.into();
+    }
+
+    /// Replaces the list of configured extensions. `new` are those that were not configured before since Main started.
+    pub fn list(&self, listed: Vec<Arc<Unit>>, new: Vec<Arc<Unit>>) {
+        let mut table = self.0.write();
         table.listed = listed;
         table.units.extend(new);
     }

@@ -32,13 +32,17 @@ use weir_reports::ExtensionState;
 use weir_schedule::Handoff;
 use weir_versions::{VersionError, Versions};
 
-pub use self::apply::{NotReloaded, ReloadReport, needs_restart, refusal};
 use self::{
     apply::Applying,
     lifecycle::{LifecycleEvent, Step},
     reload::LoadedAnew,
     run::{Ended, Run},
     slots::{InstanceRole, Slot, Slots},
+    waiting::{Alternative, FoundInstead},
+};
+pub use self::{
+    apply::{Holds, NotReloaded, ReloadReport, needs_restart, refusal},
+    order::stages,
 };
 use crate::{
     events::MainEvent,
@@ -90,8 +94,9 @@ pub enum ControlError {
 pub enum Order {
     /// Change one extension.
     Change(Change, ExtensionId, OrderReply),
-    /// Apply this configuration, or without one the file as it is now, for this asker. Answered when done.
-    Configure(Option<Box<Config>>, Arc<str>, OrderReplyTo<ReloadReport>),
+    /// Apply this configuration, or without one the file as it is now, for this asker. In stages, if it is said when
+    /// one holds. Answered when done.
+    Configure(Option<Box<Config>>, Option<Holds>, Arc<str>, OrderReplyTo<ReloadReport>),
     /// Answer, as a sign of life.
     Ping(oneshot::Sender<()>),
     /// Stop all extensions, dependents first, and end.
@@ -126,7 +131,7 @@ enum SupervisorEvent {
     Order(Order),
     Noted(Noted),
     Done(Done),
-    /// The restart delay of an extension is over, or a version on probation is to be looked at.
+    /// The restart delay of an extension is over, or a version on probation or a stage of a reload is to be looked at.
     Due,
     /// A program outside Main has begun or stopped serving a contract, or may do so from now on.
     Providers,
@@ -137,6 +142,7 @@ enum SupervisorEvent {
 enum Done {
     Ran(Box<Ended>),
     Loaded(Box<LoadedAnew>),
+    Instead(Box<FoundInstead>),
     Saved(Box<(ExtensionId, Result<(), VersionError>, Option<OrderReply>)>),
     Read(Box<Result<Config, ConfigErrors>>),
 }
@@ -186,7 +192,7 @@ pub struct Supervisor {
     shutting_down: bool,
     /// Whether Main was dropped, so that no more orders come.
     abandoned: bool,
-    /// How many runs and reloads of all extensions have begun so far. Gives each its number.
+    /// How many runs, reloads and looks of all extensions have begun so far. Gives each its number.
     runs: u64,
     began: Instant,
 }
@@ -240,7 +246,8 @@ impl Supervisor {
     }
 
     async fn next(&mut self) -> SupervisorEvent {
-        let due = self.slots.iter().filter_map(|(_, slot)| slot.next_due()).min();
+        let stage_due = self.applying.as_ref().and_then(Applying::next_due);
+        let due = self.slots.iter().filter_map(|(_, slot)| slot.next_due()).chain(stage_due).min();
         loop {
             tokio::select! {
                 biased;
@@ -259,6 +266,8 @@ impl Supervisor {
                 }
                 () = self.parts.bus.providers_changed() => return SupervisorEvent::Providers,
                 () = sleep_until(due.unwrap_or(self.began)), if due.is_some() => return SupervisorEvent::Due,
+                // A stage that waits for proof ends.
+                () = asker_left(&mut self.applying), if stage_due.is_some() => return SupervisorEvent::Due,
             }
         }
     }
@@ -269,6 +278,7 @@ impl Supervisor {
             SupervisorEvent::Noted(noted) => self.note(noted),
             SupervisorEvent::Done(Done::Ran(ended)) => self.end(*ended),
             SupervisorEvent::Done(Done::Loaded(loaded)) => self.loaded(*loaded),
+            SupervisorEvent::Done(Done::Instead(found)) => self.found_instead(*found),
             SupervisorEvent::Done(Done::Saved(saved)) => {
                 let (id, result, reply) = *saved;
                 self.saved(&id, result, reply);
@@ -286,7 +296,7 @@ impl Supervisor {
     fn obey(&mut self, command: Order) {
         match command {
             Order::Change(change, id, reply) => self.act_on(&id, change, reply),
-            Order::Configure(config, by, reply) => self.configure(config, by, reply),
+            Order::Configure(config, holds, by, reply) => self.configure(config, holds, by, reply),
             Order::Ping(reply) => {
                 // Fails only if the asker has given up.
                 let _gave_up = reply.send(());
@@ -358,6 +368,7 @@ impl Supervisor {
     fn launch(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.apply(LifecycleEvent::Launched);
+        slot.alternative = Alternative::Unknown;
         // The instance before has ended, so orders to stop it are done.
         answer(std::mem::take(&mut slot.stoppers), || Ok(()));
         let version = slot.unit.version();
@@ -438,6 +449,14 @@ impl Supervisor {
             // Fails only if nobody listens.
             let _nobody = self.parts.events.send(event.into());
         }
+    }
+}
+
+/// Waits until nobody waits for the configuration reload any more.
+async fn asker_left(applying: &mut Option<Applying>) {
+    match applying {
+        Some(applying) => applying.left().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -157,7 +157,7 @@ impl Versions {
 
     /// Returns the proven version, in place of the configured one that does not run for this reason. None if there is
     /// no proven version, or its component is gone.
-    fn instead(
+    pub(crate) fn instead(
         &self,
         configured: &Arc<ExtensionConfig>,
         found: Option<ArtifactHash>,

@@ -33,6 +33,7 @@ mod reload_meets;
 mod reload_under_load;
 mod secrets;
 mod sections;
+mod stages;
 mod support;
 mod traps;
 mod two_queues;

@@ -1,25 +1,30 @@
 //! The reload of the whole configuration: stops removed extensions, starts new ones, replaces changed ones, and
-//! leaves the rest alone.
+//! leaves the rest alone. All at once, or stage by stage.
 
+mod stages;
 mod summary;
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use serde::{Deserialize, Serialize};
-use weir_bus::Phase;
 use weir_config::{Config, ConfigErrors, Effect, ExtensionConfig, MainConfig, TableDifference};
 use weir_names::{ContractName, ExtensionId};
 use weir_reports::ExtensionState;
 
+pub use self::stages::Holds;
+use self::stages::Waiting;
 use super::{
-    ControlError, Done, OrderReplyTo, Reconfigure, Supervisor, answer,
+    ControlError, Done, OrderReplyTo, Reconfigure, Supervisor, answer, order,
     reload::{Asker, Tenure},
     slots::Slot,
 };
 use crate::{
     check_mappings,
     events::MainEvent,
-    roster::{Unit, configure_traces, configure_traffic, on_the_bus},
+    roster::{configure_traces, configure_traffic, on_the_bus},
 };
 
 /// The outcome of a configuration reload. Extensions that it does not name are as they were.
@@ -33,8 +38,14 @@ pub struct ReloadReport {
     pub removed: Vec<ExtensionId>,
     /// Changed extensions. Those that run have the change already, and the others start with it.
     pub changed: Vec<ExtensionId>,
-    /// New extensions that did not come up, and changed ones that were not reloaded.
+    /// New extensions that did not come up, and changed ones that were not reloaded or, in stages, do not hold.
     pub failed: Vec<NotReloaded>,
+    /// The stage, from 1, at which a reload in stages ended before all was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_at: Option<usize>,
+    /// The extensions of later stages, which are as they were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_reached: Vec<ExtensionId>,
     /// Changed tables beside Main and the extensions that hold from now on, as in `queue.uploads`.
     #[serde(default)]
     pub tables: Vec<String>,
@@ -64,7 +75,15 @@ pub struct NotReloaded {
 pub(super) struct Applying {
     by: Arc<str>,
     reply: OrderReplyTo<ReloadReport>,
-    stage: Stage,
+    /// When a stage holds. None if there are no stages, so that all extensions are of the first.
+    holds: Option<Holds>,
+    /// The configured extensions, in the order of the configuration.
+    configured: Vec<Arc<ExtensionConfig>>,
+    /// The stages of extensions, from 1.
+    stages: HashMap<ExtensionId, usize>,
+    /// The present stage. All lists below are of this stage.
+    stage: usize,
+    part: Part,
     removed: Vec<usize>,
     /// Removed extensions that were not told to stop yet.
     unstopped: Vec<usize>,
@@ -76,11 +95,15 @@ pub(super) struct Applying {
     kept: Vec<(usize, Arc<ExtensionConfig>)>,
     /// Extensions whose reload is under way.
     pending: BTreeSet<usize>,
+    /// Extensions that have come up as they are configured now.
+    up: Vec<usize>,
+    waiting: Option<Waiting>,
     report: ReloadReport,
 }
 
+/// What is done now. Each stage has all parts but the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum Part {
     Reading,
     /// Removed extensions stop first, because a new extension may use their files.
     Removing,
@@ -89,12 +112,15 @@ enum Stage {
     Changing,
     /// New extensions that require a changed one start last.
     AddingLast,
+    /// The next stage begins once all changed extensions of this one hold.
+    Holding,
 }
 
 impl Supervisor {
     pub(super) fn configure(
         &mut self,
         config: Option<Box<Config>>,
+        holds: Option<Holds>,
         by: Arc<str>,
         reply: OrderReplyTo<ReloadReport>,
     ) {
@@ -114,13 +140,19 @@ impl Supervisor {
         self.applying = Some(Applying {
             by,
             reply,
-            stage: Stage::Reading,
+            holds,
+            configured: Vec::new(),
+            stages: HashMap::new(),
+            stage: 1,
+            part: Part::Reading,
             removed: Vec::new(),
             unstopped: Vec::new(),
             after: Vec::new(),
             added: Vec::new(),
             kept: Vec::new(),
             pending: BTreeSet::new(),
+            up: Vec::new(),
+            waiting: None,
             report: ReloadReport::default(),
         });
         // Set before the event is sent, so that a listener that missed the event can ask.
@@ -157,7 +189,7 @@ impl Supervisor {
         self.plan(config);
     }
 
-    /// Puts the new configuration into effect, and notes what has to stop, start and change for it.
+    /// Puts all of the new configuration but its extensions into effect, and begins with these.
     fn plan(&mut self, config: Config) {
         let Some(mut applying) = self.applying.take() else { return };
         let before = self.parts.roster.main();
@@ -182,69 +214,15 @@ impl Supervisor {
         let mut kept = (*before).clone();
         kept.apply(&main);
         configure_traces(&self.parts.bus, &kept);
-        let main = Arc::new(kept);
-        let (mut listed, mut new) = (Vec::new(), Vec::new());
-        for extension in extensions {
-            let extension = Arc::new(extension);
-            let known = self.slots.find_ever(&extension.id);
-            let was_listed = known.and_then(|index| self.slots.get(index)).is_some_and(|slot| slot.is_listed);
-            let index = match known {
-                Some(index) if was_listed => {
-                    let running = self.slots.get(index).map(|slot| slot.unit.configured());
-                    let difference = running.and_then(|running| running.table_difference(&extension));
-                    applying.report.differences.extend(difference);
-                    applying.kept.push((index, extension));
-                    index
-                }
-                Some(index) => {
-                    self.exchange(index, extension, &main);
-                    applying.added.push(index);
-                    index
-                }
-                None => {
-                    let original = extension.copy_of.as_ref().and_then(|id| self.slots.find_ever(id));
-                    let original = original.and_then(|index| self.slots.get(index));
-                    let original = original.map(|slot| slot.unit.version().peer.clone());
-                    let (bus, logs) = (&self.parts.bus, self.parts.logs.clone());
-                    let unit = Arc::new(Unit::on_the_bus(extension, &main, bus, original.as_deref(), logs));
-                    new.push(unit.clone());
-                    let index = self.slots.push(unit);
-                    applying.added.push(index);
-                    index
-                }
-            };
-            listed.push(index);
+        self.parts.roster.configure(Arc::new(kept), rest);
+        applying.configured = extensions.into_iter().map(Arc::new).collect();
+        if applying.holds.is_some() {
+            let running = self.slots.iter().filter(|(_, slot)| slot.is_listed);
+            let running: Vec<_> = running.map(|(_, slot)| slot.config.clone()).collect();
+            applying.stages = order::stages(&running, &applying.configured);
         }
-        let all: BTreeSet<usize> = listed.iter().copied().collect();
-        let gone = |(index, slot): &(usize, &Slot)| slot.is_listed && !all.contains(index);
-        applying.removed = self.slots.iter().filter(gone).map(|(index, _)| index).collect();
-        let unit = |index: &usize| self.slots.get(*index).map(|slot| slot.unit.clone());
-        let ids = listed.iter().filter_map(|index| self.slots.get(*index)).map(|slot| slot.unit.id().clone());
-        self.parts.versions.configure(ids);
-        self.parts.roster.configure(main, listed.iter().filter_map(unit).collect(), new, rest);
-        for index in listed {
-            self.slots.get_mut(index).into_iter().for_each(|slot| slot.is_listed = true);
-        }
-        for index in &applying.removed {
-            if let Some(slot) = self.slots.get_mut(*index) {
-                slot.is_listed = false;
-                slot.unit.asked("reload", &applying.by);
-            }
-            // The order of stops is that of the configuration before.
-            applying.after.push((*index, self.slots.after(*index).to_vec()));
-        }
-        applying.unstopped = applying.removed.clone();
-        self.slots.connect();
-        for index in &applying.added {
-            let Some(slot) = self.slots.get(*index) else { continue };
-            slot.unit.asked("reload", &applying.by);
-            if slot.config.autostart && slot.life.state() != ExtensionState::Quarantined {
-                // Requests to the new extension wait until it is ready.
-                slot.unit.version().peer.set_phase(Phase::Starting);
-            }
-        }
-        applying.stage = Stage::Removing;
         self.applying = Some(applying);
+        self.begin_stage();
     }
 
     /// Notes in the extension's history that the configuration reload under way changes it, and who asked for that.
@@ -265,7 +243,7 @@ impl Supervisor {
         self.install(index, &next, Tenure::ForGood);
     }
 
-    /// Goes on to the next stage of the configuration reload once the present one is done.
+    /// Goes on to the next part of the configuration reload once the present one is done.
     pub(super) fn go_on_applying(&mut self) {
         loop {
             self.stop_removed();
@@ -273,30 +251,36 @@ impl Supervisor {
             let slots = |indices: &[usize], is: fn(&Slot) -> bool| {
                 indices.iter().filter_map(|index| self.slots.get(*index)).any(is)
             };
-            let goes_on = match applying.stage {
-                Stage::Reading => true,
-                Stage::Removing => {
+            let goes_on = match applying.part {
+                Part::Reading => true,
+                Part::Removing => {
                     !applying.unstopped.is_empty()
                         || slots(&applying.removed, |slot| slot.runs().next().is_some())
                 }
-                Stage::Adding => slots(&applying.added, |slot| slot.life.is_coming()),
-                Stage::Changing => !applying.pending.is_empty(),
-                Stage::AddingLast => slots(&applying.added, |slot| slot.life.is_coming()),
+                Part::Adding => slots(&applying.added, |slot| slot.life.is_coming()),
+                Part::Changing => !applying.pending.is_empty(),
+                Part::AddingLast => slots(&applying.added, |slot| slot.life.is_coming()),
+                Part::Holding => self.is_open(),
             };
             if goes_on {
                 return;
             }
-            match applying.stage {
-                Stage::Reading => return,
-                Stage::Removing => self.add(),
-                Stage::Adding => self.change(),
-                Stage::Changing => {
+            match applying.part {
+                Part::Reading => return,
+                Part::Removing => self.add(),
+                Part::Adding => self.change(),
+                Part::Changing => {
                     self.reconcile();
-                    self.report_on(|applying| applying.stage = Stage::AddingLast);
+                    self.report_on(|applying| applying.part = Part::AddingLast);
                 }
-                Stage::AddingLast => {
+                Part::AddingLast => {
                     self.report_added();
-                    return self.end_applying(None);
+                    self.begin_holding();
+                }
+                Part::Holding => {
+                    if !self.end_stage() {
+                        return self.end_applying(None);
+                    }
                 }
             }
         }
@@ -337,7 +321,7 @@ impl Supervisor {
             }
         }
         let added = applying.added.clone();
-        applying.stage = Stage::Adding;
+        applying.part = Part::Adding;
         self.applying = Some(applying);
         if self.shutting_down {
             return;
@@ -354,7 +338,7 @@ impl Supervisor {
     fn change(&mut self) {
         let Some(mut applying) = self.applying.take() else { return };
         let kept = std::mem::take(&mut applying.kept);
-        applying.stage = Stage::Changing;
+        applying.part = Part::Changing;
         self.applying = Some(applying);
         if self.shutting_down {
             return;
@@ -373,6 +357,7 @@ impl Supervisor {
             let is_idle = !slot.config.autostart;
             if slot.life.is_there() || is_idle {
                 applying.report.added.push(id);
+                applying.up.push(*index);
             } else {
                 let reason = slot.unit.status().reason.unwrap_or_else(|| slot.life.state().to_string());
                 applying.report.failed.push(NotReloaded { extension: id, reason });
@@ -382,8 +367,11 @@ impl Supervisor {
 
     fn change_one(&mut self, index: usize, config: Arc<ExtensionConfig>, main: &MainConfig) {
         let Some(slot) = self.slots.get(index) else { return };
+        let has_failed = matches!(slot.life.state(), ExtensionState::BackingOff | ExtensionState::Failed);
+        // In stages, an extension that has failed starts again: what requires it changes only once it is up.
+        let is_retried = has_failed && self.is_in_stages();
         let is_to_run = slot.life.is_coming() || slot.life.state() == ExtensionState::BackingOff;
-        let runs = slot.life.is_running() || is_to_run;
+        let runs = slot.life.is_running() || is_to_run || is_retried;
         let is_same = config.runs_as(&slot.unit.configured());
         let id = slot.unit.id().clone();
         if slot.reload.is_some() && is_same && slot.config.differences(&config).is_empty() {
@@ -396,7 +384,10 @@ impl Supervisor {
             self.report_on(|applying| {
                 applying.pending.insert(index);
             });
-            self.load(index, config, Asker::Configuration, false);
+            if is_retried {
+                self.note_configured(index);
+            }
+            self.load(index, config, Asker::Configuration, is_retried);
         } else if !is_same {
             self.note_configured(index);
             self.exchange(index, config, main);
@@ -421,7 +412,10 @@ impl Supervisor {
         applying.pending.remove(&index);
         let extension = slot.unit.id().clone();
         match result {
-            Ok(true) => applying.report.changed.push(extension),
+            Ok(true) => {
+                applying.report.changed.push(extension);
+                applying.up.push(index);
+            }
             Ok(false) => {}
             Err(reason) => applying.report.failed.push(NotReloaded { extension, reason }),
         }

@@ -4,7 +4,10 @@ use weir_bus::Phase;
 use weir_guest::Loaded;
 use weir_reports::ExtensionState;
 
-use super::{ControlError, LifecycleEvent, OrderReply, Slot, Step, Supervisor, answer, reload::Asker};
+use super::{
+    ControlError, LifecycleEvent, OrderReply, Slot, Step, Supervisor, answer, reload::Asker,
+    waiting::Alternative,
+};
 use crate::events::MainEvent;
 
 impl Supervisor {
@@ -32,6 +35,7 @@ impl Supervisor {
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.stoppers.extend(reply);
         slot.due = None;
+        slot.alternative = Alternative::Unknown;
         let was = slot.life.state();
         let step = slot.apply(LifecycleEvent::Stop);
         if slot.life.is_running() {

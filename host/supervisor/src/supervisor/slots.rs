@@ -17,6 +17,7 @@ use super::{
     reload::Reload,
     run::Run,
     versions::Observation,
+    waiting::Alternative,
 };
 use crate::roster::{Unit, Version};
 
@@ -36,6 +37,8 @@ pub(super) struct Slot {
     pub(super) observation: Option<Observation>,
     /// Whether the version that runs was refused while a reload was under way.
     pub(super) goes_back: bool,
+    /// Whether another version can start, since the configured one cannot.
+    pub(super) alternative: Alternative,
     /// When the restart delay ends, if one is under way.
     pub(super) due: Option<Instant>,
     /// Orders that are answered when the extension is ready or interrupted, or did not start.
@@ -65,6 +68,7 @@ impl Slot {
             reload: None,
             observation: None,
             goes_back: false,
+            alternative: Alternative::Unknown,
             due: None,
             starters: Vec::new(),
             stoppers: Vec::new(),
@@ -242,10 +246,11 @@ impl Slots {
         })
     }
 
-    /// Returns the extensions that start, and the waiting ones whose requirements are there or come from these.
-    /// Extensions that wait for each other are left out.
+    /// Returns the extensions that start, or may start as another version, and the waiting ones whose requirements are
+    /// there or come from these. Extensions that wait for each other are left out.
     pub(super) fn coming(&self) -> BTreeSet<usize> {
-        let moving = self.those(|slot| slot.life.is_coming() && !slot.life.is_waiting());
+        let is_asked = |slot: &Slot| matches!(slot.alternative, Alternative::Asked(..));
+        let moving = self.those(|slot| slot.life.is_coming() && (!slot.life.is_waiting() || is_asked(slot)));
         let mut coming: BTreeSet<usize> = moving.into_iter().collect();
         let mut waiting = self.waiting();
         loop {

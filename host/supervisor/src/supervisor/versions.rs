@@ -295,10 +295,18 @@ impl Supervisor {
 
     /// Starts what an extension is to run instead of the version that was about to start.
     pub(super) fn run_instead(&mut self, index: usize, chosen: &Chosen) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        slot.unit.uncount_start();
+        slot.apply(LifecycleEvent::Instead);
+        self.install_instead(index, chosen);
+        self.set_state(index, ExtensionState::Loaded, None);
+    }
+
+    /// Makes what was chosen the version of the next instance, in place of the configured one.
+    pub(super) fn install_instead(&mut self, index: usize, chosen: &Chosen) {
         let main = self.parts.roster.main();
         let Some(slot) = self.slots.get(index) else { return };
         let unit = slot.unit.clone();
-        unit.uncount_start();
         if let Some(reason) = &chosen.held_back {
             let text = match chosen.number {
                 Some(number) => format!("version {number} runs in place of the configured one: {reason}"),
@@ -311,9 +319,6 @@ impl Supervisor {
         let peer = unit.version().peer.renewed(limits, access);
         let next = unit.next_version(chosen.config.clone(), peer, None);
         self.install(index, &next, Tenure::ForGood);
-        let Some(slot) = self.slots.get_mut(index) else { return };
-        slot.apply(LifecycleEvent::Instead);
-        self.set_state(index, ExtensionState::Loaded, None);
     }
 
     /// Takes the version that has come up for proven, because the reload was to be final.

@@ -1,10 +1,34 @@
 //! Starts an extension once its requirements are met and no extension that it wants is still on its way.
 
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
 use weir_bus::Phase;
+use weir_config::ExtensionConfig;
 use weir_names::ContractName;
 use weir_reports::ExtensionState;
+use weir_versions::Chosen;
 
-use super::{LifecycleEvent, Step, Supervisor};
+use super::{Done, LifecycleEvent, Step, Supervisor};
+
+/// What is known of a version that could run in place of a configured one whose requirement cannot come.
+#[derive(Debug)]
+pub(super) enum Alternative {
+    Unknown,
+    /// The component is read, to find out, under this number. Dropping the receiver ends the reading.
+    Asked(u64, #[expect(dead_code, reason = "held for its drop")] oneshot::Receiver<()>),
+    /// There is none.
+    None,
+}
+
+/// What was found out about the alternative of an extension with this configuration.
+#[derive(Debug)]
+pub(super) struct FoundInstead {
+    number: u64,
+    index: usize,
+    configured: Arc<ExtensionConfig>,
+    chosen: Option<Chosen>,
+}
 
 impl Supervisor {
     /// Starts each waiting extension whose requirements are met, once no extension that it wants is still on its way.
@@ -14,14 +38,14 @@ impl Supervisor {
         while self.reconcile_once() {}
     }
 
-    /// One pass over the waiting extensions. Returns whether any was blocked, which can decide others.
+    /// One pass over the waiting extensions. Returns whether it can decide others that any was blocked, or not yet.
     fn reconcile_once(&mut self) -> bool {
         let waiting = self.slots.waiting();
         if waiting.is_empty() {
             return false;
         }
         let coming = self.slots.coming();
-        let mut blocked = Vec::new();
+        let (mut blocked, mut has_asked) = (Vec::new(), false);
         for index in waiting {
             let Some(slot) = self.slots.get(index) else { continue };
             if !slot.life.is_waiting() {
@@ -38,11 +62,61 @@ impl Supervisor {
                 None => slot.unit.version().peer.set_phase(Phase::Starting),
                 // What the extension requires is on its way. Meanwhile, requests to it wait in the inbox.
                 Some(_) if coming.contains(&index) => slot.unit.version().peer.set_phase(Phase::Starting),
+                Some(_) if self.ask_for_another(index) => has_asked = true,
                 Some(reason) => blocked.push((index, reason)),
             }
         }
+        if has_asked {
+            // What requires these may start, too.
+            return true;
+        }
         self.block(&blocked);
         !blocked.is_empty()
+    }
+
+    /// Finds out whether an extension whose requirement cannot come was to run a refused version. The one that runs in its
+    /// place may not have the requirement. Returns whether that is open.
+    fn ask_for_another(&mut self, index: usize) -> bool {
+        let Some(slot) = self.slots.get_mut(index) else { return false };
+        let configured = slot.unit.configured();
+        let may_be_refused = configured.update.is_some() && *slot.config == *configured;
+        if !may_be_refused || slot.life.is_on_trial() || !matches!(slot.alternative, Alternative::Unknown) {
+            return false;
+        }
+        let (mut unwanted, wanted) = oneshot::channel();
+        self.runs += 1;
+        let number = self.runs;
+        slot.alternative = Alternative::Asked(number, wanted);
+        let (programs, versions) = (self.parts.programs.clone(), self.parts.versions.clone());
+        self.tasks.spawn(async move {
+            let extension = configured.clone();
+            let found = programs.look_at(configured.clone(), move |opened| {
+                versions.choose_instead(&extension, opened.ok()?.hash())
+            });
+            let chosen = tokio::select! {
+                found = found => found.ok().flatten(),
+                () = unwanted.closed() => None,
+            };
+            Done::Instead(Box::new(FoundInstead { number, index, configured, chosen }))
+        });
+        true
+    }
+
+    /// Makes the version that was found the next one. Without one, the extension fails for want of its requirement.
+    pub(super) fn found_instead(&mut self, found: FoundInstead) {
+        let FoundInstead { number, index, configured, chosen } = found;
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        if !matches!(slot.alternative, Alternative::Asked(asked, _) if asked == number) {
+            return;
+        }
+        let is_same = *slot.unit.configured() == *configured && *slot.config == *configured;
+        slot.alternative = match chosen {
+            None if is_same => Alternative::None,
+            _ => Alternative::Unknown,
+        };
+        if let Some(chosen) = chosen.filter(|_| is_same && slot.life.is_waiting()) {
+            self.install_instead(index, &chosen);
+        }
     }
 
     /// Fails extensions whose requirement cannot come. A new version on trial gives way to the version before instead.
@@ -52,6 +126,7 @@ impl Supervisor {
         let mut fell_back = false;
         for (index, reason) in blocked {
             let Some(slot) = self.slots.get_mut(*index) else { continue };
+            slot.alternative = Alternative::Unknown;
             if slot.apply(LifecycleEvent::Blocked) == Step::FallBack {
                 self.fall_back(*index, reason, false);
                 fell_back = true;

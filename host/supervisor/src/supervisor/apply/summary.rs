@@ -15,10 +15,10 @@ const LENGTH_MAX: usize = 2048;
 
 impl ReloadReport {
     /// Says how many tables were added, removed, changed or failed, and names up to 16 of each, in one line of at most
-    /// 2 KiB. Also names those that wait for a restart of Main. Shows no values.
+    /// 2 KiB. Also names those that wait for a restart of Main or were not reached. Shows no values.
     #[must_use]
     pub fn summary(&self) -> String {
-        let Self { added, removed, changed, failed, differences, .. } = self;
+        let Self { added, removed, changed, failed, differences, not_reached, .. } = self;
         let table = |id: &dyn std::fmt::Display| format!("extension.{id}");
         let failed: BTreeSet<String> = failed.iter().map(|failed| table(&failed.extension)).collect();
         let of = |change: TableChange, effect: Effect| -> Vec<&TableDifference> {
@@ -42,7 +42,9 @@ impl ReloadReport {
             later.flat_map(|change| of(change, Effect::Restart)).map(ToString::to_string).collect();
         let kinds = [("added", added), ("removed", removed), ("changed", changed), ("failed", failed)];
         let counts = kinds.each_ref().map(|(what, names)| format!("{} {what}", names.len())).join(", ");
-        let kinds = kinds.into_iter().chain([("for the next start of Main", later)]);
+        let not_reached: Vec<_> = not_reached.iter().map(|id| format!("`{}`", table(id))).collect();
+        let more = [("for the next start of Main", later), ("not reached", not_reached)];
+        let kinds = kinds.into_iter().chain(more);
         let kinds = kinds.filter(|(_, names)| !names.is_empty());
         let kinds: Vec<_> = kinds.map(|(what, names)| format!("{what} {}", listed(names))).collect();
         let line = if kinds.is_empty() { counts } else { format!("{counts}: {}", kinds.join("; ")) };
