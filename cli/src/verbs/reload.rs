@@ -46,7 +46,7 @@ pub(crate) struct Args {
     #[arg(long, requires = "id")]
     now: bool,
     /// In stages, what is required or wanted first
-    #[arg(long, conflicts_with = "id")]
+    #[arg(long, conflicts_with_all = ["id", "now"])]
     all: bool,
     /// Go on to the next stage only once all versions on probation are proven
     #[arg(long, requires = "all")]

@@ -374,8 +374,9 @@ impl Supervisor {
         let runs = slot.life.is_running() || is_to_run || is_retried;
         let is_same = config.runs_as(&slot.unit.configured());
         let id = slot.unit.id().clone();
-        if slot.reload.is_some() && is_same && slot.config.differences(&config).is_empty() {
-            // The reload under way loads the same file, so nothing is to do.
+        let is_under_way = slot.reload.is_some() && is_same && slot.config.differences(&config).is_empty();
+        if is_under_way && !self.is_in_stages() {
+            // The reload under way loads the same file, so nothing is to do. Only a stage has to wait for it.
         } else if slot.reload.is_some() {
             let reason = "it is being reloaded already".to_owned();
             let failed = NotReloaded { extension: id, reason };

@@ -8,7 +8,6 @@ use std::{
     time::Duration,
 };
 
-use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use weir_bus::Phase;
 use weir_names::ExtensionId;
@@ -18,8 +17,7 @@ use super::{super::Supervisor, Applying, NotReloaded, Part};
 use crate::roster::Unit;
 
 /// When a stage of a reload holds, so that the next one begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Holds {
     /// Once all its extensions have come up.
     Up,
