@@ -26,8 +26,8 @@ code is not 0.
 
 With --all, Main does the same in stages: an extension changes in a later stage than those that it requires or
 wants. It stops at the first stage in which one does not come up; the next `weir reload --all` goes on there.
-`weir plan` shows the stages. With --prove, a stage also waits until its versions with `update` are proven. To
-end `weir reload --all` makes the stage under way the last one.
+`weir plan` shows the stages. With --prove, a stage also waits until its versions with `update` are proven. If
+you end `weir reload --all`, the stage under way is the last one.
 
 With `update`, a changed version is on probation first, and one that was refused is not run again; `weir
 versions ID` shows both. With --now it is run, and proven as soon as it is ready.
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     /// Without probation, even a version that was refused
     #[arg(long, requires = "id")]
     now: bool,
-    /// In stages, what is required or wanted first
+    /// In stages, each extension after those that it requires or wants
     #[arg(long, conflicts_with_all = ["id", "now"])]
     all: bool,
     /// Go on to the next stage only once all versions on probation are proven

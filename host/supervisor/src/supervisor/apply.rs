@@ -357,7 +357,7 @@ impl Supervisor {
             let is_idle = !slot.config.autostart;
             if slot.life.is_there() || is_idle {
                 applying.report.added.push(id);
-                applying.up.push(*index);
+                applying.up.extend((!is_idle || slot.life.is_there()).then_some(*index));
             } else {
                 let reason = slot.unit.status().reason.unwrap_or_else(|| slot.life.state().to_string());
                 applying.report.failed.push(NotReloaded { extension: id, reason });

@@ -38,7 +38,8 @@ impl Supervisor {
         while self.reconcile_once() {}
     }
 
-    /// One pass over the waiting extensions. Returns whether it can decide others that any was blocked, or not yet.
+    /// One pass over the waiting extensions. Returns whether another pass can decide more, since
+    /// some were blocked or are looked at first.
     fn reconcile_once(&mut self) -> bool {
         let waiting = self.slots.waiting();
         if waiting.is_empty() {
