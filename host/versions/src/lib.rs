@@ -271,12 +271,12 @@ impl Versions {
         })
     }
 
-    /// The version that an instance of an extension runs, in short.
+    /// The version that an instance of an extension runs, in short. Without its number, the one that serves.
     #[must_use]
-    pub fn serving(&self, id: &ExtensionId, number: u64) -> Option<ServingVersion> {
+    pub fn serving(&self, id: &ExtensionId, number: Option<u64>) -> Option<ServingVersion> {
         let records = self.records.lock();
         let record = records.get(id)?;
-        let status = &record.get(number)?.status;
+        let status = &record.get(number.or(record.serving)?)?.status;
         let is_held_back = record.held_back.is_some();
         Some(ServingVersion { number: status.number, standing: status.standing, is_held_back })
     }

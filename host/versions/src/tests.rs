@@ -191,7 +191,7 @@ fn a_refused_version_is_held_back_until_it_is_to_run_again() {
             let chosen = device.run(&config, 2);
             assert_held_back(&chosen, 1, 1);
             assert_eq!(chosen.held_back.unwrap(), "version 2 was refused: it trapped");
-            let serving = device.versions.serving(&a(), 1).unwrap();
+            let serving = device.versions.serving(&a(), Some(1)).unwrap();
             assert_eq!(serving, ServingVersion { number: 1, standing: Standing::Proven, is_held_back: true });
             device.restart();
         }
@@ -215,7 +215,7 @@ fn a_proven_component_runs_under_its_number_again_and_a_new_one_has_the_next() {
         device.restart();
         assert_runs(&device.run(&config, 3), &config, 3);
         assert_runs(&device.run(&config, 1), &config, 1);
-        let serving = device.versions.serving(&a(), 1).unwrap();
+        let serving = device.versions.serving(&a(), Some(1)).unwrap();
         assert_eq!(serving, ServingVersion { number: 1, standing: Standing::Proven, is_held_back: false });
     }
 }

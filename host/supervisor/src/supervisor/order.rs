@@ -242,7 +242,8 @@ mod tests {
     #[test]
     fn extensions_that_want_each_other_and_instances_share_a_stage() {
         let mut copy = ExtensionConfig::clone(&extension("a", &["a@1"], &[]));
-        copy.copy_of = Some(std::mem::replace(&mut copy.id, copy.id.copy(2)));
+        let second = copy.id.copy(2);
+        copy.copy_of = Some(std::mem::replace(&mut copy.id, second));
         let all = [
             extension("a", &["a@1"], &["b@1"]),
             copy.into(),

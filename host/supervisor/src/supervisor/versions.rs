@@ -340,7 +340,7 @@ impl Supervisor {
         for index in self.slots.sharing(first) {
             if let Some(slot) = self.slots.get(index) {
                 let number = slot.unit.version().number();
-                slot.unit.set_serving(number.and_then(|number| self.parts.versions.serving(id, number)));
+                slot.unit.set_serving(self.parts.versions.serving(id, number));
             }
         }
     }

@@ -37,7 +37,7 @@ fn the_last_of_several_instances_tries_a_new_version_while_the_others_run_the_pr
             );
             device.restart();
         }
-        let canary = device.versions.serving(&a(), 2).unwrap();
+        let canary = device.versions.serving(&a(), Some(2)).unwrap();
         assert_eq!((canary.standing, canary.is_held_back), (Standing::Probation, false));
         let change = device.versions.accept(&a(), "it is good").unwrap();
         assert_eq!((change.version, change.serves), (2, 2));

@@ -211,7 +211,8 @@ impl Supervisor {
         let Some(slot) = self.slots.get(index) else { return Some(Ok(())) };
         let config = &slot.config;
         let id = config.copy_of.as_ref().unwrap_or(&config.id);
-        let serving = config.update.as_ref().and_then(|_| self.parts.versions.serving(id));
+        let number = slot.unit.version().number();
+        let serving = config.update.as_ref().and_then(|_| self.parts.versions.serving(id, number));
         if let Some(ServingVersion { number, standing, is_held_back }) = serving
             && (is_held_back || standing == Standing::Refused)
         {
