@@ -30,18 +30,22 @@ pub struct OperationStats {
 }
 
 impl Operations {
-    /// Returns the counts of an operation. Adds them if there are none yet.
-    pub(crate) fn of(&self, operation: &Arc<OperationId>) -> Arc<OperationStats> {
-        Self::among(&self.all, operation)
-    }
-
     /// Returns the counts of an operation for requests that a canary takes. Adds them if there are none yet.
     pub(crate) fn by_canary(&self, operation: &Arc<OperationId>) -> Arc<OperationStats> {
-        Self::among(&self.by_canary, operation)
+        // Those that share a count share one here, too.
+        let operation = self.of(operation).operation.clone();
+        let mut all = self.by_canary.lock();
+        if let Some(stats) = all.iter().find(|stats| stats.operation == operation) {
+            return stats.clone();
+        }
+        let stats = Arc::new(OperationStats { operation, ..OperationStats::default() });
+        all.push(stats.clone());
+        stats
     }
 
-    fn among(all: &Mutex<Vec<Arc<OperationStats>>>, operation: &Arc<OperationId>) -> Arc<OperationStats> {
-        let mut all = all.lock();
+    /// Returns the counts of an operation. Adds them if there are none yet.
+    pub(crate) fn of(&self, operation: &Arc<OperationId>) -> Arc<OperationStats> {
+        let mut all = self.all.lock();
         let found = all.iter().find(|stats| stats.operation.as_ref().is_none_or(|own| own == operation));
         if let Some(stats) = found {
             return stats.clone();

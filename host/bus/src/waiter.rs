@@ -32,12 +32,14 @@ pub(crate) struct Route {
     pub(crate) operation: Arc<OperationId>,
     /// The operation's counts. Set once an instance of the receiver is known to serve the operation.
     pub(crate) stats: OnceLock<Arc<OperationStats>>,
+    /// The operation's counts for requests that a canary takes. Set once it has taken one.
+    by_canary: OnceLock<Arc<OperationStats>>,
     pub(crate) receiver: Arc<Peer>,
 }
 
 impl Route {
     pub(crate) fn new(operation: Arc<OperationId>, receiver: Arc<Peer>) -> Self {
-        Self { operation, stats: OnceLock::new(), receiver }
+        Self { operation, stats: OnceLock::new(), by_canary: OnceLock::new(), receiver }
     }
 }
 
@@ -76,8 +78,8 @@ pub struct Waiter {
     /// Wakes receivers that watch for the end of the wait.
     ended: Notify,
     is_watched: AtomicBool,
-    /// The counts that the request goes to, if a canary took it.
-    by_canary: OnceLock<Arc<OperationStats>>,
+    /// Whether a canary took the request last.
+    by_canary: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -111,7 +113,7 @@ impl Waiter {
             done: AtomicBool::new(false),
             ended: Notify::new(),
             is_watched: AtomicBool::new(false),
-            by_canary: OnceLock::new(),
+            by_canary: AtomicBool::new(false),
         }
     }
 
@@ -195,15 +197,20 @@ impl Waiter {
         self.route.stats.get_or_init(|| operations.of(&self.route.operation));
     }
 
-    /// Counts the request among those that a canary took.
-    pub(crate) fn count_by_canary(&self, operations: &Operations) {
-        self.by_canary.get_or_init(|| operations.by_canary(&self.route.operation));
+    /// Notes whether the peer that takes the request now is a canary, with these counts.
+    #[inline]
+    pub(crate) fn take(&self, by_canary: bool, operations: &Operations) {
+        if by_canary {
+            self.route.by_canary.get_or_init(|| operations.by_canary(&self.route.operation));
+        }
+        self.by_canary.store(by_canary, Ordering::Relaxed);
     }
 
     /// Returns the counts that the request goes to, if an instance of the receiver is known to serve the operation.
     #[inline]
     pub fn stats(&self) -> Option<&Arc<OperationStats>> {
-        self.by_canary.get().or_else(|| self.route.stats.get())
+        let is_by_canary = self.by_canary.load(Ordering::Relaxed);
+        if is_by_canary { self.route.by_canary.get() } else { self.route.stats.get() }
     }
 
     /// Gives the outcome to the sender, without counting how long the request took. The caller counts that with the

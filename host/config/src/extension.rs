@@ -220,8 +220,11 @@ impl ExtensionConfig {
 
     /// Whether instances of both can serve one inbox: the same messages come to both, and as many wait for them.
     pub fn receives_as(&self, other: &Self) -> bool {
-        let received = |it: &Self| (it.when_full, it.limits.inbox_messages, it.limits.inbox_bytes);
-        received(self) == received(other)
+        let limits = |Limits { inbox_messages, inbox_bytes, message_size, .. }: &Limits| {
+            [u64::from(*inbox_messages), *inbox_bytes, *message_size]
+        };
+        limits(&self.limits) == limits(&other.limits)
+            && self.when_full == other.when_full
             && self.fulfills == other.fulfills
             && self.subscribes == other.subscribes
             && self.takes == other.takes

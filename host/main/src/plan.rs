@@ -174,13 +174,14 @@ fn compare(roster: &Roster, versions: &Versions, config: Config, only: Option<&s
         if !is_asked_for(&extension.id) {
             continue;
         }
-        let mut hash = || files.hash(extension).ok();
-        let instead = extension.update.as_ref().and_then(|_| versions.instead_of(extension, hash()?));
+        let hash = extension.update.as_ref().and_then(|_| files.hash(extension).ok());
+        let instead = hash.and_then(|hash| versions.instead_of(extension, hash));
         match (unit, instead) {
             (unit, Some((version, reason))) => {
                 plan.held_back.push(PlannedInstead { extension: extension.id.clone(), version, reason });
                 plan.added.extend(unit.is_none().then(|| extension.id.clone()));
             }
+            (Some(_), None) if hash.is_some_and(|hash| versions.is_tried_elsewhere(extension, hash)) => {}
             (Some(unit), None) => plan.changed.extend(change(&unit, extension, &mut files)),
             (None, None) => {
                 let fault = files.hash(extension).and_then(|_| files.fault(extension).map_or(Ok(()), Err));

@@ -22,6 +22,8 @@ pub struct Chosen {
     pub config: Arc<ExtensionConfig>,
     /// The number of the version. None if it is not kept.
     pub number: Option<u64>,
+    /// Whether this instance alone tries the version, while the others run the proven one.
+    pub is_canary: bool,
     /// The hash that the component has.
     pub hash: Option<ArtifactHash>,
     /// Why another version runs than the configured one.
@@ -34,13 +36,16 @@ impl Chosen {
     /// The configured version, which is not kept.
     #[must_use]
     pub fn configured(config: &Arc<ExtensionConfig>) -> Self {
-        Self { config: config.clone(), number: None, hash: None, held_back: None, not_kept: None }
+        let (config, is_canary) = (config.clone(), false);
+        Self { config, number: None, is_canary, hash: None, held_back: None, not_kept: None }
     }
 
     /// The configured version, or the proven one that runs `beside` its canary, if this is not the canary.
     fn one_of(config: &Arc<ExtensionConfig>, number: u64, hash: ArtifactHash, beside: Option<Self>) -> Self {
+        let is_canary = beside.is_some();
         let beside = beside.filter(|_| config.canary.as_ref() != Some(&config.id));
-        beside.unwrap_or(Self { number: Some(number), hash: Some(hash), ..Self::configured(config) })
+        let (number, hash) = (Some(number), Some(hash));
+        beside.unwrap_or(Self { number, is_canary, hash, ..Self::configured(config) })
     }
 }
 
@@ -97,7 +102,6 @@ impl Versions {
         let has_changed = self.change(id, |record| {
             let before = record.clone();
             record.held_back = None;
-            record.canary = beside.is_some().then_some(number);
             match status.standing {
                 Standing::Proven => record.fallback = Some(number),
                 Standing::Refused if again => record.try_again(number, SystemTime::now()),
@@ -131,9 +135,7 @@ impl Versions {
                 let record = records.entry(id.clone()).or_default();
                 let before = record.clone();
                 record.held_back = None;
-                let number = record.add(hash, stanza, SystemTime::now());
-                record.canary = beside.is_some().then_some(number);
-                (number, before)
+                (record.add(hash, stanza, SystemTime::now()), before)
             };
             if let Err(error) = self.write(id) {
                 self.change(id, |record| record.take_back(number, before));

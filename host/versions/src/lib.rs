@@ -23,12 +23,13 @@ use std::{
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use weir_config::{ArtifactHash, UpdateConfig};
+use weir_config::{ArtifactHash, ExtensionConfig, UpdateConfig};
 use weir_names::{ExtensionId, chain};
 use weir_reports::{ServingVersion, Standing, VersionChange, VersionFigures, VersionsStatus};
 
 pub use self::{choose::Chosen, refused::refused};
 use crate::{
+    choose::original,
     record::{Entry, Record},
     state_dir::{StateDir, StateError},
 };
@@ -124,9 +125,23 @@ impl Versions {
         *self.configured.lock() = ids.into_iter().collect();
     }
 
-    /// Notes that this version serves. Returns whether only one of several instances runs it, as the canary.
-    pub fn serves(&self, id: &ExtensionId, number: u64) -> bool {
-        self.change(id, |record| record.serves(number)).unwrap_or_default()
+    /// Notes that the instance with this configuration runs this version and is ready. `is_canary` is what was
+    /// [chosen](Chosen::is_canary) for it. Returns whether it is the canary still.
+    pub fn serves(&self, config: &ExtensionConfig, number: u64, is_canary: bool) -> bool {
+        // A single instance tries its versions itself.
+        let tries = config.canary.as_ref().is_none_or(|canary| *canary == config.id);
+        let serves = |record: &mut Record| record.serves(number, is_canary, tries);
+        self.change(original(config), serves).unwrap_or_default()
+    }
+
+    /// Whether only the canary runs this component with this configuration, and this instance waits for the outcome.
+    #[must_use]
+    pub fn is_tried_elsewhere(&self, config: &ExtensionConfig, hash: ArtifactHash) -> bool {
+        let is_tried = |record: &mut Record| {
+            record.canary.is_some() && record.find(hash, config).map(|it| it.status.number) == record.canary
+        };
+        config.canary.as_ref().is_some_and(|canary| *canary != config.id)
+            && self.change(original(config), is_tried).unwrap_or_default()
     }
 
     /// What is known of a version.

@@ -119,14 +119,19 @@ impl Record {
         });
     }
 
-    /// Notes that this version serves. Another one on probation has had its time. Returns whether only the canary runs
-    /// it.
-    pub(crate) fn serves(&mut self, number: u64) -> bool {
-        let is_canary = self.canary == Some(number);
+    /// Notes that this version serves, or that only the canary runs it. Another one on probation has had its time. `tries`
+    /// says whether this instance would be the canary. Returns whether it is.
+    pub(crate) fn serves(&mut self, number: u64, is_canary: bool, tries: bool) -> bool {
+        let is_on_probation =
+            self.get(number).is_some_and(|entry| entry.status.standing == Standing::Probation);
+        let is_canary = is_canary && is_on_probation;
+        if tries {
+            self.canary = is_canary.then_some(number);
+        }
         if !is_canary {
             self.serving = Some(number);
         }
-        if self.get(number).is_some_and(|entry| entry.status.standing == Standing::Probation) {
+        if is_on_probation {
             self.drop_probation();
         }
         is_canary
@@ -155,7 +160,7 @@ impl Record {
         let dropped =
             dropped.filter(|entry| entry.status.standing == Standing::Probation).collect::<Vec<_>>();
         self.entries.extend(dropped);
-        (self.last, self.held_back, self.canary) = (before.last, before.held_back, before.canary);
+        (self.last, self.held_back) = (before.last, before.held_back);
     }
 
     /// The proven versions that can come back: the fallback, and then the others, latest first.

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use weir_config::{ComponentSource, ExtensionConfig, Loader};
 use weir_reports::VersionStatus;
 
-use super::{choose::original, *};
+use super::*;
 
 const TEN_SECONDS: Duration = Duration::from_secs(10);
 
@@ -60,7 +60,7 @@ impl Device {
         let copy = |to: &mut dyn Write| to.write_all(&bytes(component)).map_err(|error| error.to_string());
         let chosen = self.versions.choose(config, Ok(hash(component)), copy, again);
         if let Some(number) = chosen.number {
-            self.versions.serves(original(config), number);
+            self.versions.serves(config, number, chosen.is_canary);
         }
         chosen
     }

@@ -98,9 +98,7 @@ impl Peer {
                 Incoming::Request(request) => match self.number_of(request) {
                     Some(number) => {
                         request.number = number;
-                        if self.is_canary() {
-                            request.responder.count_by_canary(self.operations());
-                        }
+                        request.responder.take(self.is_canary(), self.operations());
                     }
                     None => {
                         self.refuse(taken);
@@ -132,6 +130,10 @@ impl Peer {
 
     fn refuse(&self, taken: Taken) {
         if let Taken::Message(Incoming::Request(request)) = taken {
+            if request.responder.stats().is_some() {
+                // Another instance serves the operation.
+                request.responder.take(self.is_canary(), self.operations());
+            }
             let unknown = Err(self.no_operation(request.responder.operation()));
             request.responder.give(unknown);
         }

@@ -166,3 +166,29 @@ async fn what_a_canary_takes_is_counted_apart_however_it_ends_and_is_in_the_sum(
     drop(call);
     assert_eq!((counts(true)[0].0, counts(false)[0].0), (4, 3));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_canary_does_not_serve_counts_for_it_and_what_another_takes_again_does_not() {
+    let bus = TestBus::new();
+    let (provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
+    let call = || bus.call(&caller, "c@1", "").unwrap();
+    let ended = |by_canary| {
+        let of = bus.operations_of(&provider, by_canary).into_iter();
+        of.map(|it| it.durations.buckets.iter().sum::<u64>()).sum::<u64>()
+    };
+    let again = call();
+    provider.set_canary(true);
+    let request = take_request(&provider);
+    provider.set_canary(false);
+    request.responder.take(false, provider.operations());
+    request.responder.give(ok(""));
+    drop(again);
+    assert_eq!((ended(true), ended(false)), (0, 1));
+    let unserved = call();
+    provider.set_canary(true);
+    provider.begin_instance();
+    provider.set_phase(Phase::Ready);
+    assert!(matches!(provider.take(), Taken::Empty | Taken::Stop), "the instance serves nothing");
+    assert!(unserved.answer().await.is_err());
+    assert_eq!((ended(true), ended(false)), (1, 1));
+}

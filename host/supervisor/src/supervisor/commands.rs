@@ -3,6 +3,7 @@
 use weir_bus::Phase;
 use weir_guest::Loaded;
 use weir_reports::ExtensionState;
+use weir_versions::Chosen;
 
 use super::{
     ControlError, LifecycleEvent, OrderReply, Slot, Step, Supervisor, answer, reload::Asker,
@@ -85,7 +86,7 @@ impl Supervisor {
         &mut self,
         index: usize,
         replies: Vec<OrderReply>,
-        loaded: Option<(Loaded, Option<u64>)>,
+        loaded: Option<(Loaded, Chosen)>,
     ) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.starters.extend(replies);
@@ -96,9 +97,9 @@ impl Supervisor {
         let is_refused = std::mem::take(&mut slot.goes_back);
         let loaded = loaded.filter(|_| !is_refused);
         match loaded {
-            Some((loaded, number)) => {
+            Some((loaded, chosen)) => {
                 version.keep(loaded);
-                version.set_number(number);
+                version.note_chosen(chosen.number, chosen.is_canary);
             }
             None => self.parts.programs.read_again(&slot.config.component),
         }

@@ -27,6 +27,7 @@ impl Supervisor {
     pub(super) fn current_ended(&mut self, index: usize, ended: &Ended) {
         let at = self.began.elapsed();
         self.end_observation(index);
+        self.count_all(index);
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.current = None;
         let was = slot.life.state();
@@ -43,6 +44,11 @@ impl Supervisor {
             at,
             draw: fastrand::f64(),
         });
+        let change = match slot.life.state() {
+            ExtensionState::Quarantined => change.or_else(|| self.fails_for_good(index, ended)),
+            _ => change,
+        };
+        let Some(slot) = self.slots.get_mut(index) else { return };
         // Another version comes at once, whatever the delays and the quarantine of this one.
         let step = if change.is_some() { slot.apply(LifecycleEvent::Restart) } else { step };
         let state = slot.life.state();

@@ -59,6 +59,8 @@ pub(super) enum Asker {
     Configuration,
     /// The present version was refused. An operator may have asked for that.
     Versions(Option<OrderReply>),
+    /// Another instance has proved the version with this number, which the others run in turn.
+    Canary(u64),
     /// A restart, whose program loads first. The extension stops once loading has succeeded or failed.
     Restart(Vec<OrderReply>),
 }
@@ -171,24 +173,29 @@ impl Supervisor {
         if let Some(replies) = self.take_restart(index) {
             // What another configuration is to run under is chosen again at the start.
             let is_same = *chosen.config == *slot_config;
-            let loaded = loaded.ok().filter(|_| is_same).map(|(loaded, _)| (loaded, chosen.number));
+            let loaded = loaded.ok().filter(|_| is_same).map(|(loaded, _)| (loaded, chosen));
             return self.begin_restart(index, replies, loaded);
         }
-        let Chosen { mut config, number: version, held_back, .. } = chosen;
+        let Chosen { mut config, number: version, is_canary, held_back, .. } = chosen;
         let Some(slot) = self.slots.get_mut(index) else { return };
-        let is_kept = !Arc::ptr_eq(&config, &slot.unit.configured());
-        if is_kept && version.is_some() && slot.unit.version().number() == version {
+        let (mut always, is_elsewhere) = (always, !Arc::ptr_eq(&config, &slot.unit.configured()));
+        if is_elsewhere && version.is_some() && slot.unit.version().number() == version {
             // What runs already stays where it was loaded from.
             let same = Arc::make_mut(&mut config);
             same.component.clone_from(&slot.config.component);
             same.sha256 = slot.config.sha256;
-            if always && held_back.is_none() && slot.life.is_there() {
-                // Another instance tries the new version.
-                return self.finish(index, Ok(false));
-            }
+            // Another instance tries the new version, and only new values are for this one.
+            always &= held_back.is_some();
         }
+        let waits = is_elsewhere && held_back.is_none();
+        if let Some(canary) = self.idle_canary(index).filter(|_| waits) {
+            let reason = format!("`{canary}` tries new versions, and does not run: start it, or reload with --now");
+            return self.finish(index, Err(reason));
+        }
+        let Some(slot) = self.slots.get_mut(index) else { return };
         if let Some(reload) = &mut slot.reload {
-            reload.held_back = held_back.filter(|_| !matches!(reload.asker, Asker::Versions(_)));
+            reload.held_back =
+                held_back.filter(|_| !matches!(reload.asker, Asker::Versions(_) | Asker::Canary(_)));
             // What does not run changes nothing that does.
             if reload.held_back.is_some() && slot.life.is_there() {
                 return self.finish(index, Ok(false));
@@ -220,7 +227,7 @@ impl Supervisor {
         let is_unchanged = changes.as_ref().map_or_else(|| config.runs_as(&now.config), Vec::is_empty);
         if is_same && is_unchanged {
             let has_changed = self.retune(index, config);
-            self.renumber(index, version);
+            self.renumber(index, version, is_canary);
             return self.finish(index, Ok(has_changed));
         }
         if !always {
@@ -228,13 +235,13 @@ impl Supervisor {
         }
         if is_same && self.tell(index, &values, &changes.unwrap_or_default()) {
             let _told = self.retune(index, config);
-            self.renumber(index, version);
+            self.renumber(index, version, is_canary);
             return self.finish(index, Ok(true));
         }
         let (limits, access) = on_the_bus(&config, &self.parts.roster.main());
         let (mode, missing) = (config.reload, self.missing(&config));
         let next = unit.next_version(config, now.peer.renewed(limits, access), Some(loaded));
-        next.set_number(version);
+        next.note_chosen(version, is_canary);
         let is_to_run = matches!(state, ExtensionState::BackingOff | ExtensionState::Failed)
             || self.slots.get(index).is_some_and(|slot| slot.life.is_coming());
         match state {
@@ -272,11 +279,11 @@ impl Supervisor {
     }
 
     /// Gives the running version another number, under which it is observed from now on.
-    fn renumber(&mut self, index: usize, number: Option<u64>) {
+    fn renumber(&mut self, index: usize, number: Option<u64>, is_canary: bool) {
         let Some(slot) = self.slots.get(index) else { return };
         let version = slot.unit.version();
-        if version.number() != number {
-            version.set_number(number);
+        if (version.number(), version.is_canary()) != (number, is_canary) {
+            version.note_chosen(number, is_canary);
             self.observe(index);
         }
     }
@@ -460,6 +467,10 @@ impl Supervisor {
         if is_final && has_come_up {
             self.prove(index);
         }
+        if let (Asker::Canary(number), Err(reason)) = (&asker, &result) {
+            let text = format!("version {number} does not run in this instance: {reason}");
+            self.parts.logs.write(&id.as_str().into(), Level::Warn, Source::Main, &text, std::iter::empty());
+        }
         let result = held_back.map_or(result.clone(), |reason| result.and(Err(reason)));
         match asker {
             Asker::Configuration => self.reloaded(index, result),
@@ -468,6 +479,7 @@ impl Supervisor {
                 answer(replies, || Err(ControlError::NotStarted { id: id.clone(), reason: reason.clone() }));
             }
             Asker::Versions(None) => {}
+            Asker::Canary(number) => self.follow(index, Some(index), number),
             Asker::Versions(Some(reply)) if result.is_ok() => self.save(index, Some(reply)),
             Asker::One(reply) | Asker::Versions(Some(reply)) => answer([reply], || match &result {
                 Ok(_) => Ok(()),

@@ -64,7 +64,7 @@ pub(super) async fn run(
                     if *chosen.config != *run.version.config {
                         return Err(End { instead: Some(chosen), ..End::of(Exit::Finished) });
                     }
-                    run.version.set_number(chosen.number);
+                    run.version.note_chosen(chosen.number, chosen.is_canary);
                     wanted.sha256 = chosen.hash.or(wanted.sha256);
                 }
                 let loaded = programs.load_for_one(wanted, run.version.is_brief()).await;

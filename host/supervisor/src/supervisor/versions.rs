@@ -97,15 +97,14 @@ impl Supervisor {
             }
             return;
         };
-        let Some(number) = self.slots.get(index).and_then(|slot| slot.current.as_ref()?.version.number())
-        else {
-            return;
-        };
-        let is_canary = self.parts.versions.serves(&id, number);
+        let runs = |slot: &Slot| Some((slot.config.clone(), slot.current.as_ref()?.version.clone()));
+        let Some((config, version)) = self.slots.get(index).and_then(runs) else { return };
+        let Some(number) = version.number() else { return };
+        let is_canary = self.parts.versions.serves(&config, number, version.is_canary());
+        version.note_chosen(Some(number), is_canary);
         self.show_version(first, &id);
         self.count(index);
         if let Some(slot) = self.slots.get_mut(index) {
-            slot.unit.version().peer.set_canary(is_canary);
             slot.observation = None;
         }
         if !is_canary && first != index {
@@ -146,7 +145,7 @@ impl Supervisor {
     }
 
     /// Counts what the instances of an extension have done since the last time: the canary, and the version before.
-    fn count_all(&mut self, index: usize) {
+    pub(super) fn count_all(&mut self, index: usize) {
         for index in self.slots.sharing(index) {
             self.count(index);
         }
@@ -206,27 +205,44 @@ impl Supervisor {
         self.record_change(first, change);
         if change.standing != Standing::Refused {
             self.save(first, reply);
-            return self.follow(first, change.version);
+            return self.follow(first, None, change.version);
         }
         self.save(first, None);
-        let mut reply = reply;
-        for index in self.slots.sharing(first) {
-            let reply = if index == first { reply.take() } else { None };
+        let (mut reply, sharing) = (reply, self.slots.sharing(first));
+        let runs = |index: &&usize| self.slots.get(**index).and_then(|slot| slot.unit.version().number());
+        // The answer comes once the version is gone.
+        let last = sharing.iter().find(|index| runs(index) == Some(change.version)).copied().unwrap_or(first);
+        for index in sharing {
+            let reply = if index == last { reply.take() } else { None };
             self.go_back(index, reply);
         }
     }
 
-    /// Makes all instances of an extension run the version that its canary has proved.
-    fn follow(&mut self, first: usize, number: u64) {
-        for index in self.slots.sharing(first) {
-            let Some(slot) = self.slots.get(index) else { continue };
+    /// Makes the instances that share an inbox run the version that one of them has proved, each after the one before:
+    /// all, or those after this one.
+    pub(super) fn follow(&mut self, index: usize, after: Option<usize>, number: u64) {
+        let all = self.slots.sharing(index);
+        let done = after.and_then(|after| all.iter().position(|other| *other == after)).map_or(0, |at| at + 1);
+        for other in all.into_iter().skip(done) {
+            let Some(slot) = self.slots.get_mut(other) else { continue };
             let version = slot.unit.version();
             if version.number() == Some(number) {
-                version.peer.set_canary(false);
+                version.note_chosen(Some(number), false);
+            } else if slot.reload.is_none() && slot.current.is_some() && !self.shutting_down {
+                let configured = slot.unit.configured();
+                return self.load(other, configured, Asker::Canary(number), false);
             } else {
-                self.go_back(index, None);
+                self.go_back(other, None);
             }
         }
+    }
+
+    /// Returns the instance that tries new versions in place of this one, if it neither runs nor is on its way.
+    pub(super) fn idle_canary(&self, index: usize) -> Option<ExtensionId> {
+        let slot = self.slots.get(index)?;
+        let canary = slot.config.canary.clone().filter(|canary| canary != slot.unit.id())?;
+        let runs = |slot: &Slot| slot.life.is_there() || slot.life.is_coming();
+        self.slots.find(&canary).and_then(|it| self.slots.get(it)).is_none_or(|it| !runs(it)).then_some(canary)
     }
 
     /// Makes an extension run what its versions say now, because its present version was refused.
@@ -291,6 +307,15 @@ impl Supervisor {
             ended.run.version.forget_program();
         }
         change
+    }
+
+    /// Refuses the version on probation of an instance that has failed so often that it does not come again.
+    pub(super) fn fails_for_good(&self, index: usize, ended: &Ended) -> Option<VersionChange> {
+        let (_, id, _) = self.versioned(index)?;
+        let number = ended.run.version.number()?;
+        let change = self.parts.versions.refuse(&id, number, "it failed so often that it was quarantined")?;
+        ended.run.version.forget_program();
+        Some(change)
     }
 
     /// Starts what an extension is to run instead of the version that was about to start.

@@ -35,7 +35,9 @@ fn the_last_of_several_instances_tries_a_new_version_while_the_others_run_the_pr
                 (Some(1), Some(2), Some(1)),
                 "{round}"
             );
-            device.restart();
+            if round == 0 {
+                device.restart();
+            }
         }
         let canary = device.versions.serving(&a(), Some(2)).unwrap();
         assert_eq!((canary.standing, canary.is_held_back), (Standing::Probation, false));
@@ -78,7 +80,9 @@ fn another_new_version_takes_the_place_of_the_canary_once_it_runs() {
         device.versions.choose(config, Ok(hash(component)), copy, false)
     };
     assert_eq!(choose(&all[0], 3).number, Some(1));
-    // Version 2 runs until the instance is replaced, and is judged until then.
+    assert!(choose(&all[2], 3).is_canary);
+    // Version 2 runs until the instance is replaced, and is judged until then. Version 3 has not run.
+    assert_eq!(device.status().canary, Some(2));
     assert_eq!(device.version(2).standing, Standing::Probation);
     assert_runs(&device.run(&all[2], 3), &all[2], 3);
     assert_eq!(device.numbers(Standing::Probation), [3]);
@@ -96,6 +100,7 @@ fn all_instances_change_at_once_if_they_would_get_other_messages_or_an_operator_
         ("when-full = 'block'", 5),
         ("limits.inbox.messages = 7", 6),
         ("limits.inbox.bytes = '2 MiB'", 7),
+        ("limits.message-size = '2 KiB'", 8),
     ] {
         for config in &instances(more) {
             assert_runs(&device.run(config, 1), config, number);
@@ -104,6 +109,25 @@ fn all_instances_change_at_once_if_they_would_get_other_messages_or_an_operator_
     }
     let others = instances("config.level = 'low'");
     assert_eq!(device.run(&others[0], 1).number, Some(1));
-    assert_runs(&device.choose(&others[0], 1, true), &others[0], 8);
-    assert_eq!((device.status().serving, device.status().canary), (Some(8), None));
+    assert_runs(&device.choose(&others[0], 1, true), &others[0], 9);
+    assert_eq!((device.status().serving, device.status().canary), (Some(9), None));
+}
+
+#[test]
+fn what_has_not_run_as_the_canary_is_neither_accepted_nor_rolled_back_as_one() {
+    let device = Device::on_disk();
+    let all = instances("");
+    device.prove(&all[0], 1);
+    device.run(&all[0], 2);
+    assert_eq!(device.status().canary, None);
+    assert_eq!(device.versions.accept(&a(), ""), Err(VersionError::NotOnProbation(a())));
+    device.run(&all[2], 2);
+    assert!(device.versions.is_tried_elsewhere(&all[0], hash(2)));
+    assert!(!device.versions.is_tried_elsewhere(&all[2], hash(2)));
+    assert!(!device.versions.is_tried_elsewhere(&all[0], hash(3)));
+    // The component is gone, and the instance that tried it runs the proven one.
+    let found = Err("`a.wasm` is not there".to_owned());
+    let chosen = device.versions.choose(&all[2], found, |_| unreachable!("there is nothing to copy"), false);
+    assert!(!device.versions.serves(&all[2], chosen.number.unwrap(), chosen.is_canary));
+    assert_eq!((device.status().serving, device.status().canary), (Some(1), None));
 }
