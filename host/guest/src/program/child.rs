@@ -7,10 +7,13 @@ use std::{
     convert::Infallible,
     ffi::OsString,
     fs, io,
+    os::unix::process::ExitStatusExt,
     path::Path,
     process::{ExitStatus, Stdio},
+    sync::Once,
 };
 
+use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
@@ -19,6 +22,7 @@ use tokio::{
     time::timeout,
 };
 use weir_config::Traces;
+use weir_confinement::Missing;
 use weir_names::harmless;
 use weir_schedule::TimeLimit;
 
@@ -53,8 +57,8 @@ pub(super) struct CompileRequest {
     pub(super) lines: bool,
 }
 
-/// The process's answer: the first byte of its standard output. The body follows after its length, 8 bytes in
-/// little-endian order.
+/// The process's answer: the second byte of its standard output, after the [`Missing`] restrictions. The body follows
+/// after its length, 8 bytes in little-endian order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CompileAnswer {
     /// The compiled code follows.
@@ -174,6 +178,8 @@ async fn answer(
     mut stdout: impl AsyncRead + Unpin,
     task: &CompileTask,
 ) -> Result<Option<Result<Code, LoadFault>>, LoadFault> {
+    let Ok(missing) = stdout.read_u8().await else { return Ok(None) };
+    warn_once(Missing::of(missing));
     let Ok(byte) = stdout.read_u8().await else { return Ok(None) };
     let Ok(bytes) = stdout.read_u64_le().await else { return Ok(None) };
     let answer = CompileAnswer::of(byte)
@@ -203,9 +209,25 @@ async fn answer(
     }))
 }
 
+/// Tells the first time that a process is confined less than it should be.
+fn warn_once(missing: Missing) {
+    static WARNED: Once = Once::new();
+    if !missing.is_empty() {
+        WARNED.call_once(|| {
+            tracing::warn!(
+                "the process that compiles goes without {missing}, which this machine does not have or does not allow: \
+                 an attack on the compiler would get further"
+            );
+        });
+    }
+}
+
 /// Returns the fault for a process that ended without an answer, judged by its status and what it wrote to standard
 /// error.
 fn died(status: ExitStatus, said: &str, task: &CompileTask) -> LoadFault {
+    if status.signal() == Some(Signal::SYS.as_raw()) {
+        return LoadFault::Attack;
+    }
     // Rust writes this message when an allocation fails, and then aborts the process.
     if said.contains("memory allocation of ") {
         return LoadFault::CompileMemory(task.memory);

@@ -43,7 +43,8 @@ pub enum Compilation {
     /// hold; nothing limits time and memory.
     #[cfg(feature = "compiler")]
     InProcess,
-    /// Each component is compiled in a process of its own, with all limits.
+    /// Each component is compiled in a process of its own, with all limits. The process can only read the component and
+    /// write its answer, as far as the kernel has the means.
     #[cfg(feature = "compiler")]
     Child {
         /// The absolute path of a program that with these arguments only calls

@@ -155,6 +155,12 @@ pub enum LoadFault {
         /// What the limit allows.
         allowed: u64,
     },
+    /// The process that compiles did what it may not, and was ended by the kernel.
+    #[error(
+        "made the process that compiles it do what no compiler does, and the kernel ended that: take the file for an \
+         attack"
+    )]
+    Attack,
     /// The process or thread that compiles could not be started, or the process died or gave an invalid answer.
     #[error("was not compiled: {0}")]
     Compiler(String),

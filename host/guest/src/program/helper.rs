@@ -1,20 +1,14 @@
 //! The work of the process that compiles one component.
 
 use std::{
-    fs,
     io::{self, BufRead, Read, Write},
     process::ExitCode,
 };
 
-use rustix::{
-    io::Errno,
-    process::{
-        DumpableBehavior, Resource, Rlimit, Signal, getrlimit, set_dumpable_behavior,
-        set_parent_process_death_signal, setrlimit,
-    },
-};
+use rustix::{io::Errno, process::Resource};
 use wasmparser::{Parser, Payload};
 use weir_config::{Limits, Traces};
+use weir_confinement::{confine, limit};
 
 use super::{
     child::{CompileAnswer, CompileRequest},
@@ -31,10 +25,11 @@ const MAX_REQUEST: u64 = 4096;
 
 /// Compiles one component under limits, for a Main that started this program to do so: see
 /// [`Compilation::Child`](crate::Compilation::Child). Reads standard input and writes standard output. The program
-/// returns the result from its `main`, and does nothing before the call.
+/// returns the result from its `main`, does nothing before the call, and has no other thread.
 ///
-/// The process lives no longer than the thread that started it, writes no file, and gets only the address space and
-/// processor time it was told.
+/// The process lives no longer than the thread that started it, and gets only the address space and processor time it was
+/// told. As far as the kernel can hold it to that, it reads its standard input, writes its standard output and error, and
+/// does nothing else.
 #[must_use]
 pub fn compile_helper() -> ExitCode {
     match work() {
@@ -46,19 +41,16 @@ pub fn compile_helper() -> ExitCode {
     }
 }
 
-/// Reads the request and the component, limits this process, compiles, and writes the answer.
+/// Confines and limits this process, reads the request and the component, compiles, and writes the answer.
 fn work() -> io::Result<()> {
-    set_parent_process_death_signal(Some(Signal::KILL))?;
-    // The component may be confidential, so other processes must not read this one's memory.
-    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    let missing = confine()?;
+    // Before any byte of the component is here.
+    io::stdout().write_all(&[missing.byte()])?;
+    io::stdout().flush()?;
     let mut stdin = io::stdin().lock();
     let mut line = Vec::new();
     stdin.by_ref().take(MAX_REQUEST).read_until(b'\n', &mut line)?;
     let request: CompileRequest = serde_json::from_slice(&line)?;
-    // If the machine runs out of memory, this process should go first.
-    let _unasked = fs::write("/proc/self/oom_score_adj", "1000");
-    limit(Resource::Core, 0)?;
-    limit(Resource::Fsize, 0)?;
     limit(Resource::Cpu, request.seconds)?;
     limit(Resource::As, request.memory)?;
     let mut component = Vec::new();
@@ -82,13 +74,6 @@ fn work() -> io::Result<()> {
     stdout.write_all(&(body.len() as u64).to_le_bytes())?;
     stdout.write_all(&body)?;
     stdout.flush()
-}
-
-/// Sets a limit for good, unless a lower one is set already.
-fn limit(resource: Resource, value: u64) -> io::Result<()> {
-    let value = getrlimit(resource).maximum.map_or(value, |maximum| maximum.min(value));
-    setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })?;
-    Ok(())
 }
 
 /// Why a component does not compile.
