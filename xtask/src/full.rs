@@ -242,7 +242,7 @@ fn aarch64() -> Result<Vec<String>> {
 fn build_for(target: &Target) -> Result<PathBuf> {
     target.prepare()?;
     let directory = Target::directory()?;
-    let mut build = cargo(["build", "--package", "weir", "--no-default-features"])?;
+    let mut build = cargo(["build", "--package", "weir-cli", "--no-default-features"])?;
     target.choose(&mut build);
     run_command(build.env("CARGO_TARGET_DIR", &directory))?;
     Ok(directory.join(target.triple).join("debug/weir"))

@@ -41,7 +41,7 @@ pub(crate) fn build() -> Result<(Command, PathBuf)> {
 /// A build like that of [`build`], but without the profile.
 pub(crate) fn build_plainly() -> Result<(Command, PathBuf)> {
     // With all of them, the crates below the gateway have the features that `weir` alone gives them.
-    let packages = ["weir", "weir-bench", "weir-count"].map(|package| ["--package", package]);
+    let packages = ["weir-cli", "weir-bench", "weir-count"].map(|package| ["--package", package]);
     let mut build = cargo(["build", "--release"])?;
     build.args(packages.as_flattened());
     Ok((build, target_dir()?.join(RELEASE)))

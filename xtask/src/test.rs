@@ -47,7 +47,7 @@ const STEPS: [Step; 15] = [
     step("lint-no-compiler", || {
         // Without default features, the gateway has no TLS.
         let packages =
-            ["weir", "weir-host", "weir-gateway", "weir-capi"].map(|package| ["--package", package]);
+            ["weir-cli", "weir-host", "weir-gateway", "weir-capi"].map(|package| ["--package", package]);
         cargo_run(
             &[&["clippy", "--no-default-features"], packages.as_flattened(), &["--", "--deny", "warnings"]]
                 .concat(),
@@ -58,7 +58,7 @@ const STEPS: [Step; 15] = [
     step("lint-no-gateway", || {
         let features =
             ["--no-default-features", "--features", "compiler", "--bin", "weir", "--test", "command_line"];
-        cargo_run(&[&["clippy", "--package", "weir"], &features[..], &["--", "--deny", "warnings"]].concat())
+        cargo_run(&[&["clippy", "--package", "weir-cli"], &features[..], &["--", "--deny", "warnings"]].concat())
     }),
     step("docs", docs),
     beside_tests("deny", None, deny::check),

@@ -121,7 +121,7 @@ const WALLS: [(&str, &[&str], &[&str]); 32] = [
     ("weir-otlp", &["weir-reports"], &["tokio", "hyper", "weir-host"]),
     ("weir-top", &["weir-names", "weir-reports"], &["wasmtime", "tokio", "hyper", "weir-host"]),
     (
-        "weir",
+        "weir-cli",
         &[
             "weir-control",
             "weir-gateway",
@@ -165,7 +165,7 @@ const WITHOUT_FEATURES: [(&str, bool); 10] = [
     ("weir-capi", false),
     ("weir-count", false),
     ("weir-device", true),
-    ("weir", true),
+    ("weir-cli", true),
 ];
 
 /// The workspace's dependencies on this machine, with all features. Those for other machines are not

@@ -155,6 +155,11 @@ pub use crate::{
     service::Service,
 };
 
+/// The example of the crate's page compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 /// The guide's examples compile.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/embedders.md")]

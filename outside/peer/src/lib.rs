@@ -65,3 +65,9 @@ pub use self::{
     queue::{Job, Queue},
     serve::{Request, Requests},
 };
+
+/// The example of the crate's page compiles.
+#[cfg(doctest)]
+#[cfg(feature = "client")]
+#[doc = include_str!("../README.md")]
+struct Readme;

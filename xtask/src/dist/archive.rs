@@ -47,7 +47,15 @@ pub(super) fn pack_deb(tree: &Path, to: &Path, build: &Build) -> Result<PathBuf>
     let architecture = build.target.debian.context("no architecture of Debian")?;
     let path = to.join(format!("{}_{VERSION}-1_{architecture}.deb", build.package()));
     let mut deb = Command::new(program);
-    deb.args(["--package", "weir", "--locked", "--no-build", "--no-strip", "--target", build.target.triple]);
+    deb.args([
+        "--package",
+        "weir-cli",
+        "--locked",
+        "--no-build",
+        "--no-strip",
+        "--target",
+        build.target.triple,
+    ]);
     if build.is_for_devices {
         deb.args(["--variant", "device"]);
     }

@@ -90,7 +90,7 @@ pub(super) fn weir(
     let mut flags = ["-Cstrip=symbols", "-Cdebuginfo=0"].map(str::to_owned).to_vec();
     flags.extend(more_flags);
     let mut build = same_everywhere(target.triple, flags)?;
-    build.args(["--package", "weir", "--bin", "weir", "--profile", profile]).args(features);
+    build.args(["--package", "weir-cli", "--bin", "weir", "--profile", profile]).args(features);
     target.choose(&mut build);
     let remaps = remaps()?.map(|(from, to)| format!("-ffile-prefix-map={from}={to}"));
     build.env(format!("CFLAGS_{}", target.underscored()), remaps.join(" "));

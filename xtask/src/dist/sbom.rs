@@ -28,7 +28,7 @@ pub(super) fn write(packages: &Packages, to: &Path, build: &Build) -> Result<Pat
 }
 
 fn document(packages: &Packages, build: &Build, time: &str) -> Value {
-    let is_weir = |id: &Id| id.0 == "weir";
+    let is_weir = |id: &Id| id.0 == "weir-cli";
     let of_others = packages.0.iter().filter(|(id, _)| !is_weir(id));
     let weir = packages.0.iter().find(|(id, _)| is_weir(id));
     json!({

@@ -13,13 +13,18 @@ use std::{
 use crate::page::Page;
 
 /// Beside all of `docs/`.
-const PAGES: [&str; 7] = [
+const PAGES: [&str; 12] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "tests/conformance/README.md",
     "guest-sdk/rust/README.md",
     "guest-sdk/c/README.md",
+    "packaging/crates/README.md",
+    "host/main/README.md",
+    "cli/README.md",
+    "outside/peer/README.md",
+    "outside/bridge-nats/README.md",
     "outside/gateway/client/README.md",
 ];
 

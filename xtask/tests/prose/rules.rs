@@ -9,6 +9,9 @@ const WORDS_MAX: usize = 35;
 /// Words of a sentence of text, on average over a page.
 const MEAN_MAX: f64 = 15.0;
 
+/// Where this repository is for readers of packages: only whole addresses hold there.
+const REPOSITORY: &str = "https://github.com/weir-rt/weir/blob/main/";
+
 /// Sentences that are too long, and a page whose sentences are too long on average.
 pub(crate) fn sentence_lengths(page: &Page) -> Vec<String> {
     let path = page.path.display();
@@ -52,12 +55,15 @@ pub(crate) fn links(page: &Page, root: &Path) -> Vec<String> {
 }
 
 fn dead(page: &Page, link: &Link, root: &Path) -> Option<String> {
-    if link.to.contains("://") || link.to.starts_with("mailto:") {
+    let (from, to) = match link.to.strip_prefix(REPOSITORY) {
+        Some(to) => (Path::new("README.md"), to),
+        None => (page.path.as_path(), link.to.as_str()),
+    };
+    if to.contains("://") || to.starts_with("mailto:") {
         return None;
     }
-    let (path, anchor) = link.to.split_once('#').unwrap_or((&link.to, ""));
-    let target =
-        if path.is_empty() { root.join(&page.path) } else { root.join(&page.path).parent()?.join(path) };
+    let (path, anchor) = to.split_once('#').unwrap_or((to, ""));
+    let target = if path.is_empty() { root.join(from) } else { root.join(from).parent()?.join(path) };
     if !target.exists() {
         return Some("there is no such file".to_owned());
     }
@@ -145,6 +151,8 @@ mod tests {
 
         let faults =
             links(&page("[a](../README.md#second)\n[b](none.md)\n![c](c.svg)\n[d](#there)"), root.path());
+        let whole = format!("[a]({REPOSITORY}README.md#first) [b]({REPOSITORY}none.md)");
+        assert_eq!(links(&page(&whole), root.path()).len(), 1);
         assert_eq!(faults.len(), 4, "{faults:?}");
         assert!(faults[0].starts_with("docs/page.md:1: `../README.md#second`: no heading has"), "{faults:?}");
         assert!(faults[1].starts_with("docs/page.md:2: `none.md`: there is no such file"), "{faults:?}");

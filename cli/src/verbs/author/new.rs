@@ -161,7 +161,7 @@ impl Filler {
             format!("file:{clone}/guest-sdk/typescript/weir-sdk-{}.tgz", env!("CARGO_PKG_VERSION"))
         });
         // With a clone, the workflow makes the clone itself and builds from it, until the packages are published.
-        let install = of("      - run: cargo install --locked weir".to_owned(), &|clone| {
+        let install = of("      - run: cargo install --locked weir-cli".to_owned(), &|clone| {
             format!(
                 "      - run: sudo install -d -o \"$USER\" {clone}\n      \
                  - run: git clone --depth 1 {REPOSITORY} {clone}\n      \
