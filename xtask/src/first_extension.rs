@@ -22,6 +22,11 @@ use crate::{
 /// The published crates of this repository that authors depend on, and those that these need.
 const PUBLISHED: [&str; 4] = ["weir-names", "weir-sdk-derive", "weir-sdk", "weir-peer"];
 
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Modules of Go that no public database has sums of.
+const GO_MODULES: &str = "github.com/weir-rt/*";
+
 /// Time from an edit to an answer of the new version. The first answer waits for the build of all crates.
 const ANSWER_WITHIN: Duration = Duration::from_secs(600);
 
@@ -46,6 +51,41 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
+/// Makes and tests a new project in each language of packages alone: of these crates, and of the packages for other
+/// registries below a directory. Has Rust's compiler read the command, and with it the library for embedders.
+pub(crate) fn from_packages(crates: &[&str], packages: &Path) -> Result<()> {
+    let mut author = Author::with(&weir::build()?, crates, packages)?;
+    let directory = author.directory.path().to_owned();
+    for program in ["weir-cli", "weir-nats"] {
+        run(author.command("cargo", &unpacked(&directory, program)).args(["check", "--quiet"]))?;
+    }
+    author.make_and_test("of-crates", &[], false)?;
+
+    author.variables.push(("PIP_FIND_LINKS", packages.join("pypi").into()));
+    author.make_and_test("of-wheels", &["--lang", "python"], false)?;
+
+    let proxies = output(Command::new("go").args(["env", "GOPROXY"]))?;
+    let proxies = format!("file://{},{}", packages.join("go").display(), proxies.trim_end());
+    let modules = directory.join("modules").into_os_string();
+    author.variables.extend([
+        ("GOPROXY", proxies.into()),
+        ("GOMODCACHE", modules),
+        ("GONOSUMDB", GO_MODULES.into()),
+    ]);
+    author.variables.push(("GOFLAGS", "-modcacherw".into()));
+    author.make_and_test("of-modules", &["--lang", "go"], false)?;
+
+    for (kind, package) in [("extension", "weir-sdk"), ("app", "weir-client")] {
+        run(author.command("weir", &directory).args(["new", kind, "--lang", "typescript", "--kind", kind]))?;
+        let project = directory.join(kind);
+        let tarball = packages.join(format!("npm/{package}-{VERSION}.tgz"));
+        let install = ["install", "--no-save", "--no-audit", "--no-fund", "--silent"];
+        run(author.command("npm", &project).args(install).arg(tarball))?;
+        run(author.command("weir", &project).arg("test"))?;
+    }
+    Ok(())
+}
+
 /// Makes and tests a new extension in this language, with the SDK of the clone.
 pub(crate) fn in_language(lang: &str) -> Result<()> {
     let author = Author::new(&weir::build()?)?;
@@ -56,16 +96,25 @@ pub(crate) fn in_language(lang: &str) -> Result<()> {
 struct Author {
     directory: tempfile::TempDir,
     path: OsString,
+    /// Where tools of other languages look for packages.
+    variables: Vec<(&'static str, OsString)>,
 }
 
 impl Author {
     fn new(weir: &Path) -> Result<Self> {
+        let mut package = cargo(["package", "--no-verify", "--allow-dirty", "--quiet"])?;
+        run(package.args(PUBLISHED.map(|name| format!("--package={name}"))))?;
+        Self::with(weir, &PUBLISHED, &target_dir()?)
+    }
+
+    /// Cargo finds these crates, which lie packed below a directory.
+    fn with(weir: &Path, crates: &[&str], packed: &Path) -> Result<Self> {
         let directory = tempfile::tempdir().context("cannot make a directory")?;
-        unpack_published(directory.path())?;
+        unpack(directory.path(), crates, &packed.join("package"))?;
         let installed = weir.parent().map(Path::to_owned).into_iter();
         let path = env::var_os("PATH").unwrap_or_default();
         let path = env::join_paths(installed.chain(env::split_paths(&path)))?;
-        Ok(Self { directory, path })
+        Ok(Self { directory, path, variables: Vec::new() })
     }
 
     /// Runs the commands of the page, and compares files and answers with those that it shows.
@@ -122,6 +171,7 @@ impl Author {
     fn command(&self, program: &str, directory: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(directory).env("PATH", &self.path).env_remove("WEIR_SDK");
+        command.envs(self.variables.iter().cloned());
         // All projects share one directory for builds, so that nothing is built twice.
         command.env("CARGO_TARGET_DIR", self.directory.path().join("target"));
         command
@@ -177,19 +227,19 @@ fn shown(page: &str, name: &str) -> Result<String> {
     Ok(content.to_owned())
 }
 
-/// Packages the published crates and unpacks them, as a registry would. Cargo finds them in place of the
-/// registry's, in all projects below the directory.
-fn unpack_published(directory: &Path) -> Result<()> {
-    let mut package = cargo(["package", "--no-verify", "--allow-dirty", "--quiet"])?;
-    run(package.args(PUBLISHED.map(|name| format!("--package={name}"))))?;
-    let packaged = target_dir()?.join("package");
+/// Unpacks crates, as a registry would. Cargo finds them in place of the registry's, in all projects below the directory.
+fn unpack(directory: &Path, crates: &[&str], packed: &Path) -> Result<()> {
     let mut patches = "[patch.crates-io]\n".to_owned();
-    for name in PUBLISHED {
-        let stem = format!("{name}-{}", env!("CARGO_PKG_VERSION"));
-        let archive = packaged.join(format!("{stem}.crate"));
+    for name in crates {
+        let archive = packed.join(format!("{name}-{VERSION}.crate"));
         output(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(directory))?;
-        patches += &format!("{name}.path = {:?}\n", directory.join(stem));
+        patches += &format!("{name}.path = {:?}\n", unpacked(directory, name));
     }
     fs::create_dir(directory.join(".cargo")).context("cannot make a directory")?;
     fs::write(directory.join(".cargo/config.toml"), patches).context("cannot tell Cargo of the crates")
+}
+
+/// The directory of an unpacked crate.
+fn unpacked(directory: &Path, name: &str) -> PathBuf {
+    directory.join(format!("{name}-{VERSION}"))
 }

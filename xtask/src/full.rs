@@ -14,7 +14,7 @@ use crate::{
     bench, browser,
     demo::fleet::{self, Programs},
     dist::Target,
-    full_capi, full_contracts, full_http, full_prometheus, full_sdks, instructions,
+    full_capi, full_contracts, full_http, full_prometheus, full_sdks, instructions, release,
     run::{cargo, output, run as run_command},
     setup::{self, VALGRIND},
     tools,
@@ -27,7 +27,7 @@ struct Group {
     run: fn() -> Result<Vec<String>>,
 }
 
-const GROUPS: [Group; 16] = [
+const GROUPS: [Group; 17] = [
     Group {
         name: "spec-tests",
         about: "the component model's test scripts, through the configuration of Weir's engines",
@@ -111,6 +111,11 @@ const GROUPS: [Group; 16] = [
         name: "go",
         about: "the SDK for extensions in Go: its tests in memory, and the conformance suite",
         run: full_sdks::go,
+    },
+    Group {
+        name: "release",
+        about: "what would be published: names, versions, every file, and new projects in each language that have nothing but the packages",
+        run: release::full,
     },
 ];
 

@@ -21,6 +21,7 @@ mod guests;
 mod hooks;
 mod instructions;
 mod pgo;
+mod release;
 mod run;
 mod setup;
 mod test;
@@ -54,6 +55,8 @@ enum Task {
     Capi(capi::Arguments),
     /// Build `weir` for a target as it is given to others: a tarball, a Debian package, an SBOM, below `target/dist`.
     Dist(dist::Arguments),
+    /// Check what would be published: `docs/releasing.md`.
+    Release(release::Arguments),
     /// Measure Weir beside native code that does the same, as `docs/benchmarks.md` describes.
     Bench(bench::Arguments),
     /// Count the instructions of Weir's hot path with valgrind. Fails if a case takes over 5 % more than is kept.
@@ -90,6 +93,7 @@ fn main() -> Result<()> {
         Task::Demo { check, fleet: false } => demo::demo(check),
         Task::Capi(arguments) => capi::capi(&arguments),
         Task::Dist(arguments) => dist::dist(&arguments),
+        Task::Release(arguments) => release::release(&arguments),
         Task::Bench(arguments) => bench::bench(&arguments),
         Task::Instructions(arguments) => instructions::instructions(&arguments),
         Task::Pgo => pgo::make(),

@@ -7,7 +7,7 @@ use std::{env, time::Instant};
 use anyhow::{Context, Result, ensure};
 
 use crate::{
-    conformance, demo, deny, first_extension, guests, hooks, instructions,
+    conformance, demo, deny, first_extension, guests, hooks, instructions, release,
     run::{cargo, run, target_dir},
     setup::{self, C_FOR_WASM, Need, VALGRIND},
 };
@@ -39,7 +39,7 @@ struct Step {
 
 const TESTS: &str = "unit-and-integration";
 
-const STEPS: [Step; 15] = [
+const STEPS: [Step; 16] = [
     step("format", || cargo_run(&["fmt", "--all", "--check"])),
     step("plugins", || guests::plugins().map(drop)),
     step("lint", || cargo_run(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])),
@@ -58,10 +58,13 @@ const STEPS: [Step; 15] = [
     step("lint-no-gateway", || {
         let features =
             ["--no-default-features", "--features", "compiler", "--bin", "weir", "--test", "command_line"];
-        cargo_run(&[&["clippy", "--package", "weir-cli"], &features[..], &["--", "--deny", "warnings"]].concat())
+        cargo_run(
+            &[&["clippy", "--package", "weir-cli"], &features[..], &["--", "--deny", "warnings"]].concat(),
+        )
     }),
     step("docs", docs),
     beside_tests("deny", None, deny::check),
+    beside_tests("release", None, release::check_crates),
     step(TESTS, || programs::test(&[])),
     beside_tests("extension-in-c", Some(&C_FOR_WASM), extension_in_c),
     // The suite in Rust is among the tests of the workspace.

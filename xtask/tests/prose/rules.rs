@@ -10,7 +10,7 @@ const WORDS_MAX: usize = 35;
 const MEAN_MAX: f64 = 15.0;
 
 /// Where this repository is for readers of packages: only whole addresses hold there.
-const REPOSITORY: &str = "https://github.com/weir-rt/weir/blob/main/";
+const REPOSITORY: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/");
 
 /// Sentences that are too long, and a page whose sentences are too long on average.
 pub(crate) fn sentence_lengths(page: &Page) -> Vec<String> {

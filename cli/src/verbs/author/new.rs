@@ -20,7 +20,7 @@ use crate::{exit::Usage, output, verbs::peers};
 /// The version of the published crates and packages.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION_MAJOR"), ".", env!("CARGO_PKG_VERSION_MINOR"));
 
-const REPOSITORY: &str = "https://github.com/weir-rt/weir";
+const REPOSITORY: &str = env!("CARGO_PKG_REPOSITORY");
 
 /// The file of the token of an app that connects through the gateway.
 const TOKEN: &str = ".weir/token";
@@ -161,13 +161,16 @@ impl Filler {
             format!("file:{clone}/guest-sdk/typescript/weir-sdk-{}.tgz", env!("CARGO_PKG_VERSION"))
         });
         // With a clone, the workflow makes the clone itself and builds from it, until the packages are published.
-        let install = of("      - run: cargo install --locked weir-cli".to_owned(), &|clone| {
-            format!(
-                "      - run: sudo install -d -o \"$USER\" {clone}\n      \
+        let install = of(
+            concat!("      - run: cargo install --locked ", env!("CARGO_PKG_NAME")).to_owned(),
+            &|clone| {
+                format!(
+                    "      - run: sudo install -d -o \"$USER\" {clone}\n      \
                  - run: git clone --depth 1 {REPOSITORY} {clone}\n      \
                  - run: cargo install --locked --path {clone}/cli"
-            )
-        });
+                )
+            },
+        );
         let pack = of("      - run: npm install".to_owned(), &|clone| {
             format!("      - run: cd {clone}/guest-sdk/typescript && npm install && npm pack")
         });
