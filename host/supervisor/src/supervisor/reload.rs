@@ -189,7 +189,8 @@ impl Supervisor {
         }
         let waits = is_elsewhere && held_back.is_none();
         if let Some(canary) = self.idle_canary(index).filter(|_| waits) {
-            let reason = format!("`{canary}` tries new versions, and does not run: start it, or reload with --now");
+            let reason =
+                format!("`{canary}` tries new versions, and does not run: start it, or reload with --now");
             return self.finish(index, Err(reason));
         }
         let Some(slot) = self.slots.get_mut(index) else { return };

@@ -222,7 +222,8 @@ impl Supervisor {
     /// all, or those after this one.
     pub(super) fn follow(&mut self, index: usize, after: Option<usize>, number: u64) {
         let all = self.slots.sharing(index);
-        let done = after.and_then(|after| all.iter().position(|other| *other == after)).map_or(0, |at| at + 1);
+        let done =
+            after.and_then(|after| all.iter().position(|other| *other == after)).map_or(0, |at| at + 1);
         for other in all.into_iter().skip(done) {
             let Some(slot) = self.slots.get_mut(other) else { continue };
             let version = slot.unit.version();
@@ -242,7 +243,11 @@ impl Supervisor {
         let slot = self.slots.get(index)?;
         let canary = slot.config.canary.clone().filter(|canary| canary != slot.unit.id())?;
         let runs = |slot: &Slot| slot.life.is_there() || slot.life.is_coming();
-        self.slots.find(&canary).and_then(|it| self.slots.get(it)).is_none_or(|it| !runs(it)).then_some(canary)
+        self.slots
+            .find(&canary)
+            .and_then(|it| self.slots.get(it))
+            .is_none_or(|it| !runs(it))
+            .then_some(canary)
     }
 
     /// Makes an extension run what its versions say now, because its present version was refused.
