@@ -128,7 +128,10 @@ impl Record {
         if tries {
             self.canary = is_canary.then_some(number);
         }
-        if !is_canary {
+        // An instance that goes on with an older version decides nothing for the others.
+        let is_behind =
+            self.serving == self.fallback && self.fallback_of(number).is_some() && !is_on_probation;
+        if !is_canary && !is_behind {
             self.serving = Some(number);
         }
         if is_on_probation {

@@ -213,6 +213,58 @@ async fn a_version_that_is_refused_or_stopped_while_its_stage_waits_is_the_last_
 }
 
 #[tokio::test]
+async fn a_stage_waits_for_its_canary_and_for_the_instances_that_follow() {
+    let chain = Chain::new(UPDATE);
+    chain.configure(&[("a", "instances = 3"), ("b", "requires = ['a@1']"), ("c", "")], UPDATE);
+    let main = chain.start().await;
+    let _proven = main.control().accept_version("a").await;
+    let numbers = || {
+        let of = |id| main.control().status(id).unwrap().version.map(|version| version.number);
+        ["a", "a.2", "a.3"].map(of)
+    };
+    let reloading = || {
+        let control = main.control().clone();
+        tokio::spawn(async move { control.reload_in_stages(None, Holds::Proven).await.unwrap() })
+    };
+    chain.put("a", 2);
+    let report = reloading();
+    until_serves(&main, "a.3", 2).await;
+    assert_eq!((numbers(), planned(&main)), ([Some(1), Some(1), Some(2)], String::new()));
+    // Another one waits for the same proof, though nothing is left to change.
+    report.abort();
+    assert!(report.await.unwrap_err().is_cancelled());
+    let ended = async {
+        while main.control().is_reloading() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, ended).await.unwrap();
+    let report = reloading();
+    while !main.control().is_reloading() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    chain.put("b", 2);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(restarts(&main)[1], 0);
+    main.control().accept_version("a").await.unwrap();
+    until_serves(&main, "b", 2).await;
+    assert_eq!(numbers(), [Some(2); 3]);
+    main.control().accept_version("b").await.unwrap();
+    let report = report.await.unwrap();
+    assert_eq!((ids(&report.changed), failed(&report)), ("b".to_owned(), String::new()));
+
+    chain.put("a", 3);
+    let report = reloading();
+    until_serves(&main, "a.3", 3).await;
+    main.control().roll_back("a", None).await.unwrap();
+    let report = report.await.unwrap();
+    let why = report.failed[0].reason.as_str();
+    assert_eq!((failed(&report).as_str(), why), ("a.3", "version 3 was refused: an operator rolled it back"));
+    assert_eq!(report.stopped_at, Some(1));
+    main.shutdown().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_stage_does_not_wait_for_ever_for_a_version_that_does_not_run() {
     let restart = "restart = { backoff = '1h', max-backoff = '1h' }";
     let update = format!("update = {{ prove-for = '5s', max-failures = 9 }}\n{restart}");

@@ -95,8 +95,8 @@ pub(super) struct Applying {
     kept: Vec<(usize, Arc<ExtensionConfig>)>,
     /// Extensions whose reload is under way.
     pending: BTreeSet<usize>,
-    /// Extensions that have come up as they are configured now.
-    up: Vec<usize>,
+    /// Extensions that have come up as they are configured now, and the versions that they run.
+    up: Vec<(usize, Option<u64>)>,
     waiting: Option<Waiting>,
     report: ReloadReport,
 }
@@ -357,7 +357,8 @@ impl Supervisor {
             let is_idle = !slot.config.autostart;
             if slot.life.is_there() || is_idle {
                 applying.report.added.push(id);
-                applying.up.extend((!is_idle || slot.life.is_there()).then_some(*index));
+                let is_up = !is_idle || slot.life.is_there();
+                applying.up.extend(is_up.then(|| (*index, slot.unit.version().number())));
             } else {
                 let reason = slot.unit.status().reason.unwrap_or_else(|| slot.life.state().to_string());
                 applying.report.failed.push(NotReloaded { extension: id, reason });
@@ -413,11 +414,11 @@ impl Supervisor {
         applying.pending.remove(&index);
         let extension = slot.unit.id().clone();
         match result {
-            Ok(true) => {
-                applying.report.changed.push(extension);
-                applying.up.push(index);
+            Ok(has_changed) => {
+                applying.report.changed.extend(has_changed.then_some(extension));
+                // A version that an earlier reload brought may still be on probation.
+                applying.up.push((index, slot.unit.version().number()));
             }
-            Ok(false) => {}
             Err(reason) => applying.report.failed.push(NotReloaded { extension, reason }),
         }
     }

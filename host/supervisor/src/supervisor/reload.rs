@@ -17,6 +17,7 @@ use super::{
     ControlError, Done, LifecycleEvent, OrderReply, Supervisor, answer,
     run::{End, Run},
     versions::choose,
+    waiting::Alternative,
 };
 use crate::roster::{Version, on_the_bus};
 
@@ -357,6 +358,7 @@ impl Supervisor {
     pub(super) fn install(&mut self, index: usize, version: &Arc<Version>, tenure: Tenure) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         let before = std::mem::replace(&mut slot.config, version.config.clone());
+        slot.alternative = Alternative::Unknown;
         slot.unit.set_version(version.clone());
         match tenure {
             Tenure::ForGood => self.parts.bus.replace(&version.peer, true),

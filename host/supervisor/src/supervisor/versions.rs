@@ -242,7 +242,10 @@ impl Supervisor {
     pub(super) fn idle_canary(&self, index: usize) -> Option<ExtensionId> {
         let slot = self.slots.get(index)?;
         let canary = slot.config.canary.clone().filter(|canary| canary != slot.unit.id())?;
-        let runs = |slot: &Slot| slot.life.is_there() || slot.life.is_coming();
+        let runs = |slot: &Slot| {
+            let comes = slot.life.is_coming() || slot.life.state() == ExtensionState::BackingOff;
+            slot.life.is_there() || comes || slot.reload.is_some()
+        };
         self.slots
             .find(&canary)
             .and_then(|it| self.slots.get(it))
@@ -317,7 +320,7 @@ impl Supervisor {
     /// Refuses the version on probation of an instance that has failed so often that it does not come again.
     pub(super) fn fails_for_good(&self, index: usize, ended: &Ended) -> Option<VersionChange> {
         let (_, id, _) = self.versioned(index)?;
-        let number = ended.run.version.number()?;
+        let number = ended.run.version.number().filter(|_| ended.end.exit != Exit::Finished)?;
         let change = self.parts.versions.refuse(&id, number, "it failed so often that it was quarantined")?;
         ended.run.version.forget_program();
         Some(change)

@@ -13,7 +13,10 @@ use weir_bus::Phase;
 use weir_names::ExtensionId;
 use weir_reports::{ExtensionState, ServingVersion, Standing};
 
-use super::{super::Supervisor, Applying, NotReloaded, Part};
+use super::{
+    super::{Supervisor, slots::Slot},
+    Applying, NotReloaded, Part,
+};
 use crate::roster::Unit;
 
 /// When a stage of a reload holds, so that the next one begins.
@@ -137,11 +140,18 @@ impl Supervisor {
     pub(super) fn begin_holding(&mut self) {
         let Some(applying) = &mut self.applying else { return };
         applying.part = Part::Holding;
-        let updates = applying.up.iter().filter_map(|index| self.slots.get(*index)?.config.update.as_ref());
+        let updates =
+            applying.up.iter().filter_map(|(index, _)| self.slots.get(*index)?.config.update.as_ref());
         let longest = updates.map(|update| update.prove_for).max();
         let longest = longest.filter(|_| applying.holds == Some(Holds::Proven));
         applying.waiting =
             longest.map(|longest| Waiting { until: Instant::now() + longest * PATIENCE, longest });
+        // What holds already is not judged again while others are waited for.
+        let Some(mut applying) = self.applying.take() else { return };
+        let mut up = std::mem::take(&mut applying.up);
+        up.retain(|up| self.holds(&applying, *up) != Some(Ok(())));
+        applying.up = up;
+        self.applying = Some(applying);
     }
 
     /// Whether it is still open if this stage holds. It is not if one extension does not, or if nobody waits any more.
@@ -150,7 +160,7 @@ impl Supervisor {
         if self.is_over(applying) {
             return false;
         }
-        let held: Vec<_> = applying.up.iter().map(|index| self.holds(applying, *index)).collect();
+        let held: Vec<_> = applying.up.iter().map(|up| self.holds(applying, *up)).collect();
         held.contains(&None) && !held.iter().flatten().any(Result::is_err)
     }
 
@@ -168,9 +178,9 @@ impl Supervisor {
         if applying.holds.is_none() {
             return false;
         }
-        let fault = |index: &usize| match self.holds(applying, *index) {
+        let fault = |up: &(usize, Option<u64>)| match self.holds(applying, *up) {
             Some(Err(reason)) => {
-                Some(NotReloaded { extension: self.slots.get(*index)?.unit.id().clone(), reason })
+                Some(NotReloaded { extension: self.slots.get(up.0)?.unit.id().clone(), reason })
             }
             _ => None,
         };
@@ -206,12 +216,15 @@ impl Supervisor {
         false
     }
 
-    /// Whether an extension that has come up holds, or why it does not. None while that is open.
-    fn holds(&self, applying: &Applying, index: usize) -> Option<Result<(), String>> {
+    /// Whether an extension that has come up with this version holds, or why it does not. None while that is open.
+    fn holds(
+        &self,
+        applying: &Applying,
+        (index, number): (usize, Option<u64>),
+    ) -> Option<Result<(), String>> {
         let Some(slot) = self.slots.get(index) else { return Some(Ok(())) };
         let config = &slot.config;
         let id = config.copy_of.as_ref().unwrap_or(&config.id);
-        let number = slot.unit.version().number();
         let serving = config.update.as_ref().and_then(|_| self.parts.versions.serving(id, number));
         if let Some(ServingVersion { number, standing, is_held_back }) = serving
             && (is_held_back || standing == Standing::Refused)
@@ -241,6 +254,21 @@ impl Supervisor {
                 }
                 _ => None,
             };
+        }
+        let others = || self.slots.sharing(index).into_iter().filter_map(|other| self.slots.get(other));
+        let is_canary = config.canary.as_ref() == Some(slot.unit.id());
+        if applying.waiting.is_some() && serving.is_some() && is_canary {
+            // The other instances follow their canary.
+            if others().any(|other| other.reload.is_some()) {
+                return None;
+            }
+            let is_behind = |other: &&Slot| other.life.is_there() && other.unit.version().number() != number;
+            if let Some(other) = others().find(is_behind) {
+                let id = other.unit.id();
+                return Some(Err(format!(
+                    "it is proven, but does not run in `{id}`: `weir history {id}` says why"
+                )));
+            }
         }
         use ExtensionState::{BackingOff, Failed, Quarantined};
         Some(if matches!(state, BackingOff | Failed | Quarantined) { Err(because()) } else { Ok(()) })
