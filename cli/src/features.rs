@@ -40,6 +40,18 @@ pub(crate) fn compilation() -> Compilation {
     Compilation::PrecompiledOnly
 }
 
+/// Returns what to warn of, if a process that compiled was confined less than it should be.
+#[cfg(feature = "compiler")]
+pub(crate) fn confinement_warning() -> Option<String> {
+    weir_host::component::confinement_warning()
+}
+
+/// Returns `None`: without the compiler, no process compiles.
+#[cfg(not(feature = "compiler"))]
+pub(crate) fn confinement_warning() -> Option<String> {
+    None
+}
+
 /// Compiles and returns the exit code, if this process was started for that. Otherwise returns `None`.
 #[cfg(feature = "compiler")]
 pub(crate) fn compile_helper() -> Option<ExitCode> {

@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use tokio::{io::Interest, net::unix::pipe};
 use weir_host::names::{harmless, is_harmful};
 
-use crate::logging;
+use crate::{features, logging};
 
 /// The reader of stdout has left.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +53,13 @@ pub(crate) fn json_line(json: &[u8]) -> anyhow::Result<()> {
 pub(crate) fn complain(text: &str) {
     if !logging::append(&format!("{text}\n")) {
         let _nobody_reads = writeln!(io::stderr(), "{text}");
+    }
+}
+
+/// Prints that the process that compiled was confined less than it should be, if it was.
+pub(crate) fn warn_of_confinement() {
+    if let Some(warning) = features::confinement_warning() {
+        complain(&format!("warning: {warning}"));
     }
 }
 

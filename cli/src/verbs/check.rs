@@ -47,6 +47,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
     let mut warnings = warnings(&config, check_mappings(&config));
     let mut inspected = Inspected::default();
     let components = checked(&config, &mut inspected);
+    warnings.extend(features::confinement_warning());
     warnings.extend(contracts::warnings(&config, &mut inspected));
     for extension in &config.extensions {
         let found = inspected.of(extension);

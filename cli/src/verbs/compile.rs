@@ -83,7 +83,9 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
     let what = format!("compiling `{}`", printable(&args.file.display().to_string()));
     let artifact = output::during(&what, || {
         component::compile(&args.file, Some(&target), &Limits::max(), args.traces, &compilation(), &key)
-    })?;
+    });
+    output::warn_of_confinement();
+    let artifact = artifact?;
     let output = args.output.clone().unwrap_or_else(|| args.file.with_extension("cwasm"));
     anyhow::ensure!(
         output != args.file,

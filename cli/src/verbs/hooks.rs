@@ -124,7 +124,9 @@ pub(super) fn run(Command::Run(args): Command) -> anyhow::Result<()> {
     let report = output::during(&what, || {
         let main = wait(Main::builder(config).compilation(compilation()).start()).map_err(of_call)?;
         main.hooks().get(name.as_str())?.run_blocking(call).map_err(of_call)
-    })?;
+    });
+    output::warn_of_confinement();
+    let report = report?;
     if args.json {
         output::json(&report)?;
     } else if report.runs.is_empty() {

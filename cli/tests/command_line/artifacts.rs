@@ -1,11 +1,13 @@
 //! `weir keygen`, `weir compile`, and Main's cache.
 
 use std::{
-    fs,
+    env, fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    thread,
 };
 
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
 use tempfile::TempDir;
 
 use super::support::{Running, done, weir, with_own_component};
@@ -54,6 +56,43 @@ fn a_key_is_made_once_and_for_its_owner_alone() {
     let other = done(weir(dir.path()).args(["keygen", "--public", "other.key"]));
     let refused = "error: cannot use the key `other.key`: not a private Ed25519 key in PEM, which `weir keygen` makes\n";
     assert_eq!((other.code, other.stderr.as_str()), (1, refused));
+}
+
+/// Does the work as on a kernel without Landlock and seccomp.
+fn on_an_old_kernel<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let calls = [libc::SYS_landlock_create_ruleset, libc::SYS_seccomp].map(|call| (call, Vec::new())).into();
+    let unknown = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
+    let this = env::consts::ARCH.try_into().unwrap();
+    let filter = SeccompFilter::new(calls, SeccompAction::Allow, unknown, this).unwrap();
+    let program = BpfProgram::try_from(filter).unwrap();
+    let filtered = move || {
+        // For this thread, and the processes that it starts.
+        apply_filter(&program).unwrap();
+        work()
+    };
+    thread::scope(|scope| scope.spawn(filtered).join().unwrap())
+}
+
+#[test]
+fn what_the_machine_lacks_to_confine_the_compiler_is_told_by_each_verb_that_compiles() {
+    let dir = with_own_component(PUPPET);
+    keygen(dir.path());
+    fs::create_dir(dir.path().join("hooks.d")).unwrap();
+    fs::copy(test_guests::path("hook"), dir.path().join("hooks.d/10-hook.wasm")).unwrap();
+    let warning = "warning: the process that compiles goes without landlock, seccomp, which this machine does not \
+                   have or does not allow: an attack on the compiler would get further\n";
+    let verbs = [
+        "compile puppet.wasm --key release.key --target aarch64-unknown-linux-gnu",
+        "check weir.toml",
+        "hooks run hooks.d",
+    ];
+    for verb in verbs {
+        let done = on_an_old_kernel(|| done(weir(dir.path()).args(verb.split(' '))));
+        assert_eq!((done.code, done.stderr.as_str()), (0, warning), "{verb}: {}", done.stdout);
+    }
+    // What is kept takes no compiler.
+    let again = on_an_old_kernel(|| done(weir(dir.path()).args(["check", "weir.toml"])));
+    assert_eq!(again.good(), "`puppet` is ok\n");
 }
 
 #[test]

@@ -32,11 +32,12 @@ const COMPUTING: [c_long; 19] = [
     libc::SYS_sigaltstack,
 ];
 
+/// New threads and processes. A library that wants threads hears that there are none, and may do without: rayon, which
+/// wasmtime has if the embedder asks for parallel compilation, then works on the thread that calls it.
+const THREADS: [c_long; 2] = [libc::SYS_clone, libc::SYS_clone3];
+
 /// What no library does by itself while a process computes: these calls come from an attack, and end the process.
-/// `fork`, which some processors have, is refused as any other call.
-const ATTACKS: [c_long; 10] = [
-    libc::SYS_clone,
-    libc::SYS_clone3,
+const ATTACKS: [c_long; 8] = [
     libc::SYS_connect,
     libc::SYS_execve,
     libc::SYS_execveat,
@@ -52,13 +53,20 @@ type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
 /// Lets this process only compute, and use its three standard descriptors. Ends it for an attack, and refuses other
 /// calls as not permitted, since a library may try one and do without it.
 pub(crate) fn apply() -> Result<(), Error> {
-    let attacks = ATTACKS.map(|call| (call, Vec::new())).into();
-    // The second filter must let the first one's call pass. Of several filters' actions, the kernel takes the strictest.
-    let attacks = program(attacks, SeccompAction::Allow, SeccompAction::KillProcess)?;
+    // A filter must let what an earlier one is for pass. Of several filters' actions, the kernel takes the strictest.
+    let attacks = program(whole(ATTACKS), SeccompAction::Allow, SeccompAction::KillProcess)?;
+    let absent = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
+    let threads = program(whole(THREADS), SeccompAction::Allow, absent)?;
     let refused = SeccompAction::Errno(libc::EPERM.unsigned_abs());
     let others = program(allowed()?, refused, SeccompAction::Allow)?;
     apply_filter(&attacks)?;
+    apply_filter(&threads)?;
     apply_filter(&others)
+}
+
+/// These calls, whatever their arguments.
+fn whole<const N: usize>(calls: [c_long; N]) -> Rules {
+    calls.map(|call| (call, Vec::new())).into()
 }
 
 fn program(rules: Rules, other: SeccompAction, listed: SeccompAction) -> Result<BpfProgram, BackendError> {
@@ -68,7 +76,8 @@ fn program(rules: Rules, other: SeccompAction, listed: SeccompAction) -> Result<
 /// The calls that are allowed, some with these arguments only.
 fn allowed() -> Result<Rules, BackendError> {
     let own = u64::from(process::id());
-    let mut rules = Rules::from(COMPUTING.map(|call| (call, Vec::new())));
+    let mut rules = whole(COMPUTING);
+    rules.extend(whole(THREADS));
     rules.extend([
         (libc::SYS_read, vec![with([is(0, 0)])?]),
         (libc::SYS_write, vec![with([is(0, 1)])?, with([is(0, 2)])?]),

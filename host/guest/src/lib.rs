@@ -29,7 +29,7 @@ mod signals;
 mod wasi;
 
 #[cfg(feature = "compiler")]
-pub use self::program::{NotAKey, SigningKey, compile, compile_helper};
+pub use self::program::{NotAKey, SigningKey, compile, compile_helper, confinement_warning};
 pub use self::{
     calibration::fuel_per_ms,
     command::{AT_ONCE, Cut, End, Ended, RunsOn, Surroundings, WasiCommand},

@@ -56,6 +56,7 @@ pub use self::{
 #[cfg(feature = "compiler")]
 pub use self::{
     artifact::signing::{NotAKey, SigningKey},
+    child::confinement_warning,
     helper::compile_helper,
     signed::compile,
 };

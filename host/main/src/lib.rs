@@ -83,7 +83,7 @@ pub mod component {
         Inspection, LoadError, LoadFault, Manifest, Needs, artifact_facts, cache_is_ours, check, inspect,
     };
     #[cfg(feature = "compiler")]
-    pub use weir_guest::{NotAKey, SigningKey, compile, compile_helper};
+    pub use weir_guest::{NotAKey, SigningKey, compile, compile_helper, confinement_warning};
 }
 
 /// The configuration, from a file or from Rust.

@@ -10,7 +10,7 @@ use std::{
     os::unix::process::ExitStatusExt,
     path::Path,
     process::{ExitStatus, Stdio},
-    sync::Once,
+    sync::OnceLock,
 };
 
 use rustix::process::Signal;
@@ -41,6 +41,11 @@ const MAX_STDERR: u64 = 4096;
 
 /// How many bytes the process's message about a component may have.
 const MAX_MESSAGE: u64 = 4096;
+
+/// Says why the process got SIGSYS before it was confined.
+const FORBIDDEN: &str = "the process that compiles was ended with signal 31 (SIGSYS) while it gave up its rights: a policy \
+                         of this machine, such as `SystemCallFilter=` of systemd, forbids a call for that and must \
+                         refuse it with an error instead, as `SystemCallErrorNumber=EPERM` does";
 
 /// The first line of the process's standard input; the component follows.
 #[derive(Debug, Serialize, Deserialize)]
@@ -111,7 +116,9 @@ pub(super) async fn compile(
         };
         // The process is killed if it still runs, and reaped, so that nothing of it is left.
         let _ended = child.start_kill();
-        let _reaped = child.wait().await;
+        if timeout(GRACE, child.wait()).await.is_err() {
+            tracing::warn!("the process that compiles does not end: it goes on until its time is up");
+        }
         let outcome = match outcome {
             Some(outcome) => outcome,
             None if timeout(GRACE, fed).await.is_ok() => Err(LoadFault::CompileTimeout(task.timeout)),
@@ -164,22 +171,29 @@ async fn talk(
         let _lost = stderr.take(MAX_STDERR).read_to_end(&mut said).await;
         String::from_utf8_lossy(&said).into_owned()
     };
-    let (fed, answer, said) = tokio::join!(feed, answer(stdout, task), said);
+    let mut is_confined = false;
+    let (fed, answer, said) = tokio::join!(feed, answer(stdout, task, &mut is_confined), said);
     match answer? {
         // Only a complete feed proves that the process got the hashed bytes.
         Some(answer) => answer.and_then(|code| fed.map(|()| code)),
-        None => Err(died(child.wait().await.map_err(lost)?, &said, task)),
+        None => Err(died(child.wait().await.map_err(lost)?, &said, task, is_confined)),
     }
 }
 
-/// Reads the process's answer. Returns none if the process died first. Fails if the answer is larger than the limits
-/// allow or cannot be understood. Closes its output at the end, so that the process ends.
+/// Reads the process's answer, and notes when the process has been confined. Returns none if the process died first. Fails
+/// if the answer is larger than the limits allow or cannot be understood. Closes its output at the end, so that the
+/// process ends.
 async fn answer(
     mut stdout: impl AsyncRead + Unpin,
     task: &CompileTask,
+    is_confined: &mut bool,
 ) -> Result<Option<Result<Code, LoadFault>>, LoadFault> {
     let Ok(missing) = stdout.read_u8().await else { return Ok(None) };
-    warn_once(Missing::of(missing));
+    let missing = Missing::of(missing).ok_or_else(|| {
+        LoadFault::Compiler("the program that compiles is of another version of Weir".to_owned())
+    })?;
+    *is_confined = true;
+    warn_once(missing);
     let Ok(byte) = stdout.read_u8().await else { return Ok(None) };
     let Ok(bytes) = stdout.read_u64_le().await else { return Ok(None) };
     let answer = CompileAnswer::of(byte)
@@ -209,24 +223,35 @@ async fn answer(
     }))
 }
 
-/// Tells the first time that a process is confined less than it should be.
+/// What the first process lacked that was confined less than it should be.
+static LACKS: OnceLock<Missing> = OnceLock::new();
+
+/// Returns a warning if a process that this one started to compile was confined less than it should be, because the
+/// machine lacks or forbids a restriction.
+///
+/// The first time, the warning also goes to the log. This is for programs that do not show `tracing`'s events.
+pub fn confinement_warning() -> Option<String> {
+    LACKS.get().map(|missing| {
+        format!(
+            "the process that compiles goes without {missing}, which this machine does not have or does not allow: an \
+             attack on the compiler would get further"
+        )
+    })
+}
+
+/// Logs the first time that a process is confined less than it should be.
 fn warn_once(missing: Missing) {
-    static WARNED: Once = Once::new();
-    if !missing.is_empty() {
-        WARNED.call_once(|| {
-            tracing::warn!(
-                "the process that compiles goes without {missing}, which this machine does not have or does not allow: \
-                 an attack on the compiler would get further"
-            );
-        });
+    let is_first = !missing.is_empty() && LACKS.set(missing).is_ok();
+    if let Some(warning) = confinement_warning().filter(|_| is_first) {
+        tracing::warn!("{warning}");
     }
 }
 
-/// Returns the fault for a process that ended without an answer, judged by its status and what it wrote to standard
-/// error.
-fn died(status: ExitStatus, said: &str, task: &CompileTask) -> LoadFault {
+/// Returns the fault for a process that ended without an answer, judged by its status, what it wrote to standard error,
+/// and whether it was confined by then. It gets nothing of the component to see before.
+fn died(status: ExitStatus, said: &str, task: &CompileTask, is_confined: bool) -> LoadFault {
     if status.signal() == Some(Signal::SYS.as_raw()) {
-        return LoadFault::Attack;
+        return if is_confined { LoadFault::Attack } else { LoadFault::Compiler(FORBIDDEN.to_owned()) };
     }
     // Rust writes this message when an allocation fails, and then aborts the process.
     if said.contains("memory allocation of ") {

@@ -17,7 +17,7 @@ use nix::{
 };
 use rustix::{
     fs::MemfdFlags,
-    mm::{MapFlags, ProtFlags},
+    mm::{MapFlags, MprotectFlags, ProtFlags},
     process::{DumpableBehavior, Pid, PidfdFlags, Resource, Rlimit},
 };
 
@@ -41,6 +41,8 @@ pub(crate) const SOCKET: &str = "socket";
 pub(crate) enum Fate {
     /// It fails: not permitted.
     Refused,
+    /// It fails, as if the kernel had no such call.
+    Absent,
     /// The process ends.
     Ends,
 }
@@ -63,6 +65,10 @@ const fn ends(name: &'static str, make: fn(&Surroundings) -> io::Result<()>) -> 
     Attempt { fate: Fate::Ends, is_refused_twice: true, ..refused(name, make) }
 }
 
+const fn absent(name: &'static str, make: fn(&Surroundings) -> io::Result<()>) -> Attempt {
+    Attempt { fate: Fate::Absent, is_refused_twice: true, ..refused(name, make) }
+}
+
 impl Attempt {
     const fn unusual(self) -> Self {
         Self { is_usual: false, ..self }
@@ -73,7 +79,7 @@ impl Attempt {
     }
 }
 
-pub(crate) const ATTEMPTS: [Attempt; 26] = [
+pub(crate) const ATTEMPTS: [Attempt; 29] = [
     refused("read a file", |_| fs::read("/etc/passwd").map(drop)).refused_twice(),
     refused("write the cache", |around| fs::write(around.dir.join("entry"), "")).refused_twice(),
     refused("list the cache", |around| fs::read_dir(around.dir).map(drop)).refused_twice(),
@@ -83,6 +89,7 @@ pub(crate) const ATTEMPTS: [Attempt; 26] = [
     refused("write an open file", |around| { around.open }.write(&[0]).map(drop)),
     refused("map an open file", |around| map(Some(around.open), ProtFlags::READ)),
     refused("make memory executable", |_| map(None, ProtFlags::READ | ProtFlags::EXEC)),
+    refused("make its own memory executable", |_| protect(ProtFlags::READ | ProtFlags::EXEC)),
     refused("make a file in memory", |_| {
         rustix::fs::memfd_create("file", MemfdFlags::CLOEXEC).map(drop).map_err(Into::into)
     })
@@ -97,6 +104,12 @@ pub(crate) const ATTEMPTS: [Attempt; 26] = [
     })
     .unusual()
     .refused_twice(),
+    refused("raise another process's limit", |around| {
+        let same = Rlimit { current: None, maximum: None };
+        rustix::process::prlimit(Some(around.starter), Resource::Core, same).map(drop).map_err(Into::into)
+    })
+    .unusual(),
+    refused("signal a thread of another process", |around| signal_thread(around.starter)),
     refused("become root", |_| nix::unistd::setuid(0.into()).map_err(Into::into)).unusual(),
     refused("have a namespace", |_| nix::sched::unshare(CloneFlags::CLONE_NEWNS).map_err(Into::into))
         .unusual()
@@ -114,8 +127,8 @@ pub(crate) const ATTEMPTS: [Attempt; 26] = [
     ends("connect by TCP", |around| TcpStream::connect(around.tcp).map(drop)),
     ends("connect to a Unix socket", |around| UnixStream::connect(around.dir.join(SOCKET)).map(drop)),
     ends("have a UDP socket", |_| UdpSocket::bind("127.0.0.1:0").map(drop)),
-    ends("start a process", |_| Command::new("/bin/true").status().map(drop)),
-    ends("start a thread", |_| thread::Builder::new().spawn(|| ()).map(drop)),
+    absent("start a process", |_| Command::new("/bin/true").status().map(drop)),
+    absent("start a thread", |_| thread::Builder::new().spawn(|| ()).map(drop)),
     // What is said without confinement, if an attempt succeeds.
     ends("become another program", |_| Err(Command::new("/bin/echo").args(["-n", ALLOWED]).exec())),
     Attempt {
@@ -141,6 +154,26 @@ pub(crate) const ALLOWED: &str = "allowed";
 
 fn nix_pid(pid: Pid) -> nix::unistd::Pid {
     nix::unistd::Pid::from_raw(pid.as_raw_pid())
+}
+
+#[expect(unsafe_code, reason = "only a call of the C library can do this")]
+fn signal_thread(of: Pid) -> io::Result<()> {
+    let pid = of.as_raw_pid();
+    // SAFETY: the call uses no memory, and signal 0 only asks whether a signal could be sent.
+    match unsafe { libc::syscall(libc::SYS_tgkill, pid, pid, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[expect(unsafe_code, reason = "the mapping is new, and nothing uses it")]
+fn protect(protection: ProtFlags) -> io::Result<()> {
+    let writable = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: as the kernel chooses the place, no other memory changes.
+    let memory = unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), 1, writable, MapFlags::PRIVATE) }?;
+    let flags = MprotectFlags::from_bits_retain(protection.bits());
+    // SAFETY: nothing else uses this memory.
+    unsafe { rustix::mm::mprotect(memory, 1, flags) }.map_err(Into::into)
 }
 
 #[expect(unsafe_code, reason = "the mapping is new, and nothing uses it")]

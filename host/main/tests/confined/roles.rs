@@ -7,8 +7,10 @@ use std::{
     path::{Path, PathBuf},
     process::{ExitCode, exit},
     sync::OnceLock,
+    thread,
 };
 
+use caps::{CapSet, Capability};
 use log::{LevelFilter, Log, Metadata, Record};
 use rustix::process::getppid;
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
@@ -27,18 +29,22 @@ use crate::{
 /// The name of the cache's key.
 pub(crate) const KEY: &str = "key";
 
-/// What a kernel has.
+/// What a machine has and allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kernel {
     Whole,
     WithoutLandlock,
     WithoutSeccomp,
     WithoutBoth,
+    /// Root, if the process is root, may not end processes of others.
+    WithoutKill,
+    /// A policy ends processes that want Landlock.
+    EndsForLandlock,
 }
 
 impl Kernel {
-    pub(crate) const ALL: [Self; 4] =
-        [Self::Whole, Self::WithoutLandlock, Self::WithoutSeccomp, Self::WithoutBoth];
+    pub(crate) const THAT_COMPILE: [Self; 5] =
+        [Self::Whole, Self::WithoutLandlock, Self::WithoutSeccomp, Self::WithoutBoth, Self::WithoutKill];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -46,23 +52,35 @@ impl Kernel {
             Self::WithoutLandlock => "without-landlock",
             Self::WithoutSeccomp => "without-seccomp",
             Self::WithoutBoth => "without-both",
+            Self::WithoutKill => "without-kill",
+            Self::EndsForLandlock => "ends-for-landlock",
         }
     }
 
     fn of(name: &str) -> Self {
-        Self::ALL.into_iter().find(|kernel| kernel.name() == name).unwrap()
+        Self::THAT_COMPILE
+            .into_iter()
+            .chain([Self::EndsForLandlock])
+            .find(|kernel| kernel.name() == name)
+            .unwrap()
     }
 
     /// Refuses from here on what this kernel lacks, as it would.
     fn play(self) {
         let lacks = match self {
             Self::Whole => return,
-            Self::WithoutLandlock => &[libc::SYS_landlock_create_ruleset][..],
+            Self::WithoutKill => {
+                return caps::drop(None, CapSet::Effective, Capability::CAP_KILL).unwrap();
+            }
+            Self::WithoutLandlock | Self::EndsForLandlock => &[libc::SYS_landlock_create_ruleset][..],
             Self::WithoutSeccomp => &[libc::SYS_seccomp],
             Self::WithoutBoth => &[libc::SYS_landlock_create_ruleset, libc::SYS_seccomp],
         };
         let rules = lacks.iter().map(|call| (*call, Vec::new())).collect();
-        let unknown = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
+        let unknown = match self {
+            Self::EndsForLandlock => SeccompAction::KillProcess,
+            _ => SeccompAction::Errno(libc::ENOSYS.unsigned_abs()),
+        };
         let this = env::consts::ARCH.try_into().unwrap();
         let filter = SeccompFilter::new(rules, SeccompAction::Allow, unknown, this).unwrap();
         apply_filter(&BpfProgram::try_from(filter).unwrap()).unwrap();
@@ -77,6 +95,8 @@ pub(crate) enum Role {
     TakenOver(Kernel, Attack),
     /// To make an attempt, and nothing else.
     Unconfined(Attack),
+    /// To compile, with a second thread.
+    WithThread,
     /// To have a component compiled twice, on a kernel without both.
     Twice,
 }
@@ -92,6 +112,7 @@ impl Role {
                 Self::TakenOver(Kernel::of(kernel), Attack::new(attempt, dir, tcp))
             }
             ["unconfined", attempt, dir, tcp] => Self::Unconfined(Attack::new(attempt, dir, tcp)),
+            ["with-thread"] => Self::WithThread,
             ["twice"] => Self::Twice,
             _ => return None,
         })
@@ -113,6 +134,10 @@ impl Role {
             Self::Unconfined(attack) => {
                 io::stdout().write_all(attack.outcome().as_bytes()).unwrap();
                 ExitCode::SUCCESS
+            }
+            Self::WithThread => {
+                thread::spawn(thread::park);
+                compile_helper()
             }
             Self::Twice => {
                 tracing_subscriber::fmt()
