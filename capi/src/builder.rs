@@ -132,9 +132,9 @@ pub extern "C" fn weir_builder_on_event(
     })
 }
 
-/// Compiles each component in a process of its own, which bounds its time and memory. Use it for components that others
-/// made. `program` is the absolute path of `weir-compile-helper`, of this version of Weir. Without this call, Main
-/// compiles in its own process.
+/// Compiles each component in a process of its own, which bounds its time and memory, and is confined to its input and
+/// output as far as the machine has the means. Use it for components that others made. `program` is the absolute path of
+/// `weir-compile-helper`, of this version of Weir. Without this call, Main compiles in its own process.
 ///
 /// Errors: `WEIR_ERROR_KIND_INVALID_ARGUMENT` if the path is not absolute, or this library has no compiler.
 #[unsafe(no_mangle)]
