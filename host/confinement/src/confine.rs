@@ -85,8 +85,8 @@ fn at(step: &str, error: impl Into<io::Error>) -> io::Error {
 
 /// Clears all sets of capabilities. A set that is empty already takes no call that a policy could forbid.
 fn drop_capabilities() -> Result<(), caps::errors::CapsError> {
-    // The effective set must lie within the permitted one.
-    for set in [CapSet::Ambient, CapSet::Effective, CapSet::Permitted, CapSet::Inheritable] {
+    // The effective and the ambient set lie within the permitted one, and go with it.
+    for set in [CapSet::Permitted, CapSet::Inheritable] {
         if !caps::read(None, set)?.is_empty() {
             caps::clear(None, set)?;
         }
