@@ -130,7 +130,8 @@ impl Versions {
     pub fn serves(&self, config: &ExtensionConfig, number: u64, is_canary: bool) -> bool {
         // A single instance tries its versions itself.
         let tries = config.canary.as_ref().is_none_or(|canary| *canary == config.id);
-        let serves = |record: &mut Record| record.serves(number, is_canary, tries);
+        let is_alone = config.canary.is_none();
+        let serves = |record: &mut Record| record.serves(number, is_canary, tries, is_alone);
         self.change(original(config), serves).unwrap_or_default()
     }
 

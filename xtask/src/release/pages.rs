@@ -33,7 +33,9 @@ pub(super) fn faults(names: &Names) -> Result<Vec<String>> {
     if names.published {
         return Ok(faults);
     }
-    let listed = output(Command::new("git").args(["ls-files", "*.md", "*.yml"]).current_dir(root()?))?;
+    // In a container the checkout may belong to another user.
+    let list = ["-c", "safe.directory=*", "ls-files", "*.md", "*.yml"];
+    let listed = output(Command::new("git").args(list).current_dir(root()?))?;
     for page in listed.lines().filter(|page| Path::new(page).exists()) {
         for (line, number) in files::read(page)?.lines().zip(1..) {
             if let Some(name) = fetched(line, names) {

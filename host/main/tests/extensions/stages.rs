@@ -217,7 +217,10 @@ async fn a_stage_waits_for_its_canary_and_for_the_instances_that_follow() {
     let chain = Chain::new(UPDATE);
     chain.configure(&[("a", "instances = 3"), ("b", "requires = ['a@1']"), ("c", "")], UPDATE);
     let main = chain.start().await;
-    let _proven = main.control().accept_version("a").await;
+    for id in ["a", "b", "c"] {
+        // Its time may be over already.
+        let _proven = main.control().accept_version(id).await;
+    }
     let numbers = || {
         let of = |id| main.control().status(id).unwrap().version.map(|version| version.number);
         ["a", "a.2", "a.3"].map(of)
@@ -261,6 +264,18 @@ async fn a_stage_waits_for_its_canary_and_for_the_instances_that_follow() {
     let why = report.failed[0].reason.as_str();
     assert_eq!((failed(&report).as_str(), why), ("a.3", "version 3 was refused: an operator rolled it back"));
     assert_eq!(report.stopped_at, Some(1));
+    main.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_stage_does_not_hold_if_another_version_takes_the_place_of_one_that_it_waits_for() {
+    let (chain, main, reloading) = waiting(UPDATE).await;
+    chain.put("a", 3);
+    main.control().reload_extension("a").await.unwrap();
+    let report = tokio::time::timeout(PATIENCE, reloading).await.unwrap().unwrap();
+    let why = report.failed[0].reason.as_str();
+    assert_eq!((failed(&report).as_str(), why), ("a", "another version took the place of version 2"));
+    assert_eq!((report.stopped_at, restarts(&main)[1]), (Some(1), 0));
     main.shutdown().await.unwrap();
 }
 

@@ -326,8 +326,10 @@ fn a_lost_or_damaged_component_is_kept_once_more_and_an_older_version_comes_back
         device.prove(&config, 1);
         device.prove(&config, 2);
         device.fail(&config, 3);
+        device.run(&config, 2);
         lose(device.path(&kept(2)));
         assert_held_back(&device.run(&config, 3), 1, 1);
+        assert_eq!(device.status().serving, Some(1));
         device.run(&config, 2);
         assert_eq!(components(&device), [1, 2]);
         assert_eq!(fs::read(device.path(&kept(2))).unwrap(), bytes(2));

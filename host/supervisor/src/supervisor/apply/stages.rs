@@ -238,6 +238,9 @@ impl Supervisor {
             });
             return Some(Err(reason.unwrap_or_else(|| format!("version {number} was refused"))));
         }
+        if let (Some(number), Some(_), None) = (number, &config.update, serving) {
+            return Some(Err(format!("another version took the place of version {number}")));
+        }
         let state = slot.life.state();
         let because = || match slot.unit.status().reason {
             Some(reason) => format!("it is {state}: {reason}"),
@@ -257,20 +260,24 @@ impl Supervisor {
         }
         let others = || self.slots.sharing(index).into_iter().filter_map(|other| self.slots.get(other));
         let is_canary = config.canary.as_ref() == Some(slot.unit.id());
-        if applying.waiting.is_some() && serving.is_some() && is_canary {
+        use ExtensionState::{BackingOff, Failed, Quarantined};
+        if let Some(Waiting { until, .. }) = applying.waiting.filter(|_| serving.is_some() && is_canary) {
             // The other instances follow their canary.
-            if others().any(|other| other.reload.is_some()) {
+            let is_behind = |other: &Slot| other.unit.version().number() != number;
+            let comes = |other: &Slot| other.life.is_coming() || other.life.state() == BackingOff;
+            let is_open = |other: &Slot| other.reload.is_some() || (is_behind(other) && comes(other));
+            if Instant::now() < until && others().any(is_open) {
                 return None;
             }
-            let is_behind = |other: &&Slot| other.life.is_there() && other.unit.version().number() != number;
-            if let Some(other) = others().find(is_behind) {
+            if let Some(other) =
+                others().find(|other| is_behind(other) && (comes(other) || other.life.is_there()))
+            {
                 let id = other.unit.id();
                 return Some(Err(format!(
-                    "it is proven, but does not run in `{id}`: `weir history {id}` says why"
+                    "it is proven, but does not run in `{id}`: `weir logs {id}` says why"
                 )));
             }
         }
-        use ExtensionState::{BackingOff, Failed, Quarantined};
         Some(if matches!(state, BackingOff | Failed | Quarantined) { Err(because()) } else { Ok(()) })
     }
 }
