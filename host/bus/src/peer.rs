@@ -229,8 +229,9 @@ impl Peer {
         self.is_canary.store(is_canary, Ordering::Relaxed);
     }
 
+    /// Whether the peer is a canary.
     #[inline]
-    pub(crate) fn is_canary(&self) -> bool {
+    pub fn is_canary(&self) -> bool {
         self.is_canary.load(Ordering::Relaxed)
     }
 

@@ -130,8 +130,7 @@ impl Versions {
     pub fn serves(&self, config: &ExtensionConfig, number: u64, is_canary: bool) -> bool {
         // A single instance tries its versions itself.
         let tries = config.canary.as_ref().is_none_or(|canary| *canary == config.id);
-        let is_alone = config.canary.is_none();
-        let serves = |record: &mut Record| record.serves(number, is_canary, tries, is_alone);
+        let serves = |record: &mut Record| record.serves(number, is_canary, tries);
         self.change(original(config), serves).unwrap_or_default()
     }
 
@@ -206,8 +205,8 @@ impl Versions {
     /// Fails if there is none.
     pub fn accept(&self, id: &ExtensionId, reason: &str) -> Result<VersionChange, VersionError> {
         let accepted = self.change(id, |record| {
-            let number = record.on_probation();
-            number
+            record
+                .on_probation()
                 .and_then(|number| {
                     record.decide(number, Standing::Proven, reason.to_owned(), SystemTime::now())
                 })
@@ -216,8 +215,8 @@ impl Versions {
         accepted.ok_or_else(|| VersionError::None(id.clone()))?
     }
 
-    /// Refuses the version on probation, or else the one that serves, and makes the proven version `to` come back, or else the latest proven one
-    /// before it, or a later one if there is none.
+    /// Refuses the version on probation, or else the one that serves. Makes the proven version `to` come back, or else
+    /// the latest proven one before it, or a later one if there is none.
     ///
     /// # Errors
     ///

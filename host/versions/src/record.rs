@@ -120,17 +120,17 @@ impl Record {
     }
 
     /// Notes that this version serves, or that only the canary runs it. Another one on probation has had its time. `tries`
-    /// says whether this instance would be the canary, and `is_alone` that there is no other. Returns whether it is.
-    pub(crate) fn serves(&mut self, number: u64, is_canary: bool, tries: bool, is_alone: bool) -> bool {
+    /// says whether this instance would be the canary, or is the only one. Returns whether it is the canary.
+    pub(crate) fn serves(&mut self, number: u64, is_canary: bool, tries: bool) -> bool {
         let is_on_probation =
             self.get(number).is_some_and(|entry| entry.status.standing == Standing::Probation);
         let is_canary = is_canary && is_on_probation;
         if tries {
             self.canary = is_canary.then_some(number);
         }
-        // One of several instances that goes on with an older version decides nothing for the others.
+        // Another instance that goes on with an older version decides nothing for all.
         let is_older = self.serving == self.fallback && self.fallback_of(number).is_some();
-        let is_behind = is_older && !is_on_probation && !is_alone;
+        let is_behind = is_older && !is_on_probation && !tries;
         if !is_canary && !is_behind {
             self.serving = Some(number);
         }

@@ -24,6 +24,17 @@ pub(crate) struct Answers {
     pub(crate) turned_away: u64,
 }
 
+impl Answers {
+    pub(crate) fn add(&mut self, more: &Self) {
+        let Self { good, bad, trapped, errors, turned_away } = more;
+        self.good += good;
+        self.bad += bad;
+        self.trapped += trapped;
+        self.errors += errors;
+        self.turned_away += turned_away;
+    }
+}
+
 impl Device {
     /// With this `update` of the extension.
     pub(crate) fn new(update: &str) -> Self {
@@ -108,12 +119,7 @@ pub(crate) async fn ask_until(main: &Main, version: u64, standing: Standing) -> 
 async fn ask_on_probation(main: &Main, version: u64) -> Answers {
     let mut all = Answers::default();
     while standing_of(&versions(main), version) == Some(Standing::Probation) {
-        let Answers { good, bad, trapped, errors, turned_away } = ask(main.client(), 5).await;
-        all.good += good;
-        all.bad += bad;
-        all.trapped += trapped;
-        all.errors += errors;
-        all.turned_away += turned_away;
+        all.add(&ask(main.client(), 5).await);
     }
     all
 }

@@ -41,13 +41,7 @@ async fn until_run(main: &Main, numbers: [u64; 3]) {
 async fn ask_all(main: &Main, requests: u64) -> Answers {
     let answers = join_all((0..12).map(|_| ask(main.client(), requests / 12))).await;
     let mut all = Answers::default();
-    for Answers { good, bad, trapped, errors, turned_away } in answers {
-        all.good += good;
-        all.bad += bad;
-        all.trapped += trapped;
-        all.errors += errors;
-        all.turned_away += turned_away;
-    }
+    answers.iter().for_each(|more| all.add(more));
     all
 }
 
@@ -56,11 +50,7 @@ async fn ask_until(main: &Main, standing: Standing) -> Answers {
     let mut all = Answers::default();
     let asked = async {
         while standing_of(&versions(main), 2) == Some(Standing::Probation) {
-            let more = ask_all(main, 24).await;
-            (all.good, all.bad) = (all.good + more.good, all.bad + more.bad);
-            all.trapped += more.trapped;
-            all.errors += more.errors;
-            all.turned_away += more.turned_away;
+            all.add(&ask_all(main, 24).await);
         }
     };
     let in_time = tokio::time::timeout(PATIENCE, asked).await;

@@ -58,8 +58,6 @@ struct Program {
     loaded: Option<Loaded>,
     /// The number of the version, if the extension has `update`.
     number: Option<u64>,
-    /// Whether this instance alone tries that version.
-    is_canary: bool,
     /// Whether an instance of the program became ready.
     has_served: bool,
     /// Whether the last instance ended as it should, but before it was ready.
@@ -84,14 +82,8 @@ impl Version {
 
     /// Notes which version was chosen for the next instance. What a canary takes is counted apart from then on.
     pub fn note_chosen(&self, number: Option<u64>, is_canary: bool) {
-        let mut program = self.program.lock();
-        (program.number, program.is_canary) = (number, is_canary);
+        self.program.lock().number = number;
         self.peer.set_canary(is_canary);
-    }
-
-    /// Whether this instance alone tries its version.
-    pub fn is_canary(&self) -> bool {
-        self.program.lock().is_canary
     }
 
     /// Notes that an instance of the loaded program became ready.

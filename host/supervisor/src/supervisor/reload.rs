@@ -284,7 +284,7 @@ impl Supervisor {
     fn renumber(&mut self, index: usize, number: Option<u64>, is_canary: bool) {
         let Some(slot) = self.slots.get(index) else { return };
         let version = slot.unit.version();
-        if (version.number(), version.is_canary()) != (number, is_canary) {
+        if (version.number(), version.peer.is_canary()) != (number, is_canary) {
             version.note_chosen(number, is_canary);
             self.observe(index);
         }

@@ -100,7 +100,7 @@ impl Supervisor {
         let runs = |slot: &Slot| Some((slot.config.clone(), slot.current.as_ref()?.version.clone()));
         let Some((config, version)) = self.slots.get(index).and_then(runs) else { return };
         let Some(number) = version.number() else { return };
-        let is_canary = self.parts.versions.serves(&config, number, version.is_canary());
+        let is_canary = self.parts.versions.serves(&config, number, version.peer.is_canary());
         version.note_chosen(Some(number), is_canary);
         self.show_version(first, &id);
         self.count(index);
@@ -146,6 +146,9 @@ impl Supervisor {
 
     /// Counts what the instances of an extension have done since the last time: the canary, and the version before.
     pub(super) fn count_all(&mut self, index: usize) {
+        if self.versioned(index).is_none() {
+            return;
+        }
         for index in self.slots.sharing(index) {
             self.count(index);
         }
