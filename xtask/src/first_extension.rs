@@ -61,7 +61,11 @@ pub(crate) fn from_packages(crates: &[&str], packages: &Path) -> Result<()> {
     }
     author.make_and_test("of-crates", &[], false)?;
 
-    author.variables.push(("PIP_FIND_LINKS", packages.join("pypi").into()));
+    // A path to look in would not do: what others publish under the name could be newer, and win.
+    let wheel = packages.join(format!("pypi/weir_sdk-{VERSION}-py3-none-any.whl"));
+    let constraint = directory.join("constraint.txt");
+    files::write(&constraint, format!("weir-sdk @ file://{}\n", wheel.display()))?;
+    author.variables.push(("PIP_CONSTRAINT", constraint.into()));
     author.make_and_test("of-wheels", &["--lang", "python"], false)?;
 
     let proxies = output(Command::new("go").args(["env", "GOPROXY"]))?;
