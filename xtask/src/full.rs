@@ -35,12 +35,8 @@ const GROUPS: [Group; 17] = [
     },
     Group {
         name: "soak",
-        about: "half an hour of calls, events, jobs, apps, peers, stores, hooks, faults, restarts and reloads, after which Main takes what it took before",
-        run: || {
-            let soak =
-                ["test", "--workspace", "--test", "command_line", "--", "--ignored", "--nocapture", "soak"];
-            run_command(&mut cargo(soak)?).map(|()| Vec::new())
-        },
+        about: "half an hour of calls, events, jobs, apps, peers, stores, hooks, faults, restarts and reloads, after which Main takes what it took before; and tests by millions of messages",
+        run: soak,
     },
     Group {
         name: "benches",
@@ -118,6 +114,14 @@ const GROUPS: [Group; 17] = [
         run: release::full,
     },
 ];
+
+fn soak() -> Result<Vec<String>> {
+    let many = ["test", "--workspace", "--test", "killed_at_random", "--test", "many_subscribers"];
+    run_command(cargo(many)?.env("WEIR_TEST_AMOUNT", "full"))?;
+    let soak = ["test", "--workspace", "--test", "command_line", "--", "--ignored", "--nocapture", "soak"];
+    run_command(&mut cargo(soak)?)?;
+    Ok(Vec::new())
+}
 
 /// Runs a group.
 pub(crate) fn run(name: &str) -> Result<()> {

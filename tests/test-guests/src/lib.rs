@@ -38,6 +38,13 @@ pub fn updated(name: &str) -> Vec<u8> {
     component
 }
 
+/// How often a test does what more of would only say again: `usual`, or `full` if `WEIR_TEST_AMOUNT` is `full`, as in the
+/// group `soak` of `cargo xtask test --full`.
+#[must_use]
+pub fn amount(usual: u64, full: u64) -> u64 {
+    if std::env::var_os("WEIR_TEST_AMOUNT").is_some_and(|amount| amount == "full") { full } else { usual }
+}
+
 /// The exit code of a guest that ended like this. Tells Main of an error.
 pub fn ended(outcome: Result<(), String>) -> ExitCode {
     match outcome {
@@ -67,21 +74,22 @@ pub fn path(name: &str) -> PathBuf {
     }
 }
 
+/// The file of what Cargo said, if programs that run after one another share it: most then run no Cargo.
+const SHARED: &str = "WEIR_TEST_GUESTS";
+
 /// Builds the guests with the tests' cargo, and reads their paths from its output.
 fn build() -> HashMap<String, PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .args(["build", "--bins", "--target", "wasm32-wasip2", "--profile", "guest"])
-        .args(["--message-format", "json-render-diagnostics"])
-        .args(PACKAGES.iter().flat_map(|package| ["-p", package]))
-        .stderr(Stdio::inherit())
-        .output();
-    let output = match output {
-        Ok(output) if output.status.success() => output.stdout,
-        Ok(output) => panic!("the guests do not build: {}", output.status),
-        Err(error) => panic!("cannot run cargo: {error}"),
-    };
+    let shared = std::env::var_os(SHARED);
+    let output = shared.as_ref().and_then(|file| std::fs::read(file).ok()).unwrap_or_else(|| {
+        let output = run_cargo();
+        if let Some(file) = &shared {
+            // Another program may read it meanwhile.
+            let own = format!("{}.{}", file.display(), std::process::id());
+            let written = std::fs::write(&own, &output).and_then(|()| std::fs::rename(&own, file));
+            written.unwrap_or_else(|error| panic!("{own}: {error}"));
+        }
+        output
+    });
     String::from_utf8_lossy(&output)
         .lines()
         .filter_map(|line| {
@@ -90,4 +98,20 @@ fn build() -> HashMap<String, PathBuf> {
             Some((name, PathBuf::from(message.get("executable")?.as_str()?)))
         })
         .collect()
+}
+
+fn run_cargo() -> Vec<u8> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(["build", "--bins", "--target", "wasm32-wasip2", "--profile", "guest"])
+        .args(["--message-format", "json-render-diagnostics"])
+        .args(PACKAGES.iter().flat_map(|package| ["-p", package]))
+        .stderr(Stdio::inherit())
+        .output();
+    match output {
+        Ok(output) if output.status.success() => output.stdout,
+        Ok(output) => panic!("the guests do not build: {}", output.status),
+        Err(error) => panic!("cannot run cargo: {error}"),
+    }
 }

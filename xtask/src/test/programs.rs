@@ -41,15 +41,18 @@ pub(super) fn test(steps: &[&str]) -> Result<()> {
     programs.sort_by_key(|program| (!LONG.contains(&&*program.name), program.is_test));
     let (alone, programs): (Vec<_>, Vec<_>) =
         programs.into_iter().partition(|program| ALONE.contains(&&*program.name));
+    // The first that needs guests builds them, and tells the others, and processes of theirs, what there is.
+    let directory = tempfile::tempdir().context("cannot make a directory")?;
+    let guests = directory.path().join("guests");
     let lanes = thread::available_parallelism().map_or(1, NonZero::get);
-    let mut failed = run_all(&programs, lanes);
-    failed.extend(run_all(&alone, 1));
+    let mut failed = run_all(&programs, lanes, &guests);
+    failed.extend(run_all(&alone, 1, &guests));
     ensure!(failed.is_empty(), "tests failed: {}", failed.join(", "));
     run(&mut cargo(["test", "--workspace", "--doc", "--quiet"])?)
 }
 
 /// Runs programs in so many threads. Returns the names of those that failed.
-fn run_all(programs: &[Program], lanes: usize) -> Vec<String> {
+fn run_all(programs: &[Program], lanes: usize, guests: &Path) -> Vec<String> {
     let next = AtomicUsize::new(0);
     let take = || programs.get(next.fetch_add(1, Ordering::Relaxed));
     let (sender, failed) = mpsc::channel();
@@ -57,7 +60,7 @@ fn run_all(programs: &[Program], lanes: usize) -> Vec<String> {
         for _ in 0..lanes {
             scope.spawn(|| {
                 iter::from_fn(take)
-                    .filter(|program| !program.passes())
+                    .filter(|program| !program.passes(guests))
                     .try_for_each(|it| sender.send(it.to_string()))
             });
         }
@@ -110,10 +113,10 @@ impl Program {
     }
 
     /// Runs it to its end. Prints its output if it is a step, which may say that it left something out, or if it fails.
-    fn passes(&self) -> bool {
+    fn passes(&self, guests: &Path) -> bool {
         eprintln!("{self} begins");
         let start = Instant::now();
-        let (passed, said) = self.run().unwrap_or_else(|error| (false, format!("{error:#}\n")));
+        let (passed, said) = self.run(guests).unwrap_or_else(|error| (false, format!("{error:#}\n")));
         let seconds = start.elapsed().as_secs_f64();
         let (said, ended) = match passed {
             true if self.is_test => ("", "passed"),
@@ -125,13 +128,14 @@ impl Program {
     }
 
     /// Returns whether it passed, and its output.
-    fn run(&self) -> Result<(bool, String)> {
+    fn run(&self, guests: &Path) -> Result<(bool, String)> {
         // Not a pipe: a process that a failed test has left behind would keep it open.
         let mut said = tempfile::tempfile()?;
         let mut program = Command::new(&self.path);
         program
             .args(&self.arguments)
             .current_dir(&self.package)
+            .env("WEIR_TEST_GUESTS", guests)
             .stdout(said.try_clone()?)
             .stderr(said.try_clone()?);
         set_environment(&mut program)?;

@@ -9,7 +9,8 @@ use super::{
     turns::{ATTEMPTS, Turns},
 };
 
-const FUEL: u64 = 50_000_000;
+/// A hundred slices.
+const FUEL: u64 = 10_000_000;
 
 /// Storms of the guest `hostile`: calls of `weir:iec`, of WASI, and none.
 const STORMS: [&str; 45] = [
@@ -90,7 +91,7 @@ async fn a_storm_of_any_call_yields_every_slice_and_ends_at_its_fuel() {
             }
             let cause = reached(&stage.main, "hostile", ExtensionState::Failed).await.unwrap();
             let cpu = stage.status("hostile").cpu - before;
-            let ended = cause == "`fuel-per-message` of 50000000 used up";
+            let ended = cause == "`fuel-per-message` of 10000000 used up";
             if ended && waits.are_short() {
                 break;
             }
@@ -112,7 +113,7 @@ async fn a_spin_over_a_full_inbox_yields_every_slice_and_ends_at_its_fuel() {
     let turns = Turns::default();
     let spinner = hostile_with(|h| {
         h.limits.in_flight = 1;
-        h.limits.fuel_per_message = 10 * FUEL;
+        h.limits.fuel_per_message = 50 * FUEL;
         h.limits.cpu_share = CpuShare::WHOLE;
     });
     let stage = Stage::with(vec![spinner], Some(turns.service())).await;
@@ -138,7 +139,7 @@ async fn a_spin_over_a_full_inbox_yields_every_slice_and_ends_at_its_fuel() {
     assert_eq!(told, Err("Trapped".to_owned()));
     assert!(waits.turns >= SLICES * 9 / 10 && waits.are_short(), "{waits:?}");
     let fault = Fault::new("`fuel-per-message` of 500000000 used up");
-    let fault = fault.limit("fuel-per-message", 10 * FUEL, 10 * FUEL);
+    let fault = fault.limit("fuel-per-message", 50 * FUEL, 50 * FUEL);
     stage.failed("hostile", &fault.asked().within("storms")).await;
     assert_eq!((calls.len(), stage.status("hostile").inbox_messages), (256, 0));
     for outcome in join_all(calls).await {

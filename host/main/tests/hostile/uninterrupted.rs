@@ -10,13 +10,14 @@ use super::{
     turns::{ATTEMPTS, Turns, Waits},
 };
 
-/// Runs the module's start to its end with 50 million units of fuel; returns others' waits. Retries long waits, which
-/// the machine may have caused.
+/// Runs the module's start to its end with this fuel; returns others' waits. Retries long waits, which the machine may
+/// have caused.
 async fn run(
     mut extension: ExtensionConfig,
+    fuel: u64,
     are_fine: fn(&Waits) -> bool,
 ) -> (Option<String>, Duration, Waits) {
-    extension.limits.fuel_to_start = 50_000_000;
+    extension.limits.fuel_to_start = fuel;
     extension.limits.cpu_share = CpuShare::WHOLE;
     extension.autostart = false;
     for _ in 1..ATTEMPTS {
@@ -26,6 +27,10 @@ async fn run(
         }
     }
     run_once(extension).await
+}
+
+fn used_up(fuel: u64) -> String {
+    format!("`fuel-to-start` of {fuel} used up")
 }
 
 async fn run_once(extension: ExtensionConfig) -> (Option<String>, Duration, Waits) {
@@ -48,11 +53,14 @@ async fn run_once(extension: ExtensionConfig) -> (Option<String>, Duration, Wait
     (reason, cpu, waits)
 }
 
-const USED_UP: &str = "`fuel-to-start` of 50000000 used up";
+/// Fuel for three fills of almost a whole memory.
+const FUEL: u64 = 50_000_000;
 
 /// Case 9: instructions that the host executes, but compiled code does not call.
 #[tokio::test]
 async fn no_instruction_brings_fuel_back() {
+    /// A hundred slices.
+    const SOME: u64 = 10_000_000;
     let crafted = Crafted::new();
     let mut wrong = Vec::new();
     for operation in [
@@ -75,9 +83,9 @@ async fn no_instruction_brings_fuel_back() {
                 (func (export "run") (result i32) (loop {operation} {between} (br 0)) (i32.const 0))"#
             );
             let (reason, cpu, waits) =
-                run(crafted.extension("crafted", &program(&module)), Waits::are_short).await;
+                run(crafted.extension("crafted", &program(&module)), SOME, Waits::are_short).await;
             let said = format!("{operation} {between}: {reason:?} {cpu:?} {waits:?}");
-            if reason.as_deref() != Some(USED_UP) || !waits.are_short() {
+            if reason.as_deref() != Some(&*used_up(SOME)) || !waits.are_short() {
                 wrong.push(said);
             }
         }
@@ -99,10 +107,10 @@ async fn what_components_inside_pass_to_each_other_holds_up_nobody() {
         let words = [("@TYPE@", kind), ("@ENCODING@", encoding), ("@LENGTH@", &length), ("@PAGES@", "112")];
         let mut adapters = crafted.extension("adapters", &text("adapters.wat", &words));
         adapters.limits.ready_timeout = Duration::from_secs(2);
-        let (reason, cpu, waits) = run(adapters, Waits::are_of_single_pieces).await;
+        let (reason, cpu, waits) = run(adapters, FUEL, Waits::are_of_single_pieces).await;
         let said = format!("{kind} {encoding}: {reason:?} {cpu:?} {waits:?}");
         let reason = reason.unwrap();
-        assert!(reason == USED_UP || reason == "not ready within `ready-timeout` of 2s", "{said}");
+        assert!(reason == used_up(FUEL) || reason == "not ready within `ready-timeout` of 2s", "{said}");
         assert!(waits.are_of_single_pieces(), "{said}");
     }
 }
@@ -113,7 +121,7 @@ async fn bulk_operations_one_after_the_other_let_others_run_after_each() {
     let fills = "(memory.fill (i32.const 0) (i32.const 1) (i32.const 12582912))".repeat(200);
     let module = format!(r#"(memory 192) (func (export "run") (result i32) {fills} i32.const 0)"#);
     let (_, cpu, waits) =
-        run(Crafted::new().extension("filler", &program(&module)), Waits::are_of_single_pieces).await;
+        run(Crafted::new().extension("filler", &program(&module)), FUEL, Waits::are_of_single_pieces).await;
     // Fuel for three, and one more without.
     assert!(waits.turns >= 3 && waits.are_of_single_pieces(), "{cpu:?} {waits:?}");
 }
@@ -130,9 +138,12 @@ async fn host_calls_without_a_loop_between_let_others_run_or_are_a_trap() {
           (func (export "run") (result i32) {calls} i32.const 0))
         (core instance $main (instantiate $m (with "host" (instance (export "ready" (func $ready))))))"#
     );
-    let (reason, cpu, waits) =
-        run(Crafted::new().extension("caller", &component(imports, &cores)), Waits::are_of_single_pieces)
-            .await;
+    let (reason, cpu, waits) = run(
+        Crafted::new().extension("caller", &component(imports, &cores)),
+        FUEL,
+        Waits::are_of_single_pieces,
+    )
+    .await;
     assert!(reason.is_some(), "it is ended");
     assert!(waits.are_of_single_pieces(), "{reason:?} {cpu:?} {waits:?}");
 }
@@ -154,7 +165,8 @@ async fn large_calls_without_a_loop_between_hold_up_nobody() {
         (core instance $main (instantiate $m (with "host" (instance (export "error" (func $error))))))"#
     );
     let (reason, cpu, waits) =
-        run(crafted.extension("straight", &component(imports, &cores)), Waits::are_of_single_pieces).await;
+        run(crafted.extension("straight", &component(imports, &cores)), FUEL, Waits::are_of_single_pieces)
+            .await;
     assert!(reason.is_some(), "it is ended");
     assert!(waits.are_of_single_pieces(), "{cpu:?} {waits:?}");
 }
@@ -172,8 +184,8 @@ async fn instances_that_fill_one_table_again_and_again_hold_up_nobody() {
           (func (export "run") (result i32) i32.const 0))"#
     );
     let with = r#"(with "s" (instance $shared))"#;
-    let others = format!("(core instance (instantiate $m {with}))").repeat(125);
+    let others = format!("(core instance (instantiate $m {with}))").repeat(40);
     let text = component("", &format!("{module} {others} (core instance $main (instantiate $m {with}))"));
-    let (_, cpu, waits) = run(crafted.extension("elements", &text), Waits::are_of_single_pieces).await;
+    let (_, cpu, waits) = run(crafted.extension("elements", &text), FUEL, Waits::are_of_single_pieces).await;
     assert!(waits.are_of_single_pieces(), "{cpu:?} {waits:?}");
 }
