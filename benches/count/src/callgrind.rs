@@ -19,9 +19,8 @@ use crate::{
     work::{Artifacts, Case},
 };
 
-/// Each case runs with both numbers of operations, divided by its weight. The difference of what is counted is free of
-/// Main's start and end.
-const OPERATIONS: [u32; 2] = [200, 8200];
+/// Operations of a case that are counted, divided by its weight.
+const OPERATIONS: u32 = 8000;
 
 /// Functions of which only the call is counted. How far libc searches for memory depends on what Main freed at start.
 /// That differs between runs by up to four per cent of a number.
@@ -33,11 +32,9 @@ pub(crate) fn count(artifacts: &Artifacts, profiles: &Path) -> Result<Kept> {
     let count = |&case: &Case| {
         eprintln!("  {}", case.name());
         let profile = profiles.join(format!("{}.callgrind", case.name()));
-        let [few, many] = OPERATIONS.map(|operations| operations / case.weight());
-        let less = run(case, few, artifacts, &profile)?;
-        let more = run(case, many, artifacts, &profile)?;
-        let difference = more.checked_sub(less).context("more operations took fewer instructions")?;
-        Ok((case.name(), u32::try_from(difference / u64::from(many - few))?))
+        let operations = OPERATIONS / case.weight();
+        let counted = run(case, operations, artifacts, &profile)?;
+        Ok((case.name(), u32::try_from(counted / u64::from(operations))?))
     };
     Case::value_variants().iter().map(count).collect()
 }
@@ -45,7 +42,8 @@ pub(crate) fn count(artifacts: &Artifacts, profiles: &Path) -> Result<Kept> {
 fn run(case: Case, operations: u32, artifacts: &Artifacts, profile: &Path) -> Result<u64> {
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--tool=callgrind", "--quiet"]);
-    valgrind.arg(format!("--callgrind-out-file={}", profile.display()));
+    // What is counted until then goes to one file, and then to another: the second is what is between both marks.
+    valgrind.arg("--dump-before=weir_count_mark").arg(format!("--callgrind-out-file={}", profile.display()));
     // Counting stops at the entry of such a function and resumes at its end.
     valgrind.args(NOT_INSIDE.map(|function| format!("--toggle-collect={function}")));
     // This follows those options, which turn counting off at the start.
@@ -60,6 +58,8 @@ fn run(case: Case, operations: u32, artifacts: &Artifacts, profile: &Path) -> Re
     };
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{} under valgrind: {}\n{errors}", case.name(), output.status);
+    let between = profile.with_added_extension("2");
+    fs::rename(&between, profile).with_context(|| format!("cannot rename `{}`", between.display()))?;
     let text = fs::read_to_string(profile).with_context(|| format!("cannot read `{}`", profile.display()))?;
     total(&text).with_context(|| format!("`{}` has no total", profile.display()))
 }

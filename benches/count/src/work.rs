@@ -22,6 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// Jobs that are put before one waits for them, and the most that an extension takes at once.
 const BATCH: u32 = 64;
 
+/// Operations that are done before what is counted, divided by a case's weight.
+const BEFORE: u32 = 200;
+
 /// Fuel that outlasts every case.
 const MUCH_FUEL: u64 = 1_000_000_000_000_000;
 
@@ -104,7 +107,7 @@ pub(crate) fn work(case: Case, operations: u32, artifacts: &Artifacts) -> Result
     let worker = Service::new("worker@1".parse()?).on("work".parse()?, move |_| {
         let client = for_handler.get().cloned();
         async move {
-            let done = async { repeat(case, operations, client.context("Main has not started yet")?).await };
+            let done = async { counted(case, operations, client.context("Main has not started yet")?).await };
             done.await.map(|()| Bytes::new()).map_err(|error| HandlerError::new("work", format!("{error:#}")))
         }
     });
@@ -155,17 +158,34 @@ fn reader(artifacts: &Artifacts) -> Result<ExtensionConfig> {
     Ok(reader)
 }
 
-async fn repeat(case: Case, operations: u32, client: Client) -> Result<()> {
+/// Does what is counted between two marks, after a little of the same, which fills what is kept.
+async fn counted(case: Case, operations: u32, client: Client) -> Result<()> {
+    repeat(case, operations.min(BEFORE / case.weight()), &client).await?;
+    weir_count_mark();
+    repeat(case, operations, &client).await?;
+    weir_count_mark();
+    Ok(())
+}
+
+/// A function that callgrind finds by its name.
+#[expect(unsafe_code, reason = "its name must be as it is written")]
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn weir_count_mark() {
+    std::hint::black_box(());
+}
+
+async fn repeat(case: Case, operations: u32, client: &Client) -> Result<()> {
     match case {
-        Case::BusRequest => calls(&client, "itself@1", 16, operations).await,
-        Case::BusEvent => events(&client, 1, operations).await,
-        Case::BusEvent64 => events(&client, 64, operations).await,
-        Case::BusJob => jobs(&client, operations).await,
-        Case::JobOneByOne => jobs_for_extension(&client, 1, operations).await,
-        Case::JobInBatch => jobs_for_extension(&client, BATCH, operations).await,
-        Case::RoundTrip16 => calls(&client, "echo@1", 16, operations).await,
-        Case::RoundTrip1024 => calls(&client, "echo@1", 1024, operations).await,
-        Case::Relay1024 => relayed(&client, 1024, operations).await,
+        Case::BusRequest => calls(client, "itself@1", 16, operations).await,
+        Case::BusEvent => events(client, 1, operations).await,
+        Case::BusEvent64 => events(client, 64, operations).await,
+        Case::BusJob => jobs(client, operations).await,
+        Case::JobOneByOne => jobs_for_extension(client, 1, operations).await,
+        Case::JobInBatch => jobs_for_extension(client, BATCH, operations).await,
+        Case::RoundTrip16 => calls(client, "echo@1", 16, operations).await,
+        Case::RoundTrip1024 => calls(client, "echo@1", 1024, operations).await,
+        Case::Relay1024 => relayed(client, 1024, operations).await,
     }
 }
 
