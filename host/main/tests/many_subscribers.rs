@@ -22,6 +22,7 @@ use weir_host::{
 };
 
 const SUBSCRIBERS: usize = 1024;
+
 /// Bytes.
 const PACKET: usize = 1024;
 

@@ -110,10 +110,11 @@ async fn a_storm_of_any_call_yields_every_slice_and_ends_at_its_fuel() {
 async fn a_spin_over_a_full_inbox_yields_every_slice_and_ends_at_its_fuel() {
     // Of its fuel; a message may make it run twice between two turns.
     const SLICES: u32 = 5000;
+    const FUEL: u64 = 500_000_000;
     let turns = Turns::default();
     let spinner = hostile_with(|h| {
         h.limits.in_flight = 1;
-        h.limits.fuel_per_message = 50 * FUEL;
+        h.limits.fuel_per_message = FUEL;
         h.limits.cpu_share = CpuShare::WHOLE;
     });
     let stage = Stage::with(vec![spinner], Some(turns.service())).await;
@@ -139,7 +140,7 @@ async fn a_spin_over_a_full_inbox_yields_every_slice_and_ends_at_its_fuel() {
     assert_eq!(told, Err("Trapped".to_owned()));
     assert!(waits.turns >= SLICES * 9 / 10 && waits.are_short(), "{waits:?}");
     let fault = Fault::new("`fuel-per-message` of 500000000 used up");
-    let fault = fault.limit("fuel-per-message", 50 * FUEL, 50 * FUEL);
+    let fault = fault.limit("fuel-per-message", FUEL, FUEL);
     stage.failed("hostile", &fault.asked().within("storms")).await;
     assert_eq!((calls.len(), stage.status("hostile").inbox_messages), (256, 0));
     for outcome in join_all(calls).await {
