@@ -29,7 +29,7 @@ mod signals;
 mod wasi;
 
 #[cfg(feature = "compiler")]
-pub use self::program::{NotAKey, SigningKey, compile, compile_helper, confinement_warning};
+pub use self::program::{NotAKey, NotAVersion, SigningKey, compile, compile_helper, confinement_warning};
 pub use self::{
     calibration::fuel_per_ms,
     command::{AT_ONCE, Cut, End, Ended, RunsOn, Surroundings, WasiCommand},
@@ -51,7 +51,7 @@ pub use self::{
 pub use self::{
     inspect::{DirNeed, InspectError, Inspection, Manifest, Needs, inspect},
     program::{
-        ArtifactFacts, Compilation, ComponentOrigin, LoadError, LoadFault, OpenComponent, artifact_facts,
-        cache_is_ours, check, component_is_whole,
+        ArtifactFacts, Compilation, ComponentOrigin, LoadError, LoadFault, OpenComponent, Signature,
+        SignatureError, artifact_facts, cache_is_ours, check, component_is_whole,
     },
 };

@@ -22,6 +22,7 @@ mod input;
 mod load_permit;
 mod open;
 mod packed;
+mod signature;
 #[cfg(feature = "compiler")]
 mod signed;
 mod stamp;
@@ -51,6 +52,7 @@ pub use self::{
     error::{ComponentOrigin, LoadError, LoadFault},
     held::Loaded,
     open::OpenComponent,
+    signature::{Signature, SignatureError},
     stamp::FileStamp,
 };
 #[cfg(feature = "compiler")]
@@ -58,6 +60,7 @@ pub use self::{
     artifact::signing::{NotAKey, SigningKey},
     child::confinement_warning,
     helper::compile_helper,
+    signature::NotAVersion,
     signed::compile,
 };
 use self::{

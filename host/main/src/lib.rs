@@ -80,10 +80,11 @@ pub mod component {
     pub use crate::versions::refused_version;
     pub use weir_guest::{
         AddressClass, ArtifactFacts, Compilation, CompileTarget, CompileTargetError, DirNeed, InspectError,
-        Inspection, LoadError, LoadFault, Manifest, Needs, artifact_facts, cache_is_ours, check, inspect,
+        Inspection, LoadError, LoadFault, Manifest, Needs, Signature, SignatureError, artifact_facts,
+        cache_is_ours, check, inspect,
     };
     #[cfg(feature = "compiler")]
-    pub use weir_guest::{NotAKey, SigningKey, compile, compile_helper, confinement_warning};
+    pub use weir_guest::{NotAKey, NotAVersion, SigningKey, compile, compile_helper, confinement_warning};
 }
 
 /// The configuration, from a file or from Rust.

@@ -109,7 +109,7 @@ pub(super) mod signing {
         pkcs8::{DecodePrivateKey, KeypairBytes, spki::der::pem::LineEnding},
     };
 
-    use super::{MAGIC, SIGNED};
+    use super::{MAGIC, SIGNATURE_LENGTH, SIGNED};
     use weir_config::TrustedKey;
     use weir_private_dir::random;
 
@@ -159,10 +159,15 @@ pub(super) mod signing {
             TrustedKey::from_bytes(self.0.verifying_key().to_bytes())
         }
 
+        /// Signs this message, which must begin with its purpose.
+        pub(in super::super) fn signature(&self, message: &[u8]) -> [u8; SIGNATURE_LENGTH] {
+            self.0.sign(message).to_bytes()
+        }
+
         /// Makes the artifact of this code.
         pub(in super::super) fn sign(&self, code: &[u8]) -> Vec<u8> {
             let signed = [SIGNED, code].concat();
-            let signature = self.0.sign(&signed).to_bytes();
+            let signature = self.signature(&signed);
             [MAGIC, self.trusted_key().as_bytes().as_slice(), &signature, &signed].concat()
         }
     }
