@@ -140,7 +140,7 @@ fn write_value(value: &DeValue<'_>, text: &mut String) {
 }
 
 /// A string as TOML has it in quotes.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {
         match character {

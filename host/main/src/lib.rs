@@ -90,11 +90,12 @@ pub mod component {
 /// The configuration, from a file or from Rust.
 pub mod config {
     pub use weir_config::{
-        AddressGrant, AddressRange, AddressSpace, ArtifactHash, ArtifactTextError, ComponentSource, Config,
-        ConfigError, ConfigErrors, CredentialName, CredentialNameError, Difference, DirGrant, DirMode,
-        Effect, ErrorRate, ExtensionConfig, Factor, FactorError, FileLock, GrantError, Grants, GuestPath,
-        HttpGrant, HttpMethod, HttpTarget, Limits, Loader, MainConfig, NetGrant, PeerConfig,
-        PeerSessionLimits, QueueConfig, ReloadMode, RestartConfig, RestartPolicy, SecretSource, Shape,
+        AddressGrant, AddressRange, AddressSpace, ArtifactHash, ArtifactTextError, ComponentLock,
+        ComponentLockError, ComponentLockFault, ComponentSource, Config, ConfigError, ConfigErrors,
+        CredentialName, CredentialNameError, Difference, DirGrant, DirMode, Effect, ErrorRate,
+        ExtensionConfig, Factor, FactorError, FileLock, GrantError, Grants, GuestPath, HttpGrant, HttpMethod,
+        HttpTarget, Limits, Loader, LockedExtension, MainConfig, NetGrant, PeerConfig, PeerSessionLimits,
+        QueueConfig, ReloadMode, RestartConfig, RestartPolicy, Revoked, RevokedError, SecretSource, Shape,
         StoreGrant, SubscribeGrant, TableChange, TableDifference, TokenHash, TokenHashError, TopicConfig,
         Traces, TrustedKey, UpdateConfig, Validate, extend, keys, words,
     };
