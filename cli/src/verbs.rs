@@ -21,6 +21,7 @@ mod hooks;
 #[cfg(feature = "tools")]
 mod inspect;
 mod limits;
+mod lock;
 mod logs;
 mod metrics;
 mod orders;
@@ -93,6 +94,8 @@ verbs! {
     Run(run::Args) = run::run,
     /// Check a configuration and the components that it names, without running them
     Check(check::Args) = check::run,
+    /// Write the lock of a configuration: the only components that `weir run --locked` runs
+    Lock(lock::Args) = lock::run,
     /// Print a JSON Schema of the configuration, with which editors complete and check it
     Schema(schema::Args) = schema::run,
     /// List the extensions: state, processor time, memory, waiting messages; and the peers

@@ -26,7 +26,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use weir_control::ControlSocket;
 use weir_host::{
     Control, Main,
-    config::FileLock,
+    config::{ComponentLock, FileLock},
     control::{ControlError, ExtensionState, ExtensionStatus, ReloadReport},
     events::MainEvent,
     host::Started,
@@ -58,6 +58,9 @@ pub(crate) struct Args {
     /// Serve the control interface here instead of at `main.control-socket`; also WEIR_SOCKET
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     socket: Option<PathBuf>,
+    /// Run only the components in the lock beside FILE, which `weir lock` makes
+    #[arg(long)]
+    locked: bool,
     /// Format of the log on stderr
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     log_format: LogFormat,
@@ -95,6 +98,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
             let gateway = config.section().map(weir_gateway::Gateway::bind).transpose()?.flatten();
             let mut own_file = OwnFile::lock(&args.file)?;
             let main = Main::builder(config).compilation(compilation());
+            let main = if args.locked { main.locked(ComponentLock::path_of(&args.file)) } else { main };
             // `control` is dropped last: while its socket is there, no other Main can take the rest of what is
             // bound and locked here.
             let served = control.clone();

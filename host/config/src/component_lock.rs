@@ -8,7 +8,8 @@ mod tests;
 
 use std::{
     collections::BTreeMap,
-    io,
+    fs::{self, File},
+    io::{self, Write},
     path::{Path, PathBuf},
 };
 
@@ -134,6 +135,19 @@ impl ComponentLock {
             Err(error) => Err(ComponentLockFault::Read(error.to_string())),
         };
         read().map_err(|fault| ComponentLockError { path: path.to_owned(), fault })
+    }
+
+    /// Writes the lock to a file, whole or not at all.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be written. The old one is still there then.
+    pub fn write(&self, path: &Path) -> io::Result<()> {
+        let new = path.with_extension("lock.new");
+        let mut file = File::create(&new)?;
+        file.write_all(self.text().as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&new, path)
     }
 
     /// Reads the text of a lock.

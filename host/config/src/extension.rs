@@ -45,6 +45,9 @@ pub struct ExtensionConfig {
     pub component: ComponentSource,
     /// The SHA-256 that the component must have. `None` allows any component.
     pub sha256: Option<ArtifactHash>,
+    /// The text of the component's signature, for [`MainConfig::require_signature`](super::MainConfig::require_signature).
+    /// `None` for a file reads the file with `.sig` after its name. A component in memory has no other signature.
+    pub signature: Option<Arc<str>>,
     /// The limits.
     pub limits: Limits,
     /// Contracts that it owns and may serve. A contract has one owner.
@@ -145,6 +148,7 @@ impl ExtensionConfig {
             id,
             component,
             sha256: None,
+            signature: None,
             limits: Limits::default(),
             fulfills: Vec::new(),
             requires: Vec::new(),
@@ -250,7 +254,7 @@ impl ExtensionConfig {
 
 impl Table for ExtensionConfig {
     keys! {
-        ExtensionConfig without component, config, secrets, plugin_dir, copy_of, canary, stanza;
+        ExtensionConfig without component, signature, config, secrets, plugin_dir, copy_of, canary, stanza;
         /// Its name: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter. Not `main`, and unique.
         "id" id = text(EXTENSION_ID, str::parse).hidden(), required(EXTENSION_ID);
         /// The component's file, relative to `main.plugin-dir` and inside it: without `..`. Two paths cannot differ
@@ -393,6 +397,7 @@ mod tests {
             id: _,
             component: _,
             sha256: _,
+            signature: _,
             limits: _,
             fulfills: _,
             requires: _,
@@ -452,7 +457,8 @@ mod tests {
         let mut changed = subscribing.clone();
         changed.subscribes[0].policy = Policy::Latest;
         assert!(!changed.runs_as(&subscribing));
-        let of_the_supervisor: [fn(&mut ExtensionConfig); 8] = [
+        let of_the_supervisor: [fn(&mut ExtensionConfig); 9] = [
+            |it| it.signature = Some("".into()),
             |it| it.plugin_dir = Some(PathBuf::new()),
             |it| it.canary = Some(it.id.copy(2)),
             |it| it.limits.compile_memory += 1,
@@ -462,7 +468,7 @@ mod tests {
             |it| it.update = Some(UpdateConfig::default()),
             |it| it.stanza = Some(Stanza::of_extension(&DeTable::new(), Path::new(""), None).into()),
         ];
-        assert_eq!(of_the_supervisor.map(runs_as_before), [true; 8]);
+        assert_eq!(of_the_supervisor.map(runs_as_before), [true; 9]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::{
     environment::Environment,
     error::{ConfigError, Location},
     key::Table,
-    kind::{number, path, socket, texts, word},
+    kind::{flag, number, path, socket, texts, word},
     limits::TIMEOUT,
     loader,
     read::FileReader,
@@ -58,8 +58,14 @@ pub struct MainConfig {
     /// Size of the components that Main keeps in [`state_dir`](Self::state_dir), in bytes: 1 MiB to 1 TiB. Default: 1
     /// GiB.
     pub state_size: u64,
-    /// Artifacts run if they are signed with the private half of one of these keys.
+    /// Artifacts run if they are signed with the private half of one of these keys, and with
+    /// [`require_signature`](Self::require_signature) components too.
     pub trusted_keys: Vec<TrustedKey>,
+    /// Whether components run only if they are signed with the private half of one of
+    /// [`trusted_keys`](Self::trusted_keys).
+    pub require_signature: bool,
+    /// The file with the keys and components that never run: see [`Revoked`](super::Revoked). `None` revokes nothing.
+    pub revoked: Option<PathBuf>,
     /// Bound on the memory of all extensions ([`ExtensionConfig::memory_sum`](super::ExtensionConfig::memory_sum)),
     /// peers, queues, stores and hooks together, in bytes: 1 MiB to 1 TiB. `None` sets no bound.
     pub memory_budget: Option<u64>,
@@ -131,8 +137,17 @@ impl Table for MainConfig {
         "state-dir" state_dir = path(HOST_DIR).optional(), default("versions are kept in memory");
         /// The size of all components that Main keeps in `main.state-dir`: [what goes first](updates.md).
         "state-size" state_size = number(BYTES);
-        /// Main runs a compiled artifact only if it was signed with the private half of one of these keys.
-        "trusted-keys" trusted_keys = texts(TRUSTED_KEY, artifact_text);
+        /// Main runs a compiled artifact only if it was signed with the private half of one of these keys. With
+        /// `main.require-signature`, the same holds for components. To change keys, [list both for a
+        /// while](security.md#signed-components).
+        "trusted-keys" trusted_keys = texts(TRUSTED_KEY, artifact_text), at_once();
+        /// Whether the component of each extension and hook must have a [signature](security.md#signed-components) by
+        /// one of `main.trusted-keys` beside it, in `NAME.wasm.sig`. It is verified before anything looks into the
+        /// component.
+        "require-signature" require_signature = flag(), at_once();
+        /// The file with the keys and hashes of what [never runs again](security.md#revocation). Main reads it at each
+        /// start and reload, and does neither without it.
+        "revoked" revoked = path("the path of a list of keys and hashes").optional(), default("nothing is revoked"), at_once();
         /// What the limits of all extensions, peers, queues, stores and hooks [add up to](#the-memory-budget) at most.
         /// More is refused before anything starts, with the sum of each.
         "memory-budget" memory_budget = number(BYTES), default("no bound"), at_once();
@@ -164,6 +179,8 @@ impl Default for MainConfig {
             state_dir: None,
             state_size: 1 << 30,
             trusted_keys: Vec::new(),
+            require_signature: false,
+            revoked: None,
             memory_budget: None,
             address_space: AddressSpace::default(),
             request_timeout: Duration::from_secs(5),

@@ -123,6 +123,38 @@ pub fn inspect(path: &Path) -> Result<Inspection, InspectError> {
     Ok(found)
 }
 
+/// Returns the manifest in a component, if it has one, or what is wrong with it. What else is wrong with the component
+/// shows when it is compiled.
+pub(crate) fn manifest_in(component: &[u8]) -> Result<Option<Manifest>, String> {
+    let (mut depth, mut manifest) = (0_usize, None);
+    for payload in Parser::new(0).parse_all(component) {
+        match payload {
+            Ok(Payload::ModuleSection { .. } | Payload::ComponentSection { .. }) => depth += 1,
+            Ok(Payload::End(_)) => depth = depth.saturating_sub(1),
+            Ok(Payload::CustomSection(section)) if section.name() == MANIFEST_SECTION => {
+                manifest = Some(parse_manifest(section.data(), manifest.is_some())?);
+            }
+            Ok(_) => {}
+            Err(error) => return Err(harmless(error, 512)),
+        }
+        if depth > MAX_DEPTH {
+            return Err(format!("there are more than {MAX_DEPTH} modules within each other"));
+        }
+    }
+    Ok(manifest)
+}
+
+/// Reads the section, of which there may be no other one.
+fn parse_manifest(section: &[u8], is_second: bool) -> Result<Manifest, String> {
+    if section.len() > MAX_MANIFEST {
+        return Err(format!("it has {} bytes, of at most {MAX_MANIFEST}", section.len()));
+    }
+    if is_second {
+        return Err("there is a second one".to_owned());
+    }
+    Manifest::parse(section).map_err(|message| harmless(&message, 512))
+}
+
 impl Inspection {
     /// Returns what speaks against the component as an extension, judged by its imports, its exports and whether it has
     /// a manifest.
@@ -200,16 +232,8 @@ impl Inspection {
     }
 
     fn add_manifest(&mut self, section: &[u8]) -> Result<(), InspectError> {
-        if section.len() > MAX_MANIFEST {
-            return Err(
-                self.bad_manifest(format!("it has {} bytes, of at most {MAX_MANIFEST}", section.len()))
-            );
-        }
-        if self.manifest.is_some() {
-            return Err(self.bad_manifest("there is a second one".to_owned()));
-        }
         let manifest =
-            Manifest::parse(section).map_err(|message| self.bad_manifest(harmless(&message, 512)))?;
+            parse_manifest(section, self.manifest.is_some()).map_err(|message| self.bad_manifest(message))?;
         self.manifest = Some(manifest);
         Ok(())
     }

@@ -51,7 +51,7 @@ pub use self::{
 pub use self::{
     inspect::{DirNeed, InspectError, Inspection, Manifest, Needs, inspect},
     program::{
-        ArtifactFacts, Compilation, ComponentOrigin, LoadError, LoadFault, OpenComponent, Signature,
-        SignatureError, artifact_facts, cache_is_ours, check, component_is_whole,
+        Admission, ArtifactFacts, Compilation, ComponentOrigin, LoadError, LoadFault, OpenComponent, Rules,
+        RulesError, Signature, SignatureError, artifact_facts, cache_is_ours, check, component_is_whole,
     },
 };

@@ -4,6 +4,7 @@
 //! hashes it, `child` and `helper` compile it outside Main, `cache` and `artifact` vouch for earlier code, and only
 //! `code` hands code to wasmtime. `docs/internals/extensions.md` has the picture.
 
+mod admission;
 mod artifact;
 mod brief;
 #[cfg(feature = "compiler")]
@@ -39,14 +40,15 @@ use wasmtime::{
     component::{Component, Linker, types::ComponentItem},
 };
 use wasmtime_wasi::p2::bindings::CommandPre;
-use weir_config::{ArtifactHash, ComponentSource, ExtensionConfig, Limits, MainConfig, Traces, TrustedKey};
+use weir_config::{ArtifactHash, ComponentSource, ExtensionConfig, Limits, MainConfig, Traces};
 use weir_logs::Logs;
-use weir_names::harmless;
+use weir_names::{ExtensionId, harmless};
 use weir_openrpc::Descriptions;
 
 #[cfg(not(feature = "compiler"))]
 pub(super) use self::code::Kernel;
 pub use self::{
+    admission::{Admission, Rules, RulesError},
     artifact::ArtifactFacts,
     compilation::{Compilation, Compilations},
     error::{ComponentOrigin, LoadError, LoadFault},
@@ -55,15 +57,8 @@ pub use self::{
     signature::{Signature, SignatureError},
     stamp::FileStamp,
 };
-#[cfg(feature = "compiler")]
-pub use self::{
-    artifact::signing::{NotAKey, SigningKey},
-    child::confinement_warning,
-    helper::compile_helper,
-    signature::NotAVersion,
-    signed::compile,
-};
 use self::{
+    admission::{Candidate, Voucher},
     brief::Brief,
     code::Code,
     compiler::Compiler,
@@ -71,6 +66,14 @@ use self::{
     held::HeldPrograms,
     input::{ComponentInput, InputKind, InputLimits},
     load_permit::{LoadPermit, LoadPermits},
+};
+#[cfg(feature = "compiler")]
+pub use self::{
+    artifact::signing::{NotAKey, SigningKey},
+    child::confinement_warning,
+    helper::compile_helper,
+    signature::NotAVersion,
+    signed::compile,
 };
 use super::{
     engine::{AddressClass, EngineKind, Runtime},
@@ -126,6 +129,10 @@ pub struct LoadRequest<'w> {
     pub plugin_dir: Option<&'w Path>,
     /// The hash that the component must have, if one is pinned.
     pub sha256: Option<ArtifactHash>,
+    /// The text of the component's signature, if it is not in the file beside the component.
+    pub signature: Option<&'w Arc<str>>,
+    /// The extension that runs the component, or its original if that is a copy. None for a hook.
+    pub extension: Option<&'w ExtensionId>,
     /// The limits on the component's size, code, compilation and stack.
     pub limits: &'w Limits,
     /// How much the traces of its instances tell.
@@ -134,7 +141,22 @@ pub struct LoadRequest<'w> {
     pub may_block: bool,
 }
 
-impl LoadRequest<'_> {
+impl<'w> LoadRequest<'w> {
+    /// Requests the component of a hook in this directory.
+    pub fn of_hook(name: &'w str, component: &'w ComponentSource, dir: &'w Path, limits: &'w Limits) -> Self {
+        Self {
+            name,
+            component,
+            plugin_dir: Some(dir),
+            sha256: None,
+            signature: None,
+            extension: None,
+            limits,
+            traces: Traces::default(),
+            may_block: false,
+        }
+    }
+
     /// Returns the component's name in errors.
     pub fn origin(&self) -> ComponentOrigin {
         match self.component {
@@ -155,6 +177,8 @@ impl<'w> From<&'w ExtensionConfig> for LoadRequest<'w> {
             component: &config.component,
             plugin_dir: config.plugin_dir.as_deref(),
             sha256: config.sha256,
+            signature: config.signature.as_ref(),
+            extension: Some(config.copy_of.as_ref().unwrap_or(&config.id)),
             limits: &config.limits,
             traces: config.traces,
             may_block: false,
@@ -177,10 +201,13 @@ pub struct Programs<G: 'static = InstanceState> {
     brief: Option<Box<Brief>>,
 }
 
+/// A component that was opened, and whether it may run.
+type Opened = (ComponentInput, Result<Voucher, LoadFault>);
+
 /// Where programs may come from.
 #[derive(Debug)]
 pub struct Sources {
-    trusted_keys: Vec<TrustedKey>,
+    admission: Arc<Admission>,
     /// Compiles components. None if only artifacts run.
     compiler: Option<Compiler>,
     compilations: Arc<Compilations>,
@@ -219,21 +246,31 @@ impl<G: Guest> Programs<G> {
     /// held, equal bytes are not compiled again for the same kind of engine. A file that shows no change is not read
     /// again.
     pub async fn load(&self, wanted: LoadRequest<'_>) -> Result<Loaded<G>, LoadError> {
-        if let Some(loaded) = self.held.unchanged(wanted) {
+        if let Some(loaded) = self.held.unchanged(wanted).filter(|loaded| self.admits(wanted, loaded)) {
             return Ok(loaded);
         }
-        let input = self.open(wanted).await.map_err(|fault| fault.of(wanted.origin(), None))?;
+        let (input, admitted) = self.open(wanted).await.map_err(|fault| fault.of(wanted.origin(), None))?;
         let (hash, stamp) = (input.hash, input.stamp);
         let found = |fault: LoadFault| fault.of(wanted.origin(), Some(hash));
-        if wanted.sha256.is_some_and(|pinned| pinned != hash) {
-            return Err(found(LoadFault::Pinned(hash)));
-        }
+        let signer = admitted.map_err(found)?.signer;
         let slot = self.held.slot(hash, wanted.engine());
         let program = slot.get_or_try_init(|| self.prepare(input, wanted)).await.map_err(found)?.clone();
         code::check(program.footprint, wanted.limits.code_size).map_err(found)?;
-        let loaded = Loaded { program, for_others: slot };
+        let loaded = Loaded { program, signer, for_others: slot };
         self.held.remember(wanted, stamp, &loaded);
         Ok(loaded)
+    }
+
+    /// Whether a program that was loaded for this may run by the rules of now.
+    #[must_use]
+    pub fn admits(&self, wanted: LoadRequest<'_>, loaded: &Loaded<G>) -> bool {
+        self.sources.admission.rules().admits(wanted, loaded.program.hash, loaded.signer)
+    }
+
+    /// What decides what may be loaded.
+    #[must_use]
+    pub fn admission(&self) -> &Arc<Admission> {
+        &self.sources.admission
     }
 
     /// Makes the next load read this file, even if it shows no change.
@@ -252,12 +289,16 @@ impl<G: Guest> Programs<G> {
         let _too_long = timeout(GRACE, self.permits.all()).await;
     }
 
-    /// Opens and hashes the component, under a permit to load.
-    async fn open(&self, wanted: LoadRequest<'_>) -> Result<ComponentInput, LoadFault> {
-        let (component, plugin_dir) = (wanted.component.clone(), wanted.plugin_dir.map(ToOwned::to_owned));
-        let limits = InputLimits::from(wanted.limits);
+    /// Opens and hashes the component, under a permit to load, and finds out whether it may run.
+    async fn open(&self, wanted: LoadRequest<'_>) -> Result<Opened, LoadFault> {
+        let (candidate, rules) = (Candidate::from(wanted), self.sources.admission.rules());
         let permit = LoadPermit::take(&self.permits, wanted).await?;
-        permit.read(move || ComponentInput::open(&component, plugin_dir.as_deref(), limits)).await
+        let open = move || {
+            let mut input = candidate.open()?;
+            let admitted = candidate.admit(&mut input, &rules);
+            Ok((input, admitted))
+        };
+        permit.read(open).await
     }
 
     /// Makes the program of a component: takes or compiles its code, and links it.
@@ -293,10 +334,15 @@ impl<G: Guest> Programs<G> {
 
 impl Sources {
     /// Makes the sources of a Main with this configuration.
-    pub fn new(config: &MainConfig, compilation: Compilation, logs: Arc<Logs>) -> Self {
+    pub fn new(
+        config: &MainConfig,
+        admission: Arc<Admission>,
+        compilation: Compilation,
+        logs: Arc<Logs>,
+    ) -> Self {
         let compilations = Arc::<Compilations>::default();
         let compiler = Compiler::new(config, compilation, logs, compilations.clone());
-        Self { trusted_keys: config.trusted_keys.clone(), compiler, compilations }
+        Self { admission, compiler, compilations }
     }
 
     /// Returns the compiled code of a component or artifact, and the permit to load it.
@@ -310,8 +356,8 @@ impl Sources {
     ) -> Result<(Code, LoadPermit), LoadFault> {
         match (input.kind, &self.compiler) {
             (InputKind::Artifact, _) => {
-                let trusted = self.trusted_keys.clone();
-                let code = permit.read(move || artifact::verify(&mut input, &trusted)).await?;
+                let rules = self.admission.rules();
+                let code = permit.read(move || artifact::verify(&mut input, rules.trusted_keys())).await?;
                 Ok((code, permit))
             }
             (InputKind::Component, Some(compiler)) => {
@@ -403,7 +449,8 @@ pub fn check(
     let runtime = Runtime::new(class).map_err(|error| failed(LoadFault::Engine(said(&error))))?;
     let mut config = main.clone();
     config.cache_dir = config.cache_dir.filter(|_| cache_is_ours(main) == Some(true));
-    let sources = Sources::new(&config, compilation.clone(), Arc::default());
+    let admission = Admission::new(main, None).map_err(|error| failed(LoadFault::Rules(Box::new(error))))?;
+    let sources = Sources::new(&config, admission.into(), compilation.clone(), Arc::default());
     let programs = Programs::new(runtime, sources, 1);
     let mut extension = extension.clone();
     extension.plugin_dir = config.plugin_dir;

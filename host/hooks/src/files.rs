@@ -11,7 +11,7 @@ use std::{
     time::{Instant, SystemTime},
 };
 
-use weir_config::{ComponentSource, Traces};
+use weir_config::ComponentSource;
 use weir_guest::{Cut, FileStamp, LoadError, LoadRequest, Loaded, RunsOn, Sandbox};
 use weir_names::{chain, harmless};
 
@@ -64,7 +64,7 @@ fn is_hook(name: &OsStr, suffixes: &[String]) -> bool {
 
 impl KnownHooks {
     /// The component of a file that has not changed since it was loaded.
-    pub(super) fn get(&self, file: &HookFile) -> Option<Loaded<Sandbox>> {
+    fn get(&self, file: &HookFile) -> Option<Loaded<Sandbox>> {
         self.0
             .get(&file.name)
             .filter(|(stamp, _)| stamp.is_some() && *stamp == file.stamp)
@@ -91,21 +91,23 @@ impl KnownHooks {
 }
 
 impl Dir {
+    /// The component of a file that has not changed since it was loaded, if it may still run.
+    pub(crate) fn known(&self, file: &HookFile) -> Option<Loaded<Sandbox>> {
+        let Self { config, hooks, .. } = self;
+        let loaded = self.known.lock().get(file)?;
+        let component = ComponentSource::Path(config.dir.join(&file.name));
+        let hook = LoadRequest::of_hook("", &component, &config.dir, &config.limits);
+        hooks.0.programs.admits(hook, &loaded).then_some(loaded)
+    }
+
     /// Loads a component, and keeps it for later runs.
     pub(crate) async fn load(&self, runs_on: &RunsOn, file: &HookFile) -> Result<Loaded<Sandbox>, LoadError> {
         let Self { config, hooks, .. } = self;
         let path = || config.dir.join(&file.name);
         let (component, now) = (ComponentSource::Path(path()), SystemTime::now());
         let name = harmless(path().display(), 256);
-        let wanted = LoadRequest {
-            name: &name,
-            component: &component,
-            plugin_dir: Some(&config.dir),
-            sha256: None,
-            limits: &config.limits,
-            traces: Traces::default(),
-            may_block: runs_on.may_block(),
-        };
+        let hook = LoadRequest::of_hook(&name, &component, &config.dir, &config.limits);
+        let wanted = LoadRequest { may_block: runs_on.may_block(), ..hook };
         let loaded = hooks.0.programs.load(wanted).await?;
         let stamp = {
             let path = path();
@@ -127,8 +129,7 @@ impl Dir {
             let _turn = turn;
             for file in files {
                 let Some(dir) = configured.upgrade() else { return };
-                let is_known = dir.known.lock().get(&file).is_some();
-                if is_known {
+                if dir.known(&file).is_some() {
                     continue;
                 }
                 // Other components may be compiled before this one.

@@ -304,7 +304,8 @@ mod tests {
     /// A program may start many Mains, so engines, pools, compiled code and runtime handles must go.
     #[tokio::test]
     async fn nothing_is_left_of_configured_hooks_once_main_has_ended_and_nobody_has_them() {
-        let sources = Sources::new(&MainConfig::default(), Compilation::default(), Arc::default());
+        let sources =
+            Sources::new(&MainConfig::default(), Arc::default(), Compilation::default(), Arc::default());
         let programs = Programs::new(Runtime::new(weir_guest::AddressClass::Large).unwrap(), sources, 1)
             .in_pools(AT_ONCE);
         let (hooks, closing) = Hooks::new(programs, Handle::current(), SharedResources::default(), 1);

@@ -205,8 +205,7 @@ impl Run {
         if self.deadline <= Instant::now() {
             return Err(End::Cut(Cut::TimedOut));
         }
-        let known = self.dir.known.lock().get(file);
-        match known {
+        match self.dir.known(file) {
             Some(loaded) => Ok(loaded),
             None => {
                 let load = runs_on.until(self.deadline, &self.gate.closing, self.dir.load(runs_on, file));

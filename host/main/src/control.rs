@@ -11,7 +11,7 @@ use std::{
 
 use tokio::sync::{broadcast, oneshot};
 use weir_bus::{Bus, Error, MessageId, RecordedSpans};
-use weir_guest::{Compilations, fuel_per_ms};
+use weir_guest::{Admission, Compilations, fuel_per_ms};
 pub use weir_hooks::HookCount;
 use weir_hooks::HookCounts;
 use weir_logs::{LogLine, Logs};
@@ -55,6 +55,7 @@ pub struct Control {
     pub(crate) compilations: Arc<Compilations>,
     pub(crate) stores: Stores,
     pub(crate) versions: Arc<Versions>,
+    pub(crate) admission: Arc<Admission>,
     pub(crate) hooks: HookCounts,
     pub(crate) parts: Parts,
     /// The asker that the log and the history name.

@@ -3,9 +3,11 @@
 mod launch;
 mod worker;
 
+use std::path::PathBuf;
+
 use tokio::sync::oneshot;
 use weir_config::{Config, ConfigErrors};
-use weir_guest::Compilation;
+use weir_guest::{Compilation, RulesError};
 use weir_hooks::Hooks;
 use weir_names::ContractName;
 use weir_schedule::{BlockingError, refuse_in_async};
@@ -46,6 +48,9 @@ pub enum StartError {
     /// WebAssembly cannot run here.
     #[error("cannot start the WebAssembly engine: {0}")]
     Engine(String),
+    /// The lock, or the list in `main.revoked`, cannot be used.
+    #[error(transparent)]
+    Rules(#[from] RulesError),
     /// What `[http]` says cannot be used.
     #[error("cannot send requests by HTTP: {0}")]
     Http(String),
@@ -74,6 +79,7 @@ pub struct Builder {
     services: Vec<Service>,
     attachments: Vec<Attachment>,
     on_reload: Vec<Reconfigure>,
+    lock: Option<PathBuf>,
 }
 
 /// Ends when every extension that starts with Main is ready or has failed.
@@ -97,6 +103,7 @@ impl Main {
             services: Vec::new(),
             attachments: Vec::new(),
             on_reload: Vec::new(),
+            lock: None,
         }
     }
 
@@ -202,6 +209,13 @@ impl Builder {
     /// sections. It runs on the worker thread and must not block.
     pub fn on_reload(mut self, act: impl Fn(&Config) + Send + 'static) -> Self {
         self.on_reload.push(Reconfigure(Box::new(act)));
+        self
+    }
+
+    /// Runs only what this lock lists: see [`ComponentLock`](crate::config::ComponentLock). Main reads the file at its
+    /// start and at each reload, and does neither without it.
+    pub fn locked(mut self, lock: impl Into<PathBuf>) -> Self {
+        self.lock = Some(lock.into());
         self
     }
 

@@ -47,6 +47,7 @@ pub mod traffic;
 mod contracts;
 mod hooks_service;
 mod load;
+mod lock;
 mod parts;
 mod plan;
 mod stores;
@@ -77,11 +78,14 @@ pub mod blocking {
 
 /// Components before they run: inspect, check, compile and sign them.
 pub mod component {
-    pub use crate::versions::refused_version;
+    pub use crate::{
+        lock::{LockError, lock},
+        versions::refused_version,
+    };
     pub use weir_guest::{
         AddressClass, ArtifactFacts, Compilation, CompileTarget, CompileTargetError, DirNeed, InspectError,
-        Inspection, LoadError, LoadFault, Manifest, Needs, Signature, SignatureError, artifact_facts,
-        cache_is_ours, check, inspect,
+        Inspection, LoadError, LoadFault, Manifest, Needs, RulesError, Signature, SignatureError,
+        artifact_facts, cache_is_ours, check, inspect,
     };
     #[cfg(feature = "compiler")]
     pub use weir_guest::{NotAKey, NotAVersion, SigningKey, compile, compile_helper, confinement_warning};

@@ -8,7 +8,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use weir_config::{ArtifactHash, Config, Difference, Effect, ExtensionConfig, ReloadMode, TableDifference};
-use weir_guest::{OpenComponent, component_is_whole};
+use weir_guest::{Admission, OpenComponent, Rules, component_is_whole};
 use weir_names::{ExtensionId, chain};
 use weir_reports::ExtensionState;
 use weir_supervisor::{ControlError, Roster, Unit, needs_restart, refusal, stages};
@@ -126,6 +126,7 @@ pub enum TakesEffect {
 pub(crate) fn plan(
     roster: &Roster,
     versions: &Versions,
+    admission: &Admission,
     only: Option<&str>,
 ) -> Result<ReloadPlan, ControlError> {
     let file = roster.file().ok_or(ControlError::NoFile)?;
@@ -138,17 +139,27 @@ pub(crate) fn plan(
     if let Some(reason) = refusal(&running, &config) {
         return Ok(refused(reason));
     }
+    let rules = match admission.read(&config.main) {
+        Ok(rules) => rules,
+        Err(error) => return Ok(refused(error.to_string())),
+    };
     let known = |id: &str| {
         roster.find(id).is_some() || config.extensions.iter().any(|extension| extension.id.as_str() == id)
     };
     match only {
         Some(id) if !known(id) => Err(ControlError::Unknown(id.to_owned())),
-        _ => Ok(compare(roster, versions, config, only)),
+        _ => Ok(compare(roster, versions, &rules, config, only)),
     }
 }
 
 /// How a reload would change Main, or only the extension `only`.
-fn compare(roster: &Roster, versions: &Versions, config: Config, only: Option<&str>) -> ReloadPlan {
+fn compare(
+    roster: &Roster,
+    versions: &Versions,
+    rules: &Rules,
+    config: Config,
+    only: Option<&str>,
+) -> ReloadPlan {
     let running = roster.main();
     let mut plan = ReloadPlan::default();
     if only.is_none() {
@@ -175,16 +186,21 @@ fn compare(roster: &Roster, versions: &Versions, config: Config, only: Option<&s
             continue;
         }
         let hash = extension.update.as_ref().and_then(|_| files.hash(extension).ok());
-        let instead = hash.and_then(|hash| versions.instead_of(extension, hash));
+        let older = || {
+            let opened = extension.update.as_ref().and_then(|_| OpenComponent::of(extension, rules).ok())?;
+            versions.newer_than(extension, &opened.signature()?.text())
+        };
+        let instead = hash.and_then(|hash| versions.instead_of(extension, hash)).or_else(older);
         match (unit, instead) {
             (unit, Some((version, reason))) => {
                 plan.held_back.push(PlannedInstead { extension: extension.id.clone(), version, reason });
                 plan.added.extend(unit.is_none().then(|| extension.id.clone()));
             }
             (Some(_), None) if hash.is_some_and(|hash| versions.is_tried_elsewhere(extension, hash)) => {}
-            (Some(unit), None) => plan.changed.extend(change(&unit, extension, &mut files)),
+            (Some(unit), None) => plan.changed.extend(change(&unit, extension, &mut files, rules)),
             (None, None) => {
-                let fault = files.hash(extension).and_then(|_| files.fault(extension).map_or(Ok(()), Err));
+                let fault =
+                    files.hash(extension).and_then(|_| files.fault(extension, rules).map_or(Ok(()), Err));
                 if let Err(fault) = fault {
                     plan.faults.push(PlannedFault { extension: extension.id.clone(), fault });
                 }
@@ -224,7 +240,7 @@ struct Files {
 
 impl Files {
     fn hash(&mut self, extension: &ExtensionConfig) -> Result<ArtifactHash, String> {
-        let open = || OpenComponent::of(extension).map_err(|error| chain(&error));
+        let open = || OpenComponent::unchecked(extension).map_err(|error| chain(&error));
         let hash = || open().map(|component| component.hash());
         match extension.component.path() {
             Some(path) => {
@@ -235,8 +251,12 @@ impl Files {
         }
     }
 
-    /// What is wrong with a file that can be read. Compiles nothing, and looks into no section.
-    fn fault(&mut self, extension: &ExtensionConfig) -> Option<String> {
+    /// What is wrong with a file that can be read. Compiles nothing, and looks into no section unless a signature covers
+    /// it.
+    fn fault(&mut self, extension: &ExtensionConfig, rules: &Rules) -> Option<String> {
+        if let Err(error) = OpenComponent::of(extension, rules) {
+            return Some(chain(&error));
+        }
         let look = || component_is_whole(extension).err().map(|error| chain(&error));
         match extension.component.path() {
             Some(path) => self.faults.entry(path.to_owned()).or_insert_with(look).clone(),
@@ -246,15 +266,18 @@ impl Files {
 }
 
 /// What a reload would change in an extension that Main has. `None` if nothing.
-fn change(unit: &Unit, config: &ExtensionConfig, files: &mut Files) -> Option<PlannedChange> {
+fn change(unit: &Unit, config: &ExtensionConfig, files: &mut Files, rules: &Rules) -> Option<PlannedChange> {
     let version = unit.version();
     let before = &unit.configured();
     let keys = before.differences(config);
     let hash = files.hash(config);
-    let loaded = version.program().map(|loaded| loaded.program.hash);
+    let program = version.program();
+    let may_run = program.as_ref().is_none_or(|loaded| rules.admit_still(&version.config, loaded));
+    let loaded = program.map(|loaded| loaded.program.hash);
     let (component, fault) = match hash {
-        Ok(hash) if loaded.is_none_or(|loaded| loaded == hash) => (None, None),
-        Ok(hash) => (Some(hash.to_string()), files.fault(config)),
+        Ok(hash) if loaded.is_none_or(|loaded| loaded == hash) && may_run => (None, None),
+        Ok(hash) if loaded == Some(hash) => (None, files.fault(config, rules)),
+        Ok(hash) => (Some(hash.to_string()), files.fault(config, rules)),
         // An extension that does not run loads its component when it starts.
         Err(fault) => (None, loaded.map(|_| fault)),
     };

@@ -11,6 +11,6 @@ pub fn refused_version(main: &MainConfig, extension: &ExtensionConfig) -> Option
     let dir = main.state_dir.as_deref().filter(|_| extension.update.is_some())?;
     let mut extension = extension.clone();
     extension.plugin_dir.clone_from(&main.plugin_dir);
-    let hash = OpenComponent::of(&extension).ok()?.hash();
+    let hash = OpenComponent::unchecked(&extension).ok()?.hash();
     weir_versions::refused(dir, &extension, hash)
 }

@@ -24,8 +24,8 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 use weir_bus::{Bus, Phase};
-use weir_config::{Config, ConfigErrors};
-use weir_guest::{Instance, Noted, Notice, Openings, Programs, SharedResources, Signals};
+use weir_config::Config;
+use weir_guest::{Instance, Noted, Notice, Openings, Programs, Rules, SharedResources, Signals};
 use weir_logs::Logs;
 use weir_names::ExtensionId;
 use weir_reports::ExtensionState;
@@ -144,7 +144,7 @@ enum Done {
     Loaded(Box<LoadedAnew>),
     Instead(Box<FoundInstead>),
     Saved(Box<(ExtensionId, Result<(), VersionError>, Option<OrderReply>)>),
-    Read(Box<Result<Config, ConfigErrors>>),
+    Read(Box<Result<(Config, Rules), String>>),
 }
 
 /// The parts of a supervisor.

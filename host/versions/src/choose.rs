@@ -9,7 +9,7 @@ use std::{
 };
 
 use sha2::{Digest, Sha256};
-use weir_config::{ArtifactHash, ComponentSource, ExtensionConfig};
+use weir_config::{ArtifactHash, ComponentSource, ExtensionConfig, Stanza};
 use weir_names::{ExtensionId, chain};
 use weir_reports::Standing;
 
@@ -28,6 +28,8 @@ pub struct Chosen {
     pub hash: Option<ArtifactHash>,
     /// Why another version runs than the configured one.
     pub held_back: Option<String>,
+    /// Why nothing may run: the component is older than a proven version, which is not kept any more.
+    pub refused: Option<String>,
     /// Why the configured version runs without a number, if that is not because the extension has no `update`.
     pub not_kept: Option<String>,
 }
@@ -37,7 +39,7 @@ impl Chosen {
     #[must_use]
     pub fn configured(config: &Arc<ExtensionConfig>) -> Self {
         let (config, is_canary) = (config.clone(), false);
-        Self { config, number: None, is_canary, hash: None, held_back: None, not_kept: None }
+        Self { config, number: None, is_canary, hash: None, held_back: None, refused: None, not_kept: None }
     }
 
     /// The configured version, or the proven one that runs `beside` its canary, if this is not the canary.
@@ -49,9 +51,25 @@ impl Chosen {
     }
 }
 
+/// The configured component as it was found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Its hash.
+    pub hash: ArtifactHash,
+    /// The text of its signature, if Main requires one.
+    pub signature: Option<Arc<str>>,
+}
+
+impl From<ArtifactHash> for Found {
+    fn from(hash: ArtifactHash) -> Self {
+        Self { hash, signature: None }
+    }
+}
+
 impl Versions {
-    /// Chooses what an extension runs. `found` is the hash of the configured component, or why it cannot be read;
-    /// `copy` writes the component. A refused version may run only if `again`. Blocks on files.
+    /// Chooses what an extension runs. `found` is the configured component, or why it cannot be read or may not run;
+    /// `copy` writes the component. A refused version, and one that is signed as older than the proven one, may run only
+    /// if `again`. Blocks on files.
     ///
     /// A new version is written down, with its component, before it runs. If that is not possible, the proven version
     /// runs on: a change that cannot be kept does not happen.
@@ -61,7 +79,7 @@ impl Versions {
     pub fn choose(
         &self,
         configured: &Arc<ExtensionConfig>,
-        found: Result<ArtifactHash, String>,
+        found: Result<impl Into<Found>, String>,
         copy: impl FnOnce(&mut dyn Write) -> Result<(), String>,
         again: bool,
     ) -> Chosen {
@@ -74,8 +92,8 @@ impl Versions {
         if let Some(reason) = self.unreadable.get(id) {
             return plain(None, None, Some(reason.clone()));
         }
-        let hash = match found {
-            Ok(hash) => hash,
+        let Found { hash, signature } = match found {
+            Ok(found) => found.into(),
             Err(reason) => {
                 let instead = self.instead(configured, None, &reason);
                 return instead.unwrap_or_else(|| plain(None, None, Some(reason)));
@@ -85,13 +103,21 @@ impl Versions {
         // Held to the end, so that copies that load at once find one version, and no component is swept before the
         // record names it.
         let _writing = self.writing.lock();
+        let older = self.change(id, |record| record.newer_than(id, signature.as_deref())).flatten();
+        if let Some((_, reason)) = older.filter(|_| !again) {
+            let instead = self.instead(configured, Some(hash), &reason);
+            return instead
+                .unwrap_or_else(|| Chosen { refused: Some(reason), ..plain(None, Some(hash), None) });
+        }
         let known = self.change(id, |record| {
             record.find(hash, configured).map(|record::Entry { status, .. }| status.clone())
         });
         let known = known.flatten();
         let is_trial = known.as_ref().is_none_or(|known| known.standing == Standing::Probation) && !again;
         let beside = is_trial.then(|| self.beside(configured, hash)).flatten();
-        let Some(status) = known else { return self.begin(configured, hash, copy, beside) };
+        let Some(status) = known else {
+            return self.begin(configured, Found { hash, signature }, copy, beside);
+        };
         let number = status.number;
         if status.standing == Standing::Refused && !again {
             let instead = self.instead(configured, Some(hash), &refusal(&status));
@@ -102,6 +128,7 @@ impl Versions {
         let has_changed = self.change(id, |record| {
             let before = record.clone();
             record.held_back = None;
+            record.sign(hash, signature.as_ref());
             match status.standing {
                 Standing::Proven => record.fallback = Some(number),
                 Standing::Refused if again => record.try_again(number, SystemTime::now()),
@@ -123,7 +150,7 @@ impl Versions {
     fn begin(
         &self,
         configured: &Arc<ExtensionConfig>,
-        hash: ArtifactHash,
+        Found { hash, signature }: Found,
         copy: impl FnOnce(&mut dyn Write) -> Result<(), String>,
         beside: Option<Chosen>,
     ) -> Chosen {
@@ -135,7 +162,9 @@ impl Versions {
                 let record = records.entry(id.clone()).or_default();
                 let before = record.clone();
                 record.held_back = None;
-                (record.add(hash, stanza, SystemTime::now()), before)
+                let number = record.add(hash, stanza, SystemTime::now());
+                record.sign(hash, signature.as_ref());
+                (number, before)
             };
             if let Err(error) = self.write(id) {
                 self.change(id, |record| record.take_back(number, before));
@@ -184,7 +213,7 @@ impl Versions {
     }
 
     /// Returns a proven version with its kept component, as it runs for this configured extension. None if its component
-    /// is gone, or if it would be the configured version, whose component is `found`.
+    /// is gone or may not run, or if it would be the configured version, whose component is `found`.
     fn kept(
         &self,
         configured: &Arc<ExtensionConfig>,
@@ -192,7 +221,7 @@ impl Versions {
         entry: record::Entry,
     ) -> Option<Chosen> {
         let (number, hash) = (entry.status.number, entry.hash()?);
-        let mut config = match entry.stanza.map(|stanza| stanza.config()) {
+        let mut config = match entry.stanza.as_ref().map(Stanza::config) {
             Some(Ok(config)) => config,
             // It would be the version that does not run.
             _ if Some(hash) == found => return None,
@@ -209,12 +238,17 @@ impl Versions {
         config.instances = configured.instances;
         config.component = self.component(hash)?;
         config.sha256 = Some(hash);
+        config.signature.clone_from(&entry.signature);
         config.plugin_dir = None;
         config.update.clone_from(&configured.update);
         // What only the supervisor uses is of no version.
         config.restart.clone_from(&configured.restart);
         config.reload = configured.reload;
         config.autostart = configured.autostart;
+        if let Err(reason) = self.may_run.check(&config) {
+            tracing::warn!(extension = %config.id, "proven version {number} does not come back: {reason}");
+            return None;
+        }
         let (number, hash) = (Some(number), Some(hash));
         Some(Chosen { number, hash, ..Chosen::configured(&Arc::new(config)) })
     }

@@ -16,8 +16,12 @@ mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
+    fmt,
     path::PathBuf,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
@@ -27,7 +31,10 @@ use weir_config::{ArtifactHash, ExtensionConfig, UpdateConfig};
 use weir_names::{ExtensionId, chain};
 use weir_reports::{ServingVersion, Standing, VersionChange, VersionFigures, VersionsStatus};
 
-pub use self::{choose::Chosen, refused::refused};
+pub use self::{
+    choose::{Chosen, Found},
+    refused::{proven, refused},
+};
 use crate::{
     choose::original,
     record::{Entry, Record},
@@ -51,8 +58,29 @@ pub struct Versions {
     unreadable: BTreeMap<ExtensionId, String>,
     /// Components that versions in those records may need.
     foreign: BTreeSet<ArtifactHash>,
+    /// What decides whether a version may come back.
+    may_run: MayRun,
     /// Held while files are written, so that the latest record is the last one written.
     writing: Mutex<()>,
+}
+
+/// Decides whether the kept component of a version may run, or says why not. Nothing decides until it is set, and all may
+/// run.
+#[derive(Default)]
+struct MayRun(OnceLock<Box<Decide>>);
+
+type Decide = dyn Fn(&ExtensionConfig) -> Result<(), String> + Send + Sync;
+
+impl MayRun {
+    fn check(&self, config: &ExtensionConfig) -> Result<(), String> {
+        self.0.get().map_or(Ok(()), |decide| decide(config))
+    }
+}
+
+impl fmt::Debug for MayRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MayRun")
+    }
 }
 
 /// Why an order about versions cannot be carried out.
@@ -118,6 +146,12 @@ impl Versions {
         }
         versions.state = Some(state);
         versions
+    }
+
+    /// Lets `decide` find out whether a kept component may run, before a version comes back. It blocks on files.
+    pub fn decide_by(&self, decide: impl Fn(&ExtensionConfig) -> Result<(), String> + Send + Sync + 'static) {
+        // Only the first one counts, and Main sets one.
+        let _set = self.may_run.0.set(Box::new(decide));
     }
 
     /// Tells which extensions are configured from now on. What is kept of others is the first to go for want of room.

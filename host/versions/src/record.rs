@@ -2,11 +2,14 @@
 
 use std::{
     collections::VecDeque,
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
+use semver::Version;
 use serde::{Deserialize, Serialize};
 use weir_config::{ArtifactHash, ExtensionConfig, Stanza, UpdateConfig};
+use weir_names::ExtensionId;
 use weir_reports::{Standing, VersionChange, VersionFigures, VersionStatus};
 
 use crate::judge;
@@ -45,6 +48,9 @@ pub(crate) struct Entry {
     #[serde(flatten)]
     pub(crate) status: VersionStatus,
     pub(crate) stanza: Option<Stanza>,
+    /// The text of the component's signature, if Main required one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) signature: Option<Arc<str>>,
 }
 
 impl Entry {
@@ -71,6 +77,11 @@ fn as_one(mut config: ExtensionConfig) -> ExtensionConfig {
     config.id = config.copy_of.take().unwrap_or(config.id);
     config.instances = 1;
     config
+}
+
+/// Reads the version in the text of a signature.
+fn signed_version(signature: &str) -> Option<Version> {
+    signature.lines().find_map(|line| Version::parse(line.strip_prefix("version ")?).ok())
 }
 
 /// A version on probation that has not run yet.
@@ -109,6 +120,27 @@ impl Record {
     /// Returns the version that comes back, if it is proven.
     pub(crate) fn proven_fallback(&self) -> Option<&Entry> {
         self.get(self.fallback?).filter(|entry| entry.status.standing == Standing::Proven)
+    }
+
+    /// Keeps the signature of a component, which may have been signed again.
+    pub(crate) fn sign(&mut self, hash: ArtifactHash, signature: Option<&Arc<str>>) {
+        for entry in self.entries.iter_mut().filter(|entry| entry.hash() == Some(hash)) {
+            if signature.is_some() {
+                entry.signature = signature.cloned();
+            }
+        }
+    }
+
+    /// Returns the proven version that comes back and why it runs rather than the component with this signature: that is
+    /// signed as an older one. None if it is not.
+    pub(crate) fn newer_than(&self, id: &ExtensionId, signature: Option<&str>) -> Option<(u64, String)> {
+        let proven = self.proven_fallback()?;
+        let (found, highest) = (signed_version(signature?)?, signed_version(proven.signature.as_deref()?)?);
+        let reason = format!(
+            "it is signed as version {found}, and {highest} is proven: `weir reload {id} --now` runs the older one \
+             all the same"
+        );
+        found.cmp_precedence(&highest).is_lt().then_some((proven.status.number, reason))
     }
 
     /// Drops the versions on probation, but the one that runs until another one does.
@@ -152,7 +184,7 @@ impl Record {
         self.drop_probation();
         self.last += 1;
         let status = begun(self.last, hash.to_string(), now);
-        self.entries.push(Entry { status, stanza });
+        self.entries.push(Entry { status, stanza, signature: None });
         self.last
     }
 

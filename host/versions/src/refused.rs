@@ -6,9 +6,15 @@ mod tests;
 use std::{path::Path, sync::Arc};
 
 use weir_config::{ArtifactHash, ExtensionConfig};
+use weir_names::{ExtensionId, chain};
 use weir_reports::{Standing, VersionStatus};
 
-use crate::{Chosen, Versions, choose::original, record::Record, state_dir::look_at_record};
+use crate::{
+    Chosen, Versions,
+    choose::original,
+    record::{Entry, Record},
+    state_dir::{look_at_record, read_record},
+};
 
 /// Returns why Main would run another version than this component with this configuration, by the records in the state
 /// directory `dir`. None if the version was not refused, if no other one could come back, or if this user's Main could
@@ -19,6 +25,23 @@ pub fn refused(dir: &Path, extension: &ExtensionConfig, hash: ArtifactHash) -> O
     Some(format!("version {number} would run in place of this one: {why}"))
 }
 
+/// Returns the components of the proven versions in the state directory `dir`, those that come back first at the front.
+/// Takes no lock and writes nothing. Blocks on files.
+///
+/// # Errors
+///
+/// Fails if there is a record that this user's Main could not use.
+pub fn proven(dir: &Path, id: &ExtensionId) -> Result<Vec<ArtifactHash>, String> {
+    let record = read_record(dir, id).map_err(|error| chain(&error))?;
+    let mut hashes = Vec::new();
+    for hash in record.iter().flat_map(Record::comebacks).filter_map(Entry::hash) {
+        if !hashes.contains(&hash) {
+            hashes.push(hash);
+        }
+    }
+    Ok(hashes)
+}
+
 impl Versions {
     /// Returns the version that runs in place of this component with this configuration, and why: that was refused.
     /// None if it was not, or if no other version can come back.
@@ -27,6 +50,15 @@ impl Versions {
         let records = self.records.lock();
         extension.update.as_ref()?;
         instead_of(records.get(original(extension))?, extension, hash)
+    }
+
+    /// Returns the version that runs in place of a component with this signature, and why: that is signed as an older
+    /// version. None if it is not.
+    #[must_use]
+    pub fn newer_than(&self, extension: &ExtensionConfig, signature: &str) -> Option<(u64, String)> {
+        let (records, id) = (self.records.lock(), original(extension));
+        extension.update.as_ref()?;
+        records.get(id)?.newer_than(id, Some(signature))
     }
 
     /// Chooses the proven version if this component with this configuration was refused. None if the configured version

@@ -199,6 +199,13 @@ pub(crate) fn look_at_record(path: &Path, id: &ExtensionId) -> Option<Record> {
     record_in(&dir, id).ok().filter(|_| dir.is_there().is_ok())
 }
 
+/// Reads the record of an extension as [`look_at_record`] does. Returns none if there is none.
+pub(crate) fn read_record(path: &Path, id: &ExtensionId) -> Result<Option<Record>, StateError> {
+    let dir = PrivateDir::new(path.to_owned(), TEMPORARY);
+    let is_there = dir.is_there()? && dir.open(format!("{RECORD}{id}"))?.is_some();
+    is_there.then(|| record_in(&dir, id)).transpose()
+}
+
 fn record_in(dir: &PrivateDir, id: &ExtensionId) -> Result<Record, StateError> {
     let name = format!("{RECORD}{id}");
     let path = dir.path().join(&name);

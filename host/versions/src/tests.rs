@@ -318,7 +318,7 @@ fn the_proven_version_runs_while_the_component_cannot_be_read() {
     for mut device in Device::both() {
         let config = extension("a", "");
         let unreadable = |device: &Device| {
-            let found = Err("`a.wasm` is not there".to_owned());
+            let found: Result<ArtifactHash, _> = Err("`a.wasm` is not there".to_owned());
             device.versions.choose(&config, found, |_| unreachable!("there is nothing to copy"), false)
         };
         let nothing = unreadable(&device);

@@ -76,6 +76,9 @@ fn a_missing_a_newer_and_a_damaged_lock_say_what_to_do() {
         text.replace(&*dir.path().to_string_lossy(), "DIR")
     };
     let missing = error();
+    lock().write(&path).unwrap();
+    assert_eq!(ComponentLock::read(&path).unwrap(), lock());
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     std::fs::write(&path, format!("{FIRST}2\nnew = 1\n")).unwrap();
     let newer = error();
     std::fs::write(&path, "[[extension]]\nid = \"a\"\n").unwrap();

@@ -76,7 +76,7 @@ pub(super) fn described(input: &mut ComponentInput) -> Result<ArtifactFacts, Loa
 }
 
 /// Reads the key that an artifact claims to be signed with. Fails if the artifact has another format or is cut off.
-fn signer(input: &mut ComponentInput) -> Result<TrustedKey, LoadFault> {
+pub(super) fn signer(input: &mut ComponentInput) -> Result<TrustedKey, LoadFault> {
     let start = input.start(KEY_END as u64)?;
     let (magic, key) = start.split_first_chunk().ok_or(LoadFault::DamagedArtifact)?;
     match magic {

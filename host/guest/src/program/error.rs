@@ -8,8 +8,9 @@ use std::{
 
 use weir_config::{ArtifactHash, LimitHit, LimitKey, TrustedKey, bytes};
 use weir_metrics::nanoseconds;
+use weir_names::ExtensionId;
 
-use super::artifact::FORMAT;
+use super::{admission::RulesError, artifact::FORMAT, signature::SignatureError};
 use crate::{engine::CompileTarget, openings::may_come};
 
 /// A component that cannot be run as an extension, and why.
@@ -90,6 +91,62 @@ pub enum LoadFault {
     /// The component has another hash than the pinned one.
     #[error("has the SHA-256 `{0}`, which is not the one that `sha256` pins")]
     Pinned(ArtifactHash),
+    /// The component has no signature, which it must have in this file.
+    #[error(
+        "has no signature, which `main.require-signature` asks for: sign it with `weir sign`, and put `{}` beside it",
+        .0.display()
+    )]
+    Unsigned(PathBuf),
+    /// The component is in memory and has no signature, which it must have.
+    #[error(
+        "has no signature, which `main.require-signature` asks for: sign it with `weir sign`, and set \
+         `ExtensionConfig::signature`"
+    )]
+    UnsignedInMemory,
+    /// The file with the signature cannot be read.
+    #[error("has a signature in `{}` that {reason}", path.display())]
+    SignatureFile {
+        /// The file.
+        path: PathBuf,
+        /// Why, as the rest of a sentence.
+        reason: String,
+    },
+    /// The signature does not count.
+    #[error(transparent)]
+    Signature(#[from] SignatureError),
+    /// The component is signed under the first id and version, and has the second ones in its manifest.
+    #[error(
+        "is signed as `{}` {}, and its own manifest says `{}` {}: sign it again with `weir sign`",
+        .0[0].0, .0[0].1, .0[1].0, .0[1].1
+    )]
+    OtherName(Box<[(ExtensionId, String); 2]>),
+    /// The manifest is not valid.
+    #[error("has a manifest that is not valid: {0}")]
+    Manifest(String),
+    /// The operator has revoked the component or artifact with this hash.
+    #[error("is revoked: `main.revoked` lists its SHA-256, `{0}`, so use another version of it")]
+    RevokedComponent(ArtifactHash),
+    /// The operator has revoked the key that signed.
+    #[error("is signed with `{0}`, which `main.revoked` lists: sign it again with a key that is not revoked")]
+    RevokedKey(TrustedKey),
+    /// The lock does not list the component.
+    #[error(
+        "has the SHA-256 `{found}`, which `{}` does not list for it: make the lock again with `weir lock` if the file \
+         is right",
+        lock.display()
+    )]
+    NotLocked {
+        /// The file of the lock.
+        lock: PathBuf,
+        /// The hash of the component.
+        found: ArtifactHash,
+    },
+    /// The component is older than a proven version of the extension.
+    #[error("is not run: {0}")]
+    Older(String),
+    /// It is not known what may be loaded.
+    #[error("is not loaded: {0}")]
+    Rules(Box<RulesError>),
     /// The component ends within a section, or a section's length is damaged.
     #[error("is cut off or damaged: its sections do not end where it does")]
     Truncated,
@@ -210,7 +267,15 @@ impl LoadFault {
 
     /// Whether the next try with the same file could succeed.
     pub fn may_pass(&self) -> bool {
-        matches!(self, Self::Read(_) | Self::Changed | Self::Compiler(_) | Self::Engine(_) | Self::CutOff)
+        matches!(
+            self,
+            Self::Read(_)
+                | Self::Changed
+                | Self::SignatureFile { .. }
+                | Self::Compiler(_)
+                | Self::Engine(_)
+                | Self::CutOff
+        )
     }
 
     /// Returns the limit that the component exceeds, if that is its fault.

@@ -21,6 +21,7 @@ use weir_config::{ArtifactHash, ComponentSource, Limits};
 use super::{
     artifact, code,
     error::LoadFault,
+    signature::Signature,
     stamp::{self, FileStamp},
 };
 
@@ -141,6 +142,21 @@ impl ComponentInput {
         self.copy_to(&mut content)?;
         Ok(content)
     }
+}
+
+/// Reads the file with a component's signature. It must be in `plugin_dir`, if given. Returns none if it is not there.
+pub(super) fn read_signature(path: &Path, plugin_dir: Option<&Path>) -> Result<Option<Vec<u8>>, LoadFault> {
+    let file = match open(path, plugin_dir) {
+        Err(LoadFault::Read(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    if !file.metadata().map_err(LoadFault::Read)?.is_file() {
+        return Err(LoadFault::NotAFile);
+    }
+    let mut text = Vec::new();
+    // With one byte more than a signature can have, a larger file is refused as another text is.
+    file.take(Signature::MAX_BYTES as u64 + 1).read_to_end(&mut text).map_err(LoadFault::Read)?;
+    Ok(Some(text))
 }
 
 /// Returns the kind of content that begins like this. Fails if it is of no kind that can be loaded, or its size is not

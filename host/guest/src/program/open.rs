@@ -1,35 +1,78 @@
 //! Opens the component of an extension to look at it, without loading it.
 
-use std::{io::Write, sync::Arc};
+use std::{io::Write, path::Path, sync::Arc};
 
-use weir_config::{ArtifactHash, ExtensionConfig};
+use weir_config::{ArtifactHash, ComponentSource, ExtensionConfig, Limits};
 
 use super::{
-    ComponentOrigin, Guest, LoadError, LoadRequest, Programs,
-    input::{ComponentInput, InputLimits},
+    ComponentOrigin, Guest, LoadError, LoadFault, LoadRequest, Programs, Rules,
+    admission::{Candidate, Voucher},
+    input::ComponentInput,
     load_permit::LoadPermit,
+    signature::Signature,
 };
 
 /// An extension's component, once it is read within the limits of loading and below the plugin directory.
 #[derive(Debug)]
 pub struct OpenComponent {
     input: ComponentInput,
+    voucher: Voucher,
+    candidate: Candidate,
     origin: ComponentOrigin,
 }
 
 impl OpenComponent {
-    /// Opens and hashes the component.
+    /// Opens and hashes the component, and checks it by these rules.
     ///
     /// # Errors
     ///
     /// Fails with the error of the extension's start, as far as it shows before compiling.
-    pub fn of(extension: &ExtensionConfig) -> Result<Self, LoadError> {
-        let (limits, plugin_dir) = (InputLimits::from(&extension.limits), extension.plugin_dir.as_deref());
-        let origin = LoadRequest::from(extension).origin();
-        match ComponentInput::open(&extension.component, plugin_dir, limits) {
-            Ok(input) => Ok(Self { input, origin }),
-            Err(fault) => Err(fault.of(origin, None)),
+    pub fn of(extension: &ExtensionConfig, rules: &Rules) -> Result<Self, LoadError> {
+        Self::opened(LoadRequest::from(extension), |candidate, input| candidate.admit(input, rules))
+    }
+
+    /// Opens and hashes the component, whether it may run or not.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the component cannot be read.
+    pub fn unchecked(extension: &ExtensionConfig) -> Result<Self, LoadError> {
+        Self::opened(LoadRequest::from(extension), |_, _| Ok(Voucher::default()))
+    }
+
+    /// Opens and hashes the hook in a file of this directory, whether it may run or not.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the hook cannot be read.
+    pub fn hook(file: &Path, dir: &Path, limits: &Limits) -> Result<Self, LoadError> {
+        let component = ComponentSource::Path(file.to_owned());
+        Self::opened(LoadRequest::of_hook("hook", &component, dir, limits), |_, _| Ok(Voucher::default()))
+    }
+
+    fn opened(
+        wanted: LoadRequest<'_>,
+        admit: impl FnOnce(&Candidate, &mut ComponentInput) -> Result<Voucher, LoadFault>,
+    ) -> Result<Self, LoadError> {
+        let candidate = Candidate::from(wanted);
+        let mut input = candidate.open().map_err(|fault| fault.of(wanted.origin(), None))?;
+        match admit(&candidate, &mut input) {
+            Ok(voucher) => Ok(Self { input, voucher, candidate, origin: wanted.origin() }),
+            Err(fault) => Err(fault.of(wanted.origin(), Some(input.hash))),
         }
+    }
+
+    /// The signature beside the component, if there is one of this component. Its key may be any.
+    #[must_use]
+    pub fn signature_beside(&self) -> Option<Signature> {
+        let signature = Signature::parse(&self.candidate.signature().ok()?).ok()?;
+        (signature.sha256 == self.input.hash).then_some(signature)
+    }
+
+    /// The signature of the component, if it was checked.
+    #[must_use]
+    pub fn signature(&self) -> Option<&Signature> {
+        self.voucher.signature.as_ref()
     }
 
     /// The SHA-256 of the component.
@@ -63,7 +106,8 @@ impl<G: Guest> Programs<G> {
         let looked = async {
             let permit = LoadPermit::take(&self.permits, wanted).await?;
             let extension = extension.clone();
-            permit.read(move || Ok(look(OpenComponent::of(&extension)))).await
+            let rules = self.sources.admission.rules();
+            permit.read(move || Ok(look(OpenComponent::of(&extension, &rules)))).await
         };
         looked.await.map_err(|fault| fault.of(wanted.origin(), None))
     }

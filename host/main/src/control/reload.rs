@@ -30,7 +30,7 @@ impl Control {
     /// [`ControlError::NoFile`] if the configuration was made in Rust, and [`ControlError::Unknown`] if neither Main
     /// nor the file has an extension with this id. A mistake in the file is no error: the plan says it.
     pub fn plan(&self, id: Option<&str>) -> Result<ReloadPlan, ControlError> {
-        plan::plan(&self.roster, &self.versions, id)
+        plan::plan(&self.roster, &self.versions, &self.admission, id)
     }
 
     /// Applies this configuration as [`reload`](Self::reload) applies the one of the file.

@@ -14,11 +14,12 @@ use tokio::{
 use weir_bus::{Bus, InboxLimits, OnLoss, Peer, PeerLimits};
 use weir_config::{Config, HOOKS_CONTRACT, MainConfig, STORE_CONTRACT};
 use weir_guest::{
-    AT_ONCE, AddressClass, Compilation, Http, Openings, Programs, Runtime, SharedResources, Sources,
+    AT_ONCE, AddressClass, Admission, Compilation, Http, OpenComponent, Openings, Programs, Runtime,
+    SharedResources, Sources,
 };
 use weir_hooks::{HookDirConfig, Hooks, HooksConfig};
 use weir_logs::Logs;
-use weir_names::{ContractName, HookDirName};
+use weir_names::{ContractName, HookDirName, chain};
 use weir_supervisor::{
     KEPT_EVENTS, MainEvent, Reconfigure, Roster, Supervisor, SupervisorParts, Unit, check_mappings,
     configure_traces, configure_traffic,
@@ -57,10 +58,11 @@ impl Builder {
     pub fn launch(mut self) -> Result<(Main, Started), StartError> {
         load::complete(&mut self.config);
         self.check()?;
-        let Self { config, compilation, services, attachments, on_reload } = self;
+        let Self { config, compilation, services, attachments, on_reload, lock } = self;
+        let admission = Arc::new(Admission::new(&config.main, lock)?);
         let core = Core::new(config);
-        let versions = core.versions();
-        let programs = core.programs(compilation)?;
+        let versions = core.versions(admission.clone());
+        let programs = core.programs(compilation, admission.clone())?;
         let (threads, more) = threads_of_services(core.blocking_threads(), &services);
         let runtime = WorkerRuntime::new(usize::from(core.blocking_threads()) + more);
         let runtime = runtime.map_err(StartError::Thread)?;
@@ -96,6 +98,7 @@ impl Builder {
             compilations: programs.compilations(),
             stores: stores.clone(),
             versions,
+            admission,
             hooks: hooks.counts(),
             parts: parts.clone(),
             by: "main".into(),
@@ -180,7 +183,11 @@ impl Core {
     }
 
     /// What loads and compiles components. It runs none of them.
-    fn programs(&self, compilation: Compilation) -> Result<Arc<Programs>, StartError> {
+    fn programs(
+        &self,
+        compilation: Compilation,
+        admission: Arc<Admission>,
+    ) -> Result<Arc<Programs>, StartError> {
         let config = self.roster.main();
         let (class, reason) = AddressClass::of(config.address_space);
         if let Some(reason) = reason {
@@ -188,14 +195,18 @@ impl Core {
         }
         let runtime = Runtime::new(class).map_err(|error| StartError::Engine(format!("{error:#}")))?;
         let at_once = (config.blocking_threads / 2).max(1);
-        let sources = Sources::new(&config, compilation, self.logs.clone());
+        let sources = Sources::new(&config, admission, compilation, self.logs.clone());
         Ok(Arc::new(Programs::new(runtime, sources, at_once)))
     }
 
     /// What is known of the versions of extensions. Reads their records.
-    fn versions(&self) -> Arc<Versions> {
+    fn versions(&self, admission: Arc<Admission>) -> Arc<Versions> {
         let config = self.roster.main();
-        Versions::open(config.state_dir.clone(), config.state_size).into()
+        let versions = Versions::open(config.state_dir.clone(), config.state_size);
+        versions.decide_by(move |kept| {
+            OpenComponent::of(kept, &admission.rules()).map(drop).map_err(|error| chain(&error))
+        });
+        versions.into()
     }
 
     /// The stores, and what else guests share. Opens no file and sends nothing: guests or the worker do that later.

@@ -41,3 +41,4 @@ mod typed;
 mod versions;
 mod versions_canary;
 mod versions_cut;
+mod versions_signed;

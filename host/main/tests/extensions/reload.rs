@@ -336,7 +336,7 @@ async fn a_configuration_applies_what_changed_and_nothing_else() {
     exchanged.sort();
     // The policy of `same` holds without a restart.
     assert_eq!((exchanged, report.failed), (vec!["a".to_owned(), "other".into(), "same".into()], vec![]));
-    assert_eq!(report.needs_restart, ["blocking-threads", "cache-dir", "cache-size", "trusted-keys"]);
+    assert_eq!(report.needs_restart, ["blocking-threads", "cache-dir", "cache-size"]);
     assert_ne!(hash(&main), old_hash);
 
     let listed: Vec<_> = control.extensions().into_iter().map(|e| (e.id.to_string(), e.restarts)).collect();

@@ -3,6 +3,7 @@
 mod cached;
 mod compilers;
 mod contracts;
+mod required;
 mod signed;
 
 use std::{fs, os::unix::fs::symlink, path::Path};

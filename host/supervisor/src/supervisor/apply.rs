@@ -10,7 +10,9 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use weir_config::{Config, ConfigErrors, Effect, ExtensionConfig, MainConfig, TableDifference};
+use weir_config::{Config, Effect, ExtensionConfig, MainConfig, TableDifference};
+use weir_guest::{LoadRequest, Loaded, Rules};
+use weir_logs::{Level, Source};
 use weir_names::{ContractName, ExtensionId};
 use weir_reports::ExtensionState;
 
@@ -19,6 +21,7 @@ use self::stages::Waiting;
 use super::{
     ControlError, Done, OrderReplyTo, Reconfigure, Supervisor, answer, order,
     reload::{Asker, Tenure},
+    run::Run,
     slots::Slot,
 };
 use crate::{
@@ -158,6 +161,7 @@ impl Supervisor {
         // Set before the event is sent, so that a listener that missed the event can ask.
         self.parts.roster.set_reloading(true);
         let _nobody = self.parts.events.send(MainEvent::Reloading.into());
+        let admission = self.parts.programs.admission().clone();
         // Files may be slow, and checks take time.
         self.tasks.spawn_blocking(move || {
             let read = match (config, file) {
@@ -170,15 +174,19 @@ impl Supervisor {
                 (None, Some(file)) => file.read(),
                 (None, None) => Ok(Config::default()),
             };
+            let read = read.map_err(|errors| errors.to_string()).and_then(|config| {
+                let rules = admission.read(&config.main).map_err(|error| error.to_string())?;
+                Ok((config, rules))
+            });
             Done::Read(Box::new(read))
         });
     }
 
     /// Goes on with the new configuration once it was read and checked, or refuses it.
-    pub(super) fn read(&mut self, read: Result<Config, ConfigErrors>) {
-        let config = match read {
-            Ok(config) => config,
-            Err(errors) => return self.end_applying(Some(errors.to_string())),
+    pub(super) fn read(&mut self, read: Result<(Config, Rules), String>) {
+        let (config, rules) = match read {
+            Ok(read) => read,
+            Err(reason) => return self.end_applying(Some(reason)),
         };
         if let Some(reason) = refusal(&self.parts.roster.main(), &config) {
             return self.end_applying(Some(reason));
@@ -186,6 +194,7 @@ impl Supervisor {
         if self.shutting_down {
             return self.end_applying(Some("main is shutting down".to_owned()));
         }
+        self.parts.programs.admission().set(rules);
         self.plan(config);
     }
 
@@ -423,6 +432,30 @@ impl Supervisor {
         }
     }
 
+    /// Restarts the extensions whose running component the rules of now do not admit. Nothing that is refused starts again.
+    fn end_what_may_not_run(&mut self) {
+        let ends: Vec<_> =
+            self.slots.iter().filter(|(_, slot)| self.is_refused(slot)).map(|(index, _)| index).collect();
+        for index in ends {
+            let Some(slot) = self.slots.get(index) else { continue };
+            let text = "is stopped: what runs may not run any more";
+            let id = slot.unit.id().as_str().into();
+            self.parts.logs.write(&id, Level::Warn, Source::Main, text, std::iter::empty());
+            self.begin_restart(index, Vec::new(), None);
+        }
+    }
+
+    /// Whether an extension runs what may not run by the rules of now.
+    pub(super) fn is_refused(&self, slot: &Slot) -> bool {
+        let may_run = |run: &Run| {
+            let admits =
+                |kept: Loaded| self.parts.programs.admits(LoadRequest::from(&*run.version.config), &kept);
+            run.version.program().is_none_or(admits)
+        };
+        let is_up = slot.life.is_running() && slot.life.state() != ExtensionState::Draining;
+        is_up && !slot.runs().all(may_run)
+    }
+
     fn end_applying(&mut self, refused: Option<String>) {
         let Some(Applying { reply, mut report, .. }) = self.applying.take() else { return };
         // Sorted, because they come in the order in which their files were loaded.
@@ -430,6 +463,7 @@ impl Supervisor {
             extensions.sort_unstable();
         }
         report.failed.sort_unstable_by(|one, other| one.extension.cmp(&other.extension));
+        self.end_what_may_not_run();
         self.parts.roster.set_reloading(false);
         let _nobody = self.parts.events.send(MainEvent::Reloaded.into());
         answer([reply], || match &refused {

@@ -178,6 +178,7 @@ impl Supervisor {
             return self.begin_restart(index, replies, loaded);
         }
         let Chosen { mut config, number: version, is_canary, held_back, .. } = chosen;
+        let is_refused = self.slots.get(index).is_some_and(|slot| self.is_refused(slot));
         let Some(slot) = self.slots.get_mut(index) else { return };
         let (mut always, is_elsewhere) = (always, !Arc::ptr_eq(&config, &slot.unit.configured()));
         if is_elsewhere && version.is_some() && slot.unit.version().number() == version {
@@ -199,7 +200,7 @@ impl Supervisor {
             reload.held_back =
                 held_back.filter(|_| !matches!(reload.asker, Asker::Versions(_) | Asker::Canary(_)));
             // What does not run changes nothing that does.
-            if reload.held_back.is_some() && slot.life.is_there() {
+            if reload.held_back.is_some() && slot.life.is_there() && !is_refused {
                 return self.finish(index, Ok(false));
             }
         }
@@ -217,7 +218,13 @@ impl Supervisor {
                     self.refuse(index, version, &end.exit.to_string());
                 }
                 let Some(slot) = self.slots.get(index) else { return };
-                let serves = if slot.life.is_there() { "; the version before serves on" } else { "" };
+                let serves = if is_refused {
+                    "; what runs may not run any more, and is stopped"
+                } else if slot.life.is_there() {
+                    "; the version before serves on"
+                } else {
+                    ""
+                };
                 return self.finish(index, Err(format!("{}{serves}", end.exit)));
             }
         };
@@ -225,6 +232,10 @@ impl Supervisor {
         let is_same = |kept: Loaded| kept.program.hash == loaded.program.hash;
         let is_same =
             !always && now.program().is_none_or(is_same) && config.runs_as_but_for_config(&now.config);
+        if is_same {
+            // It may have been signed again.
+            now.keep(loaded.clone());
+        }
         let changes = now.settings.changes(&values);
         let is_unchanged = changes.as_ref().map_or_else(|| config.runs_as(&now.config), Vec::is_empty);
         if is_same && is_unchanged {

@@ -53,11 +53,14 @@ pub(super) async fn run(
     instance: Box<Instance>,
 ) -> Ended {
     // `_place` is held until nothing is left of the instance.
-    let (loaded, _place) = match run.version.program().and_then(Loaded::for_one) {
+    let config = run.version.config.clone();
+    // What was revoked since it was loaded is loaded again, and refused.
+    let kept = run.version.program().filter(|kept| programs.admits(LoadRequest::from(&*config), kept));
+    let (loaded, _place) = match kept.and_then(Loaded::for_one) {
         Some(loaded) => loaded,
         None => {
             let load = async {
-                let mut wanted = LoadRequest::from(&*run.version.config);
+                let mut wanted = LoadRequest::from(&*config);
                 if let Some((configured, versions)) = configured {
                     let chosen = choose(&programs, versions, configured, false).await;
                     let chosen = chosen.map_err(|error| End::not_loaded(&error))?;

@@ -9,11 +9,11 @@ use std::{io::Write, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 use weir_config::{ExtensionConfig, UpdateConfig};
-use weir_guest::{Exit, LoadError, OpenComponent, Programs};
+use weir_guest::{Exit, LoadError, LoadFault, LoadRequest, OpenComponent, Programs};
 use weir_logs::{Level, Source};
 use weir_names::{ExtensionId, chain};
 use weir_reports::{ExtensionState, Standing, VersionChange, VersionFigures};
-use weir_versions::{Chosen, VersionError, Versions};
+use weir_versions::{Chosen, Found, VersionError, Versions};
 
 use super::{
     ControlError, Done, Ended, LifecycleEvent, OrderReply, Supervisor, answer,
@@ -56,23 +56,23 @@ pub(super) async fn choose(
 ) -> Result<Chosen, LoadError> {
     let extension = configured.clone();
     let choose = move |opened: Result<OpenComponent, LoadError>| {
-        let opened = opened.map_err(|error| chain(&error)).and_then(|component| match extension.sha256 {
-            Some(pinned) if pinned != component.hash() => {
-                Err(format!("its SHA-256 is {}, which is not the configured one", component.hash()))
+        let (found, mut opened) = match opened {
+            Ok(component) => {
+                let signature = component.signature().map(|signature| signature.text().into());
+                (Ok(Found { hash: component.hash(), signature }), Ok(component))
             }
-            _ => Ok(component),
-        });
-        let (hash, mut opened) = match opened {
-            Ok(component) => (Ok(component.hash()), Ok(component)),
-            Err(error) => (Err(error.clone()), Err(error)),
+            Err(error) => (Err(chain(&error)), Err(chain(&error))),
         };
         let copy = |to: &mut dyn Write| match &mut opened {
             Ok(component) => component.copy_to(to).map_err(|error| chain(&error)),
             Err(error) => Err(error.clone()),
         };
-        versions.choose(&extension, hash, copy, again)
+        versions.choose(&extension, found, copy, again)
     };
     let chosen = programs.look_at(configured.clone(), choose).await?;
+    if let Some(reason) = chosen.refused {
+        return Err(LoadFault::Older(reason).of(LoadRequest::from(&*configured).origin(), chosen.hash));
+    }
     if let Some(reason) = &chosen.not_kept {
         tracing::error!(extension = %configured.id, "its versions are not kept: {reason}");
     }

@@ -126,7 +126,7 @@ fn what_has_not_run_as_the_canary_is_neither_accepted_nor_rolled_back_as_one() {
     assert!(!device.versions.is_tried_elsewhere(&all[2], hash(2)));
     assert!(!device.versions.is_tried_elsewhere(&all[0], hash(3)));
     // The component is gone, and the instance that tried it runs the proven one.
-    let found = Err("`a.wasm` is not there".to_owned());
+    let found: Result<ArtifactHash, _> = Err("`a.wasm` is not there".to_owned());
     let chosen = device.versions.choose(&all[2], found, |_| unreachable!("there is nothing to copy"), false);
     assert!(!device.versions.serves(&all[2], chosen.number.unwrap(), chosen.is_canary));
     assert_eq!((device.status().serving, device.status().canary), (Some(1), None));

@@ -6,7 +6,8 @@ use super::*;
 use crate::program::{Compilation, Runtime, Sources, tests::wanted};
 
 fn programs() -> Programs {
-    let sources = Sources::new(&MainConfig::default(), Compilation::default(), Arc::default());
+    let sources =
+        Sources::new(&MainConfig::default(), Arc::default(), Compilation::default(), Arc::default());
     Programs::new(Runtime::new(crate::AddressClass::Large).unwrap(), sources, 1)
 }
 

@@ -9,7 +9,8 @@ use super::*;
 use crate::program::{Compilation, LoadError, LoadFault, Programs, Runtime, Sources};
 
 fn programs() -> Programs {
-    let sources = Sources::new(&MainConfig::default(), Compilation::default(), Arc::default());
+    let sources =
+        Sources::new(&MainConfig::default(), Arc::default(), Compilation::default(), Arc::default());
     Programs::new(Runtime::new(crate::AddressClass::Large).unwrap(), sources, 1)
 }
 
@@ -38,6 +39,8 @@ fn wanted<'w>(dir: &'w TempDir, component: &'w ComponentSource, limits: &'w Limi
         component,
         plugin_dir: Some(dir.path()),
         sha256: None,
+        signature: None,
+        extension: None,
         limits,
         traces: Traces::default(),
         may_block: false,
