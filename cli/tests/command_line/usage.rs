@@ -24,6 +24,7 @@ const COMMANDS: [&str; 53] = [
     "history",
     "versions",
     "limits",
+    "lock",
     "logs",
     "describe",
     "generate",

@@ -243,6 +243,7 @@ impl ExtensionConfig {
             restart: new.restart,
             reload: new.reload,
             update: new.update,
+            signature: None,
             plugin_dir: None,
             canary: None,
             stanza: None,

@@ -13,6 +13,8 @@ use weir_config::{HttpGrant, Limits};
 use weir_metrics::Usage;
 use weir_schedule::SharedShare;
 
+use crate::imports::why_not_this_version;
+
 #[cfg(feature = "http")]
 pub(crate) use self::offered::{HttpAccess, add_to_linker};
 
@@ -59,7 +61,10 @@ pub(crate) fn is_known(interface: &str) -> bool {
 }
 
 /// Returns why an import is not offered, as text to follow its name.
-pub(crate) fn why_not_offered(import: &str) -> &'static str {
+pub(crate) fn why_not_offered(import: &str) -> String {
+    if let Some(why) = why_not_this_version(import) {
+        return why;
+    }
     let interface = import.split('@').next().unwrap_or_default();
     match interface {
         "wasi:http/incoming-handler" => "which Weir does not offer: apps reach Main through the gateway",
@@ -68,6 +73,7 @@ pub(crate) fn why_not_offered(import: &str) -> &'static str {
         }
         _ => "which Weir does not offer",
     }
+    .to_owned()
 }
 
 /// Access to nothing, in a build without the feature.

@@ -25,6 +25,7 @@ mod requests;
 use std::time::Instant;
 
 use bytes::Bytes;
+use semver::Version;
 use wasmtime::{
     StoreContextMut,
     component::{ComponentType, Linker, LinkerInstance, Lower, WasmList},
@@ -117,6 +118,21 @@ fn add_wasi<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     http::add_to_linker(linker)?;
     linker.allow_shadowing(false);
     keyvalue::add_to_linker(linker)
+}
+
+/// Says why another version of `weir:iec` is not offered. None for other imports, and for a version that is none.
+pub(super) fn why_not_this_version(import: &str) -> Option<String> {
+    let (package, ours) = PACKAGE;
+    let (interface, needed) = import.split_once('@')?;
+    interface.strip_prefix(package)?.strip_prefix('/')?;
+    Some(match Version::parse(needed).ok()? > Version::parse(ours).ok()? {
+        true => format!(
+            "which needs a newer Weir: one that offers `{package}` {needed}, and this one offers {ours}"
+        ),
+        false => format!(
+            "which this Weir offers no more: it has `{package}` {ours}, so build the component with its SDK"
+        ),
+    })
 }
 
 /// Whether Weir offers an import: an interface of its own, or one of WASI 0.2 as far as it is offered. A component

@@ -124,7 +124,6 @@ fn any_release_of_wasi_0_2_is_offered_and_others_are_not() {
         "wasi:http/incoming-handler@0.2.3",
         "wasi:http/types@0.3.0",
         "wasi:io/poll@0.3.0",
-        "weir:iec/channel@0.2.0",
         "other",
     ];
     let found = inspected(&with_imports(&imports)).unwrap();
@@ -136,6 +135,16 @@ fn any_release_of_wasi_0_2_is_offered_and_others_are_not() {
     for import in &imports[4..] {
         assert!(notes.contains(&format!("it imports `{import}`, which Weir does not offer")), "{notes}");
     }
+}
+
+#[test]
+fn a_component_of_another_version_of_the_interface_says_which_one_it_needs() {
+    let note = |import: &str| inspected(&with_imports(&[import])).unwrap().notes().join("\n");
+    let newer = "`weir:iec/channel@0.2.0`, which needs a newer Weir: one that offers `weir:iec` 0.2.0, and this one \
+                 offers 0.1.0";
+    assert!(note("weir:iec/channel@0.2.0").contains(newer), "{}", note("weir:iec/channel@0.2.0"));
+    let older = "`weir:iec/channel@0.0.9`, which this Weir offers no more: it has `weir:iec` 0.1.0, so build";
+    assert!(note("weir:iec/channel@0.0.9").contains(older), "{}", note("weir:iec/channel@0.0.9"));
 }
 
 #[test]

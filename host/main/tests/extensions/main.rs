@@ -13,6 +13,7 @@ mod described;
 mod fairness;
 mod files;
 mod from_memory;
+mod frozen;
 mod handed_jobs;
 #[cfg(feature = "http")]
 mod http;
