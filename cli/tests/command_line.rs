@@ -21,6 +21,7 @@ mod command_line {
     mod late;
     mod lifecycle;
     mod limits;
+    mod locked;
     mod messages;
     mod metrics;
     mod observing;
