@@ -180,7 +180,7 @@ impl Candidate {
         if let Some((lock, _)) =
             lock.as_ref().filter(|_| !rules.is_locked(self.extension.as_ref(), path, input.hash))
         {
-            return Err(LoadFault::NotLocked { lock: lock.clone(), found: input.hash });
+            return Err(LoadFault::NotLocked(Box::new((lock.clone(), input.hash))));
         }
         match input.kind {
             InputKind::Artifact => {

@@ -129,18 +129,13 @@ pub enum LoadFault {
     /// The operator has revoked the key that signed.
     #[error("is signed with `{0}`, which `main.revoked` lists: sign it again with a key that is not revoked")]
     RevokedKey(TrustedKey),
-    /// The lock does not list the component.
+    /// The lock in this file does not list the component, which has this hash.
     #[error(
-        "has the SHA-256 `{found}`, which `{}` does not list for it: make the lock again with `weir lock` if the file \
-         is right",
-        lock.display()
+        "has the SHA-256 `{}`, which `{}` does not list for it: make the lock again with `weir lock` if the file is \
+         right",
+        .0.1, .0.0.display()
     )]
-    NotLocked {
-        /// The file of the lock.
-        lock: PathBuf,
-        /// The hash of the component.
-        found: ArtifactHash,
-    },
+    NotLocked(Box<(PathBuf, ArtifactHash)>),
     /// The component is older than a proven version of the extension.
     #[error("is not run: {0}")]
     Older(String),

@@ -76,17 +76,12 @@ pub enum SignatureError {
          sign the component with one that is listed"
     )]
     Untrusted(TrustedKey),
-    /// The component is not the signed one.
+    /// The signature is of the first of these hashes, and the component has the second.
     #[error(
-        "has the SHA-256 `{found}`, and its signature is of `{signed}`: copy the component and its `.sig` again, \
-         together"
+        "has the SHA-256 `{}`, and its signature is of `{}`: copy the component and its `.sig` again, together",
+        .0[1], .0[0]
     )]
-    OtherHash {
-        /// The hash in the signature.
-        signed: ArtifactHash,
-        /// The hash of the component.
-        found: ArtifactHash,
-    },
+    OtherHash(Box<[ArtifactHash; 2]>),
     /// The component has another size than the signed one.
     #[error(
         "has {found} bytes, and its signature is of {signed}: copy the component and its `.sig` again, together"
@@ -164,7 +159,7 @@ impl Signature {
             return Err(SignatureError::OtherSize { signed: self.size, found: size });
         }
         if self.sha256 != sha256 {
-            return Err(SignatureError::OtherHash { signed: self.sha256, found: sha256 });
+            return Err(SignatureError::OtherHash(Box::new([self.sha256, sha256])));
         }
         Ok(())
     }

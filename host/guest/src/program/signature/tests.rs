@@ -20,7 +20,7 @@ fn a_signature_of_openssl_is_verified() {
     let found = ArtifactHash::from_bytes([7; 32]);
     assert_eq!(
         signature.verify(&[other, key], found, size),
-        Err(SignatureError::OtherHash { signed: hash, found })
+        Err(SignatureError::OtherHash(Box::new([hash, found])))
     );
     assert_eq!(
         signature.verify(&[key], hash, size + 1),
