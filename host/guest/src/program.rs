@@ -261,18 +261,6 @@ impl<G: Guest> Programs<G> {
         Ok(loaded)
     }
 
-    /// Whether a program that was loaded for this may run by the rules of now.
-    #[must_use]
-    pub fn admits(&self, wanted: LoadRequest<'_>, loaded: &Loaded<G>) -> bool {
-        self.sources.admission.rules().admits(wanted, loaded.program.hash, loaded.signer)
-    }
-
-    /// What decides what may be loaded.
-    #[must_use]
-    pub fn admission(&self) -> &Arc<Admission> {
-        &self.sources.admission
-    }
-
     /// Makes the next load read this file, even if it shows no change.
     pub fn read_again(&self, component: &ComponentSource) {
         if let Some(path) = component.path() {

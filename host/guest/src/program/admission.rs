@@ -16,7 +16,7 @@ use weir_config::{
 use weir_names::{ExtensionId, chain};
 
 use super::{
-    LoadRequest, Loaded, artifact,
+    Guest, LoadRequest, Loaded, Programs, artifact,
     error::LoadFault,
     input::{ComponentInput, InputKind, InputLimits, read_signature},
     signature::Signature,
@@ -81,6 +81,20 @@ impl Admission {
     /// Makes these rules hold for all later loads and starts.
     pub fn set(&self, rules: Rules) {
         *self.rules.lock() = Arc::new(rules);
+    }
+}
+
+impl<G: Guest> Programs<G> {
+    /// Whether a program that was loaded for this may run by the rules of now.
+    #[must_use]
+    pub fn admits(&self, wanted: LoadRequest<'_>, loaded: &Loaded<G>) -> bool {
+        self.sources.admission.rules().admits(wanted, loaded.program.hash, loaded.signer)
+    }
+
+    /// What decides what may be loaded.
+    #[must_use]
+    pub fn admission(&self) -> &Arc<Admission> {
+        &self.sources.admission
     }
 }
 

@@ -218,13 +218,7 @@ impl Supervisor {
                     self.refuse(index, version, &end.exit.to_string());
                 }
                 let Some(slot) = self.slots.get(index) else { return };
-                let serves = if is_refused {
-                    "; what runs may not run any more, and is stopped"
-                } else if slot.life.is_there() {
-                    "; the version before serves on"
-                } else {
-                    ""
-                };
+                let serves = slot.what_serves_on(is_refused);
                 return self.finish(index, Err(format!("{}{serves}", end.exit)));
             }
         };

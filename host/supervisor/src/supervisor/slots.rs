@@ -104,6 +104,15 @@ impl Slot {
         self.due.into_iter().chain(look).min()
     }
 
+    /// Says what is served after a version could not be loaded, as the end of a sentence.
+    pub(super) fn what_serves_on(&self, is_refused: bool) -> &'static str {
+        match (is_refused, self.life.is_there()) {
+            (true, _) => "; what runs may not run any more, and is stopped",
+            (false, true) => "; the version before serves on",
+            (false, false) => "",
+        }
+    }
+
     pub(super) fn runs(&self) -> impl Iterator<Item = &Run> {
         [&self.current, &self.successor, &self.predecessor].into_iter().flatten()
     }
