@@ -227,8 +227,7 @@ impl Supervisor {
         let is_same =
             !always && now.program().is_none_or(is_same) && config.runs_as_but_for_config(&now.config);
         if is_same {
-            // It may have been signed again.
-            now.keep(loaded.clone());
+            now.keep(loaded.clone()); // It may have been signed again.
         }
         let changes = now.settings.changes(&values);
         let is_unchanged = changes.as_ref().map_or_else(|| config.runs_as(&now.config), Vec::is_empty);
