@@ -11,7 +11,7 @@ use cargo_metadata::{CargoOpt, DependencyKind, Metadata, MetadataCommand, Packag
 
 /// For each crate: the crates of this repository that it may depend on, and the crates that must not be among
 /// its dependencies at any depth.
-const WALLS: [(&str, &[&str], &[&str]); 32] = [
+const WALLS: [(&str, &[&str], &[&str]); 33] = [
     ("weir-names", &[], &["wasmtime", "tokio", "toml"]),
     ("weir-metrics", &[], &["wasmtime", "tokio", "weir-names"]),
     ("weir-openrpc", &["weir-names"], &["wasmtime", "tokio", "toml"]),
@@ -119,6 +119,7 @@ const WALLS: [(&str, &[&str], &[&str]); 32] = [
         &["weir-control", "axum"],
     ),
     ("weir-otlp", &["weir-reports"], &["tokio", "hyper", "weir-host"]),
+    ("weir-package", &[], &["wasmtime", "wasmparser", "tokio", "hyper", "weir-host"]),
     ("weir-top", &["weir-names", "weir-reports"], &["wasmtime", "tokio", "hyper", "weir-host"]),
     (
         "weir-cli",
@@ -128,6 +129,7 @@ const WALLS: [(&str, &[&str], &[&str]); 32] = [
             "weir-generate",
             "weir-host",
             "weir-otlp",
+            "weir-package",
             "weir-peer-socket",
             "weir-top",
         ],

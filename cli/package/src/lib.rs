@@ -1,0 +1,21 @@
+//! Packages of components: how they are written and read, what they say of a project's dependencies, and how a component
+//! comes into an operator's file.
+//!
+//! This crate owns the form of a package, which is an OCI image layout, and edits of TOML as text. It must not know of
+//! signatures' keys, of WebAssembly, of grants, or of the command line.
+
+mod digest;
+mod layout;
+mod operators_file;
+mod sbom;
+
+pub use self::{
+    digest::{Digest, DigestError},
+    layout::{
+        Contents, Documents, Package, ReadError, WriteError,
+        read::{open, read},
+        write::write,
+    },
+    operators_file::{EditError, Installed, OperatorsFile},
+    sbom::{LockError, sbom},
+};

@@ -1,0 +1,259 @@
+//! Edits of an operator's file as text: comments, order and spelling stay.
+//!
+//! The file was read by the loader of configurations before, and is again after the edit. So this knows only where the
+//! keys of an extension are.
+
+use std::{fmt, str::FromStr};
+
+use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, TableLike, Value};
+
+/// Before the source of a component, in the comment behind its path.
+const FROM: &str = "# from ";
+
+/// An operator's file, or a file that it includes.
+#[derive(Clone, Debug)]
+pub struct OperatorsFile(DocumentMut);
+
+/// The component of an extension, as its table names it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Installed {
+    /// The value of `path`.
+    pub path: String,
+    /// The value of `sha256`, in hexadecimal digits.
+    pub sha256: Option<String>,
+    /// Where the component came from.
+    pub source: Option<String>,
+}
+
+/// Why a file cannot be edited.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EditError {
+    /// The text is no TOML.
+    #[error("it is not valid TOML")]
+    Syntax(#[from] toml_edit::TomlError),
+    /// No table of the file has this id.
+    #[error("it has no `[[extension]]` with the id `{0}`")]
+    NoSuchExtension(String),
+    /// A grant is not a key with a value.
+    #[error("`{0}` is not `KEY = VALUE` in TOML, as in `wants = [\"a@1\"]` or `grants.env = {{ HOME = \"/\" }}`")]
+    NotAGrant(String),
+}
+
+impl FromStr for OperatorsFile {
+    type Err = EditError;
+
+    fn from_str(text: &str) -> Result<Self, EditError> {
+        Ok(Self(text.parse()?))
+    }
+}
+
+impl fmt::Display for OperatorsFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl OperatorsFile {
+    /// Adds the table of an extension behind all others.
+    pub fn add(&mut self, id: &str, component: &Installed) {
+        let mut table = Table::new();
+        table.insert("id", id.into());
+        set(&mut table, component);
+        if !self.0.is_empty() || !self.0.trailing().as_str().unwrap_or_default().is_empty() {
+            table.decor_mut().set_prefix("\n");
+        }
+        let tables = self.0.entry("extension").or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
+        if let Some(tables) = tables.as_array_of_tables_mut() {
+            tables.push(table);
+        }
+    }
+
+    /// Removes the table of an extension, with the comments before it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is none.
+    pub fn remove(&mut self, id: &str) -> Result<(), EditError> {
+        let tables = self.0.get_mut("extension").and_then(Item::as_array_of_tables_mut);
+        let missing = || EditError::NoSuchExtension(id.to_owned());
+        let tables = tables.ok_or_else(missing)?;
+        let index = tables.iter().position(|table| is_of(table, id)).ok_or_else(missing)?;
+        tables.remove(index);
+        Ok(())
+    }
+
+    /// The component that the table of an extension names. `None` without the table.
+    #[must_use]
+    pub fn installed(&self, id: &str) -> Option<Installed> {
+        let tables = self.0.get("extension")?.as_array_of_tables()?;
+        let table = tables.iter().find(|table| is_of(table, id))?;
+        let text = |key: &str| table.get(key).and_then(Item::as_str).map(ToOwned::to_owned);
+        let comment = table.get("path")?.as_value()?.decor().suffix().and_then(|suffix| suffix.as_str());
+        let source = comment.and_then(|comment| comment.trim().strip_prefix(FROM));
+        Some(Installed { path: text("path")?, sha256: text("sha256"), source: source.map(ToOwned::to_owned) })
+    }
+
+    /// Names another component in the table of an extension.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no table.
+    pub fn install(&mut self, id: &str, component: &Installed) -> Result<(), EditError> {
+        set(self.table(id)?, component);
+        Ok(())
+    }
+
+    /// Sets a key of an extension, written as `KEY = VALUE`. An array gets the items that it lacks.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no table, or the text is no key with a value.
+    pub fn grant(&mut self, id: &str, grant: &str) -> Result<(), EditError> {
+        let refused = || EditError::NotAGrant(grant.to_owned());
+        let wanted: DocumentMut = grant.parse().map_err(|_| refused())?;
+        merge(self.table(id)?, wanted.as_table()).ok_or_else(refused)
+    }
+
+    fn table(&mut self, id: &str) -> Result<&mut Table, EditError> {
+        let tables = self.0.get_mut("extension").and_then(Item::as_array_of_tables_mut);
+        let table = tables.and_then(|tables| tables.iter_mut().find(|table| is_of(table, id)));
+        table.ok_or_else(|| EditError::NoSuchExtension(id.to_owned()))
+    }
+}
+
+fn is_of(table: &Table, id: &str) -> bool {
+    table.get("id").and_then(Item::as_str) == Some(id)
+}
+
+fn set(table: &mut Table, component: &Installed) {
+    let mut path = Value::from(&*component.path);
+    // A line feed would end the comment.
+    let source = component.source.iter().filter(|source| !source.contains(char::is_control));
+    path.decor_mut().set_prefix(" ");
+    path.decor_mut().set_suffix(source.map(|source| format!(" {FROM}{source}")).collect::<String>());
+    table.insert("path", Item::Value(path));
+    match &component.sha256 {
+        Some(digits) => drop(table.insert("sha256", digits.as_str().into())),
+        None => drop(table.remove("sha256")),
+    }
+}
+
+/// Writes the keys of one table into another. Returns none if a key has no value that can be written there.
+fn merge(to: &mut dyn TableLike, from: &dyn TableLike) -> Option<()> {
+    for (key, wanted) in from.iter() {
+        match (to.get_mut(key), wanted) {
+            (Some(there), _) if there.is_table_like() && wanted.is_table_like() => {
+                merge(there.as_table_like_mut()?, wanted.as_table_like()?)?;
+            }
+            (Some(Item::Value(Value::Array(there))), Item::Value(Value::Array(wanted))) => add(there, wanted),
+            (_, Item::Table(table)) => {
+                // A dotted key stays one.
+                let mut table = table.clone();
+                table.set_dotted(true);
+                to.insert(key, Item::Table(table));
+            }
+            (_, Item::Value(value)) => {
+                let mut value = value.clone();
+                value.decor_mut().set_prefix(" ");
+                value.decor_mut().set_suffix("");
+                to.insert(key, Item::Value(value));
+            }
+            (_, Item::None | Item::ArrayOfTables(_)) => return None,
+        }
+    }
+    (!from.is_empty()).then_some(())
+}
+
+/// Adds the items that the array lacks.
+fn add(there: &mut Array, wanted: &Array) {
+    let shown = |value: &Value| value.clone().decorated("", "").to_string();
+    let known: Vec<String> = there.iter().map(shown).collect();
+    for item in wanted.iter().filter(|item| !known.contains(&shown(item))) {
+        if let Some(last) = there.len().checked_sub(1).and_then(|last| there.get_mut(last)) {
+            // Else the comma would stand behind the space before the bracket.
+            last.decor_mut().set_suffix("");
+        }
+        there.push(item.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "\
+# The device's.
+[main]
+plugin-dir = \"plugins\" # All of them.
+
+# It answers.
+[[extension]]
+id = \"echo\"
+path = \"echo-1.0.0.wasm\" # from oci://registry/echo:1.0.0
+fulfills = [ 'echo@1' ] # Mine.
+
+  [extension.grants]
+  net = [ \"[::1]:80\" ]
+
+[[extension]]
+id = \"other\" # Theirs.
+path = \"other.wasm\"
+";
+
+    fn component() -> Installed {
+        Installed {
+            path: "echo-2.0.0.wasm".to_owned(),
+            sha256: Some("00".to_owned()),
+            source: Some("a.tar".to_owned()),
+        }
+    }
+
+    #[test]
+    fn an_upgrade_changes_only_the_lines_of_the_component() {
+        let mut file: OperatorsFile = FILE.parse().unwrap();
+        assert_eq!(file.installed("echo").unwrap().source.as_deref(), Some("oci://registry/echo:1.0.0"));
+        file.install("echo", &component()).unwrap();
+        assert_eq!(file.installed("echo"), Some(component()));
+        let line = "path = \"echo-1.0.0.wasm\" # from oci://registry/echo:1.0.0\n";
+        let changed = FILE.replace(line, "path = \"echo-2.0.0.wasm\" # from a.tar\n");
+        let changed = changed.replace("# Mine.\n", "# Mine.\nsha256 = \"00\"\n");
+        assert_eq!(file.to_string(), changed);
+    }
+
+    #[test]
+    fn what_is_added_comes_last_and_is_removed_without_a_trace() {
+        let mut file: OperatorsFile = FILE.parse().unwrap();
+        file.add("new", &component());
+        let table = "\n[[extension]]\nid = \"new\"\npath = \"echo-2.0.0.wasm\" # from a.tar\nsha256 = \"00\"\n";
+        assert_eq!(file.to_string(), FILE.to_owned() + table);
+        file.remove("new").unwrap();
+        assert_eq!(file.to_string(), FILE);
+        file.remove("echo").unwrap();
+        let (before, rest) = FILE.split_once("\n# It answers.\n").unwrap();
+        let (_, after) = rest.split_once(":80\" ]\n").unwrap();
+        assert_eq!(file.to_string(), format!("{before}{after}"));
+        assert!(matches!(file.remove("echo"), Err(EditError::NoSuchExtension(_))));
+    }
+
+    #[test]
+    fn a_grant_joins_what_is_granted() {
+        let mut file: OperatorsFile = FILE.parse().unwrap();
+        file.grant("echo", "grants.net = [\"[::1]:80\", \"[::1]:81\"]").unwrap();
+        file.grant("echo", "wants = ['a@1']").unwrap();
+        file.grant("other", "grants.net = [\"[::1]:82\"]").unwrap();
+        file.grant("other", "grants.env = { HOME = \"/\" }").unwrap();
+        let text = file.to_string();
+        for line in [
+            "  net = [ \"[::1]:80\", \"[::1]:81\"]\n",
+            "wants = ['a@1']\n",
+            "path = \"other.wasm\"\ngrants.net = [\"[::1]:82\"]\ngrants.env = { HOME = \"/\" }\n",
+        ] {
+            assert!(text.contains(line), "{line}{text}");
+        }
+        for wrong in ["", "all", "wants =", "a = 1\n[b]\n[[c]]"] {
+            assert!(matches!(file.grant("echo", wrong), Err(EditError::NotAGrant(_))), "{wrong}");
+        }
+        assert!(matches!(file.grant("absent", "wants = []"), Err(EditError::NoSuchExtension(_))));
+    }
+}
