@@ -27,6 +27,10 @@ mod metrics;
 mod orders;
 #[cfg(feature = "otlp")]
 mod otlp;
+#[cfg(feature = "compiler")]
+mod package;
+#[cfg(feature = "packages")]
+mod packages;
 mod peers;
 mod plan;
 mod ps;
@@ -36,6 +40,8 @@ mod reload;
 mod run;
 mod schema;
 mod shutdown;
+#[cfg(feature = "compiler")]
+mod sign;
 mod status;
 #[cfg(feature = "store")]
 mod store;
@@ -196,6 +202,27 @@ Examples:
     /// Make a signing key for `weir compile`, and print the public key that devices must trust
     #[cfg(feature = "compiler")]
     Keygen(compile::KeygenArgs) = compile::keygen,
+    /// Make a package of a component: an OCI image layout, for registries and devices
+    #[cfg(feature = "compiler")]
+    Package(package::Args) = package::run,
+    /// Sign a component or a package, so that devices take it
+    #[cfg(feature = "compiler")]
+    Sign(sign::Args) = sign::run,
+    /// Verify the signature of a component or a package
+    #[cfg(feature = "packages")]
+    Verify(packages::verify::Args) = packages::verify::run,
+    /// Add the component of a package to a configuration, as an extension
+    #[cfg(feature = "packages")]
+    Add(packages::add::Args) = awaited(packages::add::run),
+    /// Remove an extension from a configuration, with its component
+    #[cfg(feature = "packages")]
+    Remove(packages::remove::Args) = awaited(packages::remove::run),
+    /// Put newer versions of components into a configuration
+    #[cfg(feature = "packages")]
+    Upgrade(packages::upgrade::Args) = awaited(packages::upgrade::run),
+    /// List extensions of a configuration whose source has a newer version
+    #[cfg(feature = "packages")]
+    Outdated(packages::outdated::Args) = awaited(packages::outdated::run),
     /// Print a script that completes `weir` in a shell
     Completions(completions::Args) = completions::run,
 }

@@ -58,6 +58,12 @@ impl FromStr for Digest {
     }
 }
 
+impl From<[u8; 32]> for Digest {
+    fn from(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+}
+
 impl TryFrom<String> for Digest {
     type Error = DigestError;
 

@@ -16,6 +16,6 @@ pub use self::{
         read::{open, read},
         write::write,
     },
-    operators_file::{EditError, Installed, OperatorsFile},
+    operators_file::{AskedGrant, EditError, Installed, OperatorsFile, asked_grants},
     sbom::{LockError, sbom},
 };

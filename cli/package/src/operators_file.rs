@@ -25,6 +25,15 @@ pub struct Installed {
     pub source: Option<String>,
 }
 
+/// A key that a proposed table of an extension has beside its id and its component.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskedGrant {
+    /// The key, such as `wants` or `grants.net`.
+    pub key: String,
+    /// The key with its value, as TOML.
+    pub line: String,
+}
+
 /// Why a file cannot be edited.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -36,7 +45,9 @@ pub enum EditError {
     #[error("it has no `[[extension]]` with the id `{0}`")]
     NoSuchExtension(String),
     /// A grant is not a key with a value.
-    #[error("`{0}` is not `KEY = VALUE` in TOML, as in `wants = [\"a@1\"]` or `grants.env = {{ HOME = \"/\" }}`")]
+    #[error(
+        "`{0}` is not `KEY = VALUE` in TOML, as in `wants = [\"a@1\"]` or `grants.env = {{ HOME = \"/\" }}`"
+    )]
     NotAGrant(String),
 }
 
@@ -120,6 +131,27 @@ impl OperatorsFile {
         let table = tables.and_then(|tables| tables.iter_mut().find(|table| is_of(table, id)));
         table.ok_or_else(|| EditError::NoSuchExtension(id.to_owned()))
     }
+}
+
+/// Returns what a proposed table asks for. A text that is no such table asks for nothing.
+#[must_use]
+pub fn asked_grants(stanza: &str) -> Vec<AskedGrant> {
+    let file = stanza.parse::<DocumentMut>().unwrap_or_default();
+    let table = file.get("extension").and_then(Item::as_array_of_tables).and_then(|tables| tables.get(0));
+    let keys =
+        table.into_iter().flat_map(|table| table.iter()).filter(|(key, _)| !["id", "path"].contains(key));
+    let mut asked = Vec::new();
+    for (key, value) in keys {
+        let below = value.as_table_like().filter(|_| key == "grants");
+        let below = below.map(|table| table.iter().map(|(name, value)| (format!("{key}.{name}"), value)));
+        let of_key = below.is_none().then(|| (key.to_owned(), value));
+        for (key, value) in below.into_iter().flatten().chain(of_key) {
+            let Item::Value(value) = value else { continue };
+            let line = format!("{key} = {}", value.clone().decorated("", ""));
+            asked.push(AskedGrant { key, line });
+        }
+    }
+    asked
 }
 
 fn is_of(table: &Table, id: &str) -> bool {
@@ -225,7 +257,8 @@ path = \"other.wasm\"
     fn what_is_added_comes_last_and_is_removed_without_a_trace() {
         let mut file: OperatorsFile = FILE.parse().unwrap();
         file.add("new", &component());
-        let table = "\n[[extension]]\nid = \"new\"\npath = \"echo-2.0.0.wasm\" # from a.tar\nsha256 = \"00\"\n";
+        let table =
+            "\n[[extension]]\nid = \"new\"\npath = \"echo-2.0.0.wasm\" # from a.tar\nsha256 = \"00\"\n";
         assert_eq!(file.to_string(), FILE.to_owned() + table);
         file.remove("new").unwrap();
         assert_eq!(file.to_string(), FILE);
@@ -234,6 +267,20 @@ path = \"other.wasm\"
         let (_, after) = rest.split_once(":80\" ]\n").unwrap();
         assert_eq!(file.to_string(), format!("{before}{after}"));
         assert!(matches!(file.remove("echo"), Err(EditError::NoSuchExtension(_))));
+    }
+
+    #[test]
+    fn what_a_proposed_table_asks_for_are_its_keys_and_those_of_its_grants() {
+        let stanza = "[[extension]]\nid = 'a'\npath = 'b'\nwants = ['a@1'] # All.\ngrants.dirs = [\n  { host = 'h' },\n]\n\
+            grants.env = { A = 'b' }\n";
+        let lines: Vec<_> = asked_grants(stanza).into_iter().map(|asked| (asked.key, asked.line)).collect();
+        let expected = [
+            ("wants", "wants = ['a@1']"),
+            ("grants.dirs", "grants.dirs = [\n  { host = 'h' },\n]"),
+            ("grants.env", "grants.env = { A = 'b' }"),
+        ];
+        assert_eq!(lines, expected.map(|(key, line)| (key.to_owned(), line.to_owned())));
+        assert_eq!(asked_grants("none"), []);
     }
 
     #[test]

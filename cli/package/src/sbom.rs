@@ -143,8 +143,7 @@ source = "registry+https://github.com/rust-lang/crates.io-index"
 "#;
 
     fn made(stem: &str, name: &str, text: &str) -> Result<Value, String> {
-        let contents =
-            Contents { id: "echo".to_owned(), version: "1.0.0".to_owned(), ..Contents::default() };
+        let contents = Contents { id: "echo".to_owned(), version: "1.0.0".to_owned(), ..Contents::default() };
         let locks = [(Path::new(name), text.to_owned())];
         sbom(stem, &contents, &Digest::of(b""), &locks).map_err(|error| error.to_string())
     }
@@ -184,7 +183,10 @@ source = "registry+https://github.com/rust-lang/crates.io-index"
         let sbom = made("echo", "package-lock.json", text).unwrap();
         assert_eq!(refs(&sbom), ["pkg:npm/%40scope/in@2.0.0", "pkg:npm/planted@1.0.1"]);
         assert_eq!(sbom["components"][1]["hashes"][0]["content"], "00ff");
-        assert_eq!(sbom["dependencies"], json!([{ "ref": "echo@1.0.0", "dependsOn": ["pkg:npm/planted@1.0.1"] }]));
+        assert_eq!(
+            sbom["dependencies"],
+            json!([{ "ref": "echo@1.0.0", "dependsOn": ["pkg:npm/planted@1.0.1"] }])
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `weir check`: a configuration and its components, without running them.
 
 mod contracts;
-mod needs;
+pub(super) mod needs;
 mod paths;
 
 use std::path::PathBuf;

@@ -105,7 +105,7 @@ fn make_key(file: &Path) -> anyhow::Result<SigningKey> {
     Ok(key)
 }
 
-fn read_key(file: &Path) -> anyhow::Result<SigningKey> {
+pub(super) fn read_key(file: &Path) -> anyhow::Result<SigningKey> {
     let failed = || format!("cannot use the key `{}`", file.display());
     SigningKey::from_pem(&fs::read_to_string(file).with_context(failed)?).with_context(failed)
 }

@@ -81,12 +81,30 @@ impl Loader {
     /// All faults in the files and in the variables: unreadable files, syntax, keys, values, and those of
     /// [`Config::check`].
     pub fn load(&self, path: &Path) -> Result<Config, ConfigErrors> {
-        self.load_with(path, &Environment::of_process())
+        self.load_with(path, &Environment::of_process(), None)
     }
 
-    pub(super) fn load_with(&self, path: &Path, environment: &Environment) -> Result<Config, ConfigErrors> {
-        let (source, absolute) = open(path)?;
-        let config = self.build(&path.display().to_string(), source, Some(&absolute), environment)?;
+    /// Reads a file and its included files as they would be if one of them had another text.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`load`](Self::load).
+    pub fn load_edited(&self, path: &Path, edited: &Path, text: &str) -> Result<Config, ConfigErrors> {
+        self.load_with(path, &Environment::of_process(), Some((edited, text)))
+    }
+
+    pub(super) fn load_with(
+        &self,
+        path: &Path,
+        environment: &Environment,
+        edited: Option<(&Path, &str)>,
+    ) -> Result<Config, ConfigErrors> {
+        let (mut source, absolute) = open(path)?;
+        let name = path.display().to_string();
+        if let Some(text) = text_instead(path, edited) {
+            source = Source::new(&name, text, absolute.parent().unwrap_or(&absolute), 0);
+        }
+        let config = self.build(&name, source, Some(&absolute), environment, edited)?;
         Ok(Config { file: Some(ConfigFile { path: absolute, loader: self.clone() }), ..config })
     }
 
@@ -110,7 +128,7 @@ impl Loader {
         if u64::try_from(text.len()).is_ok_and(|size| size > FILE_SIZE_MAX) {
             return Err(unreadable(name, &ReadError::TooLarge(FILE_SIZE_MAX)));
         }
-        self.build(name, Source::new(name, text, base_dir, 0), None, environment)
+        self.build(name, Source::new(name, text, base_dir, 0), None, environment, None)
     }
 
     /// All keys of a file, with `NAME` for names that the operator chooses.
@@ -138,6 +156,7 @@ impl Loader {
         source: Source,
         own_path: Option<&Path>,
         environment: &Environment,
+        edited: Option<(&Path, &str)>,
     ) -> Result<Config, ConfigErrors> {
         let mut draft = Draft::new(self);
         let dir = source.dir.clone();
@@ -154,7 +173,8 @@ impl Loader {
                 .with_file_name(path.strip_prefix(&dir).unwrap_or(&path))
                 .display()
                 .to_string();
-            match read_text(&path, FILE_SIZE_MAX) {
+            let text = text_instead(&path, edited).map_or_else(|| read_text(&path, FILE_SIZE_MAX), Ok);
+            match text {
                 Ok(text) => {
                     let source = Source::new(&name, text, path.parent().unwrap_or(&dir), order + 1);
                     let mut reader = FileReader::new(source.into());
@@ -185,6 +205,14 @@ pub(super) fn open(path: &Path) -> Result<(Source, PathBuf), ConfigErrors> {
     let text = read_text(path, FILE_SIZE_MAX).map_err(|error| unreadable(&name, &error))?;
     let path = path::absolute(path).map_err(|error| unreadable(&name, &error.into()))?;
     Ok((Source::new(&name, text, path.parent().unwrap_or(&path), 0), path))
+}
+
+/// The text that stands for that of the file, if this is the edited one.
+fn text_instead(path: &Path, edited: Option<(&Path, &str)>) -> Option<String> {
+    let (edited, text) = edited?;
+    let is_edited = path == edited
+        || matches!((path.canonicalize(), edited.canonicalize()), (Ok(one), Ok(other)) if one == other);
+    is_edited.then(|| text.to_owned())
 }
 
 fn unreadable(name: &str, error: &ReadError) -> ConfigErrors {

@@ -34,7 +34,7 @@ pub(crate) fn parse_in(text: &str, dir: &Path) -> Result<Config, ConfigErrors> {
 
 /// [`Loader::load`] without the environment of the tests.
 fn load(path: &Path) -> Result<Config, ConfigErrors> {
-    Loader::new().load_with(path, &Environment::default())
+    Loader::new().load_with(path, &Environment::default(), None)
 }
 
 fn written(size: u64) -> String {

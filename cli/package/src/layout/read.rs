@@ -25,7 +25,8 @@ use crate::digest;
 /// Fails if a file is missing, damaged, too large or not of a package. An entry of a tar that could lead out of the
 /// package is refused, whether it is needed or not.
 pub fn read(path: &Path, most: u64) -> Result<Package, ReadError> {
-    let private = TempDir::with_prefix("weir-package-").map_err(|source| io_error(&std::env::temp_dir(), source))?;
+    let private =
+        TempDir::with_prefix("weir-package-").map_err(|source| io_error(&std::env::temp_dir(), source))?;
     let metadata = fs::metadata(path).map_err(|source| io_error(path, source))?;
     let unpacked = private.path().join("layout");
     let layout = if metadata.is_dir() {

@@ -187,7 +187,11 @@ fn an_entry_that_could_do_harm_is_refused_by_its_name() {
         ("other", E::new(b'Z'), "it is neither a file nor a directory"),
         ("./oci-layout", E::Regular, ""),
         (&blob, E::Regular, ""),
-        ("blobs/sha256/xyz", E::Regular, "`sha256:xyz` is not `sha256:` and 64 lower-case hexadecimal digits"),
+        (
+            "blobs/sha256/xyz",
+            E::Regular,
+            "`sha256:xyz` is not `sha256:` and 64 lower-case hexadecimal digits",
+        ),
         ("harmless.txt", E::Regular, "none"),
     ] {
         let (_dir, path) = tar_with(|tar| tar.append(&header(name, kind, 0), &b""[..]).unwrap());
@@ -207,7 +211,11 @@ fn an_entry_that_could_do_harm_is_refused_by_its_name() {
 
 #[test]
 fn a_tar_that_is_too_much_is_refused_before_it_is_read() {
-    let huge = |size| tar_with(move |tar| tar.append(&header("index.json", tar::EntryType::Regular, size), &b""[..]).unwrap());
+    let huge = |size| {
+        tar_with(move |tar| {
+            tar.append(&header("index.json", tar::EntryType::Regular, size), &b""[..]).unwrap()
+        })
+    };
     for size in [MOST + (64 << 20), 8 << 30] {
         let (_dir, path) = huge(size);
         assert_eq!(
@@ -300,11 +308,17 @@ fn an_image_of_another_form_is_refused_in_words() {
         }),
         "it lists 2 images",
     );
-    said(with_index(&|it| it["manifests"][0]["mediaType"] = json!(INDEX_TYPE)), "something else than an image");
+    said(
+        with_index(&|it| it["manifests"][0]["mediaType"] = json!(INDEX_TYPE)),
+        "something else than an image",
+    );
     said(with_index(&|it| it["manifests"][0]["size"] = json!(1)), "more than the 1 bytes of its descriptor");
     said(with_index(&|it| it["manifests"][0]["size"] = json!(9999)), "and its descriptor says 9999");
     said(with_index(&|it| it["manifests"][0]["size"] = json!(u64::MAX)), "has more than 4194304 bytes");
-    said(with_index(&|it| it["manifests"][0]["digest"] = json!("sha256:../../../etc/passwd")), "is not `sha256:`");
+    said(
+        with_index(&|it| it["manifests"][0]["digest"] = json!("sha256:../../../etc/passwd")),
+        "is not `sha256:`",
+    );
     said(with_manifest(&|it| it["layers"] = json!([])), "it has not one layer");
     said(with_manifest(&|it| it["layers"][0]["mediaType"] = json!("text/plain")), "is read");
     said(with_manifest(&|it| it["config"]["mediaType"] = json!("text/plain")), "is read");

@@ -94,11 +94,10 @@ fn lay_out(
     let index =
         Index { schema_version: 2, media_type: Some(INDEX_TYPE.to_owned()), manifests: vec![descriptor] };
     let index = json(&index);
-    let mut blobs = vec![
-        (blob(&digest), Part::Bytes(&text)),
-        (blob(&manifest.config.digest), Part::Bytes(config)),
-    ];
-    blobs.extend(manifest.layers.iter().map(|layer| (blob(&layer.digest), Part::File(component, layer.size))));
+    let mut blobs =
+        vec![(blob(&digest), Part::Bytes(&text)), (blob(&manifest.config.digest), Part::Bytes(config))];
+    blobs
+        .extend(manifest.layers.iter().map(|layer| (blob(&layer.digest), Part::File(component, layer.size))));
     blobs.sort_by(|(one, _), (other, _)| one.cmp(other));
     let mut parts =
         vec![(MARK.to_owned(), Part::Bytes(MARK_TEXT.as_bytes())), (INDEX.to_owned(), Part::Bytes(&index))];

@@ -35,7 +35,9 @@ pub(super) fn dependencies(text: &str) -> Result<(Vec<String>, BTreeMap<String, 
     let (mut direct, mut found) = (Vec::new(), BTreeMap::new());
     for (path, package) in &packages {
         let Some((_, name)) = path.rsplit_once(FOLDER) else { continue };
-        let Some(version) = package.version.clone().filter(|_| !package.dev && !package.link) else { continue };
+        let Some(version) = package.version.clone().filter(|_| !package.dev && !package.link) else {
+            continue;
+        };
         let url = package_url("npm", name, &version);
         let is_direct = path.strip_prefix(FOLDER) == Some(name);
         if is_direct && of_project.is_some_and(|names| names.contains_key(name)) {

@@ -10,7 +10,7 @@ use weir_host::{
 };
 
 /// Returns the fault if the extension may not call a contract that its manifest requires.
-pub(super) fn fault(extension: &ExtensionConfig, found: &Inspection) -> Option<String> {
+pub(in super::super) fn fault(extension: &ExtensionConfig, found: &Inspection) -> Option<String> {
     let required = &found.manifest.as_ref()?.requires;
     let is_granted =
         |contract: &ContractName| extension.requires.contains(contract) || extension.wants.contains(contract);
@@ -24,7 +24,7 @@ pub(super) fn fault(extension: &ExtensionConfig, found: &Inspection) -> Option<S
 }
 
 /// Warns of what the extension's manifest and imports need and the file does not grant.
-pub(super) fn warnings(extension: &ExtensionConfig, found: &Inspection) -> Vec<String> {
+pub(in super::super) fn warnings(extension: &ExtensionConfig, found: &Inspection) -> Vec<String> {
     let needs = found.manifest.iter().flat_map(|manifest| {
         let of_channels = of_channels(extension, manifest).into_iter();
         of_channels.chain(of_grants(&extension.grants, &manifest.grants))

@@ -1,0 +1,82 @@
+//! Packages on a device: from a source into an operator's file, and out of it again.
+
+pub(super) mod add;
+mod asked;
+mod device;
+pub(super) mod outdated;
+pub(super) mod remove;
+mod source;
+mod trust;
+pub(super) mod upgrade;
+pub(super) mod verify;
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::ValueHint;
+use semver::Version;
+use weir_host::component::{Inspection, Signature, inspect};
+use weir_package::Package;
+
+use self::source::Source;
+use crate::output::printable;
+
+/// The operator's file that is changed.
+#[derive(Debug, clap::Args)]
+pub(super) struct OfFile {
+    /// The configuration
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, default_value = "weir.toml")]
+    config: PathBuf,
+}
+
+/// A package that was fetched and verified against its digests, and what its component says of itself.
+struct Fetched {
+    source: Source,
+    package: Package,
+    found: Inspection,
+    /// As the package has it. Nothing was checked of it but that it is a signature.
+    signature: Option<Signature>,
+}
+
+impl Fetched {
+    fn of(source: Source) -> anyhow::Result<Self> {
+        let package = source.fetch()?;
+        let failed = || format!("the package `{source}` cannot be used");
+        let found = inspect(&package.component).with_context(failed)?;
+        let signature = package.contents.signature.as_deref().map(str::as_bytes).map(Signature::parse);
+        let signature =
+            signature.transpose().map_err(|why| anyhow::anyhow!("the package `{source}` {why}"))?;
+        Ok(Self { source, package, found, signature })
+    }
+
+    /// The id that its signer or its author gave it.
+    fn id(&self) -> Option<&str> {
+        let signed = self.signature.as_ref().map(|signature| signature.id.as_str());
+        signed.or_else(|| Some(self.found.manifest.as_ref()?.id.as_str()))
+    }
+
+    /// The version that its signer or its author gave it.
+    fn version(&self) -> anyhow::Result<Version> {
+        if let Some(signature) = &self.signature {
+            return Ok(signature.version.clone());
+        }
+        let version = self.found.manifest.as_ref().map(|manifest| manifest.version.as_str());
+        let version = version.and_then(|version| version.parse().ok());
+        version.with_context(|| {
+            format!(
+                "the package `{}` has no version such as `1.2.0`: its author gives it one with `weir sign --version`",
+                self.source
+            )
+        })
+    }
+
+    /// Says what was fetched: `` `echo` 1.0.0, signed by KEY ``.
+    fn shown(&self, version: &Version) -> String {
+        let by = self.signature.as_ref().map_or_else(
+            || "not signed".to_owned(),
+            |signature| format!("signed with the key `{}`", signature.key),
+        );
+        let id = self.id().unwrap_or("a component without an id");
+        format!("`{}` {}, {by}", printable(id), printable(&version.to_string()))
+    }
+}

@@ -1,0 +1,228 @@
+//! An operator's file while it is changed: one command at a time, and whole or not at all.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    os::unix::fs::{MetadataExt, PermissionsExt, fchown},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail};
+use tempfile::NamedTempFile;
+use weir_host::{
+    Config, ExtensionConfig,
+    component::Signature,
+    config::{ArtifactHash, ComponentLock, ComponentLockFault, ConfigErrors, FileLock, LockedExtension},
+};
+use weir_package::{Installed, OperatorsFile};
+
+use super::Fetched;
+use crate::{features, output::printable};
+
+/// How long another command may take to change the same file. None waits for the network meanwhile.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often to look whether the other command is done.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// How many components the lock keeps that may come back.
+const EARLIER_MAX: usize = 4;
+
+/// An operator's file that no other command changes meanwhile.
+pub(super) struct Device {
+    pub(super) path: PathBuf,
+    pub(super) config: Config,
+    _lock: FileLock,
+}
+
+/// A file of the configuration and what becomes of it.
+pub(super) struct Edit {
+    pub(super) path: PathBuf,
+    pub(super) file: OperatorsFile,
+}
+
+/// A component that waits in the plugin directory to get its name.
+pub(super) struct Staged {
+    /// Each file and its name. Without a file, what has the name stays.
+    files: Vec<(NamedTempFile, PathBuf)>,
+    pub(super) path: PathBuf,
+    pub(super) sha256: ArtifactHash,
+}
+
+impl Device {
+    /// Reads a configuration, once no other command changes it.
+    pub(super) async fn open(path: &Path) -> anyhow::Result<Self> {
+        let failed = || format!("cannot change `{}`", path.display());
+        // An editor may put another file in the place of this one, so its directory is locked. Main locks the file.
+        let full = path.canonicalize().with_context(failed)?;
+        let dir = full.parent().unwrap_or(Path::new("/"));
+        let begun = Instant::now();
+        let lock = loop {
+            match FileLock::take(File::open(dir).with_context(failed)?) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && begun.elapsed() < PATIENCE => {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                taken => break taken.with_context(failed)?,
+            }
+        };
+        Ok(Self { path: path.to_owned(), config: features::load(path)?, _lock: lock })
+    }
+
+    pub(super) fn extension(&self, id: &str) -> Option<&ExtensionConfig> {
+        self.config.extensions.iter().find(|extension| extension.id.as_str() == id)
+    }
+
+    /// The file with the table of an extension, or the main file.
+    pub(super) fn edit(&self, id: &str) -> anyhow::Result<Edit> {
+        let index = self.config.extensions.iter().position(|extension| extension.id.as_str() == id);
+        let error = index.map(|index| self.config.component_error(index, false, ""));
+        let path = error.and_then(|error| error.file().map(PathBuf::from));
+        let path = path.unwrap_or_else(|| self.path.clone());
+        let failed = || format!("cannot change `{}`", path.display());
+        let file = fs::read_to_string(&path).with_context(failed)?.parse().with_context(failed)?;
+        Ok(Edit { path, file })
+    }
+
+    /// The directory of components, which every configuration of a file has.
+    fn plugin_dir(&self) -> anyhow::Result<&Path> {
+        self.config.main.plugin_dir.as_deref().context("the configuration has no `main.plugin-dir`")
+    }
+
+    /// Copies the component of a package and its signature into the plugin directory, without their names yet.
+    pub(super) fn stage(&self, id: &str, version: &str, fetched: &Fetched) -> anyhow::Result<Staged> {
+        let path = self.plugin_dir()?.join(format!("{id}-{version}.wasm"));
+        let failed = || format!("cannot write `{}`", path.display());
+        let sha256 = ArtifactHash::from_bytes(fetched.package.sha256.bytes());
+        let mut files = Vec::new();
+        match weir_host::component::inspect(&path) {
+            Ok(there) if there.sha256 == sha256 => {}
+            _ if path.symlink_metadata().is_ok() => bail!(
+                "`{}` is there with another content: a new component has a new version, so ask its author for one",
+                path.display()
+            ),
+            _ => {
+                let mut content = File::open(&fetched.package.component).with_context(failed)?;
+                let mut to = temporary(&path).with_context(failed)?;
+                io::copy(&mut content, &mut to).with_context(failed)?;
+                files.push((to, path.clone()));
+            }
+        }
+        if let Some(signature) = &fetched.signature {
+            let beside = Signature::path_of(&path);
+            let mut to = temporary(&beside).with_context(failed)?;
+            to.write_all(signature.text().as_bytes()).with_context(failed)?;
+            files.push((to, beside));
+        }
+        for (file, _) in &files {
+            file.as_file().sync_all().with_context(failed)?;
+        }
+        Ok(Staged { files, path, sha256 })
+    }
+
+    /// What the table of an extension says of a component.
+    pub(super) fn installed(&self, staged: &Staged, fetched: &Fetched) -> anyhow::Result<Installed> {
+        let path = staged.path.strip_prefix(self.plugin_dir()?).unwrap_or(&staged.path);
+        Ok(Installed {
+            path: path.display().to_string(),
+            sha256: Some(staged.sha256.to_string()),
+            source: Some(fetched.source.lasting()?.to_string()),
+        })
+    }
+
+    /// The configuration as it would be with this edit.
+    pub(super) fn checked(&self, edit: &Edit) -> Result<Config, ConfigErrors> {
+        features::loader().load_edited(&self.path, &edit.path, &edit.file.to_string())
+    }
+
+    /// The lock beside the file, if there is one.
+    pub(super) fn lock(&self) -> anyhow::Result<Option<ComponentLock>> {
+        match ComponentLock::read(&ComponentLock::path_of(&self.path)) {
+            Ok(lock) => Ok(Some(lock)),
+            Err(error) if matches!(error.fault, ComponentLockFault::Missing) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Writes the lock, if there is one, after this change.
+    pub(super) fn relock(
+        &self,
+        lock: Option<ComponentLock>,
+        change: impl FnOnce(&mut ComponentLock),
+    ) -> anyhow::Result<()> {
+        let Some(mut lock) = lock else { return Ok(()) };
+        change(&mut lock);
+        let path = ComponentLock::path_of(&self.path);
+        replace(&path, &lock.text()).with_context(|| format!("cannot write `{}`", path.display()))
+    }
+
+    /// Puts a staged component in its place, and the edited file. Before that the lock has the component, so that a
+    /// Main with the lock can always start.
+    pub(super) fn install(
+        &self,
+        id: &str,
+        version: &str,
+        staged: Staged,
+        edit: &Edit,
+        source: &str,
+    ) -> anyhow::Result<()> {
+        let Some(extension) = self.checked(edit)?.extensions.into_iter().find(|it| it.id.as_str() == id)
+        else {
+            bail!("`{}` would have no extension `{}`", self.path.display(), printable(id));
+        };
+        let lock = self.lock()?;
+        let Staged { files, sha256, .. } = staged;
+        for (file, path) in files {
+            file.persist(&path)
+                .map_err(|error| error.error)
+                .and_then(|_| sync_dir(&path))
+                .with_context(|| format!("cannot write `{}`", path.display()))?;
+        }
+        self.relock(lock, |lock| {
+            let mut locked = LockedExtension::new(sha256);
+            locked.version = Some(version.to_owned());
+            locked.source = Some(source.to_owned());
+            if let Some(before) = lock.extensions.get(&extension.id) {
+                let earlier = std::iter::once(&before.sha256).chain(&before.falls_back_to);
+                locked.falls_back_to =
+                    earlier.filter(|earlier| **earlier != sha256).take(EARLIER_MAX).copied().collect();
+            }
+            lock.extensions.insert(extension.id.clone(), locked);
+        })?;
+        self.write(edit)
+    }
+
+    /// Puts the edited file in its place.
+    pub(super) fn write(&self, edit: &Edit) -> anyhow::Result<()> {
+        let failed = || format!("cannot write `{}`", edit.path.display());
+        replace(&edit.path, &edit.file.to_string()).with_context(failed)
+    }
+}
+
+/// Makes a file without a name that is listed, beside the one that it becomes.
+fn temporary(path: &Path) -> io::Result<NamedTempFile> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let permissions = fs::Permissions::from_mode(0o644);
+    tempfile::Builder::new().prefix(".weir-").permissions(permissions).tempfile_in(dir)
+}
+
+/// Replaces the text of a file, or leaves the old one. Its owner and permissions stay, and a symlink stays one.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let path = path.canonicalize()?;
+    let metadata = fs::metadata(&path)?;
+    let mut file = temporary(&path)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().set_permissions(metadata.permissions())?;
+    let own = file.as_file().metadata()?;
+    if (own.uid(), own.gid()) != (metadata.uid(), metadata.gid()) {
+        fchown(file.as_file(), Some(metadata.uid()), Some(metadata.gid()))?;
+    }
+    file.as_file().sync_all()?;
+    file.persist(&path).map_err(|error| error.error)?;
+    sync_dir(&path)
+}
+
+/// Makes the name of a file last over a power cut.
+pub(super) fn sync_dir(path: &Path) -> io::Result<()> {
+    File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+}

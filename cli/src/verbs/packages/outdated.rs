@@ -1,0 +1,74 @@
+//! `weir outdated`: which extensions have a newer version at their source.
+
+use semver::Version;
+
+use super::{
+    Fetched, OfFile,
+    device::Device,
+    source::Source,
+    upgrade::{present, sources},
+};
+use crate::{
+    exit::{Said, say},
+    output::{self, printable},
+    tables::{NOTHING, lined_up},
+};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Looks where the component of each extension came from: a path is read again, and of a registry the tags that are
+versions are listed. Changes nothing. Exit code 1: a source could not be looked at.
+
+Examples:
+  weir outdated
+  weir outdated --config /etc/weir/weir.toml")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    file: OfFile,
+}
+
+struct Row {
+    id: String,
+    present: Option<Version>,
+    available: Version,
+    source: Source,
+}
+
+pub(crate) async fn run(Args { file }: Args) -> anyhow::Result<()> {
+    let sources = sources(&file).await?;
+    let present = {
+        let device = Device::open(&file.config).await?;
+        let of = |id: &str| device.extension(id).and_then(|extension| present(extension).1);
+        sources.iter().map(|(id, _)| of(id)).collect::<Vec<_>>()
+    };
+    let (mut rows, mut has_failed) = (Vec::new(), false);
+    for ((id, source), present) in sources.into_iter().zip(present) {
+        let newest = source.newest().and_then(Fetched::of).and_then(|fetched| {
+            let available = fetched.version()?;
+            Ok((available, fetched.source))
+        });
+        match newest {
+            Ok((available, _)) if present.as_ref() >= Some(&available) => {}
+            Ok((available, source)) => rows.push(Row { id, present, available, source }),
+            Err(error) => {
+                say(&error.context(format!("`{id}`")));
+                has_failed = true;
+            }
+        }
+    }
+    let text = lined_up(
+        &rows,
+        &[
+            ("ID", &|row| row.id.clone()),
+            ("VERSION", &|row| row.present.as_ref().map_or_else(|| NOTHING.to_owned(), Version::to_string)),
+            ("AVAILABLE", &|row| row.available.to_string()),
+            ("SOURCE", &|row| printable(&row.source.to_string())),
+        ],
+    );
+    if !rows.is_empty() {
+        output::write(text.as_bytes())?;
+    } else if !has_failed {
+        output::line("nothing is outdated")?;
+    }
+    if has_failed { Err(Said.into()) } else { Ok(()) }
+}

@@ -1,0 +1,150 @@
+//! Where a package is: a directory, a tar, or a registry, which the program `weir-registry` speaks to.
+
+use std::{
+    convert::Infallible,
+    env, fmt, io,
+    path::PathBuf,
+    process::{Command, Stdio},
+    str::FromStr,
+};
+
+use anyhow::{Context, bail};
+use semver::Version;
+use tempfile::TempDir;
+use weir_host::config::Limits;
+use weir_package::Package;
+
+/// How the name of a package in a registry begins.
+const SCHEME: &str = "oci://";
+
+/// The program for registries.
+const PROGRAM: &str = "weir-registry";
+
+/// Where a package is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) enum Source {
+    /// A directory or a tar.
+    Path(PathBuf),
+    /// `REGISTRY/NAME:TAG`, with or without a digest.
+    Registry(String),
+}
+
+impl FromStr for Source {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(match text.strip_prefix(SCHEME) {
+            Some(reference) => Self::Registry(reference.to_owned()),
+            None => Self::Path(text.into()),
+        })
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => write!(f, "{}", path.display()),
+            Self::Registry(reference) => write!(f, "{SCHEME}{reference}"),
+        }
+    }
+}
+
+impl Source {
+    /// Reads the package, and verifies it against its digests.
+    pub(super) fn fetch(&self) -> anyhow::Result<Package> {
+        let most = Limits::max().file_size;
+        let failed = || format!("the package `{self}` cannot be read");
+        match self {
+            Self::Path(path) => weir_package::read(path, most).with_context(failed),
+            Self::Registry(reference) => {
+                let dir = TempDir::with_prefix("weir-pull-").with_context(failed)?;
+                let layout = dir.path().join("package");
+                let pulled = registry()
+                    .args(["pull", "--", reference])
+                    .arg(&layout)
+                    .stdout(Stdio::null())
+                    .status()
+                    .map_err(|error| self.unavailable(error))?;
+                if !pulled.success() {
+                    bail!("the package `{self}` was not pulled");
+                }
+                weir_package::read(&layout, most).with_context(failed)
+            }
+        }
+    }
+
+    /// The place to look for a newer version: in a registry, the highest version among the tags, if this one is a
+    /// version, too. Everything else stays where it is.
+    pub(super) fn newest(&self) -> anyhow::Result<Self> {
+        let Self::Registry(reference) = self else { return Ok(self.clone()) };
+        let Some((repository, Ok(current))) = tagged(reference) else { return Ok(self.clone()) };
+        let listed = registry()
+            .args(["tags", "--", repository])
+            .stdout(Stdio::piped())
+            .output()
+            .map_err(|error| self.unavailable(error))?;
+        if !listed.status.success() {
+            bail!("the versions of `{self}` were not listed");
+        }
+        let tags = String::from_utf8_lossy(&listed.stdout);
+        let versions = tags.lines().filter_map(|tag| tag.trim().parse::<Version>().ok());
+        // An operator who runs no preview is offered none.
+        let fits = |version: &Version| version.pre.is_empty() || !current.pre.is_empty();
+        let newest = versions.filter(fits).max().filter(|newest| *newest > current);
+        Ok(newest.map_or_else(|| self.clone(), |newest| Self::Registry(format!("{repository}:{newest}"))))
+    }
+
+    /// As it can be read again later, from any directory.
+    pub(super) fn lasting(&self) -> anyhow::Result<Self> {
+        match self {
+            Self::Path(path) => {
+                let full = path.canonicalize();
+                Ok(Self::Path(full.with_context(|| format!("cannot find `{}` again", path.display()))?))
+            }
+            Self::Registry(_) => Ok(self.clone()),
+        }
+    }
+
+    fn unavailable(&self, error: io::Error) -> anyhow::Error {
+        if error.kind() == io::ErrorKind::NotFound {
+            anyhow::anyhow!(
+                "`{self}` needs the program `{PROGRAM}`, which is neither beside `weir` nor in a directory of `PATH`: \
+                 install it, or copy the package to a file and add that"
+            )
+        } else {
+            anyhow::Error::new(error).context(format!("cannot start `{PROGRAM}`"))
+        }
+    }
+}
+
+/// The repository and the version of a reference such as `registry:5000/echo:1.0.0`. `None` if it has no tag, or a digest
+/// says which one is meant.
+fn tagged(reference: &str) -> Option<(&str, Result<Version, semver::Error>)> {
+    let (repository, tag) = reference.rsplit_once(':')?;
+    let is_tag = !tag.contains('/') && !reference.contains('@');
+    is_tag.then(|| (repository, tag.parse()))
+}
+
+/// The program for registries: the one beside this program, or one of `PATH`. It says itself what goes wrong.
+fn registry() -> Command {
+    let beside =
+        env::current_exe().ok().map(|weir| weir.with_file_name(PROGRAM)).filter(|path| path.is_file());
+    let mut command = Command::new(beside.unwrap_or_else(|| PROGRAM.into()));
+    command.stdin(Stdio::null());
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_tag_that_is_a_version_may_be_outdated() {
+        let version =
+            |reference| tagged(reference).and_then(|(name, tag)| Some((name, tag.ok()?.to_string())));
+        assert_eq!(version("a:5000/b/c:1.0.0"), Some(("a:5000/b/c", "1.0.0".to_owned())));
+        for other in ["a/b", "a:5000/b", "a/b:latest", "a/b:1.0.0@sha256:00"] {
+            assert_eq!(version(other), None, "{other}");
+        }
+    }
+}
