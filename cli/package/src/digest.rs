@@ -92,7 +92,11 @@ impl fmt::Debug for Digest {
 
 /// Copies all of `from`, and returns how many bytes that were, with their digest. Fails as soon as there are more than
 /// `most` bytes, of which none too many is written.
-pub(crate) fn copy(from: &mut impl Read, to: &mut impl Write, most: u64) -> io::Result<(u64, Digest)> {
+///
+/// # Errors
+///
+/// Fails if reading or writing does, and with [`io::ErrorKind::FileTooLarge`] if there are too many.
+pub fn copy(from: &mut impl Read, to: &mut impl Write, most: u64) -> io::Result<(u64, Digest)> {
     let (mut hash, mut copied) = (Sha256::new(), 0_u64);
     let mut buffer = vec![0; 64 * 1024];
     loop {

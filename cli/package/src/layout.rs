@@ -5,7 +5,7 @@
 //! because the config was written before it.
 
 pub(crate) mod read;
-mod unpack;
+pub(crate) mod unpack;
 pub(crate) mod write;
 
 #[cfg(test)]

@@ -10,10 +10,11 @@ mod operators_file;
 mod sbom;
 
 pub use self::{
-    digest::{Digest, DigestError},
+    digest::{Digest, DigestError, copy},
     layout::{
         Contents, Documents, Package, ReadError, WriteError,
         read::{open, read},
+        unpack::unpack_private as unpack,
         write::write,
     },
     operators_file::{AskedGrant, EditError, Installed, OperatorsFile, asked_grants},

@@ -8,6 +8,7 @@ use std::{
 };
 
 use tar::{Archive, Entry, EntryType, PaxExtensions};
+use tempfile::TempDir;
 
 use super::{
     BLOBS, MAX_CONFIG, MAX_MANIFEST, ReadError,
@@ -24,6 +25,19 @@ const MAX_ATTRIBUTES: u64 = 16 * 1024;
 /// Attributes of PAX that do not change what an entry is, and the beginnings of names of others.
 const ATTRIBUTES: [&str; 8] = ["mtime", "atime", "ctime", "uid", "gid", "uname", "gname", "comment"];
 const ATTRIBUTES_OF_TOOLS: [&str; 2] = ["SCHILY.", "LIBARCHIVE."];
+
+/// Unpacks what belongs to the layout in a tar, whose component has at most `most` bytes, into a private directory.
+///
+/// # Errors
+///
+/// Fails if it is no tar, or is damaged. An entry that could lead out of the package is refused, whether it is needed or
+/// not.
+pub fn unpack_private(path: &Path, most: u64) -> Result<TempDir, ReadError> {
+    let private = TempDir::with_prefix("weir-package-");
+    let private = private.map_err(|source| io_error(&std::env::temp_dir(), source))?;
+    unpack(path, private.path(), most)?;
+    Ok(private)
+}
 
 /// Unpacks what belongs to a layout into a new directory. Blobs are verified against their names.
 pub(super) fn unpack(path: &Path, to: &Path, component: u64) -> Result<(), ReadError> {
