@@ -56,7 +56,7 @@ pub(crate) fn check() -> Result<()> {
 pub(crate) fn from_packages(crates: &[&str], packages: &Path) -> Result<()> {
     let mut author = Author::with(&weir::build()?, crates, packages)?;
     let directory = author.directory.path().to_owned();
-    for program in ["weir-cli", "weir-nats"] {
+    for program in ["weir-cli", "weir-nats", "weir-registry"] {
         run(author.command("cargo", &unpacked(&directory, program)).args(["check", "--quiet"]))?;
     }
     author.make_and_test("of-crates", &[], false)?;

@@ -11,7 +11,7 @@ use cargo_metadata::{CargoOpt, DependencyKind, Metadata, MetadataCommand, Packag
 
 /// For each crate: the crates of this repository that it may depend on, and the crates that must not be among
 /// its dependencies at any depth.
-const WALLS: [(&str, &[&str], &[&str]); 33] = [
+const WALLS: [(&str, &[&str], &[&str]); 34] = [
     ("weir-names", &[], &["wasmtime", "tokio", "toml"]),
     ("weir-metrics", &[], &["wasmtime", "tokio", "weir-names"]),
     ("weir-openrpc", &["weir-names"], &["wasmtime", "tokio", "toml"]),
@@ -120,6 +120,11 @@ const WALLS: [(&str, &[&str], &[&str]); 33] = [
     ),
     ("weir-otlp", &["weir-reports"], &["tokio", "hyper", "weir-host"]),
     ("weir-package", &[], &["wasmtime", "wasmparser", "tokio", "hyper", "weir-host"]),
+    (
+        "weir-registry",
+        &["weir-names", "weir-package"],
+        &["wasmtime", "weir-host", "openssl-sys", "aws-lc-sys"],
+    ),
     ("weir-top", &["weir-names", "weir-reports"], &["wasmtime", "tokio", "hyper", "weir-host"]),
     (
         "weir-cli",
@@ -133,8 +138,8 @@ const WALLS: [(&str, &[&str], &[&str]); 33] = [
             "weir-peer-socket",
             "weir-top",
         ],
-        // NATS is a program's of its own.
-        &["async-nats", "weir-nats"],
+        // NATS and registries are programs' of their own.
+        &["async-nats", "weir-nats", "weir-registry"],
     ),
     (
         "weir-nats",

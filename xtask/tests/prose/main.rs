@@ -13,7 +13,7 @@ use std::{
 use crate::page::Page;
 
 /// Beside all of `docs/`.
-const PAGES: [&str; 12] = [
+const PAGES: [&str; 13] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
@@ -23,6 +23,7 @@ const PAGES: [&str; 12] = [
     "packaging/crates/README.md",
     "host/main/README.md",
     "cli/README.md",
+    "cli/registry/README.md",
     "outside/peer/README.md",
     "outside/bridge-nats/README.md",
     "outside/gateway/client/README.md",
