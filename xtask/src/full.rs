@@ -14,7 +14,7 @@ use crate::{
     bench, browser,
     demo::fleet::{self, Programs},
     dist::Target,
-    full_capi, full_contracts, full_http, full_prometheus, full_sdks, instructions, release,
+    full_capi, full_contracts, full_http, full_prometheus, full_sdks, full_shipping, instructions, release,
     run::{cargo, output, run as run_command},
     setup::{self, VALGRIND},
     tools,
@@ -27,7 +27,7 @@ struct Group {
     run: fn() -> Result<Vec<String>>,
 }
 
-const GROUPS: [Group; 17] = [
+const GROUPS: [Group; 18] = [
     Group {
         name: "spec-tests",
         about: "the component model's test scripts, through the configuration of Weir's engines",
@@ -112,6 +112,11 @@ const GROUPS: [Group; 17] = [
         name: "release",
         about: "what would be published: names, versions, every file, and new projects in each language that have nothing but the packages",
         run: release::full,
+    },
+    Group {
+        name: "shipping",
+        about: "packages on their way through Debian's registry over TLS: skopeo and oras read what is written, and write what is read",
+        run: full_shipping::check,
     },
 ];
 

@@ -17,6 +17,7 @@ mod full_contracts;
 mod full_http;
 mod full_prometheus;
 mod full_sdks;
+mod full_shipping;
 mod guests;
 mod hooks;
 mod instructions;

@@ -46,6 +46,13 @@ pub(crate) const NGINX: Need = Need { packages: &["nginx-light"], probe: "nginx 
 /// Debian's NATS server, for machines without a Go that can build a current one.
 pub(crate) const NATS_SERVER: Need = Need { packages: &["nats-server"], probe: "nats-server --version" };
 
+/// A registry of containers.
+pub(crate) const DOCKER_REGISTRY: Need =
+    Need { packages: &["docker-registry"], probe: "docker-registry --version" };
+
+/// What copies between registries and layouts, as many have it.
+pub(crate) const SKOPEO: Need = Need { packages: &["skopeo"], probe: "skopeo --version" };
+
 /// CMake and `pkg-config`, with compilers for the machine itself.
 pub(crate) const CMAKE: Need = Need {
     packages: &["cmake", "g++", "gcc", "pkg-config"],

@@ -1,5 +1,5 @@
-//! Programs of others that tasks run, in pinned versions: found, or built once below `target/tools`. The NATS server
-//! and its command are built by Go, or else come from Debian's package.
+//! Programs of others that tasks run, in pinned versions: found, or built once below `target/tools`. Go builds oras, the
+//! NATS server and its command. The server may else come from Debian's package.
 
 use std::{
     env, fs,
@@ -34,6 +34,8 @@ const SERVER_TOOL: Tool =
 
 const COMMAND_TOOL: Tool =
     Tool { module: "github.com/nats-io/natscli/nats", version: "v0.5.1", program: "nats" };
+
+const ORAS_TOOL: Tool = Tool { module: "oras.land/oras/cmd/oras", version: "v1.3.6", program: "oras" };
 
 /// The program of a crate with the same name, in this version: found, or installed. It prints its version for
 /// `--version`.
@@ -78,6 +80,11 @@ pub(crate) fn nats_server() -> Result<PathBuf> {
 /// The command that shows what a server has.
 pub(crate) fn nats_command() -> Result<PathBuf> {
     of_go(&COMMAND_TOOL)
+}
+
+/// The command of the OCI's registry libraries.
+pub(crate) fn oras() -> Result<PathBuf> {
+    of_go(&ORAS_TOOL)
 }
 
 /// A program that Go builds, in its pinned version: found, or built.
