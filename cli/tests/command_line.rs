@@ -26,6 +26,8 @@ mod command_line {
     mod metrics;
     mod observing;
     mod otlp;
+    #[cfg(feature = "compiler")]
+    mod packages;
     #[cfg(feature = "gateway")]
     mod parts;
     mod pauses;
@@ -35,6 +37,8 @@ mod command_line {
     mod quotas;
     mod recovery;
     mod reload;
+    #[cfg(feature = "compiler")]
+    mod shipping_page;
     mod sidecars;
     mod soak;
     mod spans;

@@ -123,6 +123,9 @@ impl OperatorsFile {
     pub fn grant(&mut self, id: &str, grant: &str) -> Result<(), EditError> {
         let refused = || EditError::NotAGrant(grant.to_owned());
         let wanted: DocumentMut = grant.parse().map_err(|_| refused())?;
+        if wanted.len() != 1 {
+            return Err(refused());
+        }
         merge(self.table(id)?, wanted.as_table()).ok_or_else(refused)
     }
 
@@ -298,7 +301,7 @@ path = \"other.wasm\"
         ] {
             assert!(text.contains(line), "{line}{text}");
         }
-        for wrong in ["", "all", "wants =", "a = 1\n[b]\n[[c]]"] {
+        for wrong in ["", "all", "wants =", "wants = []\npath = 'evil'", "a = 1\n[b]\n[[c]]"] {
             assert!(matches!(file.grant("echo", wrong), Err(EditError::NotAGrant(_))), "{wrong}");
         }
         assert!(matches!(file.grant("absent", "wants = []"), Err(EditError::NoSuchExtension(_))));

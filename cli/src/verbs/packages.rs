@@ -12,7 +12,7 @@ pub(super) mod verify;
 
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::ValueHint;
 use semver::Version;
 use weir_host::component::{Inspection, Signature, inspect};
@@ -46,6 +46,16 @@ impl Fetched {
         let signature = package.contents.signature.as_deref().map(str::as_bytes).map(Signature::parse);
         let signature =
             signature.transpose().map_err(|why| anyhow::anyhow!("the package `{source}` {why}"))?;
+        let own = found.manifest.as_ref().map(|own| (own.id.to_string(), own.version.clone()));
+        let signed = signature.as_ref().map(|signed| (signed.id.to_string(), signed.version.to_string()));
+        if let (Some((own, version)), Some((id, signed))) = (&own, &signed)
+            && (own, version) != (id, signed)
+        {
+            bail!(
+                "the package `{source}` is signed as `{id}` {signed}, and its manifest says `{own}` {}",
+                printable(version)
+            );
+        }
         Ok(Self { source, package, found, signature })
     }
 

@@ -24,8 +24,7 @@ use crate::{
     disable_version_flag = true,
     after_help = "\
 The signature of a component goes to the file of that name with `.sig` at its end. That of a package goes into the
-package, in place of an earlier one. The id and the version are those of the component's manifest, if they are not
-given. A device takes a signature if `main.trusted-keys` lists the public half of the key.
+package, in place of an earlier one. The id and the version are those of the component's manifest. A device takes a signature if `main.trusted-keys` lists the public half of the key.
 
 Examples:
   weir sign echo.wasm --key release.key
@@ -46,16 +45,16 @@ pub(crate) struct Args {
 /// What a component is called.
 #[derive(Debug, clap::Args)]
 pub(super) struct Named {
-    /// The component's id; by default, that of its manifest
+    /// The id of a component without a manifest
     #[arg(long, value_name = "ID")]
     id: Option<ExtensionId>,
-    /// The component's version, such as `1.2.0`; by default, that of its manifest
+    /// The version of a component without a manifest, such as `1.2.0`
     #[arg(long = "version", value_name = "VERSION")]
     component_version: Option<String>,
 }
 
 impl Named {
-    /// The id and the version: as given, or as the manifest has them.
+    /// The id and the version: as the manifest has them, or as given without one.
     pub(super) fn of(
         &self,
         file: &Path,
@@ -63,6 +62,16 @@ impl Named {
     ) -> Result<(ExtensionId, String), Usage> {
         let id = self.id.clone().or_else(|| Some(manifest?.id.clone()));
         let version = self.component_version.clone().or_else(|| Some(manifest?.version.clone()));
+        let given = id.as_ref().zip(version.as_ref());
+        if let Some(Manifest { id, version, .. }) =
+            manifest.filter(|own| given != Some((&own.id, &own.version)))
+        {
+            return Err(Usage(format!(
+                "`{}` is `{id}` {} by its manifest, and devices take it under no other name",
+                printable(&file.display().to_string()),
+                printable(version)
+            )));
+        }
         id.zip(version).ok_or_else(|| {
             Usage(format!(
                 "`{}` has no manifest: give `--id` and `--version`",

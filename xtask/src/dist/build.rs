@@ -22,7 +22,7 @@ use crate::{
 pub(crate) const EPOCH_VARIABLE: &str = "SOURCE_DATE_EPOCH";
 
 /// All features but those that need a compiler.
-const WITHOUT_COMPILER: &str = "gateway,gateway-tls,http,otlp,store,tools";
+const WITHOUT_COMPILER: &str = "gateway,gateway-tls,http,otlp,packages,store,tools";
 
 /// One way to build `weir`.
 #[derive(Debug, Clone, Copy)]

@@ -17,15 +17,16 @@ use crate::{
 };
 
 /// The names of the rows, and the features that `weir` is built with for each.
-const FEATURES: [(&str, &str); 9] = [
+const FEATURES: [(&str, &str); 10] = [
     ("", ""),
     ("tools", "tools"),
     ("store", "store"),
     ("otlp", "otlp"),
+    ("packages", "packages"),
     ("gateway", "gateway"),
     ("gateway-tls", "gateway-tls"),
     ("http", "http"),
-    ("all of these", "gateway-tls,http,otlp,store,tools"),
+    ("all of these", "gateway-tls,http,otlp,packages,store,tools"),
     ("compiler", "compiler"),
 ];
 

@@ -44,9 +44,10 @@ const OTLP_UNIT: (&str, &str) =
 const EXTENSIONS: [&str; 2] = ["device-info", "echo"];
 
 /// Features, and the commands that are there only with them.
-const COMMANDS: [(&str, &[&str]); 4] = [
-    ("compiler", &["new", "build", "dev", "test", "compile", "keygen"]),
+const COMMANDS: [(&str, &[&str]); 5] = [
+    ("compiler", &["new", "build", "dev", "test", "compile", "keygen", "package", "sign"]),
     ("otlp", &["otlp"]),
+    ("packages", &["verify", "add", "remove", "upgrade", "outdated"]),
     ("store", &["store"]),
     ("tools", &["top", "describe", "generate", "check-contract", "inspect", "symbolise"]),
 ];
