@@ -48,7 +48,7 @@ impl FromStr for Digest {
     type Err = DigestError;
 
     fn from_str(text: &str) -> Result<Self, DigestError> {
-        let refused = || DigestError(text.chars().take(80).collect());
+        let refused = || DigestError(shown(text));
         let digits = text.strip_prefix("sha256:").ok_or_else(refused)?;
         let mut bytes = [0; 32];
         hex::decode_to_slice(digits, &mut bytes).map_err(|_| refused())?;
@@ -62,6 +62,15 @@ impl From<[u8; 32]> for Digest {
     fn from(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
+}
+
+/// The beginning of a text of others, with what is not ASCII or could play with a terminal escaped.
+pub(crate) fn shown(text: &str) -> String {
+    let escaped = |character: char| match character {
+        ' '..='~' => character.to_string(),
+        other => other.escape_default().to_string(),
+    };
+    text.chars().take(256).map(escaped).collect()
 }
 
 impl TryFrom<String> for Digest {
@@ -126,8 +135,9 @@ mod tests {
         let text = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!((digest.to_string().as_str(), text.parse()), (text, Ok(digest)));
         let upper = text.replace("ba78", "BA78");
-        for other in [&*upper, &text[7..], &text[..70], "sha512:00", "", "sha256:é"] {
-            assert_eq!(other.parse::<Digest>(), Err(DigestError(other.to_owned())));
+        for other in [&*upper, &text[7..], &text[..70], "sha512:00", "", "sha256:\u{1b}é"] {
+            let shown = other.replace("\u{1b}é", "\\u{1b}\\u{e9}");
+            assert_eq!(other.parse::<Digest>(), Err(DigestError(shown)));
         }
     }
 

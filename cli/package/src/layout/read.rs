@@ -185,7 +185,7 @@ fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, ReadError> 
 }
 
 fn invalid(name: &str, why: &str) -> ReadError {
-    ReadError::Invalid { name: name.to_owned(), why: why.to_owned() }
+    ReadError::Invalid { name: name.to_owned(), why: digest::shown(why) }
 }
 
 pub(super) fn io_error(path: &Path, source: io::Error) -> ReadError {

@@ -107,12 +107,11 @@ fn what_is_no_package_is_not_replaced() {
     assert!(taken.join("letter").exists());
 }
 
-/// Flips a bit of each byte of a file in turn, and returns how many packages were still read.
-fn flipped(file: &Path, package: &Path) -> usize {
+/// Flips a bit of each of these bytes of a file in turn, and returns how many packages were still read.
+fn flipped(file: &Path, package: &Path, is_chosen: impl Fn(usize, u8) -> bool) -> usize {
     let (good, bytes) = (read(package, MOST).unwrap(), fs::read(file).unwrap());
     let mut read_anyway = 0;
-    // The padding of a tar is long, and one byte of it is as good as another.
-    for index in (0..bytes.len()).filter(|index| bytes[*index] != 0 || index % 16 == 0) {
+    for index in (0..bytes.len()).filter(|index| is_chosen(*index, bytes[*index])) {
         let mut flipped = bytes.clone();
         flipped[index] ^= 1 << (index % 8);
         fs::write(file, &flipped).unwrap();
@@ -131,14 +130,15 @@ fn flipped(file: &Path, package: &Path) -> usize {
 fn a_flipped_bit_is_found_or_changes_nothing() {
     let (_dir, path) = packaged("echo");
     for file in files(&path) {
-        let read_anyway = flipped(&file, &path);
+        let read_anyway = flipped(&file, &path, |_, _| true);
         // Only annotations of the index say nothing: the tag, and the names of optional keys.
         let is_index = file.ends_with(INDEX);
         assert!(is_index || read_anyway == 0, "{read_anyway} of {}", file.display());
         assert!(read_anyway < 150, "{read_anyway} of {}", file.display());
     }
     let (_dir, path) = packaged("echo.tar");
-    let read_anyway = flipped(&path, &path);
+    // Headers are what a tar adds. One byte of its long padding is as good as another.
+    let read_anyway = flipped(&path, &path, |index, byte| index % if byte == 0 { 64 } else { 3 } == 0);
     // Only padding and the annotations of the index.
     assert!(read_anyway < 600, "{read_anyway}");
 }
@@ -328,5 +328,5 @@ fn an_image_of_another_form_is_refused_in_words() {
     let deep = format!("{{\"deep\":{}", "[".repeat(100_000));
     let (_dir, path) = packaged("echo");
     fs::File::options().write(true).open(path.join(INDEX)).unwrap().write_all(deep.as_bytes()).unwrap();
-    said(refused(&path), "recursion limit");
+    said(refused(&path), "while parsing a list");
 }

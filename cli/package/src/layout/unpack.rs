@@ -43,7 +43,10 @@ pub fn unpack_private(path: &Path, most: u64) -> Result<TempDir, ReadError> {
 pub(super) fn unpack(path: &Path, to: &Path, component: u64) -> Result<(), ReadError> {
     let file = open(path).map_err(|source| io_error(path, source))?;
     fs::create_dir_all(to.join(BLOBS)).map_err(|source| io_error(to, source))?;
-    let damaged = |error: io::Error| ReadError::Tar { path: path.to_owned(), message: error.to_string() };
+    let damaged = |error: io::Error| ReadError::Tar {
+        path: path.to_owned(),
+        message: digest::shown(&error.to_string()),
+    };
     let mut archive = Archive::new(BufReader::new(file));
     // Raw: names and sizes are those of each header alone.
     let entries = archive.entries().map_err(damaged)?.raw(true);

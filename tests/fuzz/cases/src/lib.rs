@@ -14,6 +14,7 @@ mod contracts;
 mod control;
 mod gateway;
 mod loader;
+mod packages;
 mod peers;
 mod smith;
 mod stage;
@@ -24,7 +25,7 @@ use tempfile::TempDir;
 
 pub use self::{
     channels::channels, contracts::contracts, control::control, gateway::gateway, loader::loader,
-    peers::peers, smith::smith, toml::toml,
+    packages::packages, peers::peers, smith::smith, toml::toml,
 };
 
 /// A directory for the files of one input, in memory if possible.
