@@ -115,7 +115,7 @@ const GROUPS: [Group; 18] = [
     },
     Group {
         name: "shipping",
-        about: "packages on their way through Debian's registry over TLS: skopeo and oras read what is written, and write what is read",
+        about: "packages from `weir new` to a device, through Debian's registry over TLS and by hand; skopeo and oras read what is written, and write what is read",
         run: full_shipping::check,
     },
 ];

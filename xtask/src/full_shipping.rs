@@ -1,5 +1,7 @@
 //! Packages as they reach a device: through Debian's registry, with TLS and passwords, beside the tools that others use.
 
+mod page;
+
 use std::{
     fs,
     net::{TcpListener, TcpStream},
@@ -9,6 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use serde_json::json;
 
 use crate::{
     run::{Process, cargo, root, run, until},
@@ -19,9 +22,14 @@ use crate::{
 /// The certificates of `host/http/tests`. They are of `127.0.0.1`, too.
 const CERTIFICATES: &str = "host/http/tests/data";
 
-/// A user with a password, and the line of `htpasswd -B` for them.
-const USER: (&str, &str) =
-    ("author:of-author", "author:$2b$04$e9TSeO/m2lv3yoo201lE0OG1jq03eSuGear5cYZQIrnWDQH8FOaJO\n");
+/// Users as the credentials of docker and podman have them, the Base64 of name and password: the author and a device.
+const USERS: [&str; 2] = ["YXV0aG9yOm9mLWF1dGhvcg==", "ZGV2aWNlOm9mLWRldmljZQ=="];
+
+/// The same users for the registry, as `htpasswd -B` has them.
+const HASHES: &str = "\
+author:$2b$04$e9TSeO/m2lv3yoo201lE0OG1jq03eSuGear5cYZQIrnWDQH8FOaJO
+device:$2b$04$Lxr22Wit91MSyqbhkT3RyuYPs/cq.ZK9siZwGxfsXz71SzGDQzOE6
+";
 
 pub(crate) fn check() -> Result<Vec<String>> {
     setup::require(&[&DOCKER_REGISTRY, &SKOPEO])?;
@@ -29,8 +37,8 @@ pub(crate) fn check() -> Result<Vec<String>> {
     let registry = Registry::start()?;
     let mut tests = cargo(["test", "--workspace", "--test", "registry", "--", "--ignored", "--nocapture"])?;
     tests.env("WEIR_REGISTRY", &registry.authority).env("WEIR_REGISTRY_CA", &registry.ca);
-    run(tests.env("WEIR_REGISTRY_USER", USER.0).env("WEIR_ORAS", oras))?;
-    Ok(Vec::new())
+    run(tests.env("WEIR_REGISTRY_USER", "author:of-author").env("WEIR_ORAS", &oras))?;
+    page::follow(&registry, &oras)
 }
 
 /// Debian's registry, on a free port of loopback.
@@ -48,7 +56,7 @@ impl Registry {
         let directory = tempfile::tempdir().context("cannot make a directory")?;
         let (path, certificates) = (directory.path(), root()?.join(CERTIFICATES));
         let (users, config) = (path.join("users"), path.join("config.yml"));
-        fs::write(&users, USER.1)?;
+        fs::write(&users, HASHES)?;
         // The listener ends here, so the registry can have its port.
         let authority = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
         let (shown, of) = (path.display(), certificates.display());
@@ -61,7 +69,12 @@ impl Registry {
         );
         fs::write(&config, text)?;
         let mut registry = Command::new("docker-registry");
-        registry.arg("serve").arg(&config).stdin(Stdio::null()).stderr(fs::File::create(path.join("log"))?);
+        registry
+            .arg("serve")
+            .arg(&config)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(path.join("log"))?);
         let process = Process(registry.spawn().context("cannot start the registry")?);
         let connect = || Ok(TcpStream::connect(&authority).ok());
         until(Duration::from_secs(10), Duration::from_millis(50), connect)?.with_context(|| {
@@ -72,5 +85,11 @@ impl Registry {
         })?;
         let ca = certificates.join("ca.pem");
         Ok(Self { authority, ca, _process: process, _directory: directory })
+    }
+
+    /// The file with the credentials of one of the [`USERS`].
+    fn log_in(&self, user: usize) -> Result<String> {
+        let auth = USERS.get(user).context("there is no such user")?;
+        Ok(json!({ "auths": { &self.authority: { "auth": auth } } }).to_string())
     }
 }

@@ -90,8 +90,9 @@ impl Transport {
         let host = || url.origin.authority();
         let unreachable = |why: String| RegistryError::Unreachable { host: host(), why };
         let connected = timeout(CONNECT, self.connect(url)).await;
-        let (mut requests, driver) =
-            connected.map_err(|_late| unreachable("no connection within 20s".to_owned()))??;
+        let (mut requests, driver) = connected.map_err(|_late| {
+            unreachable(format!("no connection within {}", humantime::format_duration(CONNECT)))
+        })??;
 
         let progress = Arc::new(AtomicU64::new(0));
         let sent = Sent::new(content, progress.clone()).map_err(|error| RegistryError::Broken {

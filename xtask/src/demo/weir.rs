@@ -41,7 +41,8 @@ pub(crate) fn build_with_bridge() -> Result<[PathBuf; 2]> {
     Ok([weir.clone(), weir.with_file_name("weir-nats")])
 }
 
-fn build_with(build: &[&str], selection: &[&str]) -> Result<PathBuf> {
+/// Builds these programs in that way, and returns the path of the command.
+pub(crate) fn build_with(build: &[&str], selection: &[&str]) -> Result<PathBuf> {
     run(cargo(build)?.args(selection))?;
     Ok(target_dir()?.join("debug/weir"))
 }
