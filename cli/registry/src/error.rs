@@ -16,8 +16,8 @@ pub(crate) enum RegistryError {
     Unknown { host: String, what: String, said: String },
     #[error("`{host}` does not allow it: {why}")]
     Denied { host: String, why: String },
-    #[error("`{host}` sent nothing and took nothing for {}", humantime::format_duration(*.time))]
-    Idle { host: String, time: Duration },
+    #[error("`{host}` {what} {}: `--idle-timeout` would allow more", humantime::format_duration(*.time))]
+    Idle { host: String, what: &'static str, time: Duration },
     #[error("it did not end within {}: `--timeout` would allow more", humantime::format_duration(*.0))]
     Late(Duration),
     /// It does not keep to the protocol, or to its own word.

@@ -126,7 +126,10 @@ impl Transport {
             match timeout(self.idle, &mut answer).await {
                 Ok(answer) => break answer,
                 Err(_idle) if progress.load(Ordering::Relaxed) > before => {}
-                Err(_idle) => return Err(RegistryError::Idle { host: host(), time: self.idle }),
+                Err(_idle) => {
+                    let what = "did not answer within";
+                    return Err(RegistryError::Idle { host: host(), what, time: self.idle });
+                }
             }
         };
         let answer = answer.map_err(|error| RegistryError::Broken {
@@ -198,7 +201,8 @@ impl Answer {
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, RegistryError> {
         loop {
             let Ok(frame) = timeout(self.idle, self.body.frame()).await else {
-                return Err(RegistryError::Idle { host: self.url.origin.authority(), time: self.idle });
+                let host = self.url.origin.authority();
+                return Err(RegistryError::Idle { host, what: "sent nothing for", time: self.idle });
             };
             let Some(frame) = frame else { return Ok(None) };
             let frame = frame.map_err(|error| self.broken(format!("broke off: {}", chain(&error))))?;

@@ -147,6 +147,11 @@ fn what_never_ends() {
     refused(&fake, &fake.reference(), 1, "did not answer as a registry does");
     let fake = lying("/manifests/", move |stream| forever(stream, "HTTP/1.1 500 S\r\n\r\n", &[b'b'; 4096]));
     refused(&fake, &fake.reference(), 1, "answered `500");
+    let fake = lying("/manifests/", move |stream| forever(stream, "", b"HTTP/1.1 100 S\r\n\r\n"));
+    let place = Place::new();
+    let idle = ["pull", &fake.reference(), "pulled", "--idle-timeout", "300ms"];
+    place.run(&idle).failed(6, "did not answer within 300ms");
+    assert!(place.names().is_empty());
     let fake = lying("/", |stream| answer(stream, 302, "Location: /again\r\n", b""));
     refused(&fake, &fake.reference(), 1, "redirects more than 5 times");
     assert_eq!(fake.seen().len(), 6);
@@ -161,10 +166,14 @@ fn a_registry_that_says_nothing_is_given_up() {
             stream.read(&mut [0]).map(|_| ())
         })
     };
-    for (about, head) in [("/manifests/", ""), ("/blobs/", "HTTP/1.1 200 S\r\n\r\n{")] {
+    let cases = [
+        ("/manifests/", "", "did not answer within 300ms"),
+        ("/blobs/", "HTTP/1.1 200 S\r\n\r\n{", "sent nothing for 300ms"),
+    ];
+    for (about, head, text) in cases {
         let (fake, place) = (silent(about, head), Place::new());
         let idle = ["pull", &fake.reference(), "pulled", "--idle-timeout", "300ms"];
-        place.run(&idle).failed(6, "sent nothing and took nothing for 300ms");
+        place.run(&idle).failed(6, text);
         let late = ["pull", &fake.reference(), "pulled", "--timeout", "300ms"];
         place.run(&late).failed(6, "did not end within 300ms");
         assert!(place.names().is_empty());

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::{
-    fake::{Fake, MANIFEST, Package, sha256},
+    fake::{Fake, MANIFEST, Package, answer, sha256},
     run::{Ended, Place},
 };
 
@@ -43,6 +43,22 @@ fn a_digest_alone_names_a_package() {
     assert_eq!(place.pull(&pinned).ok(), format!("{pinned}\n"));
     let index = fs::read_to_string(place.path().join("pulled/index.json")).unwrap();
     assert!(!index.contains("ref.name"), "{index}");
+}
+
+#[test]
+fn a_manifest_may_leave_its_kind_to_the_registry_and_the_registry_to_the_manifest() {
+    let mut package = Package::new();
+    for is_typed in [true, false] {
+        if !is_typed {
+            package.manifest.as_object_mut().unwrap().remove("mediaType");
+        }
+        let bytes = package.bytes();
+        let fake = Fake::with(package.held(), move |request, stream| {
+            let is_manifest = is_typed && request.target.contains("/manifests/");
+            is_manifest.then(|| answer(stream, 200, "", &bytes))
+        });
+        assert!(Place::new().pull(&fake.reference()).ok().contains(&package.digest()));
+    }
 }
 
 #[test]

@@ -154,5 +154,5 @@ fn a_registry_that_takes_nothing_more_is_given_up() {
         (request.method == "POST").then(|| answer(stream, 202, &stuck, b""))
     });
     let push = ["push", "made", &fake.reference(), "--idle-timeout", "500ms"];
-    place.run(&push).failed(6, "sent nothing and took nothing for 500ms");
+    place.run(&push).failed(6, "did not answer within 500ms");
 }
