@@ -176,7 +176,7 @@ pub enum WriteError {
         source: io::Error,
     },
     /// There is something else where the package would go.
-    #[error("`{}` is there already and is no package: remove it, or choose another place", .0.display())]
+    #[error("`{}` is there already and is not one package: remove it, or choose another place", .0.display())]
     InTheWay(PathBuf),
     /// A part is larger than what is taken when a package is read.
     #[error("the {what} would have {size} bytes, of at most {most}")]

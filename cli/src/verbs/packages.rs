@@ -19,7 +19,7 @@ use weir_host::component::{Inspection, Signature, inspect};
 use weir_package::Package;
 
 use self::source::Source;
-use crate::output::printable;
+use crate::output::{self, printable};
 
 /// The operator's file that is changed.
 #[derive(Debug, clap::Args)]
@@ -78,6 +78,15 @@ impl Fetched {
                 self.source
             )
         })
+    }
+
+    /// Warns if this build cannot run what was fetched.
+    fn warn_without_compiler() {
+        if !cfg!(feature = "compiler") {
+            output::complain(
+                "warning: this build of Weir has no compiler, and runs no components: see `weir compile`",
+            );
+        }
     }
 
     /// Says what was fetched: `` `echo` 1.0.0, signed by KEY ``.

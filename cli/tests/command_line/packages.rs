@@ -301,6 +301,29 @@ fn what_the_operator_does_not_allow_is_refused_and_leaves_nothing() {
 }
 
 #[test]
+fn the_lock_follows_and_keeps_what_may_come_back() {
+    let place = Place::new();
+    let sha256 = || weir_package::read(&place.path("echo-1.0.0.tar"), 1 << 20).unwrap().sha256.hex();
+    let lock = || fs::read_to_string(place.path("device/weir.lock")).unwrap();
+    place.weir(&["lock", "device/weir.toml"]).good();
+    place.on_device(&["add", "echo-1.0.0.tar"]).good();
+    let first = sha256();
+    let row = format!("sha256 = \"{first}\"\nfalls-back-to = []\n");
+    assert!(lock().contains(&row) && lock().contains("version = \"1.0.0\""), "{}", lock());
+    place.package("1.1.0", "");
+    fs::copy(place.path("echo-1.1.0.tar"), place.path("echo-1.0.0.tar")).unwrap();
+    assert_eq!(place.on_device(&["upgrade", "--all"]).code, 0);
+    let row = format!("sha256 = \"{}\"\nfalls-back-to = [\"{first}\"]\n", sha256());
+    assert!(lock().contains(&row), "{}", lock());
+    let with = lock();
+    place.on_device(&["remove", "echo"]).good();
+    assert!(!lock().contains("echo"), "{}", lock());
+    // A damaged lock is no lock to go on from.
+    fs::write(place.path("device/weir.lock"), with.replacen("1.1.0", "1.1.1", 1)).unwrap();
+    place.refuses(&["add", "echo-1.0.0.tar"], "is damaged, or was changed by hand");
+}
+
+#[test]
 fn every_byte_of_a_signed_package_counts() {
     let place = Place::new();
     let path = place.path("echo-1.0.0.tar");

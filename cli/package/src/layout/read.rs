@@ -32,7 +32,9 @@ pub fn read(path: &Path, most: u64) -> Result<Package, ReadError> {
     let layout = if metadata.is_dir() {
         Layout { root: path.to_owned(), component: private.path().join("component.wasm") }
     } else if metadata.is_file() {
-        unpack::unpack(path, &unpacked, most)?;
+        // The file that is named may be a link. What is in a package may not.
+        let file = path.canonicalize().map_err(|source| io_error(path, source))?;
+        unpack::unpack(&file, &unpacked, most)?;
         Layout { root: unpacked, component: private.path().join("component.wasm") }
     } else {
         return Err(ReadError::OfOtherKind(path.to_owned()));

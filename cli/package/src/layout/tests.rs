@@ -100,7 +100,12 @@ fn what_is_no_package_is_not_replaced() {
     fs::remove_dir_all(&taken).unwrap();
     fs::create_dir(&taken).unwrap();
     fs::write(taken.join("letter"), "").unwrap();
-    for taken in [&taken, &component] {
+    // A layout with two images.
+    let (_other, store) = packaged("store");
+    let index = fs::read_to_string(store.join(INDEX)).unwrap();
+    let image = &index[index.find("[{").unwrap() + 1..index.rfind(']').unwrap()];
+    fs::write(store.join(INDEX), index.replace(image, &format!("{image},{image}"))).unwrap();
+    for taken in [&taken, &component, &store] {
         let refused = write(&component, &contents(), taken);
         assert!(matches!(refused, Err(WriteError::InTheWay(_))), "{refused:?}");
     }

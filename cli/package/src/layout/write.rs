@@ -124,10 +124,15 @@ fn is_tag(text: &str) -> bool {
         && text.len() <= 128
 }
 
-/// Whether it is a package, which may be replaced, or an empty directory.
+/// Whether it is an empty directory, or a layout with nothing but one image.
 fn is_replaceable(to: &Path) -> bool {
-    to.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
-        && (to.join(MARK).is_file() || fs::read_dir(to).is_ok_and(|mut entries| entries.next().is_none()))
+    let Ok(entries) = fs::read_dir(to) else { return false };
+    let of_a_layout = ["blobs", INDEX, MARK];
+    let mut names = entries.map(|entry| entry.map(|entry| entry.file_name()));
+    let is_alone = names.all(|name| name.is_ok_and(|name| of_a_layout.iter().any(|known| name == *known)));
+    let index = fs::read(to.join(INDEX)).ok();
+    let images = index.map(|text| serde_json::from_slice::<Index>(&text).map(|index| index.manifests.len()));
+    is_alone && images.is_none_or(|images| images.is_ok_and(|images| images <= 1))
 }
 
 /// A file of a package.
@@ -152,7 +157,11 @@ fn in_directory(parts: &[(String, Part<'_>)], parent: &Path, to: &Path) -> io::R
     match renameat_with(CWD, made.path(), CWD, to, RenameFlags::EXCHANGE) {
         // What was there has the name of the temporary directory now, and goes with it.
         Ok(()) => Ok(()),
-        Err(rustix::io::Errno::NOENT) => fs::rename(made.keep(), to),
+        Err(rustix::io::Errno::NOENT) => {
+            fs::rename(made.path(), to)?;
+            let _has_another_name = made.keep();
+            Ok(())
+        }
         Err(error) => Err(error.into()),
     }
 }

@@ -67,6 +67,7 @@ pub(crate) async fn run(Args { source, id, granted, file }: Args) -> anyhow::Res
     let placed = staged.path.clone();
     device.install(id.as_str(), &version.to_string(), staged, &edit, &source)?;
 
+    Fetched::warn_without_compiler();
     let mut text = format!("{}\n", fetched.shown(&version));
     let missing = asked::missing(&edit.file, id.as_str(), &fetched.found);
     if !missing.is_empty() {

@@ -153,7 +153,7 @@ impl Device {
         let Some(mut lock) = lock else { return Ok(()) };
         change(&mut lock);
         let path = ComponentLock::path_of(&self.path);
-        replace(&path, &lock.text()).with_context(|| format!("cannot write `{}`", path.display()))
+        lock.write(&path).with_context(|| format!("cannot write `{}`", path.display()))
     }
 
     /// Puts a staged component in its place, and the edited file. Before that the lock has the component, so that a
@@ -172,24 +172,34 @@ impl Device {
         };
         let lock = self.lock()?;
         let Staged { files, sha256, .. } = staged;
-        for (file, path) in files {
-            file.persist(&path)
-                .map_err(|error| error.error)
-                .and_then(|_| sync_dir(&path))
-                .with_context(|| format!("cannot write `{}`", path.display()))?;
-        }
-        self.relock(lock, |lock| {
-            let mut locked = LockedExtension::new(sha256);
-            locked.version = Some(version.to_owned());
-            locked.source = Some(source.to_owned());
-            if let Some(before) = lock.extensions.get(&extension.id) {
-                let earlier = std::iter::once(&before.sha256).chain(&before.falls_back_to);
-                locked.falls_back_to =
-                    earlier.filter(|earlier| **earlier != sha256).take(EARLIER_MAX).copied().collect();
+        let mut placed = Vec::new();
+        let place = || {
+            for (file, path) in files {
+                let failed = || format!("cannot write `{}`", path.display());
+                file.persist(&path).map_err(|error| error.error).with_context(failed)?;
+                sync_dir(&path).with_context(failed)?;
+                placed.push(path);
             }
-            lock.extensions.insert(extension.id.clone(), locked);
-        })?;
-        self.write(edit)
+            self.relock(lock, |lock| {
+                let mut locked = LockedExtension::new(sha256);
+                locked.version = Some(version.to_owned());
+                locked.source = Some(source.to_owned());
+                if let Some(before) = lock.extensions.get(&extension.id) {
+                    let earlier = std::iter::once(&before.sha256).chain(&before.falls_back_to);
+                    locked.falls_back_to =
+                        earlier.filter(|earlier| **earlier != sha256).take(EARLIER_MAX).copied().collect();
+                }
+                lock.extensions.insert(extension.id.clone(), locked);
+            })?;
+            self.write(edit)
+        };
+        let done = place();
+        if done.is_err() {
+            for path in placed {
+                let _the_first_error_counts = fs::remove_file(path);
+            }
+        }
+        done
     }
 
     /// Puts the edited file in its place.

@@ -43,13 +43,14 @@ pub(crate) async fn run(Args { file }: Args) -> anyhow::Result<()> {
     };
     let (mut rows, mut has_failed) = (Vec::new(), false);
     for ((id, source), present) in sources.into_iter().zip(present) {
-        let newest = source.newest().and_then(Fetched::of).and_then(|fetched| {
-            let available = fetched.version()?;
-            Ok((available, fetched.source))
-        });
+        let fetched = source.newest().and_then(|newest| newest.map(Fetched::of).transpose());
+        let newest = fetched
+            .and_then(|fetched| fetched.map(|fetched| Ok((fetched.version()?, fetched.source))).transpose());
         match newest {
-            Ok((available, _)) if present.as_ref() >= Some(&available) => {}
-            Ok((available, source)) => rows.push(Row { id, present, available, source }),
+            Ok(Some((available, source))) if present.as_ref() < Some(&available) => {
+                rows.push(Row { id, present, available, source });
+            }
+            Ok(_) => {}
             Err(error) => {
                 say(&error.context(format!("`{id}`")));
                 has_failed = true;

@@ -73,11 +73,11 @@ impl Source {
         }
     }
 
-    /// The place to look for a newer version: in a registry, the highest version among the tags, if this one is a
-    /// version, too. Everything else stays where it is.
-    pub(super) fn newest(&self) -> anyhow::Result<Self> {
-        let Self::Registry(reference) = self else { return Ok(self.clone()) };
-        let Some((repository, Ok(current))) = tagged(reference) else { return Ok(self.clone()) };
+    /// Where there may be a newer version: in a registry, at the highest version among the tags, if this one is a
+    /// version, too. Everything else stays where it is. `None` if there is none.
+    pub(super) fn newest(&self) -> anyhow::Result<Option<Self>> {
+        let Self::Registry(reference) = self else { return Ok(Some(self.clone())) };
+        let Some((repository, Ok(current))) = tagged(reference) else { return Ok(Some(self.clone())) };
         let listed = registry()
             .args(["tags", "--", repository])
             .stdout(Stdio::piped())
@@ -91,7 +91,7 @@ impl Source {
         // An operator who runs no preview is offered none.
         let fits = |version: &Version| version.pre.is_empty() || !current.pre.is_empty();
         let newest = versions.filter(fits).max().filter(|newest| *newest > current);
-        Ok(newest.map_or_else(|| self.clone(), |newest| Self::Registry(format!("{repository}:{newest}"))))
+        Ok(newest.map(|newest| Self::Registry(format!("{repository}:{newest}"))))
     }
 
     /// As it can be read again later, from any directory.

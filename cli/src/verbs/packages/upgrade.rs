@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     exit::{Said, Usage, say},
-    output,
+    output::{self, printable},
     verbs::check::needs,
 };
 
@@ -67,7 +67,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
                 let (_, source) = found.ok_or_else(|| {
                     Usage(format!("it is not known where `{id}` came from: name the SOURCE of its package"))
                 })?;
-                source.newest()?
+                match source.newest()? {
+                    Some(newest) => newest,
+                    None => return nothing_newer(&id, &source),
+                }
             }
         };
         return one(&id, source, downgrade, &granted, &file).await;
@@ -76,7 +79,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     for (id, source) in sources(&file).await? {
         let id: ExtensionId = id.parse()?;
         let upgraded = match source.newest() {
-            Ok(source) => one(&id, source, false, &granted, &file).await,
+            Ok(Some(newest)) => one(&id, newest, false, &granted, &file).await,
+            Ok(None) => nothing_newer(&id, &source),
             Err(error) => Err(error),
         };
         if let Err(error) = upgraded {
@@ -85,6 +89,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
         }
     }
     if has_failed { Err(Said.into()) } else { Ok(()) }
+}
+
+fn nothing_newer(id: &ExtensionId, source: &Source) -> anyhow::Result<()> {
+    output::line(&format!("`{id}` has nothing newer than `{}`", printable(&source.to_string())))
 }
 
 /// The extensions that came from packages, and from where.
@@ -155,6 +163,7 @@ async fn one(
     });
     device.install(id.as_str(), &version.to_string(), staged, &edit, &source)?;
 
+    Fetched::warn_without_compiler();
     let mut text = format!("{}\n", fetched.shown(&version));
     let changes = before.map(|before| asked::changes(&before, &fetched.found)).unwrap_or_default();
     if !changes.is_empty() {
@@ -164,7 +173,7 @@ async fn one(
     let before = version_before.map_or_else(|| "an unknown version".to_owned(), |before| before.to_string());
     text.push_str(&format!("`{}` has it in the place of {before} of `{id}`\n", edit.path.display()));
     for warning in warnings.unwrap_or_default() {
-        output::complain(&format!("warning: {}", output::printable(&warning)));
+        output::complain(&format!("warning: {}", printable(&warning)));
     }
     output::write(text.as_bytes())
 }

@@ -65,7 +65,11 @@ pub(crate) fn run(Args { source, trusted_keys, config }: Args) -> anyhow::Result
 /// Whether the file begins as a component does.
 pub(in super::super) fn is_component(path: &Path) -> bool {
     let mut start = [0; 4];
-    weir_package::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == WASM
+    path.canonicalize()
+        .and_then(|path| weir_package::open(&path))
+        .and_then(|mut file| file.read_exact(&mut start))
+        .is_ok()
+        && start == WASM
 }
 
 /// The signature beside a component, if there is one.
