@@ -265,7 +265,7 @@ fn what_the_operator_does_not_allow_is_refused_and_leaves_nothing() {
     place.weir(&["package", "echo.wasm", "--output", "theirs", "--key", "other.key"]).good();
     place.refuses(&["add", "theirs"], "which `main.trusted-keys` does not list");
     place.refuses(&["add", "absent.tar"], "the package `absent.tar` cannot be read: cannot use `absent.tar`");
-    place.refuses(&["add", "echo.wasm"], "`echo.wasm` is no tar, or is damaged");
+    place.refuses(&["add", "echo.wasm"], "echo.wasm` is no tar, or is damaged");
     for (grant, why) in [
         ("wants", "it does not ask for `wants`, but for fulfills, grants.dirs"),
         ("grants.dirs", "`grants.dirs` needs a value that only you know"),
