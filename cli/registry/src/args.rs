@@ -4,10 +4,11 @@ use std::{path::PathBuf, time::Duration};
 
 use anyhow::Result;
 use bytesize::ByteSize;
-use clap::{Parser, Subcommand, ValueHint};
+use clap::{CommandFactory, Parser, Subcommand, ValueHint, builder::FalseyValueParser, error::ErrorKind};
 
 use crate::{
-    commands, credentials,
+    commands,
+    credentials::{self, NoCredentials},
     layout::Layout,
     reference::{Reference, Repository},
     registry::Registry,
@@ -44,17 +45,25 @@ struct Way {
     /// Credentials, in place of those in docker's and podman's files
     #[arg(long, global = true, value_name = "FILE", env = "REGISTRY_AUTH_FILE", value_hint = ValueHint::FilePath)]
     auth_file: Option<PathBuf>,
-    /// Trust the certificates in this file alone
-    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// Trust the certificates in this file: of the registry these alone, of hosts that it names the system's, too
+    #[arg(long, global = true, value_name = "FILE", env = "WEIR_REGISTRY_CA_FILE", value_hint = ValueHint::FilePath)]
     ca_file: Option<PathBuf>,
-    /// Speak HTTP without TLS. Of registries on this machine, those without certificates of their own are spoken to so
-    #[arg(long, global = true, conflicts_with = "ca_file")]
+    /// Speak HTTP without TLS, and send credentials so. Of registries on this machine, those without certificates of
+    /// their own are spoken to without TLS anyway, and get no credentials
+    #[arg(long, global = true, env = "WEIR_REGISTRY_PLAIN_HTTP")]
+    #[arg(value_parser = FalseyValueParser::new())]
     plain_http: bool,
     /// How long all of it may take
-    #[arg(long, global = true, value_name = "TIME", default_value = "10m")]
+    #[arg(long, global = true, value_name = "TIME", env = "WEIR_REGISTRY_TIMEOUT", default_value = "10m")]
     timeout: humantime::Duration,
     /// How long the registry may neither send nor take anything
-    #[arg(long, global = true, value_name = "TIME", default_value = "30s")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "TIME",
+        env = "WEIR_REGISTRY_IDLE_TIMEOUT",
+        default_value = "30s"
+    )]
     idle_timeout: humantime::Duration,
 }
 
@@ -97,6 +106,18 @@ struct Room {
 }
 
 impl Args {
+    /// Reads arguments and variables, or ends the program with an error.
+    pub(crate) fn read() -> Self {
+        let args = Self::parse();
+        // A variable that says no is no contradiction, which Clap would see in it.
+        if args.way.plain_http && args.way.ca_file.is_some() {
+            let why = "without TLS there are no certificates: give one of `--plain-http` (`WEIR_REGISTRY_PLAIN_HTTP`) and \
+                       `--ca-file` (`WEIR_REGISTRY_CA_FILE`)";
+            Self::command().error(ErrorKind::ArgumentConflict, why).exit();
+        }
+        args
+    }
+
     pub(crate) fn timeout(&self) -> Duration {
         self.way.timeout.into()
     }
@@ -125,16 +146,21 @@ impl Args {
 
 impl Way {
     async fn registry(self, repository: &Repository, actions: &'static str) -> Result<Registry> {
-        let Self { auth_file, ca_file, plain_http, idle_timeout, .. } = self;
+        let Self { auth_file, ca_file, plain_http, idle_timeout, timeout: _ } = self;
         let trust = Trust::find(&repository.host, ca_file)?;
         let origin = Origin::of(repository.authority(), true)?;
         let is_plain = plain_http || (origin.is_loopback() && !trust.is_for_registry());
         let origin = if is_plain { Origin::of(repository.authority(), false)? } else { origin };
+        let credentials = if is_plain && !plain_http {
+            Err(NoCredentials::InClear)
+        } else {
+            credentials::find(repository, auth_file.as_deref()).await?.ok_or(NoCredentials::NotKept)
+        };
         Ok(Registry {
-            transport: Transport::new(trust.connector()?, idle_timeout.into()),
+            transport: Transport::new(trust.tls(origin.clone())?, idle_timeout.into()),
             origin,
             repository: repository.clone(),
-            credentials: credentials::find(repository, auth_file.as_deref()).await?,
+            credentials,
             actions,
             authorization: None,
         })

@@ -7,7 +7,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 
 use crate::{
-    credentials::Credentials,
+    credentials::{Credentials, NoCredentials},
     error::RegistryError,
     transport::{Answer, Content, Transport},
 };
@@ -37,23 +37,19 @@ pub(crate) async fn authorize(
     transport: &Transport,
     asked: &Answer,
     scope: &str,
-    credentials: Option<&Credentials>,
+    credentials: &Result<Credentials, NoCredentials>,
 ) -> Result<HeaderValue, RegistryError> {
     let denied =
         |why: &str| RegistryError::Denied { host: asked.url.origin.authority(), why: why.to_owned() };
-    let missing = "it wants credentials, and no file has any for it";
     let challenges: Vec<_> = asked.headers().get_all(header::WWW_AUTHENTICATE).iter().collect();
     let challenges = challenges.into_iter().filter_map(|value| value.to_str().ok()).map(Challenge::parse);
     for challenge in challenges {
         if challenge.scheme.eq_ignore_ascii_case("basic") {
             return match credentials {
-                None => Err(denied(missing)),
-                Some(Credentials::Password { user, password }) => {
-                    basic(user, password).ok_or_else(|| denied(missing))
-                }
-                Some(Credentials::Identity(_)) => {
-                    Err(denied("it wants a password, and the file has a token"))
-                }
+                Err(why) => Err(denied(&format!("it wants credentials, and {why}"))),
+                Ok(Credentials::Password { user, password }) => basic(user, password)
+                    .ok_or_else(|| denied("it wants credentials, and these do not fit into a header")),
+                Ok(Credentials::Identity(_)) => Err(denied("it wants a password, and the file has a token")),
             };
         }
         if challenge.scheme.eq_ignore_ascii_case("bearer") {
@@ -69,21 +65,21 @@ async fn token(
     asked: &Answer,
     challenge: &Challenge,
     scope: &str,
-    credentials: Option<&Credentials>,
+    credentials: &Result<Credentials, NoCredentials>,
 ) -> Result<HeaderValue, RegistryError> {
     let realm = challenge.realm.as_deref().unwrap_or_default();
     let url = asked.url.join(realm).map_err(|error| asked.broken(error.to_string()))?;
     // The registry's word is enough for where its tokens are, but not for sending a password through a net in clear.
     let is_safe = url.origin.is_tls || url.origin == asked.url.origin || url.origin.is_loopback();
-    if credentials.is_some() && !is_safe {
+    if credentials.is_ok() && !is_safe {
         return Err(asked.broken(format!("wants credentials sent to `{}` without TLS", url.origin)));
     }
     let service = challenge.service.as_deref();
     let mut headers = HeaderMap::new();
     let (method, url, content) = match credentials {
-        Some(Credentials::Identity(token)) => (Method::POST, url, form(token, scope, service)),
+        Ok(Credentials::Identity(token)) => (Method::POST, url, form(token, scope, service)),
         other => {
-            if let Some(Credentials::Password { user, password }) = other
+            if let Ok(Credentials::Password { user, password }) = other
                 && let Some(value) = basic(user, password)
             {
                 headers.insert(header::AUTHORIZATION, value);
@@ -98,10 +94,10 @@ async fn token(
         200 => {}
         401 | 403 => {
             let why = match credentials {
-                None => "it gives no token without credentials, and no file has any",
-                Some(_) => "it does not take the credentials",
+                Err(why) => format!("it gives no token without credentials, and {why}"),
+                Ok(_) => "it does not take the credentials".to_owned(),
             };
-            return Err(RegistryError::Denied { host, why: why.to_owned() });
+            return Err(RegistryError::Denied { host, why });
         }
         other => return Err(answer.broken(format!("answered {other} in place of a token"))),
     }

@@ -30,7 +30,7 @@ pub(crate) async fn pull(
 
 /// Brings the one manifest of a layout, and its blobs. Returns what was brought, with its digest.
 pub(crate) async fn push(registry: &mut Registry, layout: Layout, reference: &Reference) -> Result<String> {
-    let Layout { package, manifest, .. } = &layout;
+    let Layout { package, manifest, blobs, .. } = &layout;
     if let Some(digest) = reference.digest {
         anyhow::ensure!(
             digest == package.digest,
@@ -38,8 +38,8 @@ pub(crate) async fn push(registry: &mut Registry, layout: Layout, reference: &Re
             package.digest
         );
     }
-    for (digest, size) in &package.blobs {
-        registry.upload(digest, &layout.blob(digest), *size).await?;
+    for blob in blobs {
+        registry.upload(blob).await?;
     }
     registry.put_manifest(reference, manifest.clone()).await?;
     Ok(pinned(reference, package))

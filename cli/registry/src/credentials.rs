@@ -30,6 +30,16 @@ pub(crate) enum Credentials {
     Identity(String),
 }
 
+/// Why a registry gets no credentials, as the end of a sentence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NoCredentials {
+    #[error("no file has any for it")]
+    NotKept,
+    /// Any user of this machine may listen at a port, and take them.
+    #[error("without TLS they are sent only with `--plain-http`")]
+    InClear,
+}
+
 /// A file with credentials, as far as it is read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

@@ -16,9 +16,9 @@ pub(crate) enum RegistryError {
     Unknown { host: String, what: String, said: String },
     #[error("`{host}` does not allow it: {why}")]
     Denied { host: String, why: String },
-    #[error("`{host}` {what} {}: `--idle-timeout` would allow more", humantime::format_duration(*.time))]
+    #[error("`{host}` {what} {}: `--idle-timeout` (`WEIR_REGISTRY_IDLE_TIMEOUT`) would allow more", humantime::format_duration(*.time))]
     Idle { host: String, what: &'static str, time: Duration },
-    #[error("it did not end within {}: `--timeout` would allow more", humantime::format_duration(*.0))]
+    #[error("it did not end within {}: `--timeout` (`WEIR_REGISTRY_TIMEOUT`) would allow more", humantime::format_duration(*.0))]
     Late(Duration),
     /// It does not keep to the protocol, or to its own word.
     #[error("`{host}` {what}")]

@@ -1,8 +1,10 @@
 //! Directories in the form of an OCI image layout, with one manifest.
 
 use std::{
-    fs, io,
+    fs::{self, File},
+    io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use anyhow::{Context, Result, bail, ensure};
@@ -107,13 +109,19 @@ impl NewLayout {
     }
 }
 
+/// A blob of a layout. It is opened once: what comes into its place later is not sent in its stead.
+#[derive(Clone, Debug)]
+pub(crate) struct Blob {
+    pub(crate) digest: Digest,
+    pub(crate) size: u64,
+    pub(crate) file: Arc<File>,
+}
+
 /// A layout with one manifest, whose blobs are there and are what they are called.
 pub(crate) struct Layout {
-    root: PathBuf,
+    pub(crate) blobs: Vec<Blob>,
     pub(crate) manifest: Bytes,
     pub(crate) package: Package,
-    /// What a tar has. Dropped, it is gone.
-    _unpacked: Option<TempDir>,
 }
 
 impl Layout {
@@ -121,13 +129,13 @@ impl Layout {
     pub(crate) fn open(path: &Path, max: u64) -> Result<Self> {
         let metadata = fs::metadata(path).with_context(|| format!("cannot read `{}`", path.display()))?;
         if metadata.is_dir() {
-            return Self::of(path.to_owned(), None, max);
+            return Self::of(path, max);
         }
-        let unpacked = weir_package::unpack(path, max)?;
-        Self::of(unpacked.path().to_owned(), Some(unpacked), max)
+        // Its blobs stay open when it is removed.
+        Self::of(weir_package::unpack(path, max)?.path(), max)
     }
 
-    fn of(root: PathBuf, unpacked: Option<TempDir>, max: u64) -> Result<Self> {
+    fn of(root: &Path, max: u64) -> Result<Self> {
         let read = |name: &str, max| {
             let path = root.join(name);
             files::read(&path, max).with_context(|| format!("cannot read `{}`", path.display()))
@@ -152,24 +160,22 @@ impl Layout {
         let found = Digest::of(&manifest);
         ensure!(found == digest, "the manifest is `{found}`, and `{LIST}` names `{digest}`");
         let package = Package::read(&manifest, &descriptor.media_type, max)?;
-        let layout = Self { root, manifest: manifest.into(), package, _unpacked: unpacked };
-        for (digest, size) in &layout.package.blobs {
-            layout.check(digest, *size).with_context(|| format!("cannot take the blob `{digest}`"))?;
+        let mut blobs = Vec::new();
+        for (digest, size) in &package.blobs {
+            let blob = Blob::open(&root.join(BLOBS), *digest, *size);
+            blobs.push(blob.with_context(|| format!("cannot take the blob `{digest}`"))?);
         }
-        Ok(layout)
+        Ok(Self { blobs, manifest: manifest.into(), package })
     }
+}
 
-    /// Where a blob is.
-    pub(crate) fn blob(&self, digest: &Digest) -> PathBuf {
-        self.root.join(BLOBS).join(digest.hex())
-    }
-
-    fn check(&self, digest: &Digest, size: u64) -> Result<()> {
-        let mut file = weir_package::open(&self.blob(digest))?;
+impl Blob {
+    fn open(folder: &Path, digest: Digest, size: u64) -> Result<Self> {
+        let mut file = weir_package::open(&folder.join(digest.hex()))?;
         let (read, found) = weir_package::copy(&mut file, &mut io::sink(), size)?;
         ensure!(read == size, "it has {read} bytes, and the manifest says {size}");
-        ensure!(found == *digest, "it is `{found}`");
-        Ok(())
+        ensure!(found == digest, "it is `{found}`");
+        Ok(Self { digest, size, file: Arc::new(file) })
     }
 }
 

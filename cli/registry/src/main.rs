@@ -23,7 +23,6 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use clap::Parser;
 use tokio::{
     signal::unix::{SignalKind, signal},
     time::timeout,
@@ -36,7 +35,7 @@ use self::{args::Args, error::RegistryError};
 const MESSAGE_MAX: usize = 4 * 1024;
 
 fn main() -> ExitCode {
-    match run(Args::parse()) {
+    match run(Args::read()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let _nobody_reads =

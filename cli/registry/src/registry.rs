@@ -11,8 +11,9 @@ use weir_package::Digest;
 
 use crate::{
     authorization::authorize,
-    credentials::Credentials,
+    credentials::{Credentials, NoCredentials},
     error::{RegistryError, words},
+    layout::Blob,
     manifest::{INDEX, MANIFEST, MANIFEST_MAX, OF_DOCKER},
     reference::{Reference, Repository, is_tag},
     transport::{Answer, Content, Transport},
@@ -38,7 +39,7 @@ pub(crate) struct Registry {
     pub(crate) transport: Transport,
     pub(crate) origin: Origin,
     pub(crate) repository: Repository,
-    pub(crate) credentials: Option<Credentials>,
+    pub(crate) credentials: Result<Credentials, NoCredentials>,
     /// What is asked for with a token: `pull`, or `pull,push`.
     pub(crate) actions: &'static str,
     /// What the registry took last.
@@ -104,7 +105,8 @@ impl Registry {
     }
 
     /// Brings a blob to the registry, unless it has it.
-    pub(crate) async fn upload(&mut self, digest: &Digest, path: &Path, size: u64) -> Result<()> {
+    pub(crate) async fn upload(&mut self, blob: &Blob) -> Result<()> {
+        let digest = &blob.digest;
         let there = self.at(&format!("blobs/{digest}"));
         let mut found = self.ask(&Method::HEAD, there, HeaderMap::new(), &Content::Nothing).await?;
         match found.status() {
@@ -116,7 +118,7 @@ impl Registry {
         let mut begun = self.ask(&Method::POST, place, HeaderMap::new(), &Content::Nothing).await?;
         self.expect(&mut begun, StatusCode::ACCEPTED, &format!("repository `{}`", self.repository)).await?;
         let to = location(&begun)?.with("digest", &digest.to_string());
-        let content = Content::File { path: path.to_owned(), size };
+        let content = Content::Blob(blob.clone());
         let mut sent = self.ask(&Method::PUT, to, HeaderMap::new(), &content).await?;
         self.expect(&mut sent, StatusCode::CREATED, &format!("place for the blob `{digest}`")).await?;
         Ok(())
@@ -190,7 +192,7 @@ impl Registry {
             }
             is_first = false;
             let scope = format!("repository:{}:{}", self.repository.name, self.actions);
-            let proof = authorize(&self.transport, &answer, &scope, self.credentials.as_ref()).await?;
+            let proof = authorize(&self.transport, &answer, &scope, &self.credentials).await?;
             self.authorization = Some(proof);
         }
     }
@@ -231,8 +233,8 @@ impl Registry {
             StatusCode::NOT_FOUND => RegistryError::Unknown { host, what: what.to_owned(), said },
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
                 let not = match self.credentials {
-                    Some(_) => "the credentials are not enough",
-                    None => "no file has credentials for it",
+                    Ok(_) => "the credentials are not enough".to_owned(),
+                    Err(why) => format!("it wants credentials, and {why}"),
                 };
                 RegistryError::Denied { host, why: format!("{not}{}", words(&said)) }
             }

@@ -1,9 +1,9 @@
 //! One request over HTTP/1, on a connection of its own. Headers, bodies and waits are bounded.
 
 use std::{
-    fs::File,
-    io::Read,
-    path::PathBuf,
+    error::Error,
+    io,
+    os::unix::fs::FileExt,
     pin::Pin,
     sync::{
         Arc,
@@ -19,15 +19,17 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
+use sha2::{Digest as _, Sha256};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
     task::JoinHandle,
     time::timeout,
 };
-use tokio_rustls::{TlsConnector, rustls::pki_types::ServerName};
+use tokio_rustls::rustls::pki_types::ServerName;
+use weir_package::Digest;
 
-use crate::{error::RegistryError, url::Url};
+use crate::{error::RegistryError, layout::Blob, trust::Tls, url::Url};
 
 /// Time for a connection, with its TLS.
 const CONNECT: Duration = Duration::from_secs(20);
@@ -38,7 +40,7 @@ const HEADERS_SIZE: usize = 64 << 10;
 /// Most headers of an answer.
 const HEADERS: usize = 128;
 
-/// Bytes of a file that are sent at once.
+/// Bytes of a blob that are sent at once.
 const PIECE: usize = 64 << 10;
 
 const AGENT: &str = concat!("weir-registry/", env!("CARGO_PKG_VERSION"));
@@ -47,20 +49,13 @@ const AGENT: &str = concat!("weir-registry/", env!("CARGO_PKG_VERSION"));
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
     Nothing,
-    Bytes {
-        bytes: Bytes,
-        media_type: &'static str,
-    },
-    /// So many bytes of a file.
-    File {
-        path: PathBuf,
-        size: u64,
-    },
+    Bytes { bytes: Bytes, media_type: &'static str },
+    Blob(Blob),
 }
 
 /// Makes requests.
 pub(crate) struct Transport {
-    tls: TlsConnector,
+    tls: Tls,
     /// How long the other end may neither send nor take anything.
     idle: Duration,
 }
@@ -75,7 +70,7 @@ pub(crate) struct Answer {
 }
 
 impl Transport {
-    pub(crate) fn new(tls: TlsConnector, idle: Duration) -> Self {
+    pub(crate) fn new(tls: Tls, idle: Duration) -> Self {
         Self { tls, idle }
     }
 
@@ -95,10 +90,7 @@ impl Transport {
         })??;
 
         let progress = Arc::new(AtomicU64::new(0));
-        let sent = Sent::new(content, progress.clone()).map_err(|error| RegistryError::Broken {
-            host: host(),
-            what: format!("cannot have it: {error}"),
-        })?;
+        let sent = Sent::new(content, progress.clone());
         let mut request = Request::builder().method(method).uri(&url.target).body(sent);
         if let Ok(request) = &mut request {
             *request.headers_mut() = headers;
@@ -112,7 +104,7 @@ impl Transport {
                 Content::Bytes { media_type, .. } => {
                     request.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
                 }
-                Content::File { .. } => {
+                Content::Blob(_) => {
                     let bytes = HeaderValue::from_static("application/octet-stream");
                     request.headers_mut().insert(header::CONTENT_TYPE, bytes);
                 }
@@ -132,9 +124,12 @@ impl Transport {
                 }
             }
         };
-        let answer = answer.map_err(|error| RegistryError::Broken {
-            host: host(),
-            what: format!("did not answer as a registry does: {}", chain(&error)),
+        let answer = answer.map_err(|error| {
+            let what = match error.source() {
+                Some(cause) if error.is_user() => format!("did not get all of it: {cause}"),
+                _ => format!("did not answer as a registry does: {}", chain(&error)),
+            };
+            RegistryError::Broken { host: host(), what }
         })?;
         let (parts, body) = answer.into_parts();
         Ok(Answer { url: url.clone(), parts, body, idle: self.idle, _driver: driver })
@@ -150,7 +145,8 @@ impl Transport {
         }
         let name =
             ServerName::try_from(origin.host.clone()).map_err(|error| unreachable(error.to_string()))?;
-        let stream = self.tls.connect(name, stream).await;
+        let tls = self.tls.connector(origin).map_err(|error| unreachable(format!("no TLS: {error:#}")))?;
+        let stream = tls.connect(name, stream).await;
         let stream = stream.map_err(|error| unreachable(format!("no TLS: {error}")))?;
         handshake(stream).await.map_err(|error| unreachable(chain(&error)))
     }
@@ -229,58 +225,83 @@ impl Answer {
 /// The body of a request.
 enum Sent {
     Bytes(Option<Bytes>),
-    File { file: File, left: u64, progress: Arc<AtomicU64> },
+    Blob(SentBlob),
+}
+
+/// A blob of which so many bytes, with this hash, were sent.
+struct SentBlob {
+    blob: Blob,
+    sent: u64,
+    hash: Sha256,
+    progress: Arc<AtomicU64>,
 }
 
 impl Sent {
-    fn new(content: &Content, progress: Arc<AtomicU64>) -> std::io::Result<Self> {
-        Ok(match content {
+    fn new(content: &Content, progress: Arc<AtomicU64>) -> Self {
+        match content {
             Content::Nothing => Self::Bytes(None),
             Content::Bytes { bytes, .. } => Self::Bytes(Some(bytes.clone())),
-            Content::File { path, size } => Self::File { file: File::open(path)?, left: *size, progress },
-        })
+            Content::Blob(blob) => {
+                Self::Blob(SentBlob { blob: blob.clone(), sent: 0, hash: Sha256::new(), progress })
+            }
+        }
+    }
+}
+
+impl SentBlob {
+    fn left(&self) -> u64 {
+        self.blob.size.saturating_sub(self.sent)
+    }
+
+    /// Reads the next piece. The last one fails if all of them are not the blob, so the other end never has it whole.
+    fn next(&mut self) -> io::Result<Bytes> {
+        let mut piece = vec![0; usize::try_from(self.left()).map_or(PIECE, |left| left.min(PIECE))];
+        let changed = || io::Error::other(format!("the blob `{}` has changed meanwhile", self.blob.digest));
+        match self.blob.file.read_exact_at(&mut piece, self.sent) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(changed()),
+            read => read?,
+        }
+        self.hash.update(&piece);
+        let size = u64::try_from(piece.len()).unwrap_or(u64::MAX);
+        self.sent = self.sent.saturating_add(size);
+        let is_other = || Digest::from(<[u8; 32]>::from(self.hash.clone().finalize())) != self.blob.digest;
+        if self.left() == 0 && is_other() {
+            return Err(changed());
+        }
+        self.progress.fetch_add(size, Ordering::Relaxed);
+        Ok(piece.into())
     }
 }
 
 impl Body for Sent {
     type Data = Bytes;
-    type Error = std::io::Error;
+    type Error = io::Error;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<std::io::Result<Frame<Bytes>>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         Poll::Ready(match &mut *self {
             Self::Bytes(bytes) => bytes.take().map(|bytes| Ok(Frame::data(bytes))),
-            Self::File { left: 0, .. } => None,
-            Self::File { file, left, progress } => {
-                let size = usize::try_from(*left).map_or(PIECE, |left| left.min(PIECE));
-                let mut piece = vec![0; size];
-                Some(file.read_exact(&mut piece).map(|()| {
-                    let size = u64::try_from(size).unwrap_or(u64::MAX);
-                    *left = left.saturating_sub(size);
-                    progress.fetch_add(size, Ordering::Relaxed);
-                    Frame::data(piece.into())
-                }))
-            }
+            Self::Blob(blob) => (blob.left() > 0).then(|| blob.next().map(Frame::data)),
         })
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Self::Bytes(None) | Self::File { left: 0, .. })
+        match self {
+            Self::Bytes(bytes) => bytes.is_none(),
+            Self::Blob(blob) => blob.left() == 0,
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Bytes(None) => SizeHint::with_exact(0),
             Self::Bytes(Some(bytes)) => SizeHint::with_exact(bytes.len().try_into().unwrap_or(u64::MAX)),
-            Self::File { left, .. } => SizeHint::with_exact(*left),
+            Self::Blob(blob) => SizeHint::with_exact(blob.left()),
         }
     }
 }
 
 /// An error of HTTP with its causes, which its own text does not have.
-fn chain(error: &dyn std::error::Error) -> String {
+fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

@@ -16,7 +16,7 @@ use tokio_rustls::{
     },
 };
 
-use crate::files;
+use crate::{files, url::Origin};
 
 /// Most bytes of a file of certificates.
 const FILE_MAX: u64 = 1 << 20;
@@ -29,7 +29,7 @@ const DIRECTORIES: [&str; 2] = ["/etc/containers/certs.d", "/etc/docker/certs.d"
 
 /// The certificates for one registry.
 pub(crate) struct Trust {
-    /// Of `--ca-file`: these alone are trusted.
+    /// Of `--ca-file`: these alone are trusted for the registry.
     alone: Option<PathBuf>,
     /// Of the registry's directories: trusted as the system's are.
     beside: Vec<PathBuf>,
@@ -38,15 +38,7 @@ pub(crate) struct Trust {
 impl Trust {
     /// Finds the certificates for the registry with this host and optional port.
     pub(crate) fn find(authority: &str, ca_file: Option<PathBuf>) -> Result<Self> {
-        let mut beside = Vec::new();
-        let of_user = crate::credentials::config_home().map(|home| home.join("containers/certs.d"));
-        for directory in of_user.into_iter().chain(DIRECTORIES.map(PathBuf::from)) {
-            let directory = directory.join(authority);
-            let found = certificates_in(&directory);
-            beside.extend(found.with_context(|| format!("cannot read `{}`", directory.display()))?);
-        }
-        ensure!(beside.len() <= FILES_MAX, "`{authority}` has more than {FILES_MAX} files of certificates");
-        Ok(Self { alone: ca_file, beside })
+        Ok(Self { alone: ca_file, beside: files_for(authority)? })
     }
 
     /// Whether there are certificates for this registry alone. Then it has TLS, wherever it is.
@@ -54,24 +46,64 @@ impl Trust {
         self.alone.is_some() || !self.beside.is_empty()
     }
 
-    /// What begins TLS on connections.
-    pub(crate) fn connector(&self) -> Result<TlsConnector> {
-        let mut roots = RootCertStore::empty();
-        for path in self.alone.as_ref().map_or(&self.beside[..], std::slice::from_ref) {
-            add(&mut roots, path)
-                .with_context(|| format!("cannot take the certificates of `{}`", path.display()))?;
-        }
-        if self.alone.is_none() {
-            // Systems have a few certificates that do not conform any more: those are left out. Without any, each
-            // connection with TLS fails and says so.
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
-        let provider = Arc::new(ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-        let mut config = config.with_root_certificates(roots).with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(TlsConnector::from(Arc::new(config)))
+    /// What begins TLS on connections to the registry, and to the hosts that it names.
+    pub(crate) fn tls(self, registry: Origin) -> Result<Tls> {
+        let mut system = RootCertStore::empty();
+        // Systems have a few certificates that do not conform any more: those are left out. Without any, each
+        // connection with TLS fails and says so.
+        system.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        let of_registry = match &self.alone {
+            Some(alone) => connector(RootCertStore::empty(), std::slice::from_ref(alone))?,
+            None => connector(system.clone(), &self.beside)?,
+        };
+        Ok(Tls { registry, of_registry, system, named: self.alone })
     }
+}
+
+/// Begins TLS. The certificates in the directory of one host vouch for no other.
+pub(crate) struct Tls {
+    registry: Origin,
+    of_registry: TlsConnector,
+    system: RootCertStore,
+    /// Of `--ca-file`. Who has its key could answer as the registry, and so get all that goes to hosts that it names.
+    named: Option<PathBuf>,
+}
+
+impl Tls {
+    /// What begins TLS with this host, whose name must be one of DNS or an address.
+    pub(crate) fn connector(&self, origin: &Origin) -> Result<TlsConnector> {
+        if *origin == self.registry {
+            return Ok(self.of_registry.clone());
+        }
+        let mut files = files_for(&origin.authority())?;
+        files.extend(self.named.clone());
+        connector(self.system.clone(), &files)
+    }
+}
+
+/// The files of certificates for this host and optional port.
+fn files_for(authority: &str) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let of_user = crate::credentials::config_home().map(|home| home.join("containers/certs.d"));
+    for directory in of_user.into_iter().chain(DIRECTORIES.map(PathBuf::from)) {
+        let directory = directory.join(authority);
+        let found = certificates_in(&directory);
+        files.extend(found.with_context(|| format!("cannot read `{}`", directory.display()))?);
+    }
+    ensure!(files.len() <= FILES_MAX, "`{authority}` has more than {FILES_MAX} files of certificates");
+    Ok(files)
+}
+
+fn connector(mut roots: RootCertStore, files: &[PathBuf]) -> Result<TlsConnector> {
+    for path in files {
+        add(&mut roots, path)
+            .with_context(|| format!("cannot take the certificates of `{}`", path.display()))?;
+    }
+    let provider = Arc::new(ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    let mut config = config.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsConnector::from(Arc::new(config)))
 }
 
 fn certificates_in(directory: &Path) -> io::Result<Vec<PathBuf>> {

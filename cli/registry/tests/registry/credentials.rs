@@ -5,8 +5,13 @@ use serde_json::json;
 
 use crate::{
     fake::{Fake, Held, Package, answer},
-    run::Place,
+    run::{Ended, Place},
 };
+
+/// Pulls without TLS, and with credentials all the same.
+fn pull(place: &Place, reference: &str) -> Ended {
+    place.run(&["pull", reference, "pulled", "--timeout", "20s", "--plain-http"])
+}
 
 /// A registry that wants this header, and else answers with that challenge.
 fn guarded(wanted: String, challenge: String) -> Fake {
@@ -33,12 +38,12 @@ fn a_password_is_found_where_docker_and_podman_keep_it() {
     for file in [".docker/config.json", ".config/containers/auth.json"] {
         let fake = guarded(basic("me:secret"), "Basic realm=\"r\"".into());
         let place = Place::new();
-        place.pull(&fake.reference()).failed(5, "no file has any");
+        pull(&place, &fake.reference()).failed(5, "no file has any");
         keep(&place, file, &fake.authority, "me:wrong");
-        place.pull(&fake.reference()).failed(5, "the credentials are not enough");
+        pull(&place, &fake.reference()).failed(5, "the credentials are not enough");
         keep(&place, file, &fake.authority, "me:secret");
         let before = fake.seen().len();
-        place.pull(&fake.reference()).ok();
+        pull(&place, &fake.reference()).ok();
         // It is sent to who asks for it, and then without being asked again.
         let sent: Vec<_> =
             fake.seen().split_off(before).iter().map(|it| it.authorization().to_owned()).collect();
@@ -53,14 +58,43 @@ fn a_named_file_counts_alone() {
     let place = Place::new();
     keep(&place, ".docker/config.json", &fake.authority, "me:secret");
     keep(&place, "other.json", "other.test", "me:secret");
-    let pull = |file: &str| place.run(&["pull", &fake.reference(), "pulled", "--auth-file", file]);
+    let pull =
+        |file: &str| place.run(&["pull", &fake.reference(), "pulled", "--auth-file", file, "--plain-http"]);
     pull("other.json").failed(5, "no file has any");
     pull("none.json").failed(1, "cannot read the credentials in `none.json`");
     fs::write(place.path().join("other.json"), "secret").unwrap();
     pull("other.json").failed(1, "cannot take the credentials in `other.json`: it is not JSON");
     keep(&place, "other.json", &fake.authority, "me:secret");
-    let mut command = place.command(&["pull", &fake.reference(), "pulled"]);
+    let mut command = place.command(&["pull", &fake.reference(), "pulled", "--plain-http"]);
     assert!(command.env("REGISTRY_AUTH_FILE", "other.json").status().unwrap().success());
+}
+
+#[test]
+fn who_listens_on_this_machine_gets_no_credentials_without_tls_unless_the_user_says_so() {
+    let place = Place::new();
+    let basic_one = guarded(basic("me:secret"), "Basic realm=\"r\"".into());
+    let (of_tokens, service) = with_service();
+    for fake in [&basic_one, &of_tokens] {
+        keep(&place, ".docker/config.json", &fake.authority, "me:secret");
+        let arguments = ["pull", &fake.reference(), "pulled"];
+        let ended = place.run(&arguments);
+        if fake.authority == basic_one.authority {
+            ended.failed(5, "it wants credentials, and without TLS they are sent only with `--plain-http`");
+        } else {
+            // A token for everybody is another matter.
+            ended.ok();
+            fs::remove_dir_all(place.path().join("pulled")).unwrap();
+        }
+        let sent = fake.seen().into_iter().chain(service.seen());
+        assert!(sent.into_iter().all(|request| !request.authorization().starts_with("Basic")));
+        for (plain, is_pulled) in [("0", false), ("1", true)] {
+            let mut command = place.command(&arguments);
+            let ended = Ended::of(command.env("WEIR_REGISTRY_PLAIN_HTTP", plain).output().unwrap());
+            assert_eq!(ended.code == 0, is_pulled || fake.authority == of_tokens.authority, "{ended:?}");
+            let _none = fs::remove_dir_all(place.path().join("pulled"));
+        }
+    }
+    assert_eq!(service.seen().last().unwrap().authorization(), basic("me:secret"));
 }
 
 #[test]
@@ -76,7 +110,7 @@ fn credentials_do_not_follow_to_another_host() {
     });
     let place = Place::new();
     keep(&place, ".docker/config.json", &fake.authority, "me:secret");
-    place.pull(&fake.reference()).ok();
+    pull(&place, &fake.reference()).ok();
     assert_eq!(elsewhere.seen().len(), 3);
     assert!(elsewhere.seen().iter().all(|request| request.authorization().is_empty()));
 
@@ -91,7 +125,7 @@ fn credentials_do_not_follow_to_another_host() {
     });
     keep(&place, ".docker/config.json", &fake.authority, "me:secret");
     fs::remove_dir_all(place.path().join("pulled")).unwrap();
-    place.pull(&fake.reference()).failed(5, "does not allow it");
+    pull(&place, &fake.reference()).failed(5, "does not allow it");
     assert_eq!(fake.seen().len(), 1);
 }
 
@@ -108,7 +142,7 @@ fn an_upload_to_another_host_has_no_credentials() {
     let place = Place::new();
     Package::new().write(&place.path().join("made"));
     keep(&place, ".docker/config.json", &fake.authority, "me:secret");
-    place.run(&["push", "made", &fake.reference()]).ok();
+    place.run(&["push", "made", &fake.reference(), "--plain-http"]).ok();
     let sent = elsewhere.seen();
     assert_eq!(sent.len(), 3);
     assert!(sent.iter().all(|request| request.authorization().is_empty() && !request.body.is_empty()));
@@ -126,9 +160,9 @@ fn with_service() -> (Fake, Fake) {
 fn a_token_comes_from_the_service_that_the_registry_names() {
     let (fake, service) = with_service();
     let place = Place::new();
-    place.pull(&fake.reference()).ok();
+    pull(&place, &fake.reference()).ok();
     keep(&place, ".docker/config.json", &fake.authority, "me:secret");
-    place.run(&["push", "pulled", &fake.reference()]).ok();
+    place.run(&["push", "pulled", &fake.reference(), "--plain-http"]).ok();
     let [pull, push] = &service.seen()[..] else { panic!("{:?}", service.seen()) };
     assert_eq!(pull.line(), "GET /t?service=s%201&scope=repository%3Aa%2Fb%3Apull");
     assert_eq!(pull.authorization(), "");
@@ -143,7 +177,7 @@ fn a_token_of_an_identity_is_exchanged_for_another() {
     let place = Place::new();
     let auths = json!({ "auths": { &fake.authority: { "identitytoken": "id&x" } } });
     fs::write(place.path().join("auth.json"), auths.to_string()).unwrap();
-    place.run(&["pull", &fake.reference(), "pulled", "--auth-file", "auth.json"]).ok();
+    place.run(&["pull", &fake.reference(), "pulled", "--auth-file", "auth.json", "--plain-http"]).ok();
     let [asked] = &service.seen()[..] else { panic!("{:?}", service.seen()) };
     assert_eq!((asked.line(), asked.authorization()), ("POST /t".into(), ""));
     let body = String::from_utf8(asked.body.clone()).unwrap();
@@ -168,13 +202,13 @@ fn a_service_for_tokens_that_gives_none_is_refused() {
         (200, b"{ \"token\": \"other\" }", 5, "does not allow it"),
     ];
     for (status, body, code, text) in cases {
-        place.pull(&giving(status, body).reference()).failed(code, text);
+        pull(&place, &giving(status, body).reference()).failed(code, text);
     }
     let fake = guarded("never".into(), "Bearer realm=\"http://192.0.2.1/t\"".into());
     keep(&place, ".docker/config.json", &fake.authority, "me:secret");
-    place.pull(&fake.reference()).failed(1, "wants credentials sent to `http://192.0.2.1` without TLS");
+    pull(&place, &fake.reference()).failed(1, "wants credentials sent to `http://192.0.2.1` without TLS");
     let fake = guarded("never".into(), "Digest realm=\"r\"".into());
-    place.pull(&fake.reference()).failed(5, "credentials of a kind that this program does not have");
+    pull(&place, &fake.reference()).failed(5, "credentials of a kind that this program does not have");
     assert_eq!(place.names(), [".docker"]);
 }
 
@@ -184,7 +218,8 @@ fn a_helper_of_docker_has_the_credentials() {
     let place = Place::new();
     let config = json!({ "credHelpers": { &fake.authority: "test" } });
     fs::write(place.path().join("auth.json"), config.to_string()).unwrap();
-    let pull = || place.run(&["pull", &fake.reference(), "pulled", "--auth-file", "auth.json"]);
+    let pull =
+        || place.run(&["pull", &fake.reference(), "pulled", "--auth-file", "auth.json", "--plain-http"]);
     let missing = "cannot run `docker-credential-test`";
     pull().failed(1, missing);
     let helper = place.path().join("docker-credential-test");

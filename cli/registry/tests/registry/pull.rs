@@ -123,4 +123,8 @@ fn wrong_arguments_end_with_2() {
     }
     let both = ["tags", "host.test/a", "--plain-http", "--ca-file", "x"];
     assert_eq!(place.run(&both).code, 2);
+    for (plain, code) in [("0", 1), ("1", 2)] {
+        let mut command = place.command(&["tags", "host.test/a", "--ca-file", "none.pem"]);
+        assert_eq!(command.env("WEIR_REGISTRY_PLAIN_HTTP", plain).status().unwrap().code(), Some(code));
+    }
 }

@@ -1,4 +1,4 @@
-use std::{fs, process::Command};
+use std::{fs, os::unix::fs::symlink, path::Path, process::Command};
 
 use crate::{
     fake::{Fake, Held, Package, answer, sha256},
@@ -137,6 +137,45 @@ fn a_registry_that_does_not_take_it_is_named() {
     ];
     for (fake, code, text) in cases {
         place.run(&["push", "made", &fake.reference()]).failed(code, text);
+    }
+}
+
+/// A registry that holds nothing. Once the push has begun, this happens to the file of the component.
+fn while_pushed(place: &Place, happens: impl Fn(&Path) + Send + Sync + 'static) -> Fake {
+    let component = place.path().join("made/blobs/sha256").join(&sha256(&Package::new().blobs[1])[7..]);
+    Fake::with(Held::default(), move |request, _| {
+        if request.method == "POST" {
+            happens(&component);
+        }
+        None
+    })
+}
+
+#[test]
+fn what_takes_the_place_of_a_blob_is_not_sent() {
+    let (place, component) = (place_with_layout(), Package::new().blobs[1].clone());
+    fs::write(place.path().join("secret"), "a secret of the user").unwrap();
+    let secret = place.path().join("secret");
+    let fake = while_pushed(&place, move |path| {
+        let _gone = fs::remove_file(path);
+        symlink(&secret, path).unwrap();
+    });
+    place.run(&["push", "made", &fake.reference()]).ok();
+    assert_eq!(fake.held.lock().unwrap().blobs[&sha256(&component)], component);
+    assert!(fake.seen().iter().all(|request| !request.body.starts_with(b"a secret")));
+}
+
+#[test]
+fn a_blob_that_changes_while_it_is_sent_does_not_arrive() {
+    let large = vec![8; 300_000];
+    let contents: [&[u8]; 3] = [b"\0asm of b component", b"short", &large];
+    for content in contents {
+        let (place, content) = (place_with_layout(), content.to_vec());
+        let fake = while_pushed(&place, move |path| fs::write(path, &content).unwrap());
+        let ended = place.run(&["push", "made", &fake.reference(), "--timeout", "20s"]);
+        ended.failed(1, "has changed meanwhile");
+        let held = fake.held.lock().unwrap();
+        assert!(held.manifests.is_empty() && !held.blobs.values().any(|blob| blob.starts_with(b"\0asm")));
     }
 }
 

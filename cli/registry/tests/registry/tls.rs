@@ -10,7 +10,7 @@ use tokio_rustls::rustls::{
 
 use crate::{
     fake::{Fake, Held, Package, answer},
-    run::Place,
+    run::{Ended, Place},
 };
 
 fn data(name: &str) -> PathBuf {
@@ -70,4 +70,41 @@ fn what_begins_with_tls_does_not_go_on_without() {
     let ended = place.run(&["pull", &fake.reference(), "pulled", "--ca-file", &ca]);
     ended.failed(1, "it is plain `http`, and the answer that names it came over TLS");
     assert!(elsewhere.seen().is_empty() && place.names().is_empty());
+}
+
+#[test]
+fn certificates_for_a_registry_vouch_for_no_other_host() {
+    let elsewhere = registry(Package::new().held(), None);
+    let to = format!("https://{}", elsewhere.authority);
+    let (fake, place) = (registry(Package::new().held(), Some(to)), Place::new());
+    let trust = |host: &str| {
+        let folder = place.path().join(".config/containers/certs.d").join(host);
+        fs::create_dir_all(&folder).unwrap();
+        fs::copy(data("ca.pem"), folder.join("ca.crt")).unwrap();
+    };
+    trust(&fake.authority);
+    let refused = format!("cannot reach `{}`: no TLS: invalid peer certificate", elsewhere.authority);
+    place.pull(&fake.reference()).failed(3, &refused);
+    assert!(elsewhere.seen().is_empty());
+    trust(&elsewhere.authority);
+    place.pull(&fake.reference()).ok();
+    assert_eq!(elsewhere.seen().len(), 3);
+}
+
+#[test]
+fn a_named_file_of_certificates_counts_alone_for_the_registry_and_beside_others_for_hosts_that_it_names() {
+    let elsewhere = registry(Package::new().held(), None);
+    let to = format!("https://{}", elsewhere.authority);
+    let fake = registry(Package::new().held(), Some(to));
+    let place = Place::new();
+    let pull = |ca_file: &str, system: &str| {
+        let mut command = place.command(&["pull", &fake.reference(), "pulled"]);
+        command.env("WEIR_REGISTRY_CA_FILE", data(ca_file)).env("SSL_CERT_FILE", data(system));
+        Ended::of(command.output().unwrap())
+    };
+    let of_registry = format!("cannot reach `{}`: no TLS", fake.authority);
+    pull("other-ca.pem", "ca.pem").failed(3, &of_registry);
+    assert!(elsewhere.seen().is_empty());
+    pull("ca.pem", "other-ca.pem").ok();
+    assert_eq!(elsewhere.seen().len(), 3);
 }
