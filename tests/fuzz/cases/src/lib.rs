@@ -16,6 +16,7 @@ mod gateway;
 mod loader;
 mod packages;
 mod peers;
+mod signatures;
 mod smith;
 mod stage;
 mod toml;
@@ -25,7 +26,7 @@ use tempfile::TempDir;
 
 pub use self::{
     channels::channels, contracts::contracts, control::control, gateway::gateway, loader::loader,
-    packages::packages, peers::peers, smith::smith, toml::toml,
+    packages::packages, peers::peers, signatures::signatures, smith::smith, toml::toml,
 };
 
 /// A directory for the files of one input, in memory if possible.

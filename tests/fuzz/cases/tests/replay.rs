@@ -17,13 +17,14 @@ type Corpus = &'static [(&'static str, &'static [u8])];
 type Target = fn(&[u8]);
 
 /// Each target, but for `loader`, with what is kept of it.
-const CORPORA: [(&str, Corpus, Target); 8] = [
+const CORPORA: [(&str, Corpus, Target); 9] = [
     ("channels", include!("../../corpus/channels.rs"), weir_fuzz_cases::channels),
     ("contracts", include!("../../corpus/contracts.rs"), weir_fuzz_cases::contracts),
     ("control", include!("../../corpus/control.rs"), weir_fuzz_cases::control),
     ("gateway", include!("../../corpus/gateway.rs"), weir_fuzz_cases::gateway),
     ("packages", include!("../../corpus/packages.rs"), weir_fuzz_cases::packages),
     ("peers", include!("../../corpus/peers.rs"), weir_fuzz_cases::peers),
+    ("signatures", include!("../../corpus/signatures.rs"), weir_fuzz_cases::signatures),
     ("smith", include!("../../corpus/smith.rs"), weir_fuzz_cases::smith),
     ("toml", include!("../../corpus/toml.rs"), weir_fuzz_cases::toml),
 ];
@@ -65,6 +66,11 @@ fn whatever_bytes_an_extensions_file_has_it_is_loaded_or_refused() {
 #[test]
 fn a_package_is_read_as_it_was_written_or_refused_in_words() {
     replay("packages");
+}
+
+#[test]
+fn a_signature_is_read_as_it_was_written_and_refused_if_it_was_changed() {
+    replay("signatures");
 }
 
 #[test]
