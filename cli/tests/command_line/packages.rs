@@ -425,6 +425,53 @@ fn a_registry_is_spoken_to_by_its_own_program() {
 }
 
 #[test]
+fn what_the_environment_says_of_registries_reaches_the_program_for_them() {
+    let place = Place::new();
+    let bin = place.path("bin");
+    fs::create_dir(&bin).unwrap();
+    // The program beside `weir` comes before all others.
+    let own = bin.join("weir");
+    fs::hard_link(env!("CARGO_BIN_EXE_weir"), &own)
+        .or_else(|_| fs::copy(env!("CARGO_BIN_EXE_weir"), &own).map(drop))
+        .unwrap();
+    let script = "#!/bin/sh\nfor last; do :; done\n[ \"$WEIR_REGISTRY_TIMEOUT\" = 1h ] || exit 6\n\
+                  mkdir \"$last\" && tar -xf echo-1.0.0.tar -C \"$last\"\n";
+    fs::write(bin.join("weir-registry"), script).unwrap();
+    fs::set_permissions(bin.join("weir-registry"), fs::Permissions::from_mode(0o755)).unwrap();
+    let add = |variable: &str| {
+        let mut command = std::process::Command::new(&own);
+        command.current_dir(place.dir.path()).env_clear().env("PATH", "/usr/bin:/bin").env(variable, "1h");
+        done(command.args(["add", "oci://registry/echo:1.0.0", "--config", "device/weir.toml"]))
+    };
+    let late = add("OTHER");
+    assert_ne!(late.code, 0, "{}", late.stdout);
+    assert!(late.stderr.contains("`oci://registry/echo:1.0.0` was not pulled"), "{}", late.stderr);
+    add("WEIR_REGISTRY_TIMEOUT").good();
+    assert!(place.file().contains("# from oci://registry/echo:1.0.0"));
+}
+
+#[test]
+fn a_component_that_main_would_not_load_for_its_size_is_warned_of() {
+    let place = Place::new();
+    let on_device = |args: &[&str]| {
+        let mut command = weir(place.dir.path());
+        command.args(args).args(["--config", "device/weir.toml"]);
+        done(command.env("WEIR_LIMITS_MEDIUM_FILE_SIZE", "1 KiB"))
+    };
+    let warned = "Main does not load its component of ";
+    let small = on_device(&["add", "echo-1.0.0.tar"]);
+    assert_eq!((small.code, small.stderr.contains(warned)), (0, false), "{}", small.stderr);
+    let wants: Vec<_> = (0..200).map(|number| format!("\"wanted-{number}@1\"")).collect();
+    place.package("1.1.0", &wants.join(","));
+    for args in [&["add", "echo-1.1.0.tar", "--id", "again"][..], &["upgrade", "echo", "echo-1.1.0.tar"]] {
+        let large = on_device(args);
+        assert_eq!(large.code, 0, "{}", large.stderr);
+        assert!(large.stderr.contains(warned), "{}", large.stderr);
+        assert!(large.stderr.contains("`limits.file-size` is 1024"), "{}", large.stderr);
+    }
+}
+
+#[test]
 fn what_was_added_is_run_by_a_main_after_a_reload() {
     let place = Place::new();
     let main_file =

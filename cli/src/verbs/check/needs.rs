@@ -34,7 +34,20 @@ pub(in super::super) fn warnings(extension: &ExtensionConfig, found: &Inspection
         format!("by its manifest it {does} {names}, which its `{key}` does not have")
     });
     let id = &extension.id;
-    missing.chain(of_imports(&extension.grants, found)).map(|text| format!("`{id}`: {text}")).collect()
+    let of_imports = of_imports(&extension.grants, found);
+    let missing = missing.chain(of_imports).map(|text| format!("`{id}`: {text}"));
+    missing.chain(of_size(extension, found)).collect()
+}
+
+/// Warns of a component that is larger than the extension's may be.
+pub(in super::super) fn of_size(extension: &ExtensionConfig, found: &Inspection) -> Option<String> {
+    let (id, allowed) = (&extension.id, extension.limits.file_size);
+    (found.bytes > allowed).then(|| {
+        format!(
+            "`{id}`: Main does not load its component of {} bytes, because its `limits.file-size` is {allowed}: raise it",
+            found.bytes
+        )
+    })
 }
 
 /// Warns of imported interfaces that reach nothing without a grant.

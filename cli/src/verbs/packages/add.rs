@@ -11,7 +11,7 @@ use super::{
     source::Source,
     trust,
 };
-use crate::{exit::Usage, output};
+use crate::{exit::Usage, output, verbs::check::needs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -79,5 +79,9 @@ pub(crate) async fn run(Args { source, id, granted, file }: Args) -> anyhow::Res
         edit.path.display(),
         placed.display()
     ));
+    let installed = device.checked(&edit)?.extensions.into_iter().find(|it| it.id == id);
+    if let Some(warning) = installed.and_then(|extension| needs::of_size(&extension, &fetched.found)) {
+        output::complain(&format!("warning: {}", output::printable(&warning)));
+    }
     output::write(text.as_bytes())
 }
