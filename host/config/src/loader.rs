@@ -9,6 +9,7 @@ use std::{
 };
 
 use glob::{MatchOptions, Pattern};
+use rustix::fs::{Mode, OFlags};
 
 use super::{
     Config, ConfigErrors, ConfigFile, check,
@@ -324,11 +325,7 @@ pub(super) enum ReadError {
 
 /// Reads a file of at most `max` bytes. Refuses a larger one, before reading it unless it grows meanwhile.
 pub(super) fn read_text(path: &Path, max: u64) -> Result<String, ReadError> {
-    // Checked before the file is opened, because opening a FIFO would wait for a writer.
-    if !path.metadata()?.is_file() {
-        return Err(ReadError::NotAFile);
-    }
-    let file = File::open(path)?;
+    let file = open_file(path)?;
     if file.metadata()?.len() > max {
         return Err(ReadError::TooLarge(max));
     }
@@ -339,4 +336,16 @@ pub(super) fn read_text(path: &Path, max: u64) -> Result<String, ReadError> {
         return Err(ReadError::TooLarge(max));
     }
     String::from_utf8(bytes).map_err(|_| ReadError::NotUtf8)
+}
+
+/// Opens a regular file to read it. Never waits for a FIFO.
+pub(super) fn open_file(path: &Path) -> Result<File, ReadError> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => File::from(file),
+        // A socket.
+        Err(rustix::io::Errno::NXIO) => return Err(ReadError::NotAFile),
+        Err(error) => return Err(ReadError::Io(error.into())),
+    };
+    if file.metadata()?.is_file() { Ok(file) } else { Err(ReadError::NotAFile) }
 }
