@@ -14,8 +14,8 @@ use crate::{features, output};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Writes the lock beside the configuration: weir.lock for weir.toml. It lists the component of each extension,
-each hook, and the proven versions in `main.state-dir`. `weir run --locked` runs these and nothing else, and
-reads the lock again at each reload.
+each hook, and the proven versions in `main.state-dir`. `weir run --locked` runs these and nothing else. It
+reads the lock again at each `weir reload` without an id.
 
 Examples:
   weir lock weir.toml
@@ -37,7 +37,8 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
             None
         }
     };
-    let lock = lock(&config, before.as_ref())?;
+    let (lock, warnings) = lock(&config, &path, before.as_ref())?;
+    warnings.iter().for_each(|warning| output::complain(&format!("warning: {warning}")));
     lock.write(&path).with_context(|| format!("cannot write `{}`", path.display()))?;
     let (extensions, hooks) = (lock.extensions.len(), lock.hooks.len());
     output::line(&format!("`{}` lists {extensions} extensions and {hooks} hooks", path.display()))

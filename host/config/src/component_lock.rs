@@ -1,16 +1,19 @@
 //! The lock beside the operator's file: the components that run, by their hashes, and those that may come back.
 //!
 //! The text is made by Weir, and is TOML. Its second line is the hash of all lines after it, so that every damaged bit
-//! shows. That keeps nobody from writing another lock: the file's permissions do.
+//! shows. It is no signature: whoever may write the file, or its directory, can make another lock, and Main does not look at
+//! its permissions.
 
 #[cfg(test)]
 mod tests;
 
 use std::{
     collections::BTreeMap,
-    fs::{self, File},
-    io::{self, Write},
-    path::{Path, PathBuf},
+    ffi::OsString,
+    fs::{File, Permissions},
+    io::{self, Read, Write},
+    os::unix::fs::{MetadataExt, PermissionsExt, fchown},
+    path::{self, Path, PathBuf},
 };
 
 use serde::Deserialize;
@@ -19,7 +22,7 @@ use weir_names::ExtensionId;
 
 use super::{
     component::ArtifactHash,
-    loader::{ReadError, read_text},
+    loader::{ReadError, open_file, read_text},
     stanza::quoted,
 };
 
@@ -41,8 +44,10 @@ const MAX_BYTES: u64 = 16 << 20;
 pub struct ComponentLock {
     /// The extensions.
     pub extensions: BTreeMap<ExtensionId, LockedExtension>,
-    /// The hooks, by the paths of their files.
+    /// The hooks, by the paths of their files, relative to the lock's directory.
     pub hooks: BTreeMap<String, ArtifactHash>,
+    /// The directory of the lock. Paths of hooks are compared with it in front, so that it may be another one later.
+    dir: PathBuf,
 }
 
 /// The components of one extension that may run.
@@ -114,10 +119,24 @@ struct HookRow {
 }
 
 impl ComponentLock {
-    /// The lock of the configuration in this file, which is beside it: `weir.lock` for `weir.toml`.
+    /// An empty lock for this file.
+    #[must_use]
+    pub fn at(path: &Path) -> Self {
+        let path = path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let dir = path.parent().unwrap_or(&path).to_owned();
+        Self { dir, ..Self::default() }
+    }
+
+    /// The lock of the configuration in this file, which is beside it: `weir.lock` for `weir.toml`, and
+    /// `site.conf.lock` for `site.conf`.
     #[must_use]
     pub fn path_of(config: &Path) -> PathBuf {
-        config.with_extension("lock")
+        if config.extension().is_some_and(|extension| extension == "toml") {
+            return config.with_extension("lock");
+        }
+        let mut path = OsString::from(config);
+        path.push(".lock");
+        path.into()
     }
 
     /// Reads the lock in a file.
@@ -127,7 +146,7 @@ impl ComponentLock {
     /// Fails if the file is missing, cannot be read, or is not in every byte as Weir wrote it.
     pub fn read(path: &Path) -> Result<Self, ComponentLockError> {
         let read = || match read_text(path, MAX_BYTES) {
-            Ok(text) => Self::parse(text.as_bytes()),
+            Ok(text) => Ok(Self { dir: Self::at(path).dir, ..Self::parse(text.as_bytes())? }),
             Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
                 Err(ComponentLockFault::Missing)
             }
@@ -137,17 +156,38 @@ impl ComponentLock {
         read().map_err(|fault| ComponentLockError { path: path.to_owned(), fault })
     }
 
-    /// Writes the lock to a file, whole or not at all.
+    /// Writes the lock to a file, whole or not at all. A lock that was there before gives its mode, and its owner if this
+    /// user may give files away.
     ///
     /// # Errors
     ///
-    /// Fails if the file cannot be written. The old one is still there then.
+    /// Fails if the file cannot be written, or is there and is no lock. What was there is still there then.
     pub fn write(&self, path: &Path) -> io::Result<()> {
-        let new = path.with_extension("lock.new");
-        let mut file = File::create(&new)?;
-        file.write_all(self.text().as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&new, path)
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let before = match open_file(path) {
+            Ok(file) => Some(file),
+            Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(ReadError::Io(error)) => return Err(error),
+            Err(error) => return Err(io::Error::other(error)),
+        };
+        // The mode of the process takes its part of this.
+        let mode = Permissions::from_mode(0o666);
+        let mut new = tempfile::Builder::new().prefix(".weir-lock-").permissions(mode).tempfile_in(dir)?;
+        if let Some(before) = before {
+            let metadata = before.metadata()?;
+            let mut first = Vec::new();
+            before.take(FIRST.len() as u64).read_to_end(&mut first)?;
+            if first != FIRST.as_bytes() {
+                return Err(io::Error::other("it is there, and is no lock: move it away"));
+            }
+            // Fails for a file of somebody else, unless this user is root: then it becomes this user's.
+            drop(fchown(&new, Some(metadata.uid()), Some(metadata.gid())));
+            new.as_file().set_permissions(metadata.permissions())?;
+        }
+        new.write_all(self.text().as_bytes())?;
+        new.as_file().sync_all()?;
+        new.persist(path)?;
+        File::open(dir)?.sync_all()
     }
 
     /// Reads the text of a lock.
@@ -223,7 +263,14 @@ impl ComponentLock {
     /// Whether this component may run as the hook in this file.
     #[must_use]
     pub fn allows_hook(&self, path: &Path, sha256: ArtifactHash) -> bool {
-        path.to_str().and_then(|path| self.hooks.get(path)).is_some_and(|locked| *locked == sha256)
+        self.hook(path).and_then(|path| self.hooks.get(path)).is_some_and(|locked| *locked == sha256)
+    }
+
+    /// How the lock names the hook in this file: by its path relative to the lock's directory, or by its whole path if it
+    /// is elsewhere. Returns none for a path that is not UTF-8.
+    #[must_use]
+    pub fn hook<'path>(&self, path: &'path Path) -> Option<&'path str> {
+        path.strip_prefix(&self.dir).unwrap_or(path).to_str()
     }
 }
 

@@ -1,11 +1,14 @@
 //! Makes the lock of a configuration from the files that it names and the records of proven versions.
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use weir_config::{ComponentLock, Config, ExtensionConfig, LockedExtension};
-use weir_guest::{LoadError, OpenComponent, inspect};
+use weir_guest::{Admission, LoadError, OpenComponent, inspect};
 use weir_hooks::HooksConfig;
-use weir_names::HookDirName;
+use weir_names::{HookDirName, chain};
 use weir_versions::proven;
 
 /// Why no lock can be made.
@@ -31,18 +34,28 @@ pub enum LockError {
     Path(PathBuf),
 }
 
-/// Makes the lock of this configuration: the components in its files, and for extensions with `update` the proven
-/// versions in `main.state-dir`. Keeps the sources that `before` has. Blocks on files.
+/// Makes the lock of this configuration for the file `path`: the components in its files, and for extensions with
+/// `update` the proven versions in `main.state-dir`. Keeps the sources that `before` has. Also returns warnings: what the
+/// lock lists although `main.require-signature` or `main.revoked` keeps it from running. Blocks on files.
 ///
 /// # Errors
 ///
 /// Fails if a component, a directory of hooks or what is known of versions cannot be read.
-pub fn lock(config: &Config, before: Option<&ComponentLock>) -> Result<ComponentLock, LockError> {
-    let mut lock = ComponentLock::default();
+pub fn lock(
+    config: &Config,
+    path: &Path,
+    before: Option<&ComponentLock>,
+) -> Result<(ComponentLock, Vec<String>), LockError> {
+    let (mut lock, mut warnings) = (ComponentLock::at(path), Vec::new());
+    let rules = Admission::new(&config.main, None).map(|admission| admission.rules());
+    warnings.extend(rules.as_ref().err().map(ToString::to_string));
     for extension in &config.extensions {
         let mut extension = extension.clone();
         extension.plugin_dir.clone_from(&config.main.plugin_dir);
         let opened = OpenComponent::unchecked(&extension)?;
+        if let Some(Err(error)) = rules.as_ref().ok().map(|rules| OpenComponent::of(&extension, rules)) {
+            warnings.push(chain(&error));
+        }
         let mut locked = LockedExtension::new(opened.hash());
         locked.version = version(&extension, &opened);
         locked.source = before.and_then(|before| before.extensions.get(&extension.id)?.source.clone());
@@ -58,11 +71,11 @@ pub fn lock(config: &Config, before: Option<&ComponentLock>) -> Result<Component
     for (name, dir) in config.section::<HooksConfig>().into_iter().flat_map(|hooks| &hooks.0) {
         for path in dir.files().map_err(|error| LockError::Hooks(name.clone(), error))? {
             let hash = OpenComponent::hook(&path, &dir.dir, &dir.limits)?.hash();
-            let path = path.to_str().ok_or_else(|| LockError::Path(path.clone()))?;
-            lock.hooks.insert(path.to_owned(), hash);
+            let hook = lock.hook(&path).ok_or_else(|| LockError::Path(path.clone()))?;
+            lock.hooks.insert(hook.to_owned(), hash);
         }
     }
-    Ok(lock)
+    Ok((lock, warnings))
 }
 
 /// The version in the signature beside a component, or else in its manifest.
@@ -70,5 +83,6 @@ fn version(extension: &ExtensionConfig, opened: &OpenComponent) -> Option<String
     if let Some(signature) = opened.signature_beside() {
         return Some(signature.version.to_string());
     }
-    inspect(extension.component.path()?).ok()?.manifest.map(|manifest| manifest.version)
+    let found = inspect(extension.component.path()?).ok()?;
+    found.manifest.filter(|_| found.sha256 == opened.hash()).map(|manifest| manifest.version)
 }

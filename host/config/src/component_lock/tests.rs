@@ -38,6 +38,44 @@ fn only_what_is_listed_may_run_as_that_extension_or_hook() {
 }
 
 #[test]
+fn a_lock_lists_hooks_below_its_directory_wherever_that_is() {
+    let hash = |byte| ArtifactHash::from_bytes([byte; 32]);
+    let (built, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let at = |dir: &tempfile::TempDir| dir.path().join("weir.lock");
+    let hook = |dir: &tempfile::TempDir| dir.path().join("hooks.d/up/10-a.wasm");
+    let mut lock = ComponentLock::at(&at(&built));
+    let name = lock.hook(&hook(&built)).unwrap().to_owned();
+    assert_eq!(name, "hooks.d/up/10-a.wasm");
+    assert_eq!(lock.hook(Path::new("/usr/lib/a.wasm")), Some("/usr/lib/a.wasm"));
+    lock.hooks.insert(name, hash(1));
+    lock.write(&at(&built)).unwrap();
+    std::fs::rename(at(&built), at(&other)).unwrap();
+    let lock = ComponentLock::read(&at(&other)).unwrap();
+    assert!(lock.allows_hook(&hook(&other), hash(1)));
+    assert!(!lock.allows_hook(&hook(&other), hash(2)) && !lock.allows_hook(&hook(&built), hash(1)));
+}
+
+#[test]
+fn a_new_lock_has_the_mode_of_the_old_one_and_takes_the_place_of_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let path_of = |name: &str| ComponentLock::path_of(&dir.path().join(name));
+    assert!(path_of("weir.toml").ends_with("weir.lock") && path_of("weir").ends_with("weir.lock"));
+    assert!(path_of("site.conf").ends_with("site.conf.lock") && path_of("a.lock").ends_with("a.lock.lock"));
+    let path = path_of("weir.toml");
+    lock().write(&path).unwrap();
+    for mode in [0o640, 0o604] {
+        std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        lock().write(&path).unwrap();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, mode);
+    }
+    std::fs::write(&path, "[[extension]]\n").unwrap();
+    let error = lock().write(&path).unwrap_err().to_string();
+    assert_eq!(error, "it is there, and is no lock: move it away");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "[[extension]]\n");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "a temporary file is left");
+}
+
+#[test]
 fn a_bit_flipped_a_byte_missing_or_a_row_twice_is_refused() {
     let text = lock().text().into_bytes();
     for bit in 0..text.len() * 8 {
@@ -77,7 +115,7 @@ fn a_missing_a_newer_and_a_damaged_lock_say_what_to_do() {
     };
     let missing = error();
     lock().write(&path).unwrap();
-    assert_eq!(ComponentLock::read(&path).unwrap(), lock());
+    assert_eq!(ComponentLock::read(&path).unwrap(), ComponentLock { dir: dir.path().to_owned(), ..lock() });
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     std::fs::write(&path, format!("{FIRST}2\nnew = 1\n")).unwrap();
     let newer = error();

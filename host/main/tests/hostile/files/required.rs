@@ -274,7 +274,8 @@ async fn a_locked_main_runs_what_the_lock_lists_and_nothing_else() {
     let missing = start().await.unwrap_err().to_string();
     assert!(missing.ends_with("weir.lock` is missing: make it with `weir lock`"), "{missing}");
 
-    let lock = component::lock(&config(), None).unwrap();
+    let (lock, warnings) = component::lock(&config(), &path, None).unwrap();
+    assert_eq!(warnings, [""; 0]);
     lock.write(&path).unwrap();
     let main = start().await.unwrap();
     for id in ["a", "b"] {
