@@ -240,6 +240,10 @@ impl<'c> Judged<'c> {
             Some(format!("`{}` would never be quarantined: {why}", extension.id))
         });
         let mut warnings: Vec<String> = self.unmet_wants().collect();
+        let MainConfig { require_signature, trusted_keys, .. } = &self.config.main;
+        let nothing_runs =
+            "no component can run: `main.require-signature` is on, and `main.trusted-keys` lists no key";
+        warnings.extend((*require_signature && trusted_keys.is_empty()).then(|| nothing_runs.to_owned()));
         warnings.extend(quarantine);
         warnings.extend(self.jobs_for_nobody());
         warnings.extend(self.unreachable_peers());

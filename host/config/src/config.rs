@@ -132,9 +132,9 @@ impl Config {
         ConfigErrors::none_of(errors)
     }
 
-    /// Likely mistakes that are no errors: wanted contracts without a provider, restart delays too long for quarantine,
-    /// queues that accept larger jobs than any reader takes, and peers with a proof but no socket, or with a socket but
-    /// no proof.
+    /// Likely mistakes that are no errors: wanted contracts without a provider, required signatures of no key, restart
+    /// delays too long for quarantine, queues that accept larger jobs than any reader takes, and peers with a proof but
+    /// no socket, or with a socket but no proof.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let locations = self.read_from.locations(&self.sections);

@@ -83,6 +83,17 @@ fn an_unmet_want_is_a_warning() {
 }
 
 #[test]
+fn signatures_that_no_key_can_make_are_a_warning() {
+    let warnings = |text: &str| parse(text).unwrap().warnings();
+    let text = "[main]\nrequire-signature = true\n";
+    let warning =
+        "no component can run: `main.require-signature` is on, and `main.trusted-keys` lists no key";
+    assert_eq!(warnings(text), [warning]);
+    let key = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
+    assert_eq!(warnings(&format!("{text}trusted-keys = ['{key}']")), [""; 0]);
+}
+
+#[test]
 fn an_empty_file_is_a_main_without_extensions() {
     let config = parse("").unwrap();
     assert!(config.extensions.is_empty());
