@@ -8,7 +8,7 @@ use weir_host::{
     Main,
     component::{Signature, SigningKey},
     config::ArtifactHash,
-    control::{ExtensionState, Standing},
+    control::{ExtensionState, Holds, Standing},
 };
 
 use super::{
@@ -16,6 +16,44 @@ use super::{
     support::reached,
     versions::{ask, standing_of, start, versions},
 };
+
+/// `c` is in the second stage, and the first waits for `a` to be proven.
+#[tokio::test]
+async fn what_is_revoked_is_stopped_before_a_stage_that_waits_for_an_earlier_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let put = |id: &str, version: u8| {
+        let mut component = fs::read(test_guests::path("puppet")).unwrap();
+        component.extend([0, 3, 1, b'v', version]);
+        write(&path(&format!("{id}.wasm")), &component);
+        ArtifactHash::from_bytes(Sha256::digest(&component).into())
+    };
+    let cache = concat!(env!("CARGO_TARGET_TMPDIR"), "/cache");
+    let extension = |id: &str, keys: &str| {
+        format!(
+            "[[extension]]\nid = '{id}'\npath = '{id}.wasm'\nfulfills = ['{id}@1']\nconfig.contract = '{id}@1'\n\
+             limits.ready-timeout = '2m'\n{keys}\n"
+        )
+    };
+    let text = format!("[main]\nstate-dir = 'state'\ncache-dir = '{cache}'\nrevoked = 'revoked.txt'\n")
+        + &extension("a", "update = { prove-for = '1h' }")
+        + &extension("c", "requires = ['a@1']");
+    write(&path("weir.toml"), text.as_bytes());
+    write(&path("revoked.txt"), b"");
+    put("a", 1);
+    let revoked = put("c", 1);
+    let main = start(dir.path()).await;
+    main.control().accept_version("a").await.unwrap();
+    put("a", 2);
+    write(&path("revoked.txt"), format!("sha256 {revoked}\n").as_bytes());
+    let control = main.control().clone();
+    let reloading = tokio::spawn(async move { control.reload_in_stages(None, Holds::Proven).await });
+    reached(&main, "c", ExtensionState::Failed).await;
+    assert!(!reloading.is_finished(), "the first stage has not held");
+    assert_eq!(main.control().status("a").unwrap().state, ExtensionState::Ready);
+    main.shutdown().await.unwrap();
+    drop(reloading.await.unwrap());
+}
 
 /// The version in the manifest of the component.
 const OWN: &str = env!("CARGO_PKG_VERSION");

@@ -1,6 +1,7 @@
 //! The reload of the whole configuration: stops removed extensions, starts new ones, replaces changed ones, and
 //! leaves the rest alone. All at once, or stage by stage.
 
+mod refused;
 mod stages;
 mod summary;
 
@@ -11,8 +12,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use weir_config::{Config, Effect, ExtensionConfig, MainConfig, TableDifference};
-use weir_guest::{LoadRequest, Loaded, Rules};
-use weir_logs::{Level, Source};
+use weir_guest::Rules;
 use weir_names::{ContractName, ExtensionId};
 use weir_reports::ExtensionState;
 
@@ -21,7 +21,6 @@ use self::stages::Waiting;
 use super::{
     ControlError, Done, OrderReplyTo, Reconfigure, Supervisor, answer, order,
     reload::{Asker, Tenure},
-    run::Run,
     slots::Slot,
 };
 use crate::{
@@ -232,6 +231,7 @@ impl Supervisor {
         }
         self.applying = Some(applying);
         self.begin_stage();
+        self.end_what_may_not_run();
     }
 
     /// Notes in the extension's history that the configuration reload under way changes it, and who asked for that.
@@ -285,6 +285,7 @@ impl Supervisor {
                 Part::AddingLast => {
                     self.report_added();
                     self.begin_holding();
+                    self.end_what_may_not_run();
                 }
                 Part::Holding => {
                     if !self.end_stage() {
@@ -430,30 +431,6 @@ impl Supervisor {
             }
             Err(reason) => applying.report.failed.push(NotReloaded { extension, reason }),
         }
-    }
-
-    /// Restarts the extensions whose running component the rules of now do not admit. Nothing that is refused starts again.
-    fn end_what_may_not_run(&mut self) {
-        let ends: Vec<_> =
-            self.slots.iter().filter(|(_, slot)| self.is_refused(slot)).map(|(index, _)| index).collect();
-        for index in ends {
-            let Some(slot) = self.slots.get(index) else { continue };
-            let text = "is stopped: what runs may not run any more";
-            let id = slot.unit.id().as_str().into();
-            self.parts.logs.write(&id, Level::Warn, Source::Main, text, std::iter::empty());
-            self.begin_restart(index, Vec::new(), None);
-        }
-    }
-
-    /// Whether an extension runs what may not run by the rules of now.
-    pub(super) fn is_refused(&self, slot: &Slot) -> bool {
-        let may_run = |run: &Run| {
-            let admits =
-                |kept: Loaded| self.parts.programs.admits(LoadRequest::from(&*run.version.config), &kept);
-            run.version.program().is_none_or(admits)
-        };
-        let is_up = slot.life.is_running() && slot.life.state() != ExtensionState::Draining;
-        is_up && !slot.runs().all(may_run)
     }
 
     fn end_applying(&mut self, refused: Option<String>) {

@@ -49,6 +49,11 @@ impl Applying {
         self.reply.closed().await;
     }
 
+    /// Whether this extension is of the present stage.
+    pub(super) fn is_now(&self, id: &ExtensionId) -> bool {
+        self.stage_of(id) == self.stage
+    }
+
     fn stage_of(&self, id: &ExtensionId) -> usize {
         self.stages.get(id).copied().unwrap_or(1)
     }
