@@ -10,7 +10,7 @@ use std::{
 
 use super::support::{Done, assert_golden, done, weir};
 
-const COMMANDS: [&str; 53] = [
+const COMMANDS: [&str; 54] = [
     "new",
     "build",
     "dev",

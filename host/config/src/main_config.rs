@@ -146,7 +146,7 @@ impl Table for MainConfig {
         /// component.
         "require-signature" require_signature = flag(), at_once();
         /// The file with the keys and hashes of what [never runs again](security.md#revocation). Main reads it at each
-        /// start and reload, and does neither without it.
+        /// start, and at each `weir reload` without an id, and does neither without it.
         "revoked" revoked = path("the path of a list of keys and hashes").optional(), default("nothing is revoked"), at_once();
         /// What the limits of all extensions, peers, queues, stores and hooks [add up to](#the-memory-budget) at most.
         /// More is refused before anything starts, with the sum of each.

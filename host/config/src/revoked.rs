@@ -1,4 +1,4 @@
-//! The operator's list of what must never run again: keys and components.
+//! The operator's list of what must never run again: keys and components. Main does not look at the file's permissions.
 
 use std::{
     collections::BTreeSet,
@@ -62,7 +62,7 @@ impl Revoked {
         Ok(revoked)
     }
 
-    /// Whether nothing that this key signed may run.
+    /// Whether what this key signed may not run, where its signature is checked.
     #[must_use]
     pub fn has_key(&self, key: &TrustedKey) -> bool {
         self.keys.contains(key.as_bytes())

@@ -213,7 +213,7 @@ impl Builder {
     }
 
     /// Runs only what this lock lists: see [`ComponentLock`](crate::config::ComponentLock). Main reads the file at its
-    /// start and at each reload, and does neither without it.
+    /// start and at each reload of the configuration, and does neither without it.
     pub fn locked(mut self, lock: impl Into<PathBuf>) -> Self {
         self.lock = Some(lock.into());
         self

@@ -139,9 +139,13 @@ pub(crate) fn plan(
     if let Some(reason) = refusal(&running, &config) {
         return Ok(refused(reason));
     }
-    let rules = match admission.read(&config.main) {
-        Ok(rules) => rules,
-        Err(error) => return Ok(refused(error.to_string())),
+    // The reload of one extension goes by the rules of the last start or reload of all.
+    let rules = match only {
+        Some(_) => admission.rules(),
+        None => match admission.read(&config.main) {
+            Ok(rules) => Arc::new(rules),
+            Err(error) => return Ok(refused(error.to_string())),
+        },
     };
     let known = |id: &str| {
         roster.find(id).is_some() || config.extensions.iter().any(|extension| extension.id.as_str() == id)
