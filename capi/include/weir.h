@@ -402,6 +402,17 @@ bool weir_config_set_component(struct weir_config *config,
                                weir_error** error);
 
 /**
+ * Takes the signature of the component of the extension `id` from memory: the text of a `.sig` file. With
+ * `main.require-signature`, a component from memory needs it. Copies the text. Any thread.
+ *
+ * Errors: `WEIR_ERROR_KIND_INVALID_ARGUMENT` if no extension has this id, or the text has more than 1024 bytes.
+ */
+bool weir_config_set_signature(struct weir_config *config,
+                               const char* id,
+                               const char* signature,
+                               weir_error** error);
+
+/**
  * Frees a configuration that no function has taken. Any thread. NULL is fine.
  */
 void weir_config_free(struct weir_config *config);

@@ -150,6 +150,10 @@ class config {
         checked(weir_config_set_component, raw_.get(), id.c_str(), bytes.data(), bytes.size());
         return *this;
     }
+    config &signature(const std::string &id, const std::string &text) {
+        checked(weir_config_set_signature, raw_.get(), id.c_str(), text.c_str());
+        return *this;
+    }
     weir_config *release() noexcept { return raw_.release(); }
 
   private:

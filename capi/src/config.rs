@@ -2,7 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use weir_host::{Config, config::ComponentSource};
+use weir_host::{
+    Config,
+    component::Signature,
+    config::{ComponentSource, ExtensionConfig},
+};
 
 use crate::{
     c::{Data, ErrorOut, Text, given, run, run_infallible},
@@ -66,11 +70,38 @@ pub extern "C" fn weir_config_set_component(
             return Err(weir_error::argument("the component has no bytes"));
         }
         let component = bytes::Bytes::copy_from_slice(component);
-        // Each instance of an extension with `instances` has an entry of its own, and all get the component.
+        config.each(id, |extension| extension.component = ComponentSource::Bytes(component.clone()))
+    })
+}
+
+/// Takes the signature of the component of the extension `id` from memory: the text of a `.sig` file. With
+/// `main.require-signature`, a component from memory needs it. Copies the text. Any thread.
+///
+/// Errors: `WEIR_ERROR_KIND_INVALID_ARGUMENT` if no extension has this id, or the text has more than 1024 bytes.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_config_set_signature(
+    config: Option<&mut weir_config>,
+    id: Text,
+    signature: Text,
+    error: ErrorOut,
+) -> bool {
+    run(error, || {
+        let (config, id, signature) = (given(config, "config")?, id.get("id")?, signature.get("signature")?);
+        if signature.len() > Signature::MAX_BYTES {
+            let message = format!("the signature has more than {} bytes", Signature::MAX_BYTES);
+            return Err(weir_error::argument(message));
+        }
+        config.each(id, |extension| extension.signature = Some(signature.into()))
+    })
+}
+
+impl weir_config {
+    /// Changes each instance of an extension. Those of an extension with `instances` have entries of their own.
+    fn each(&mut self, id: &str, change: impl Fn(&mut ExtensionConfig)) -> Result<bool, weir_error> {
         let mut found = false;
-        for extension in &mut config.0.extensions {
+        for extension in &mut self.0.extensions {
             if extension.id.as_str() == id || extension.copy_of.as_ref().is_some_and(|of| of.as_str() == id) {
-                extension.component = ComponentSource::Bytes(component.clone());
+                change(extension);
                 found = true;
             }
         }
@@ -79,7 +110,7 @@ pub extern "C" fn weir_config_set_component(
                 "no extension `{id}` is configured: add an `[[extension]]` with this id"
             ))
         })
-    })
+    }
 }
 
 /// Frees a configuration that no function has taken. Any thread. NULL is fine.

@@ -134,6 +134,8 @@ static void null_arguments(void)
     CHECK(kind(error) == wrong);
     CHECK(!weir_config_set_component(NULL, "a", "b", 1, &error));
     CHECK(kind(error) == wrong);
+    CHECK(!weir_config_set_signature(NULL, "a", "b", &error));
+    CHECK(kind(error) == wrong);
     CHECK(!weir_builder_new(NULL, &error));
     CHECK(kind(error) == wrong);
     CHECK(!weir_builder_start(NULL, &error));
@@ -231,6 +233,15 @@ static void configurations(const char *component, size_t length)
     CHECK(kind(error) == WEIR_ERROR_KIND_INVALID_ARGUMENT);
     CHECK(!weir_config_set_component(config, "puppet", component, 0, &error));
     CHECK(kind(error) == WEIR_ERROR_KIND_INVALID_ARGUMENT);
+    char signature[1026] = "";
+    memset(signature, 'a', 1025);
+    CHECK(!weir_config_set_signature(config, "puppet", signature, &error));
+    CHECK(kind(error) == WEIR_ERROR_KIND_INVALID_ARGUMENT);
+    CHECK(!weir_config_set_signature(config, "other", "weir signature 1", &error));
+    CHECK(kind(error) == WEIR_ERROR_KIND_INVALID_ARGUMENT);
+    CHECK(!weir_config_set_signature(config, "puppet", NULL, &error));
+    CHECK(kind(error) == WEIR_ERROR_KIND_INVALID_ARGUMENT);
+    CHECK(weir_config_set_signature(config, "puppet", "weir signature 1", &error));
     weir_config_free(config);
 
     /* The configuration names a contract that nobody serves. */
