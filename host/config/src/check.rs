@@ -247,7 +247,20 @@ impl<'c> Judged<'c> {
         warnings.extend(quarantine);
         warnings.extend(self.jobs_for_nobody());
         warnings.extend(self.unreachable_peers());
+        warnings.extend(self.forgotten_versions());
         warnings
+    }
+
+    fn forgotten_versions(&self) -> Option<String> {
+        let Config { main, extensions, .. } = self.config;
+        let extension = extensions.iter().find(|extension| extension.update.is_some())?;
+        (main.require_signature && main.state_dir.is_none()).then(|| {
+            format!(
+                "`main.require-signature` keeps no older version from running when Main starts: `{}` has `update`, and \
+                 there is no `main.state-dir` to remember the proven version",
+                extension.id
+            )
+        })
     }
 
     fn unmet_wants(&self) -> impl Iterator<Item = String> {

@@ -48,6 +48,8 @@ pub struct ExtensionConfig {
     /// The text of the component's signature, for [`MainConfig::require_signature`](super::MainConfig::require_signature).
     /// `None` for a file reads the file with `.sig` after its name. A component in memory has no other signature.
     pub signature: Option<Arc<str>>,
+    /// The id that the component must be signed as. `None` is its own id.
+    pub signed_as: Option<ExtensionId>,
     /// The limits.
     pub limits: Limits,
     /// Contracts that it owns and may serve. A contract has one owner.
@@ -149,6 +151,7 @@ impl ExtensionConfig {
             component,
             sha256: None,
             signature: None,
+            signed_as: None,
             limits: Limits::default(),
             fulfills: Vec::new(),
             requires: Vec::new(),
@@ -263,6 +266,8 @@ impl Table for ExtensionConfig {
         "path" = Key::new(Shape::Text(PLUGIN), component, told_component), required(PLUGIN);
         /// The SHA-256 that the file must have, as `sha256sum` and `weir inspect` show it.
         "sha256" sha256 = text(SHA256, artifact_text).optional(), default("any file");
+        /// The id that its component must be signed as, with `main.require-signature`.
+        "signed-as" signed_as = text(EXTENSION_ID, str::parse).optional(), default("its `id`");
         /// Its limits: `min`, `medium`, `max` or a `[limits.NAME]`.
         "class" = class(|it: &ExtensionConfig| &it.limits, |it| &mut it.limits);
         /// Limits that differ from the class: every key of `[limits.NAME]` but `inherits`, as in `limits.memory = "8
@@ -399,6 +404,7 @@ mod tests {
             component: _,
             sha256: _,
             signature: _,
+            signed_as: _,
             limits: _,
             fulfills: _,
             requires: _,
@@ -430,11 +436,12 @@ mod tests {
             assert_ne!(changed, a);
             changed.runs_as(&a)
         };
-        let of_the_instance: [fn(&mut ExtensionConfig); 21] = [
+        let of_the_instance: [fn(&mut ExtensionConfig); 22] = [
             |it| it.id = "b".parse().unwrap(),
             |it| it.component = ComponentSource::Path("b".into()),
             |it| it.component = ComponentSource::Bytes(Bytes::from_static(b"b")),
             |it| it.sha256 = Some(ArtifactHash::from_bytes([1; 32])),
+            |it| it.signed_as = Some("b".parse().unwrap()),
             |it| it.limits.log_rate += 1,
             |it| it.fulfills.push("a@1".parse().unwrap()),
             |it| it.requires.push("a@1".parse().unwrap()),
@@ -453,7 +460,7 @@ mod tests {
             |it| drop(it.config.insert("a".to_owned(), "b".to_owned())),
             |it| drop(it.secrets.insert("a".to_owned(), SecretSource::File("b".into()))),
         ];
-        assert_eq!(of_the_instance.map(runs_as_before), [false; 21]);
+        assert_eq!(of_the_instance.map(runs_as_before), [false; 22]);
         let subscribing = ExtensionConfig { subscribes: vec!["t".parse().unwrap()], ..a.clone() };
         let mut changed = subscribing.clone();
         changed.subscribes[0].policy = Policy::Latest;

@@ -53,7 +53,7 @@ pub use self::{
     compilation::{Compilation, Compilations},
     error::{ComponentOrigin, LoadError, LoadFault},
     held::Loaded,
-    open::OpenComponent,
+    open::{OpenComponent, component_is_whole},
     signature::{Signature, SignatureError},
     stamp::FileStamp,
 };
@@ -62,7 +62,6 @@ use self::{
     brief::Brief,
     code::Code,
     compiler::Compiler,
-    framing::Framing,
     held::HeldPrograms,
     input::{ComponentInput, InputKind, InputLimits},
     load_permit::{LoadPermit, LoadPermits},
@@ -133,6 +132,8 @@ pub struct LoadRequest<'w> {
     pub signature: Option<&'w Arc<str>>,
     /// The extension that runs the component, or its original if that is a copy. None for a hook.
     pub extension: Option<&'w ExtensionId>,
+    /// The id that the component is signed as, if that is not the extension's.
+    pub signed_as: Option<&'w ExtensionId>,
     /// The limits on the component's size, code, compilation and stack.
     pub limits: &'w Limits,
     /// How much the traces of its instances tell.
@@ -151,6 +152,7 @@ impl<'w> LoadRequest<'w> {
             sha256: None,
             signature: None,
             extension: None,
+            signed_as: None,
             limits,
             traces: Traces::default(),
             may_block: false,
@@ -179,6 +181,7 @@ impl<'w> From<&'w ExtensionConfig> for LoadRequest<'w> {
             sha256: config.sha256,
             signature: config.signature.as_ref(),
             extension: Some(config.copy_of.as_ref().unwrap_or(&config.id)),
+            signed_as: config.signed_as.as_ref(),
             limits: &config.limits,
             traces: config.traces,
             may_block: false,
@@ -249,16 +252,33 @@ impl<G: Guest> Programs<G> {
         if let Some(loaded) = self.held.unchanged(wanted).filter(|loaded| self.admits(wanted, loaded)) {
             return Ok(loaded);
         }
-        let (input, admitted) = self.open(wanted).await.map_err(|fault| fault.of(wanted.origin(), None))?;
+        let mut rules = self.sources.admission.rules();
+        let mut loaded = self.load_by(wanted, rules.clone()).await?;
+        // Compiling takes time, in which the rules may have changed. The program is held, so only they are asked again.
+        while !Arc::ptr_eq(&rules, &self.sources.admission.rules()) {
+            rules = self.sources.admission.rules();
+            loaded = self.load_by(wanted, rules.clone()).await?;
+        }
+        let (loaded, stamp) = loaded;
+        self.held.remember(wanted, stamp, &loaded);
+        Ok(loaded)
+    }
+
+    /// Loads what these rules admit.
+    async fn load_by(
+        &self,
+        wanted: LoadRequest<'_>,
+        rules: Arc<Rules>,
+    ) -> Result<(Loaded<G>, Option<FileStamp>), LoadError> {
+        let opened = self.open(wanted, rules).await;
+        let (input, admitted) = opened.map_err(|fault| fault.of(wanted.origin(), None))?;
         let (hash, stamp) = (input.hash, input.stamp);
         let found = |fault: LoadFault| fault.of(wanted.origin(), Some(hash));
-        let signer = admitted.map_err(found)?.signer;
+        let voucher = admitted.map_err(found)?;
         let slot = self.held.slot(hash, wanted.engine());
         let program = slot.get_or_try_init(|| self.prepare(input, wanted)).await.map_err(found)?.clone();
         code::check(program.footprint, wanted.limits.code_size).map_err(found)?;
-        let loaded = Loaded { program, signer, for_others: slot };
-        self.held.remember(wanted, stamp, &loaded);
-        Ok(loaded)
+        Ok((Loaded { program, voucher, for_others: slot }, stamp))
     }
 
     /// Makes the next load read this file, even if it shows no change.
@@ -278,8 +298,8 @@ impl<G: Guest> Programs<G> {
     }
 
     /// Opens and hashes the component, under a permit to load, and finds out whether it may run.
-    async fn open(&self, wanted: LoadRequest<'_>) -> Result<Opened, LoadFault> {
-        let (candidate, rules) = (Candidate::from(wanted), self.sources.admission.rules());
+    async fn open(&self, wanted: LoadRequest<'_>, rules: Arc<Rules>) -> Result<Opened, LoadFault> {
+        let candidate = Candidate::from(wanted);
         let permit = LoadPermit::take(&self.permits, wanted).await?;
         let open = move || {
             let mut input = candidate.open()?;
@@ -399,26 +419,6 @@ fn unoffered(component: &Component) -> Option<String> {
 fn imports_http(component: &Component) -> bool {
     let ty = component.component_type();
     ty.imports(component.engine()).any(|(name, _)| name.starts_with("wasi:http/outgoing-handler@"))
-}
-
-/// Checks that an extension's component is whole. Reads it, and looks only at the lengths of its sections. An artifact
-/// is whole if it lacks no part, whether its signature is right or not.
-///
-/// # Errors
-///
-/// Fails with the error of the extension's start, as far as it shows in this way.
-pub fn component_is_whole(extension: &ExtensionConfig) -> Result<(), LoadError> {
-    let (limits, plugin_dir) = (InputLimits::from(&extension.limits), extension.plugin_dir.as_deref());
-    let look = || {
-        let mut input = ComponentInput::open(&extension.component, plugin_dir, limits)?;
-        if input.kind == InputKind::Artifact {
-            return artifact::described(&mut input).map(drop);
-        }
-        let mut framing = Framing::new();
-        input.copy_to(&mut framing)?;
-        if framing.is_whole() { Ok(()) } else { Err(LoadFault::Truncated) }
-    };
-    look().map_err(|fault| fault.of(LoadRequest::from(extension).origin(), None))
 }
 
 /// Loads an extension's file as a Main with this configuration would, to see whether it could run. None of it is run.

@@ -149,3 +149,22 @@ fn document(path: &str, name: &str, value: &str) -> String {
         _ => format!("{table}{entries}"),
     }
 }
+
+#[test]
+fn signatures_that_keep_no_older_version_from_running_are_a_warning() {
+    let warnings = |main: &str, more: &str| {
+        let text = format!("{main}\n[[extension]]\nid = 'a'\npath = 'a.wasm'\n{more}");
+        parse(&text).unwrap().warnings()
+    };
+    let required = "main.require-signature = true";
+    assert_eq!(
+        warnings(required, "update = {}"),
+        [
+            "`main.require-signature` keeps no older version from running when Main starts: `a` has `update`, and there \
+             is no `main.state-dir` to remember the proven version"
+        ]
+    );
+    assert_eq!(warnings(required, ""), [""; 0]);
+    assert_eq!(warnings("", "update = {}"), [""; 0]);
+    assert_eq!(warnings(&format!("{required}\nmain.state-dir = 's'"), "update = {}"), [""; 0]);
+}

@@ -3,6 +3,9 @@
 //! The decision comes before anything looks into the component. Only its kind, size and hash are known, and the hash is
 //! the one that every later reading is checked against. The rules change at a reload.
 
+#[cfg(all(test, feature = "compiler"))]
+mod tests;
+
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -88,7 +91,7 @@ impl<G: Guest> Programs<G> {
     /// Whether a program that was loaded for this may run by the rules of now.
     #[must_use]
     pub fn admits(&self, wanted: LoadRequest<'_>, loaded: &Loaded<G>) -> bool {
-        self.sources.admission.rules().admits(wanted, loaded.program.hash, loaded.signer)
+        self.sources.admission.rules().admits(wanted, loaded.program.hash, &loaded.voucher)
     }
 
     /// What decides what may be loaded.
@@ -114,21 +117,32 @@ impl Rules {
     /// Whether a loaded program of an extension may run by these rules.
     #[must_use]
     pub fn admit_still(&self, extension: &ExtensionConfig, loaded: &Loaded) -> bool {
-        self.admits(LoadRequest::from(extension), loaded.program.hash, loaded.signer)
+        self.admits(LoadRequest::from(extension), loaded.program.hash, &loaded.voucher)
     }
 
-    /// Whether what was admitted once, with the key that signed it, still is.
-    pub(super) fn admits(
-        &self,
-        wanted: LoadRequest<'_>,
-        hash: ArtifactHash,
-        signer: Option<TrustedKey>,
-    ) -> bool {
-        let is_signed = match signer {
-            Some(key) => self.trusted_keys.contains(&key) && !self.revoked.has_key(&key),
-            None => !self.require_signature,
+    /// Whether a component with this hash and this text of a signature is revoked.
+    #[must_use]
+    pub fn has_revoked(&self, hash: ArtifactHash, signature: Option<&str>) -> bool {
+        let signature = signature.and_then(|text| Signature::parse(text.as_bytes()).ok());
+        self.revoked.has_hash(&hash) || signature.is_some_and(|it| self.revoked.has_key(&it.key))
+    }
+
+    /// Whether an extension may run no older version than the proven ones: signatures are required, and the operator has
+    /// not named the component by its hash.
+    pub(super) fn asks_for_newer(&self, extension: &ExtensionConfig) -> bool {
+        self.require_signature && extension.sha256.is_none() && self.lock.is_none()
+    }
+
+    /// Whether what was admitted once, because somebody vouched for it, still is.
+    pub(super) fn admits(&self, wanted: LoadRequest<'_>, hash: ArtifactHash, voucher: &Voucher) -> bool {
+        let Voucher { artifact, signature, was_required } = voucher;
+        let counts = |signature: &Arc<Signature>| {
+            self.trusted_keys.contains(&signature.key)
+                && other_id(signature, wanted.extension, wanted.signed_as).is_none()
         };
-        is_signed
+        artifact.is_none_or(|key| self.trusted_keys.contains(&key) && !self.revoked.has_key(&key))
+            && signature.as_ref().is_none_or(|signature| !self.revoked.has_key(&signature.key))
+            && (!self.require_signature || *was_required && signature.as_ref().is_none_or(counts))
             && !self.revoked.has_hash(&hash)
             && self.is_locked(wanted.extension, wanted.component.path(), hash)
     }
@@ -151,15 +165,19 @@ pub(super) struct Candidate {
     limits: InputLimits,
     sha256: Option<ArtifactHash>,
     extension: Option<ExtensionId>,
+    signed_as: Option<ExtensionId>,
     signature: Option<Arc<str>>,
 }
 
-/// Who has signed a component, or none if nobody has to.
+/// Who has signed a component or artifact, if anybody has.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Voucher {
-    pub(super) signer: Option<TrustedKey>,
-    /// The signature of a component. None for an artifact, which has its own.
-    pub(super) signature: Option<Signature>,
+    /// The key that signed an artifact. None for a component.
+    artifact: Option<TrustedKey>,
+    /// The signature that is not part of the file. An artifact need not have one.
+    pub(super) signature: Option<Arc<Signature>>,
+    /// Whether signatures were required. If not, only the key of the signature was looked at.
+    pub(super) was_required: bool,
 }
 
 impl From<LoadRequest<'_>> for Candidate {
@@ -170,6 +188,7 @@ impl From<LoadRequest<'_>> for Candidate {
             limits: wanted.limits.into(),
             sha256: wanted.sha256,
             extension: wanted.extension.cloned(),
+            signed_as: wanted.signed_as.cloned(),
             signature: wanted.signature.cloned(),
         }
     }
@@ -196,30 +215,44 @@ impl Candidate {
         {
             return Err(LoadFault::NotLocked(Box::new((lock.clone(), input.hash))));
         }
-        match input.kind {
-            InputKind::Artifact => {
-                let key = artifact::signer(input)?;
-                // Whether the key is trusted, and the signature right, is checked with the code.
-                if revoked.has_key(&key) {
-                    return Err(LoadFault::RevokedKey(key));
-                }
-                Ok(Voucher { signer: Some(key), signature: None })
+        let artifact = (input.kind == InputKind::Artifact).then(|| artifact::signer(input)).transpose()?;
+        if let Some(key) = artifact {
+            // What is revoked is said to be, whether it is listed as trusted or not.
+            if revoked.has_key(&key) {
+                return Err(LoadFault::RevokedKey(key));
             }
-            InputKind::Component if !require_signature => Ok(Voucher::default()),
-            InputKind::Component => {
-                let signature = Signature::parse(&self.signature()?)?;
-                // What is revoked is said to be, whether it is listed as trusted or not.
-                if revoked.has_key(&signature.key) {
-                    return Err(LoadFault::RevokedKey(signature.key));
-                }
-                signature.verify(&rules.trusted_keys, input.hash, input.bytes)?;
-                check_manifest(&signature, input)?;
-                Ok(Voucher { signer: Some(signature.key), signature: Some(signature) })
+            // Whether the signature is right is checked with the code, which may be there already.
+            if !rules.trusted_keys.contains(&key) {
+                return Err(LoadFault::Untrusted(key));
             }
         }
+        let signature = match (self.signature(), require_signature) {
+            (Err(LoadFault::Unsigned(_) | LoadFault::UnsignedInMemory), true) if artifact.is_some() => None,
+            (text, true) => Some(Signature::parse(&text?)?),
+            // Whatever else is in the file was not asked for.
+            (text, false) => text
+                .ok()
+                .and_then(|text| Signature::parse(&text).ok())
+                .filter(|signature| signature.sha256 == input.hash),
+        };
+        if let Some(signature) = &signature {
+            if revoked.has_key(&signature.key) {
+                return Err(LoadFault::RevokedKey(signature.key));
+            }
+            if *require_signature {
+                signature.verify(&rules.trusted_keys, input.hash, input.bytes)?;
+                if let Some(id) = other_id(signature, self.extension.as_ref(), self.signed_as.as_ref()) {
+                    return Err(LoadFault::OtherId(Box::new([signature.id.clone(), id.clone()])));
+                }
+                if artifact.is_none() {
+                    check_manifest(signature, input)?;
+                }
+            }
+        }
+        Ok(Voucher { artifact, signature: signature.map(Arc::new), was_required: *require_signature })
     }
 
-    /// Reads the text of the signature, which the component must have.
+    /// Reads the text of the signature.
     pub(super) fn signature(&self) -> Result<Vec<u8>, LoadFault> {
         match (&self.signature, &self.component) {
             (Some(text), _) => Ok(text.as_bytes().to_vec()),
@@ -234,6 +267,16 @@ impl Candidate {
             }
         }
     }
+}
+
+/// Returns the id that the component of this extension must be signed as, if the signature has another one. Hooks have
+/// only their manifests' ids.
+fn other_id<'a>(
+    signature: &Signature,
+    extension: Option<&'a ExtensionId>,
+    signed_as: Option<&'a ExtensionId>,
+) -> Option<&'a ExtensionId> {
+    signed_as.or(extension).filter(|id| **id != signature.id)
 }
 
 /// Checks that the component's own manifest, if it has one, names what was signed. Only a signed component gets here.

@@ -114,6 +114,13 @@ pub enum LoadFault {
     /// The signature does not count.
     #[error(transparent)]
     Signature(#[from] SignatureError),
+    /// The component is signed as the first id, and is to be signed as the second.
+    #[error(
+        "is signed as `{}`, and the extension runs what is signed as `{}`: set `signed-as = \"{}\"` for the extension if \
+         it is the right component",
+        .0[0], .0[1], .0[0]
+    )]
+    OtherId(Box<[ExtensionId; 2]>),
     /// The component is signed under the first id and version, and has the second ones in its manifest.
     #[error(
         "is signed as `{}` {}, and its own manifest says `{}` {}: sign it again with `weir sign`",

@@ -13,9 +13,9 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
-use weir_config::{ArtifactHash, TrustedKey};
+use weir_config::ArtifactHash;
 
-use super::{LoadRequest, Program, stamp::FileStamp};
+use super::{LoadRequest, Program, admission::Voucher, stamp::FileStamp};
 use crate::{engine::EngineKind, instance_state::InstanceState};
 
 /// How many files are known at most. Further ones are read at each load.
@@ -26,14 +26,18 @@ const FILES: usize = 4096;
 pub struct Loaded<G: 'static = InstanceState> {
     /// The program, which others may share.
     pub program: Arc<Program<G>>,
-    /// The key that signed the component or artifact. None for a component that needed no signature.
-    pub(super) signer: Option<TrustedKey>,
+    /// Who vouched for the component or artifact when it was loaded.
+    pub(super) voucher: Voucher,
     pub(super) for_others: Arc<ProgramSlot<G>>,
 }
 
 impl<G> Clone for Loaded<G> {
     fn clone(&self) -> Self {
-        Self { program: self.program.clone(), signer: self.signer, for_others: self.for_others.clone() }
+        Self {
+            program: self.program.clone(),
+            voucher: self.voucher.clone(),
+            for_others: self.for_others.clone(),
+        }
     }
 }
 
@@ -60,7 +64,7 @@ struct KnownFile<G: 'static> {
     plugin_dir: Option<PathBuf>,
     file_size: u64,
     engine: EngineKind,
-    signer: Option<TrustedKey>,
+    voucher: Voucher,
     slot: Weak<ProgramSlot<G>>,
 }
 
@@ -88,19 +92,19 @@ impl<G> HeldPrograms<G> {
     pub(super) fn unchanged(&self, wanted: LoadRequest<'_>) -> Option<Loaded<G>> {
         let LoadRequest { component, plugin_dir, limits, sha256, .. } = wanted;
         let path = component.path()?;
-        let (stamp, signer, slot) = {
+        let (stamp, voucher, slot) = {
             let index = self.0.lock();
             let known = index.by_path.get(path)?;
             let was = (known.plugin_dir.as_deref(), known.file_size, known.engine);
             let is_as_wanted = was == (plugin_dir, limits.file_size, wanted.engine());
-            (known.stamp, known.signer, known.slot.upgrade().filter(|_| is_as_wanted)?)
+            (known.stamp, known.voucher.clone(), known.slot.upgrade().filter(|_| is_as_wanted)?)
         };
         let program = slot.get()?.clone();
         let may_be_used =
             sha256.is_none_or(|pinned| pinned == program.hash) && program.footprint <= limits.code_size;
         (may_be_used && FileStamp::in_memory(path, plugin_dir) == Some(stamp)).then_some(Loaded {
             program,
-            signer,
+            voucher,
             for_others: slot,
         })
     }
@@ -117,7 +121,7 @@ impl<G> HeldPrograms<G> {
                 plugin_dir: wanted.plugin_dir.map(Path::to_owned),
                 file_size: wanted.limits.file_size,
                 engine: wanted.engine(),
-                signer: loaded.signer,
+                voucher: loaded.voucher.clone(),
                 slot: Arc::downgrade(&loaded.for_others),
             };
             by_path.insert(path.to_owned(), known);

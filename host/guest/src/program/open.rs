@@ -7,7 +7,9 @@ use weir_config::{ArtifactHash, ComponentSource, ExtensionConfig, Limits};
 use super::{
     ComponentOrigin, Guest, LoadError, LoadFault, LoadRequest, Programs, Rules,
     admission::{Candidate, Voucher},
-    input::ComponentInput,
+    artifact,
+    framing::Framing,
+    input::{ComponentInput, InputKind, InputLimits},
     load_permit::LoadPermit,
     signature::Signature,
 };
@@ -19,6 +21,7 @@ pub struct OpenComponent {
     voucher: Voucher,
     candidate: Candidate,
     origin: ComponentOrigin,
+    must_be_newer: bool,
 }
 
 impl OpenComponent {
@@ -28,7 +31,9 @@ impl OpenComponent {
     ///
     /// Fails with the error of the extension's start, as far as it shows before compiling.
     pub fn of(extension: &ExtensionConfig, rules: &Rules) -> Result<Self, LoadError> {
-        Self::opened(LoadRequest::from(extension), |candidate, input| candidate.admit(input, rules))
+        let opened =
+            Self::opened(LoadRequest::from(extension), |candidate, input| candidate.admit(input, rules))?;
+        Ok(Self { must_be_newer: rules.asks_for_newer(extension), ..opened })
     }
 
     /// Opens and hashes the component, whether it may run or not.
@@ -57,7 +62,9 @@ impl OpenComponent {
         let candidate = Candidate::from(wanted);
         let mut input = candidate.open().map_err(|fault| fault.of(wanted.origin(), None))?;
         match admit(&candidate, &mut input) {
-            Ok(voucher) => Ok(Self { input, voucher, candidate, origin: wanted.origin() }),
+            Ok(voucher) => {
+                Ok(Self { input, voucher, candidate, origin: wanted.origin(), must_be_newer: false })
+            }
             Err(fault) => Err(fault.of(wanted.origin(), Some(input.hash))),
         }
     }
@@ -72,7 +79,13 @@ impl OpenComponent {
     /// The signature of the component, if it was checked.
     #[must_use]
     pub fn signature(&self) -> Option<&Signature> {
-        self.voucher.signature.as_ref()
+        self.voucher.signature.as_deref().filter(|_| self.voucher.was_required)
+    }
+
+    /// Whether it runs only if no newer version is proven, or not known to be.
+    #[must_use]
+    pub fn must_be_newer(&self) -> bool {
+        self.must_be_newer
     }
 
     /// The SHA-256 of the component.
@@ -111,4 +124,24 @@ impl<G: Guest> Programs<G> {
         };
         looked.await.map_err(|fault| fault.of(wanted.origin(), None))
     }
+}
+
+/// Checks that an extension's component is whole. Reads it, and looks only at the lengths of its sections. An artifact
+/// is whole if it lacks no part, whether its signature is right or not.
+///
+/// # Errors
+///
+/// Fails with the error of the extension's start, as far as it shows in this way.
+pub fn component_is_whole(extension: &ExtensionConfig) -> Result<(), LoadError> {
+    let (limits, plugin_dir) = (InputLimits::from(&extension.limits), extension.plugin_dir.as_deref());
+    let look = || {
+        let mut input = ComponentInput::open(&extension.component, plugin_dir, limits)?;
+        if input.kind == InputKind::Artifact {
+            return artifact::described(&mut input).map(drop);
+        }
+        let mut framing = Framing::new();
+        input.copy_to(&mut framing)?;
+        if framing.is_whole() { Ok(()) } else { Err(LoadFault::Truncated) }
+    };
+    look().map_err(|fault| fault.of(LoadRequest::from(extension).origin(), None))
 }

@@ -35,6 +35,7 @@ pub(super) fn wanted<'w>(component: &'w ComponentSource, limits: &'w Limits) -> 
         sha256: None,
         signature: None,
         extension: None,
+        signed_as: None,
         limits,
         traces: Traces::default(),
         may_block: false,
@@ -143,7 +144,7 @@ fn a_file_that_hangs_only_when_it_is_read_again_is_given_up_too() {
         runtime(1).block_on(async {
             let (programs, limits) = (programs(1), Limits::default());
             let wanted = wanted(&component, &limits);
-            let (input, _) = programs.open(wanted).await.unwrap();
+            let (input, _) = programs.open(wanted, Arc::default()).await.unwrap();
             let engine = wasmtime::Engine::default();
             let permit = LoadPermit::take(&programs.permits, wanted).await.unwrap();
             let (_release, hang) = hanging(());
@@ -176,11 +177,11 @@ fn a_compiler_that_takes_too_long_is_told_from_a_file_that_hangs_while_it_is_fed
             }
         };
         let wanted = wanted(&component, &limits);
-        let (input, _) = programs.open(wanted).await.unwrap();
+        let (input, _) = programs.open(wanted, Arc::default()).await.unwrap();
         let permit = LoadPermit::take(&programs.permits, wanted).await.unwrap();
         assert!(matches!(compile(input, permit).await, LoadFault::CompileTimeout(_)));
 
-        let (input, _) = programs.open(wanted).await.unwrap();
+        let (input, _) = programs.open(wanted, Arc::default()).await.unwrap();
         let permit = LoadPermit::take(&programs.permits, wanted).await.unwrap();
         let (_release, hang) = hanging(());
         let _holding = tokio::task::spawn_blocking(hang);

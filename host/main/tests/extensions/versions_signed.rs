@@ -82,7 +82,7 @@ impl Device {
         let text = format!(
             "[main]\nstate-dir = 'state'\ncache-dir = '{cache}'\nrequest-timeout = '2m'\n\
              require-signature = true\nrevoked = 'revoked.txt'\ntrusted-keys = [{}]\n\
-             [[extension]]\nid = 'a'\npath = 'a.wasm'\nfulfills = ['updated@1']\n\
+             [[extension]]\nid = 'a'\npath = 'a.wasm'\nsigned-as = 'updated'\nfulfills = ['updated@1']\n\
              limits.ready-timeout = '2m'\nrestart = {{ backoff = '1ms', max-backoff = '1ms' }}\n\
              grants.dirs = [{{ host = 'data', guest = '/data', mode = 'rw' }}]\n\
              update = {{ prove-for = '1h', min-requests = 1_000_000 }}\n",

@@ -41,6 +41,7 @@ fn wanted<'w>(dir: &'w TempDir, component: &'w ComponentSource, limits: &'w Limi
         sha256: None,
         signature: None,
         extension: None,
+        signed_as: None,
         limits,
         traces: Traces::default(),
         may_block: false,

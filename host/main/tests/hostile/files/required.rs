@@ -32,7 +32,7 @@ impl Signed {
     }
 
     fn text(&self, key: &SigningKey, content: &[u8]) -> String {
-        let (id, size) = ("author".parse().unwrap(), content.len() as u64);
+        let (id, size) = ("hostile".parse().unwrap(), content.len() as u64);
         Signature::sign(key, id, "1.2.0", hash(content), size).unwrap().text()
     }
 
@@ -63,6 +63,7 @@ async fn a_component_runs_only_with_the_signature_of_a_trusted_key() {
     assert_eq!(unsigned.to_string(), told.replace("DIR", &signed.files.path().to_string_lossy()));
     signed.sign();
     let mut good = support::puppet("good");
+    good.signed_as = Some("hostile".parse().unwrap());
     good.component = ComponentSource::Path(signed.files.path().join("good.wasm"));
     let puppet = fs::read(test_guests::path("puppet")).unwrap();
     signed.files.write("good.wasm", &puppet);
@@ -121,14 +122,14 @@ fn each_reason_not_to_trust_a_signature_has_its_own_name_and_no_compiler_sees_th
     fs::remove_file(&path).unwrap();
 
     // The component's own manifest has the last word on its name.
-    let manifest = br#"{"schema":1,"id":"author","version":"1.1.0"}"#;
+    let manifest = br#"{"schema":1,"id":"hostile","version":"1.1.0"}"#;
     let length = u8::try_from(14 + manifest.len()).unwrap();
     signed.component.extend([&[0, length, 13][..], b"weir:manifest", manifest].concat());
     signed.files.write("a.wasm", &signed.component);
     signed.sign();
     let LoadFault::OtherName(names) = signed.fault() else { panic!("{}", signed.fault()) };
     let [of_signature, own] = names.map(|(id, version)| format!("{id} {version}"));
-    assert_eq!((&*of_signature, &*own), ("author 1.2.0", "author 1.1.0"));
+    assert_eq!((&*of_signature, &*own), ("hostile 1.2.0", "hostile 1.1.0"));
 
     // What is in memory has its signature beside it in memory.
     signed.component = wat::parse_str(good()).unwrap();
