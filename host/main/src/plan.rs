@@ -11,7 +11,7 @@ use weir_config::{ArtifactHash, Config, Difference, Effect, ExtensionConfig, Rel
 use weir_guest::{Admission, OpenComponent, Rules, component_is_whole};
 use weir_names::{ExtensionId, chain};
 use weir_reports::ExtensionState;
-use weir_supervisor::{ControlError, Roster, Unit, needs_restart, refusal, stages};
+use weir_supervisor::{ControlError, Roster, Unit, found, needs_restart, refusal, stages};
 use weir_versions::Versions;
 
 /// What a reload of the configuration would do now. All other extensions would stay as they are.
@@ -192,7 +192,8 @@ fn compare(
         let hash = extension.update.as_ref().and_then(|_| files.hash(extension).ok());
         let older = || {
             let opened = extension.update.as_ref().and_then(|_| OpenComponent::of(extension, rules).ok())?;
-            versions.newer_than(extension, &opened.signature()?.text())
+            let is_revoked = |hash, signature: Option<&str>| rules.has_revoked(hash, signature);
+            versions.newer_than(extension, &found(&opened), is_revoked)
         };
         let instead = hash.and_then(|hash| versions.instead_of(extension, hash)).or_else(older);
         match (unit, instead) {

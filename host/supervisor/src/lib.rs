@@ -16,6 +16,6 @@ pub use self::{
     },
     supervisor::{
         Change, ControlError, Holds, NotReloaded, Order, OrderReplyTo, Reconfigure, ReloadReport, Supervisor,
-        SupervisorParts, needs_restart, refusal, stages,
+        SupervisorParts, found, needs_restart, refusal, stages,
     },
 };

@@ -43,6 +43,7 @@ use self::{
 pub use self::{
     apply::{Holds, NotReloaded, ReloadReport, needs_restart, refusal},
     order::stages,
+    versions::found,
 };
 use crate::{
     events::MainEvent,

@@ -28,7 +28,7 @@ pub struct Chosen {
     pub hash: Option<ArtifactHash>,
     /// Why another version runs than the configured one.
     pub held_back: Option<String>,
-    /// Why nothing may run: the component is older than a proven version, which is not kept any more.
+    /// Why nothing may run: the component is older than a proven version, which is not kept any more, or may be.
     pub refused: Option<String>,
     /// Why the configured version runs without a number, if that is not because the extension has no `update`.
     pub not_kept: Option<String>,
@@ -58,11 +58,13 @@ pub struct Found {
     pub hash: ArtifactHash,
     /// The text of its signature, if Main requires one.
     pub signature: Option<Arc<str>>,
+    /// Whether it runs only if no newer version is proven, or not known to be.
+    pub must_be_newer: bool,
 }
 
 impl From<ArtifactHash> for Found {
     fn from(hash: ArtifactHash) -> Self {
-        Self { hash, signature: None }
+        Self { hash, signature: None, must_be_newer: false }
     }
 }
 
@@ -89,21 +91,30 @@ impl Versions {
         if configured.update.is_none() {
             return plain(None, None, None);
         }
-        if let Some(reason) = self.unreadable.get(id) {
-            return plain(None, None, Some(reason.clone()));
-        }
-        let Found { hash, signature } = match found {
+        let found: Found = match found {
             Ok(found) => found.into(),
             Err(reason) => {
                 let instead = self.instead(configured, None, &reason);
                 return instead.unwrap_or_else(|| plain(None, None, Some(reason)));
             }
         };
+        let hash = found.hash;
+        if let Some(why) = self.why_unknown(id).filter(|_| found.must_be_newer && !again) {
+            let reason = format!(
+                "its proven versions are not known, and one may be newer, because {why}: pin it with `sha256`, or \
+                 `weir reload {id} --now` runs it all the same"
+            );
+            return Chosen { refused: Some(reason), ..plain(None, Some(hash), None) };
+        }
+        if let Some(reason) = self.unreadable.get(id) {
+            return plain(None, Some(hash), Some(reason.clone()));
+        }
         self.configured.lock().insert(id.clone());
         // Held to the end, so that copies that load at once find one version, and no component is swept before the
         // record names it.
         let _writing = self.writing.lock();
-        let older = self.change(id, |record| record.newer_than(id, signature.as_deref())).flatten();
+        let is_revoked = |hash, signature: Option<&str>| self.may_run.is_revoked(hash, signature);
+        let older = self.change(id, |record| record.newer_than(id, &found, is_revoked)).flatten();
         if let Some((_, reason)) = older.filter(|_| !again) {
             let instead = self.instead(configured, Some(hash), &reason);
             return instead
@@ -116,7 +127,7 @@ impl Versions {
         let is_trial = known.as_ref().is_none_or(|known| known.standing == Standing::Probation) && !again;
         let beside = is_trial.then(|| self.beside(configured, hash)).flatten();
         let Some(status) = known else {
-            return self.begin(configured, Found { hash, signature }, copy, beside);
+            return self.begin(configured, found, copy, beside);
         };
         let number = status.number;
         if status.standing == Standing::Refused && !again {
@@ -128,9 +139,9 @@ impl Versions {
         let has_changed = self.change(id, |record| {
             let before = record.clone();
             record.held_back = None;
-            record.sign(hash, signature.as_ref());
+            record.sign(hash, found.signature.as_ref());
             match status.standing {
-                Standing::Proven => record.fallback = Some(number),
+                Standing::Proven => record.comes_back(number),
                 Standing::Refused if again => record.try_again(number, SystemTime::now()),
                 _ => {}
             }
@@ -150,7 +161,7 @@ impl Versions {
     fn begin(
         &self,
         configured: &Arc<ExtensionConfig>,
-        Found { hash, signature }: Found,
+        Found { hash, signature, .. }: Found,
         copy: impl FnOnce(&mut dyn Write) -> Result<(), String>,
         beside: Option<Chosen>,
     ) -> Chosen {
@@ -184,6 +195,12 @@ impl Versions {
                 })
             }
         }
+    }
+
+    /// Why it is not known which versions of an extension are proven, if it is not.
+    fn why_unknown(&self, id: &ExtensionId) -> Option<&String> {
+        let forgotten = || self.forgotten.get(id).filter(|_| !self.records.lock().contains_key(id));
+        self.unreadable.get(id).or_else(forgotten)
     }
 
     /// Returns the proven version, in place of the configured one that does not run for this reason. None if there is

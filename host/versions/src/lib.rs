@@ -56,7 +56,9 @@ pub struct Versions {
     configured: Mutex<BTreeSet<ExtensionId>>,
     /// Extensions whose records cannot be read, and must not be written.
     unreadable: BTreeMap<ExtensionId, String>,
-    /// Components that versions in those records may need.
+    /// Extensions whose records were written by somebody else, and are made anew.
+    forgotten: BTreeMap<ExtensionId, String>,
+    /// Components that versions in unreadable records may need.
     foreign: BTreeSet<ArtifactHash>,
     /// What decides whether a version may come back.
     may_run: MayRun,
@@ -64,16 +66,22 @@ pub struct Versions {
     writing: Mutex<()>,
 }
 
-/// Decides whether the kept component of a version may run, or says why not. Nothing decides until it is set, and all may
-/// run.
+/// Decides whether the kept component of a version may run, or says why not, and which ones are revoked. Nothing decides
+/// until it is set, and all may run.
 #[derive(Default)]
-struct MayRun(OnceLock<Box<Decide>>);
+struct MayRun(OnceLock<(Box<Decide>, Box<IsRevoked>)>);
 
 type Decide = dyn Fn(&ExtensionConfig) -> Result<(), String> + Send + Sync;
 
+type IsRevoked = dyn Fn(ArtifactHash, Option<&str>) -> bool + Send + Sync;
+
 impl MayRun {
     fn check(&self, config: &ExtensionConfig) -> Result<(), String> {
-        self.0.get().map_or(Ok(()), |decide| decide(config))
+        self.0.get().map_or(Ok(()), |(decide, _)| decide(config))
+    }
+
+    fn is_revoked(&self, hash: ArtifactHash, signature: Option<&str>) -> bool {
+        self.0.get().is_some_and(|(_, is_revoked)| is_revoked(hash, signature))
     }
 }
 
@@ -124,12 +132,14 @@ impl Versions {
                 return Self::default();
             }
         };
-        let (mut records, mut unreadable) = (BTreeMap::new(), BTreeMap::new());
+        let (mut records, mut unreadable, mut forgotten) =
+            (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         for (id, record) in found {
             match record {
                 Ok(record) => drop(records.insert(id, record)),
                 Err(error @ StateError::NotAuthentic(_)) => {
                     tracing::error!(extension = %id, "its versions are forgotten: {error}");
+                    forgotten.insert(id, error.to_string());
                 }
                 Err(error) => {
                     tracing::error!(extension = %id, "its versions are not kept: {}", chain(&error));
@@ -137,7 +147,7 @@ impl Versions {
                 }
             }
         }
-        let mut versions = Self { records: records.into(), unreadable, ..Self::default() };
+        let mut versions = Self { records: records.into(), unreadable, forgotten, ..Self::default() };
         if !versions.unreadable.is_empty() {
             // If they cannot be listed, nothing can be removed either.
             let known = versions.needed();
@@ -148,10 +158,15 @@ impl Versions {
         versions
     }
 
-    /// Lets `decide` find out whether a kept component may run, before a version comes back. It blocks on files.
-    pub fn decide_by(&self, decide: impl Fn(&ExtensionConfig) -> Result<(), String> + Send + Sync + 'static) {
-        // Only the first one counts, and Main sets one.
-        let _set = self.may_run.0.set(Box::new(decide));
+    /// Lets `decide` find out whether a kept component may run, before a version comes back. It blocks on files. Of a
+    /// version that `is_revoked`, by its component and signature, others may be older.
+    pub fn decide_by(
+        &self,
+        decide: impl Fn(&ExtensionConfig) -> Result<(), String> + Send + Sync + 'static,
+        is_revoked: impl Fn(ArtifactHash, Option<&str>) -> bool + Send + Sync + 'static,
+    ) {
+        // Only the first ones count, and Main sets them once.
+        let _set = self.may_run.0.set((Box::new(decide), Box::new(is_revoked)));
     }
 
     /// Tells which extensions are configured from now on. What is kept of others is the first to go for want of room.
@@ -282,7 +297,7 @@ impl Versions {
             if record.get(from).is_none() {
                 return Err(VersionError::Unknown(id.clone(), from));
             }
-            record.fallback = Some(to);
+            record.comes_back(to);
             record
                 .decide(from, Standing::Refused, reason.to_owned(), SystemTime::now())
                 .ok_or_else(|| VersionError::Unknown(id.clone(), from))

@@ -12,7 +12,7 @@ use weir_config::{ArtifactHash, ExtensionConfig, Stanza, UpdateConfig};
 use weir_names::ExtensionId;
 use weir_reports::{Standing, VersionChange, VersionFigures, VersionStatus};
 
-use crate::judge;
+use crate::{Found, judge};
 
 /// Proven versions of an extension whose components are kept: the one that runs or comes back, and those before it.
 const KEPT_PROVEN: usize = 3;
@@ -51,11 +51,19 @@ pub(crate) struct Entry {
     /// The text of the component's signature, if Main required one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) signature: Option<Arc<str>>,
+    /// Whether an operator has gone back to a version that is signed as an older one, so that this one forbids none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_passed_over: bool,
 }
 
 impl Entry {
     pub(crate) fn hash(&self) -> Option<ArtifactHash> {
         self.status.hash.parse().ok()
+    }
+
+    /// The version in its signature.
+    fn signed_version(&self) -> Option<Version> {
+        signed_version(self.signature.as_deref()?)
     }
 
     /// Whether this is the version with this component and configuration.
@@ -131,16 +139,48 @@ impl Record {
         }
     }
 
-    /// Returns the proven version that comes back and why it runs rather than the component with this signature: that is
-    /// signed as an older one. None if it is not.
-    pub(crate) fn newer_than(&self, id: &ExtensionId, signature: Option<&str>) -> Option<(u64, String)> {
-        let proven = self.proven_fallback()?;
-        let (found, highest) = (signed_version(signature?)?, signed_version(proven.signature.as_deref()?)?);
+    /// Makes a proven version the one that comes back. If others are signed as newer ones, an operator has let this one
+    /// run all the same.
+    pub(crate) fn comes_back(&mut self, number: u64) {
+        self.fallback = Some(number);
+        let Some(version) = self.get(number).and_then(Entry::signed_version) else { return };
+        for entry in &mut self.entries {
+            let other = entry.signed_version();
+            entry.is_passed_over = other.is_some_and(|other| other.cmp_precedence(&version).is_gt());
+        }
+    }
+
+    /// Returns the proven version that comes back, and why it runs rather than this component: that is signed as older
+    /// than a proven version that is not revoked, or nobody knows how old it is. None if it may run.
+    pub(crate) fn newer_than(
+        &self,
+        id: &ExtensionId,
+        found: &Found,
+        is_revoked: impl Fn(ArtifactHash, Option<&str>) -> bool,
+    ) -> Option<(u64, String)> {
+        let counts = |entry: &&Entry| {
+            let is_revoked = |hash| is_revoked(hash, entry.signature.as_deref());
+            entry.status.standing == Standing::Proven
+                && !entry.is_passed_over
+                && !entry.hash().is_some_and(is_revoked)
+        };
+        let proven = self.entries.iter().filter(counts).filter_map(Entry::signed_version);
+        let highest = proven.max_by(Version::cmp_precedence)?;
+        let is_fallback = || self.proven_fallback().and_then(Entry::hash) == Some(found.hash);
+        let what = match found.signature.as_deref().and_then(signed_version) {
+            Some(version) if version.cmp_precedence(&highest).is_lt() => {
+                format!("it is signed as version {version}")
+            }
+            None if found.must_be_newer && !is_fallback() => {
+                "it is an artifact without a `.sig` that names its version".to_owned()
+            }
+            _ => return None,
+        };
         let reason = format!(
-            "it is signed as version {found}, and {highest} is proven: `weir reload {id} --now` runs the older one \
-             all the same"
+            "{what}, and {highest} is proven: `weir reload {id} --now` runs {} all the same",
+            if found.signature.is_some() { "the older one" } else { "it" }
         );
-        found.cmp_precedence(&highest).is_lt().then_some((proven.status.number, reason))
+        Some((self.comebacks().next()?.status.number, reason))
     }
 
     /// Drops the versions on probation, but the one that runs until another one does.
@@ -184,7 +224,7 @@ impl Record {
         self.drop_probation();
         self.last += 1;
         let status = begun(self.last, hash.to_string(), now);
-        self.entries.push(Entry { status, stanza, signature: None });
+        self.entries.push(Entry { status, stanza, signature: None, is_passed_over: false });
         self.last
     }
 
@@ -269,7 +309,7 @@ impl Record {
         let was_canary = self.canary.take_if(|canary| *canary == number).is_some();
         match standing {
             Standing::Proven => {
-                self.fallback = Some(number);
+                self.comes_back(number);
                 if was_canary {
                     // The other instances follow.
                     self.serving = Some(number);

@@ -10,7 +10,7 @@ use weir_names::{ExtensionId, chain};
 use weir_reports::{Standing, VersionStatus};
 
 use crate::{
-    Chosen, Versions,
+    Chosen, Found, Versions,
     choose::original,
     record::{Entry, Record},
     state_dir::{look_at_record, read_record},
@@ -52,13 +52,18 @@ impl Versions {
         instead_of(records.get(original(extension))?, extension, hash)
     }
 
-    /// Returns the version that runs in place of a component with this signature, and why: that is signed as an older
-    /// version. None if it is not.
+    /// Returns the version that runs in place of this component, and why: that is signed as an older version. None if it
+    /// is not. Versions of which `is_revoked` holds, by their component and signature, forbid no older ones.
     #[must_use]
-    pub fn newer_than(&self, extension: &ExtensionConfig, signature: &str) -> Option<(u64, String)> {
+    pub fn newer_than(
+        &self,
+        extension: &ExtensionConfig,
+        found: &Found,
+        is_revoked: impl Fn(ArtifactHash, Option<&str>) -> bool,
+    ) -> Option<(u64, String)> {
         let (records, id) = (self.records.lock(), original(extension));
         extension.update.as_ref()?;
-        records.get(id)?.newer_than(id, Some(signature))
+        records.get(id)?.newer_than(id, found, is_revoked)
     }
 
     /// Chooses the proven version if this component with this configuration was refused. None if the configured version

@@ -1,6 +1,7 @@
 //! Versions through a device's life: with a state directory, and in memory.
 
 mod canary;
+mod signed;
 
 use std::{io::Write, path::Path, sync::Arc};
 

@@ -203,9 +203,11 @@ impl Core {
     fn versions(&self, admission: Arc<Admission>) -> Arc<Versions> {
         let config = self.roster.main();
         let versions = Versions::open(config.state_dir.clone(), config.state_size);
-        versions.decide_by(move |kept| {
-            OpenComponent::of(kept, &admission.rules()).map(drop).map_err(|error| chain(&error))
-        });
+        let revoking = admission.clone();
+        versions.decide_by(
+            move |kept| OpenComponent::of(kept, &admission.rules()).map(drop).map_err(|error| chain(&error)),
+            move |hash, signature| revoking.rules().has_revoked(hash, signature),
+        );
         versions.into()
     }
 

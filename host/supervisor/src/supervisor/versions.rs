@@ -5,6 +5,9 @@
 //! of an extension, the last is the canary: it runs a new version first, and is observed alone. Otherwise all are of one
 //! version, and the first is observed for all.
 
+#[cfg(test)]
+mod tests;
+
 use std::{io::Write, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
@@ -47,6 +50,13 @@ pub(super) struct Observation {
     pub(super) look: Option<Instant>,
 }
 
+/// The configured component as it was opened, for its versions.
+#[must_use]
+pub fn found(component: &OpenComponent) -> Found {
+    let signature = component.signature().map(|signature| signature.text().into());
+    Found { hash: component.hash(), signature, must_be_newer: component.must_be_newer() }
+}
+
 /// Chooses what an extension with this configuration runs now.
 pub(super) async fn choose(
     programs: &Programs,
@@ -55,21 +65,20 @@ pub(super) async fn choose(
     again: bool,
 ) -> Result<Chosen, LoadError> {
     let extension = configured.clone();
-    let choose = move |opened: Result<OpenComponent, LoadError>| {
-        let (found, mut opened) = match opened {
-            Ok(component) => {
-                let signature = component.signature().map(|signature| signature.text().into());
-                (Ok(Found { hash: component.hash(), signature }), Ok(component))
-            }
-            Err(error) => (Err(chain(&error)), Err(chain(&error))),
-        };
+    let choose = move |mut opened: Result<OpenComponent, LoadError>| {
+        let found = opened.as_ref().map(found).map_err(|error| chain(error));
         let copy = |to: &mut dyn Write| match &mut opened {
             Ok(component) => component.copy_to(to).map_err(|error| chain(&error)),
-            Err(error) => Err(error.clone()),
+            Err(error) => Err(chain(error)),
         };
-        versions.choose(&extension, found, copy, again)
+        let chosen = versions.choose(&extension, found, copy, again);
+        match opened {
+            // What may be there by now was compared with no proven version.
+            Err(error) if chosen.number.is_none() => Err(error),
+            _ => Ok(chosen),
+        }
     };
-    let chosen = programs.look_at(configured.clone(), choose).await?;
+    let chosen = programs.look_at(configured.clone(), choose).await??;
     if let Some(reason) = chosen.refused {
         return Err(LoadFault::Older(reason).of(LoadRequest::from(&*configured).origin(), chosen.hash));
     }
