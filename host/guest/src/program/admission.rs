@@ -3,7 +3,8 @@
 //! The decision comes before anything looks into the component. Only its kind, size and hash are known, and the hash is
 //! the one that every later reading is checked against. The rules change at a reload.
 
-#[cfg(all(test, feature = "compiler"))]
+#[cfg(test)]
+#[cfg(feature = "compiler")]
 mod tests;
 
 use std::{
