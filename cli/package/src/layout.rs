@@ -88,8 +88,8 @@ pub struct Documents {
 /// dropped.
 #[derive(Debug)]
 pub struct Package {
-    /// What the package says of its component. Only the component itself is vouched for by a signature.
-    pub contents: Contents,
+    /// The detached signature of the component, as text.
+    pub signature: Option<String>,
     /// The file of the component.
     pub component: PathBuf,
     /// The digest of the component.
@@ -98,7 +98,7 @@ pub struct Package {
     pub size: u64,
     /// The digest of the manifest, by which registries name the package.
     pub digest: Digest,
-    manifest: ImageManifest,
+    manifest: Vec<u8>,
     config: Vec<u8>,
     /// Has the component.
     _private: TempDir,
@@ -219,9 +219,22 @@ struct ImageManifest {
     layers: Vec<Descriptor>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     annotations: BTreeMap<String, String>,
-    /// What other tools have written, and keep when the package is signed.
+}
+
+/// A manifest with what other tools have written, which stays when the package is signed.
+#[derive(Serialize, Deserialize)]
+struct WholeManifest {
+    #[serde(flatten)]
+    known: ImageManifest,
     #[serde(flatten)]
     other: Map<String, Value>,
+}
+
+/// The only part of a config that is read for a device. The rest of it can take a hundred times its size in memory.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Layers {
+    layer_digests: Vec<Digest>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

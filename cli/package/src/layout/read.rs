@@ -12,8 +12,8 @@ use tempfile::TempDir;
 
 use super::{
     BLOBS, COMPONENT_TYPE, CONFIG_TYPE, Contents, Descriptor, INDEX, INDEX_TYPE, ImageConfig, ImageManifest,
-    Index, MANIFEST_TYPE, MARK, MAX_CONFIG, MAX_MANIFEST, MAX_SIGNATURE, Package, ReadError, SIGNATURE,
-    TITLE, VERSION, blob, unpack,
+    Index, Layers, MANIFEST_TYPE, MARK, MAX_CONFIG, MAX_MANIFEST, MAX_SIGNATURE, Package, ReadError,
+    SIGNATURE, TITLE, VERSION, blob, unpack,
 };
 use crate::digest;
 
@@ -40,6 +40,31 @@ pub fn read(path: &Path, most: u64) -> Result<Package, ReadError> {
         return Err(ReadError::OfOtherKind(path.to_owned()));
     };
     layout.package(private, most)
+}
+
+impl Package {
+    /// What the package says of its component. No signature vouches for it, and a hostile package can make it take a
+    /// gigabyte of memory.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the package says something else than a package can say.
+    pub fn contents(&self) -> Result<Contents, ReadError> {
+        let name = blob(&self.digest);
+        let ImageManifest { config, annotations, .. } = parse(&name, &self.manifest)?;
+        let parsed: ImageConfig = parse(&blob(&config.digest), &self.config)?;
+        let annotation = |key: &str| annotations.get(key).cloned().unwrap_or_default();
+        let names = parsed.component.unwrap_or_default();
+        Ok(Contents {
+            id: annotation(TITLE),
+            version: annotation(VERSION),
+            created: parsed.created,
+            imports: names.imports,
+            exports: names.exports,
+            documents: parsed.weir,
+            signature: self.signature.clone(),
+        })
+    }
 }
 
 /// Opens a regular file, without waiting for a FIFO and without following a symlink.
@@ -86,7 +111,8 @@ impl Layout {
             return Err(invalid(INDEX, "it lists something else than an image of OCI"));
         }
         let name = blob(&descriptor.digest);
-        let manifest: ImageManifest = parse(&name, &self.blob(descriptor, MAX_MANIFEST)?)?;
+        let text = self.blob(descriptor, MAX_MANIFEST)?;
+        let manifest: ImageManifest = parse(&name, &text)?;
         let is_manifest = manifest.media_type.as_deref().is_none_or(|media_type| media_type == MANIFEST_TYPE);
         let [layer] = &manifest.layers[..] else {
             return Err(invalid(&name, "it has not one layer"));
@@ -99,32 +125,22 @@ impl Layout {
             return Err(invalid(&name, &format!("only `{CONFIG_TYPE}` with one `{COMPONENT_TYPE}` is read")));
         }
         let config = self.blob(&manifest.config, MAX_CONFIG)?;
-        let parsed: ImageConfig = parse(&blob(&manifest.config.digest), &config)?;
-        if parsed.layer_digests != [layer.digest] {
+        let layers: Layers = parse(&blob(&manifest.config.digest), &config)?;
+        if layers.layer_digests != [layer.digest] {
             return Err(invalid(&blob(&manifest.config.digest), "`layerDigests` is not that of the layer"));
         }
         self.copy_component(layer, most)?;
-        let annotation = |key: &str| manifest.annotations.get(key).cloned();
-        let signature = annotation(SIGNATURE);
+        let signature = manifest.annotations.get(SIGNATURE).cloned();
         if signature.as_ref().is_some_and(|text| text.len() > MAX_SIGNATURE) {
             return Err(ReadError::TooLarge { name: SIGNATURE.to_owned(), most: MAX_SIGNATURE as u64 });
         }
-        let names = parsed.component.unwrap_or_default();
         Ok(Package {
-            contents: Contents {
-                id: annotation(TITLE).unwrap_or_default(),
-                version: annotation(VERSION).unwrap_or_default(),
-                created: parsed.created,
-                imports: names.imports,
-                exports: names.exports,
-                documents: parsed.weir,
-                signature,
-            },
+            signature,
             component: self.component,
             sha256: layer.digest,
             size: layer.size,
             digest: descriptor.digest,
-            manifest,
+            manifest: text,
             config,
             _private: private,
         })

@@ -13,7 +13,7 @@ use tempfile::NamedTempFile;
 use super::{
     BLOBS, COMPONENT_TYPE, CONFIG_TYPE, Contents, Descriptor, INDEX, INDEX_TYPE, ImageConfig, ImageManifest,
     Index, MANIFEST_TYPE, MARK, MARK_TEXT, MAX_CONFIG, MAX_MANIFEST, Names, Package, SIGNATURE, TAG, TITLE,
-    VERSION, WriteError, blob,
+    VERSION, WholeManifest, WriteError, blob,
 };
 use crate::{Digest, digest};
 
@@ -47,12 +47,11 @@ pub fn write(component: &Path, contents: &Contents, to: &Path) -> Result<Digest,
         annotations: [(TITLE, id), (VERSION, version)]
             .map(|(key, value)| (key.to_owned(), value.clone()))
             .into(),
-        other: serde_json::Map::new(),
     };
     if let Some(signature) = signature {
         manifest.annotations.insert(SIGNATURE.to_owned(), signature.clone());
     }
-    lay_out(&manifest, &config, component, to)
+    lay_out(&manifest, &json(&manifest), &config, component, to)
 }
 
 impl Package {
@@ -62,9 +61,11 @@ impl Package {
     ///
     /// The errors of [`write`].
     pub fn write_signed(&self, signature: &str, to: &Path) -> Result<Digest, WriteError> {
-        let mut manifest = self.manifest.clone();
-        manifest.annotations.insert(SIGNATURE.to_owned(), signature.to_owned());
-        lay_out(&manifest, &self.config, &self.component, to)
+        let failed =
+            |source: serde_json::Error| WriteError::Io { path: to.to_owned(), source: source.into() };
+        let mut manifest: WholeManifest = serde_json::from_slice(&self.manifest).map_err(failed)?;
+        manifest.known.annotations.insert(SIGNATURE.to_owned(), signature.to_owned());
+        lay_out(&manifest.known, &json(&manifest), &self.config, &self.component, to)
     }
 }
 
@@ -76,18 +77,18 @@ impl Descriptor {
 
 fn lay_out(
     manifest: &ImageManifest,
+    text: &[u8],
     config: &[u8],
     component: &Path,
     to: &Path,
 ) -> Result<Digest, WriteError> {
-    let text = json(manifest);
     for (what, size, most) in [("config", config.len(), MAX_CONFIG), ("manifest", text.len(), MAX_MANIFEST)] {
         let size = size as u64;
         if size > most {
             return Err(WriteError::TooLarge { what, size, most });
         }
     }
-    let mut descriptor = Descriptor::new(MANIFEST_TYPE, Digest::of(&text), text.len() as u64);
+    let mut descriptor = Descriptor::new(MANIFEST_TYPE, Digest::of(text), text.len() as u64);
     let tag = manifest.annotations.get(VERSION).filter(|version| is_tag(version));
     descriptor.annotations.extend(tag.map(|version| (TAG.to_owned(), version.clone())));
     let digest = descriptor.digest;
@@ -95,7 +96,7 @@ fn lay_out(
         Index { schema_version: 2, media_type: Some(INDEX_TYPE.to_owned()), manifests: vec![descriptor] };
     let index = json(&index);
     let mut blobs =
-        vec![(blob(&digest), Part::Bytes(&text)), (blob(&manifest.config.digest), Part::Bytes(config))];
+        vec![(blob(&digest), Part::Bytes(text)), (blob(&manifest.config.digest), Part::Bytes(config))];
     blobs
         .extend(manifest.layers.iter().map(|layer| (blob(&layer.digest), Part::File(component, layer.size))));
     blobs.sort_by(|(one, _), (other, _)| one.cmp(other));
