@@ -30,6 +30,16 @@ pub enum LockError {
     },
 }
 
+/// Where a package of others comes from.
+enum Origin<'a> {
+    /// The registry that all use.
+    Main,
+    /// This place, as the qualifier of a package URL says it.
+    Other(&'static str, &'a str),
+    /// A directory or a file of the project.
+    Project,
+}
+
 /// A package of others that a component is made of.
 #[derive(Debug)]
 struct Dependency {
@@ -37,7 +47,7 @@ struct Dependency {
     version: String,
     /// The algorithm's name in CycloneDX, and hexadecimal digits.
     hash: Option<(&'static str, String)>,
-    /// Package URLs. `None` if the lock file does not say.
+    /// References. `None` if the lock file does not say.
     depends_on: Option<Vec<String>>,
 }
 
@@ -97,19 +107,26 @@ pub fn sbom(
 }
 
 fn library(url: &str, Dependency { name, version, hash, .. }: &Dependency) -> Value {
-    let mut library = json!({
-        "type": "library", "bom-ref": url, "name": name, "version": version, "purl": url,
-    });
-    if let (Some((algorithm, digits)), Some(library)) = (hash, library.as_object_mut()) {
-        library.insert("hashes".to_owned(), json!([{ "alg": algorithm, "content": digits }]));
+    let mut library = json!({ "type": "library", "bom-ref": url, "name": name, "version": version });
+    if let Some(library) = library.as_object_mut() {
+        library.extend(url.starts_with("pkg:").then(|| ("purl".to_owned(), json!(url))));
+        library.extend(hash.as_ref().map(|(algorithm, digits)| {
+            ("hashes".to_owned(), json!([{ "alg": algorithm, "content": digits }]))
+        }));
     }
     library
 }
 
-/// The URL of a package: <https://github.com/package-url/purl-spec>.
-fn package_url(kind: &str, name: &str, version: &str) -> String {
+/// How the SBOM refers to a package: by its URL, <https://github.com/package-url/purl-spec>. The URL of another origin
+/// says so. A package of the project has none: that would be another package of the same name.
+fn reference(kind: &str, name: &str, version: &str, origin: &Origin<'_>) -> String {
     let escaped = |text| utf8_percent_encode(text, &PLAIN);
-    format!("pkg:{kind}/{}@{}", escaped(name), escaped(version))
+    let named = format!("{kind}/{}@{}", escaped(name), escaped(version));
+    match origin {
+        Origin::Main => format!("pkg:{named}"),
+        Origin::Other(qualifier, url) => format!("pkg:{named}?{qualifier}={}", escaped(url)),
+        Origin::Project => format!("project:{named}"),
+    }
 }
 
 #[cfg(test)]
@@ -142,6 +159,75 @@ version = "1.0.0"
 source = "registry+https://github.com/rust-lang/crates.io-index"
 "#;
 
+    /// One name and version from three places, and a registry of others.
+    const SOURCES: &str = r#"
+version = 4
+[[package]]
+name = "echo"
+version = "0.1.0"
+dependencies = [
+ "same 1.0.0",
+ "same 1.0.0 (git+https://host/same?branch=main)",
+ "same 1.0.0 (registry+https://github.com/rust-lang/crates.io-index)",
+ "theirs",
+]
+[[package]]
+name = "same"
+version = "1.0.0"
+source = "git+https://host/same?branch=main#abc"
+[[package]]
+name = "same"
+version = "1.0.0"
+[[package]]
+name = "same"
+version = "1.0.0"
+source = "registry+https://github.com/rust-lang/crates.io-index"
+checksum = "00ff"
+[[package]]
+name = "theirs"
+version = "1.0.0"
+source = "sparse+https://theirs/index/"
+"#;
+
+    #[test]
+    fn a_package_is_taken_for_that_of_a_registry_only_if_it_comes_from_there() {
+        let sbom = made("echo", "Cargo.lock", SOURCES).unwrap();
+        let expected = [
+            "pkg:cargo/same@1.0.0",
+            "pkg:cargo/same@1.0.0?vcs_url=git%2Bhttps%3A//host/same%40abc",
+            "pkg:cargo/theirs@1.0.0?repository_url=https%3A//theirs/index/",
+            "project:cargo/same@1.0.0",
+        ];
+        assert_eq!(refs(&sbom), expected);
+        let [plain, git, theirs, own] = expected;
+        assert_eq!(sbom["dependencies"][0]["dependsOn"], json!([own, git, plain, theirs]));
+        assert_eq!(sbom["components"][0]["hashes"][0]["content"], "00ff");
+        assert_eq!(sbom["components"][1]["hashes"], Value::Null);
+        assert_eq!(
+            (&sbom["components"][3]["purl"], &sbom["components"][0]["purl"]),
+            (&Value::Null, &json!(plain))
+        );
+
+        let text = r#"{ "packages": {
+            "node_modules/a": { "version": "1.0.0", "resolved": "https://registry.npmjs.org/a/-/a-1.0.0.tgz" },
+            "node_modules/b/node_modules/a": { "version": "1.0.0", "resolved": "git+ssh://git@host/a.git#abc" },
+            "node_modules/c/node_modules/a": { "version": "1.0.0", "resolved": "file:a.tgz" },
+            "node_modules/d/node_modules/a": { "version": "1.0.0", "resolved": "https://host/a.tgz" },
+            "node_modules/alias": { "version": "2.0.0", "name": "real" }
+        } }"#;
+        let sbom = made("echo", "package-lock.json", text).unwrap();
+        assert_eq!(
+            refs(&sbom),
+            [
+                "pkg:npm/a@1.0.0",
+                "pkg:npm/a@1.0.0?download_url=https%3A//host/a.tgz",
+                "pkg:npm/a@1.0.0?vcs_url=git%2Bssh%3A//git%40host/a.git%40abc",
+                "pkg:npm/real@2.0.0",
+                "project:npm/a@1.0.0",
+            ]
+        );
+    }
+
     fn made(stem: &str, name: &str, text: &str) -> Result<Value, String> {
         let contents = Contents { id: "echo".to_owned(), version: "1.0.0".to_owned(), ..Contents::default() };
         let locks = [(Path::new(name), text.to_owned())];
@@ -149,7 +235,7 @@ source = "registry+https://github.com/rust-lang/crates.io-index"
     }
 
     fn refs(sbom: &Value) -> Vec<&str> {
-        sbom["components"].as_array().unwrap().iter().map(|it| it["purl"].as_str().unwrap()).collect()
+        sbom["components"].as_array().unwrap().iter().map(|it| it["bom-ref"].as_str().unwrap()).collect()
     }
 
     #[test]

@@ -4,7 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-use super::{Dependency, package_url};
+use super::{Dependency, Origin, reference};
+
+/// The index of crates.io.
+const MAIN: [&str; 2] =
+    ["registry+https://github.com/rust-lang/crates.io-index", "sparse+https://index.crates.io/"];
 
 #[derive(Deserialize)]
 struct Lock {
@@ -22,7 +26,7 @@ struct Package {
     dependencies: Vec<String>,
 }
 
-/// Returns the URLs of the project's own dependencies, and all dependencies by their URLs. The project is the package
+/// Returns the references to the project's own dependencies, and all dependencies by their references. The project is the package
 /// with this name that comes from no registry. Without one, all packages count.
 pub(super) fn dependencies(
     stem: &str,
@@ -32,15 +36,21 @@ pub(super) fn dependencies(
     let is_project = |package: &&Package| {
         package.source.is_none() && package.name.replace('-', "_") == stem.replace('-', "_")
     };
-    // `name`, or `name version` where there are several, or with the source, too.
+    // `name`, or `name version` where there are several, or with the source, too, but not that of the project.
     let named = |dependency: &String| {
         let mut words = dependency.split(' ');
         let (name, version) = (words.next(), words.next());
-        packages.iter().find(|package| {
+        let source = words.next().map(|word| word.trim_matches(['(', ')']));
+        let mut fit = packages.iter().filter(|package| {
             name == Some(&package.name) && version.is_none_or(|version| version == package.version)
-        })
+        });
+        match source {
+            Some(source) => fit.find(|package| {
+                package.source.as_deref().is_some_and(|of| of == source || without_commit(of).0 == source)
+            }),
+            None => fit.clone().find(|package| package.source.is_none()).or_else(|| fit.next()),
+        }
     };
-    let url = |package: &Package| package_url("cargo", &package.name, &package.version);
     let of = |package: &Package| package.dependencies.iter().filter_map(named).collect::<Vec<_>>();
     let project = packages.iter().find(is_project);
     let mut open = project.map_or_else(|| packages.iter().collect(), of);
@@ -61,4 +71,23 @@ pub(super) fn dependencies(
         open.extend(depends_on);
     }
     Ok((direct, found))
+}
+
+fn without_commit(source: &str) -> (&str, Option<&str>) {
+    source.split_once('#').map_or((source, None), |(source, commit)| (source, Some(commit)))
+}
+
+fn url(Package { name, version, source, .. }: &Package) -> String {
+    let Some(source) = source else { return reference("cargo", name, version, &Origin::Project) };
+    if MAIN.contains(&&**source) {
+        return reference("cargo", name, version, &Origin::Main);
+    }
+    if source.starts_with("git+") {
+        let (place, commit) = without_commit(source);
+        let place = place.split('?').next().unwrap_or_default();
+        let place = commit.map_or_else(|| place.to_owned(), |commit| format!("{place}@{commit}"));
+        return reference("cargo", name, version, &Origin::Other("vcs_url", &place));
+    }
+    let place = source.split_once('+').map_or(&**source, |(_, place)| place);
+    reference("cargo", name, version, &Origin::Other("repository_url", place))
 }
