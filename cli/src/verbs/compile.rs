@@ -111,7 +111,7 @@ pub(super) fn read_key(file: &Path) -> anyhow::Result<SigningKey> {
 }
 
 /// Writes the whole file, or leaves the old one.
-fn write(path: &Path, content: &[u8]) -> std::io::Result<()> {
+pub(super) fn write(path: &Path, content: &[u8]) -> std::io::Result<()> {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let permissions = fs::Permissions::from_mode(0o644);
     let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(dir)?;

@@ -1,9 +1,6 @@
 //! `weir sign`: a signature over the digest, the id, the version and the size of a component.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::ValueHint;
@@ -13,7 +10,10 @@ use weir_host::{
     names::ExtensionId,
 };
 
-use super::{compile::read_key, packages::verify::is_component};
+use super::{
+    compile::{read_key, write},
+    packages::verify::is_component,
+};
 use crate::{
     exit::Usage,
     output::{self, printable},
@@ -99,7 +99,7 @@ pub(super) fn run(Args { file, key, named }: Args) -> anyhow::Result<()> {
         let (id, version) = named.of(&file, found.manifest.as_ref())?;
         let text = signed(&key, id, &version, found.sha256, found.bytes)?;
         let path = Signature::path_of(&file);
-        fs::write(&path, text).with_context(|| format!("cannot write `{}`", path.display()))?;
+        write(&path, text.as_bytes()).with_context(|| format!("cannot write `{}`", path.display()))?;
         return output::line(&path.display().to_string());
     }
     let failed = || format!("the package `{}` cannot be read", file.display());
