@@ -81,6 +81,7 @@ impl Source {
         let listed = registry()
             .args(["tags", "--", repository])
             .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
             .output()
             .map_err(|error| self.unavailable(error))?;
         if !listed.status.success() {
