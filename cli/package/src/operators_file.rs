@@ -7,8 +7,13 @@ use std::{fmt, str::FromStr};
 
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, TableLike, Value};
 
+use crate::Digest;
+
 /// Before the source of a component, in the comment behind its path.
 const FROM: &str = "# from ";
+
+/// Between the source and the digest of the package's manifest.
+const PINNED: &str = " with the manifest ";
 
 /// An operator's file, or a file that it includes.
 #[derive(Clone, Debug)]
@@ -21,8 +26,10 @@ pub struct Installed {
     pub path: String,
     /// The value of `sha256`, in hexadecimal digits.
     pub sha256: Option<String>,
-    /// Where the component came from.
+    /// Where the component came from: an absolute path or a URL.
     pub source: Option<String>,
+    /// The digest of the package's manifest, if the table says which one it was.
+    pub manifest: Option<Digest>,
 }
 
 /// A key that a proposed table of an extension has beside its id and its component.
@@ -32,6 +39,15 @@ pub struct AskedGrant {
     pub key: String,
     /// The key with its value, as TOML.
     pub line: String,
+}
+
+impl AskedGrant {
+    /// Whether a text within its value, also in part, is this.
+    #[must_use]
+    pub fn has_text(&self, text: &str) -> bool {
+        let table = self.line.parse::<DocumentMut>().unwrap_or_default();
+        item_has_text(table.as_item(), text)
+    }
 }
 
 /// Why a file cannot be edited.
@@ -49,6 +65,9 @@ pub enum EditError {
         "`{0}` is not `KEY = VALUE` in TOML, as in `wants = [\"a@1\"]` or `grants.env = {{ HOME = \"/\" }}`"
     )]
     NotAGrant(String),
+    /// The table has the key in another form.
+    #[error("`{0}` cannot join what is there, because that has another form: write it into the file by hand")]
+    OtherForm(String),
 }
 
 impl FromStr for OperatorsFile {
@@ -101,8 +120,14 @@ impl OperatorsFile {
         let table = tables.iter().find(|table| is_of(table, id))?;
         let text = |key: &str| table.get(key).and_then(Item::as_str).map(ToOwned::to_owned);
         let comment = table.get("path")?.as_value()?.decor().suffix().and_then(|suffix| suffix.as_str());
-        let source = comment.and_then(|comment| comment.trim().strip_prefix(FROM));
-        Some(Installed { path: text("path")?, sha256: text("sha256"), source: source.map(ToOwned::to_owned) })
+        let comment = comment.and_then(|comment| comment.trim().strip_prefix(FROM));
+        // Any other comment is the operator's own.
+        let comment = comment.filter(|from| from.starts_with('/') || from.contains("://"));
+        let pinned = comment.and_then(|comment| comment.rsplit_once(PINNED));
+        let pinned = pinned.and_then(|(source, digest)| Some((source, digest.parse().ok()?)));
+        let source = pinned.map(|(source, _)| source).or(comment).map(ToOwned::to_owned);
+        let manifest = pinned.map(|(_, digest)| digest);
+        Some(Installed { path: text("path")?, sha256: text("sha256"), source, manifest })
     }
 
     /// Names another component in the table of an extension.
@@ -126,7 +151,7 @@ impl OperatorsFile {
         if wanted.len() != 1 {
             return Err(refused());
         }
-        merge(self.table(id)?, wanted.as_table()).ok_or_else(refused)
+        merge(self.table(id)?, wanted.as_table()).map_err(|why| why(grant.to_owned()))
     }
 
     fn table(&mut self, id: &str) -> Result<&mut Table, EditError> {
@@ -157,6 +182,18 @@ pub fn asked_grants(stanza: &str) -> Vec<AskedGrant> {
     asked
 }
 
+fn item_has_text(item: &Item, text: &str) -> bool {
+    match item {
+        Item::Value(Value::String(value)) => value.value().contains(text),
+        Item::Value(Value::Array(array)) => {
+            array.iter().any(|value| item_has_text(&Item::Value(value.clone()), text))
+        }
+        other => {
+            other.as_table_like().is_some_and(|table| table.iter().any(|(_, item)| item_has_text(item, text)))
+        }
+    }
+}
+
 fn is_of(table: &Table, id: &str) -> bool {
     table.get("id").and_then(Item::as_str) == Some(id)
 }
@@ -166,7 +203,8 @@ fn set(table: &mut Table, component: &Installed) {
     // A line feed would end the comment.
     let source = component.source.iter().filter(|source| !source.contains(char::is_control));
     path.decor_mut().set_prefix(" ");
-    path.decor_mut().set_suffix(source.map(|source| format!(" {FROM}{source}")).collect::<String>());
+    let pinned = component.manifest.map(|digest| format!("{PINNED}{digest}")).unwrap_or_default();
+    path.decor_mut().set_suffix(source.map(|source| format!(" {FROM}{source}{pinned}")).collect::<String>());
     table.insert("path", Item::Value(path));
     match &component.sha256 {
         Some(digits) => drop(table.insert("sha256", digits.as_str().into())),
@@ -174,14 +212,19 @@ fn set(table: &mut Table, component: &Installed) {
     }
 }
 
-/// Writes the keys of one table into another. Returns none if a key has no value that can be written there.
-fn merge(to: &mut dyn TableLike, from: &dyn TableLike) -> Option<()> {
+/// Writes the keys of one table into another. What is there is replaced only by what has the same form.
+fn merge(to: &mut dyn TableLike, from: &dyn TableLike) -> Result<(), fn(String) -> EditError> {
+    if from.is_empty() {
+        return Err(EditError::NotAGrant);
+    }
     for (key, wanted) in from.iter() {
         match (to.get_mut(key), wanted) {
-            (Some(there), _) if there.is_table_like() && wanted.is_table_like() => {
-                merge(there.as_table_like_mut()?, wanted.as_table_like()?)?;
-            }
             (Some(Item::Value(Value::Array(there))), Item::Value(Value::Array(wanted))) => add(there, wanted),
+            (Some(there), _) if !is_scalar(there) || !is_scalar(wanted) => {
+                let (there, wanted) = (there.as_table_like_mut(), wanted.as_table_like());
+                let (there, wanted) = there.zip(wanted).ok_or(EditError::OtherForm as fn(String) -> _)?;
+                merge(there, wanted)?;
+            }
             (_, Item::Table(table)) => {
                 // A dotted key stays one.
                 let mut table = table.clone();
@@ -194,10 +237,15 @@ fn merge(to: &mut dyn TableLike, from: &dyn TableLike) -> Option<()> {
                 value.decor_mut().set_suffix("");
                 to.insert(key, Item::Value(value));
             }
-            (_, Item::None | Item::ArrayOfTables(_)) => return None,
+            (_, Item::None | Item::ArrayOfTables(_)) => return Err(EditError::NotAGrant),
         }
     }
-    (!from.is_empty()).then_some(())
+    Ok(())
+}
+
+/// Whether it is a value without parts.
+fn is_scalar(item: &Item) -> bool {
+    item.is_value() && !item.is_array() && !item.is_inline_table()
 }
 
 /// Adds the items that the array lacks.
@@ -236,11 +284,15 @@ id = \"other\" # Theirs.
 path = \"other.wasm\"
 ";
 
+    const PINNED_TAR: &str = "from /a.tar with the manifest \
+        sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
     fn component() -> Installed {
         Installed {
             path: "echo-2.0.0.wasm".to_owned(),
             sha256: Some("00".to_owned()),
-            source: Some("a.tar".to_owned()),
+            source: Some("/a.tar".to_owned()),
+            manifest: Some(Digest::of(b"")),
         }
     }
 
@@ -251,7 +303,7 @@ path = \"other.wasm\"
         file.install("echo", &component()).unwrap();
         assert_eq!(file.installed("echo"), Some(component()));
         let line = "path = \"echo-1.0.0.wasm\" # from oci://registry/echo:1.0.0\n";
-        let changed = FILE.replace(line, "path = \"echo-2.0.0.wasm\" # from a.tar\n");
+        let changed = FILE.replace(line, &format!("path = \"echo-2.0.0.wasm\" # {PINNED_TAR}\n"));
         let changed = changed.replace("# Mine.\n", "# Mine.\nsha256 = \"00\"\n");
         assert_eq!(file.to_string(), changed);
     }
@@ -260,9 +312,10 @@ path = \"other.wasm\"
     fn what_is_added_comes_last_and_is_removed_without_a_trace() {
         let mut file: OperatorsFile = FILE.parse().unwrap();
         file.add("new", &component());
-        let table =
-            "\n[[extension]]\nid = \"new\"\npath = \"echo-2.0.0.wasm\" # from a.tar\nsha256 = \"00\"\n";
-        assert_eq!(file.to_string(), FILE.to_owned() + table);
+        let table = format!(
+            "\n[[extension]]\nid = \"new\"\npath = \"echo-2.0.0.wasm\" # {PINNED_TAR}\nsha256 = \"00\"\n"
+        );
+        assert_eq!(file.to_string(), FILE.to_owned() + &table);
         file.remove("new").unwrap();
         assert_eq!(file.to_string(), FILE);
         file.remove("echo").unwrap();
@@ -284,6 +337,46 @@ path = \"other.wasm\"
         ];
         assert_eq!(lines, expected.map(|(key, line)| (key.to_owned(), line.to_owned())));
         assert_eq!(asked_grants("none"), []);
+    }
+
+    #[test]
+    fn an_operators_own_comment_is_no_source() {
+        for comment in ["# from Bob, 2024", "# from a.tar", "# Theirs."] {
+            let file = FILE.replace("# from oci://registry/echo:1.0.0", comment);
+            let file: OperatorsFile = file.parse().unwrap();
+            assert_eq!(file.installed("echo").unwrap().source, None, "{comment}");
+        }
+    }
+
+    #[test]
+    fn a_grant_takes_the_place_of_nothing_that_has_another_form() {
+        let granted =
+            "\n[[extension.grants.dirs]] # Mine.\nhost = \"/\"\n\n[extension.restart]\npolicy = \"never\"\n";
+        let text = FILE.to_owned() + granted;
+        let mut file: OperatorsFile = text.parse().unwrap();
+        for grant in [
+            "grants.dirs = [{ host = '/srv' }]",
+            "grants.dirs = 1",
+            "grants = []",
+            "path = []",
+            "path.a = 1",
+            "restart = 'never'",
+        ] {
+            assert!(matches!(file.grant("other", grant), Err(EditError::OtherForm(_))), "{grant}");
+        }
+        assert_eq!(file.to_string(), text);
+    }
+
+    #[test]
+    fn what_only_the_operator_knows_is_within_a_value() {
+        for (line, expected) in [
+            ("a = [{ host = \"FILL-IN\" }]", true),
+            ("a = \"https://FILL-IN\"", true),
+            ("a.FILL-IN = \"x\" # FILL-IN", false),
+        ] {
+            let asked = AskedGrant { key: "a".to_owned(), line: line.to_owned() };
+            assert_eq!(asked.has_text("FILL-IN"), expected, "{line}");
+        }
     }
 
     #[test]

@@ -15,7 +15,11 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use clap::ValueHint;
 use semver::Version;
-use weir_host::component::{Inspection, Signature, inspect};
+use weir_host::{
+    MainConfig,
+    component::{Inspection, Signature, inspect},
+    config::ArtifactHash,
+};
 use weir_package::Package;
 
 use self::source::Source;
@@ -29,23 +33,34 @@ pub(super) struct OfFile {
     config: PathBuf,
 }
 
+/// Fetches a package, with its signature. Nothing is checked of that but that it is a signature.
+fn signed(source: &Source) -> anyhow::Result<(Package, Option<Signature>)> {
+    let package = source.fetch()?;
+    let signature = package.signature.as_deref().map(str::as_bytes).map(Signature::parse);
+    let signature = signature.transpose().map_err(|why| anyhow::anyhow!("the package `{source}` {why}"))?;
+    Ok((package, signature))
+}
+
+/// The SHA-256 of the component of a package.
+fn sha256(package: &Package) -> ArtifactHash {
+    ArtifactHash::from_bytes(package.sha256.bytes())
+}
+
 /// A package that was fetched and verified against its digests, and what its component says of itself.
 struct Fetched {
     source: Source,
     package: Package,
     found: Inspection,
-    /// As the package has it. Nothing was checked of it but that it is a signature.
     signature: Option<Signature>,
 }
 
 impl Fetched {
-    fn of(source: Source) -> anyhow::Result<Self> {
-        let package = source.fetch()?;
+    /// Fetches a package that the operator allows. Its component is parsed only after its signature was verified.
+    fn of(source: Source, main: &MainConfig) -> anyhow::Result<Self> {
+        let (package, signature) = signed(&source)?;
+        trust::check(main, &source.to_string(), signature.as_ref(), sha256(&package), package.size)?;
         let failed = || format!("the package `{source}` cannot be used");
         let found = inspect(&package.component).with_context(failed)?;
-        let signature = package.contents.signature.as_deref().map(str::as_bytes).map(Signature::parse);
-        let signature =
-            signature.transpose().map_err(|why| anyhow::anyhow!("the package `{source}` {why}"))?;
         let own = found.manifest.as_ref().map(|own| (own.id.to_string(), own.version.clone()));
         let signed = signature.as_ref().map(|signed| (signed.id.to_string(), signed.version.to_string()));
         if let (Some((own, version)), Some((id, signed))) = (&own, &signed)
@@ -56,7 +71,29 @@ impl Fetched {
                 printable(version)
             );
         }
-        Ok(Self { source, package, found, signature })
+        let fetched = Self { source, package, found, signature };
+        fetched.matches_tag()?;
+        Ok(fetched)
+    }
+
+    /// Checks again what the operator allows, for a configuration that was read since.
+    fn check(&self, main: &MainConfig) -> anyhow::Result<()> {
+        let name = self.source.to_string();
+        trust::check(main, &name, self.signature.as_ref(), sha256(&self.package), self.package.size)
+    }
+
+    /// Checks that a tag that is a version has this version. Else a registry could hide all later ones with one tag.
+    fn matches_tag(&self) -> anyhow::Result<()> {
+        let Source::Registry(reference) = &self.source else { return Ok(()) };
+        let name = reference.split('@').next().unwrap_or_default();
+        let tag = name.rsplit_once(':').and_then(|(_, tag)| tag.parse::<Version>().ok());
+        let Some(tag) = tag else { return Ok(()) };
+        let version = self.version()?;
+        // A tag cannot have the `+` of build metadata.
+        if tag.cmp_precedence(&version).is_ne() {
+            bail!("the package `{}` has version {version}, and not that of its tag", self.source);
+        }
+        Ok(())
     }
 
     /// The id that its signer or its author gave it.

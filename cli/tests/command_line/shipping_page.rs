@@ -55,7 +55,6 @@ fn an_extension_goes_from_its_author_to_a_device_in_eight_commands() {
     let file = shown("weir.toml");
     let lines = file.lines().filter(|line| !line.starts_with("trusted-keys"));
     let file: String = lines.map(|line| format!("{line}\n")).collect();
-    fs::create_dir(device.path().join("plugins")).unwrap();
     fs::write(device.path().join("weir.toml"), file + &trusted).unwrap();
     let path = device.path().to_owned();
     let mut command: Command = weir(&path);

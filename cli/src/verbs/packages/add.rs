@@ -2,22 +2,21 @@
 
 use anyhow::Context;
 use clap::ValueHint;
-use weir_host::{config::ArtifactHash, names::ExtensionId};
+use weir_host::names::ExtensionId;
 
 use super::{
     Fetched, OfFile,
     asked::{self, Granted},
     device::Device,
     source::Source,
-    trust,
 };
-use crate::{exit::Usage, output, verbs::check::needs};
+use crate::{exit::Usage, features, output, verbs::check::needs};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 SOURCE is a directory or a tar that `weir package` made, or oci://REGISTRY/NAME:TAG, which needs the program
-weir-registry. The component goes to `main.plugin-dir`, and its table to the end of the configuration. The table
-has no grants but those of --grant; what else the component asks for is shown, to be pasted. A signature must be
+weir-registry. The component goes to `main.plugin-dir`, and its table behind those of the other
+extensions. The table has no grants but those of --grant; what else the component asks for is shown, to be pasted. A signature must be
 of one of `main.trusted-keys`. If anything is refused, nothing is written. `weir reload --all` starts the extension
 in a Main that runs.
 
@@ -40,7 +39,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(Args { source, id, granted, file }: Args) -> anyhow::Result<()> {
-    let fetched = Fetched::of(source)?;
+    let fetched = Fetched::of(source, &features::load(&file.config)?.main)?;
     let suggested = || fetched.id()?.parse().ok();
     let id: ExtensionId = id.or_else(suggested).ok_or_else(|| {
         Usage(format!("the package `{}` suggests no id: give one with `--id`", fetched.source))
@@ -55,20 +54,18 @@ pub(crate) async fn run(Args { source, id, granted, file }: Args) -> anyhow::Res
         ))
         .into());
     }
-    let sha256 = ArtifactHash::from_bytes(fetched.package.sha256.bytes());
-    let name = fetched.source.to_string();
-    trust::check(&device.config.main, &name, fetched.signature.as_ref(), sha256, fetched.package.size)?;
+    fetched.check(&device.config.main)?;
     let staged = device.stage(id.as_str(), &version.to_string(), &fetched)?;
     let component = device.installed(&staged, &fetched)?;
     let mut edit = device.edit(id.as_str())?;
     edit.file.add(id.as_str(), &component);
-    granted.write(&mut edit.file, id.as_str(), &fetched.found)?;
+    let granted = granted.write(&mut edit.file, id.as_str(), &fetched.found)?;
     let source = component.source.clone().context("a package has a source")?;
     let placed = staged.path.clone();
     device.install(id.as_str(), &version.to_string(), staged, &edit, &source)?;
 
     Fetched::warn_without_compiler();
-    let mut text = format!("{}\n", fetched.shown(&version));
+    let mut text = format!("{}\n{}", fetched.shown(&version), asked::shown(&granted));
     let missing = asked::missing(&edit.file, id.as_str(), &fetched.found);
     if !missing.is_empty() {
         text.push_str("it asks for this, which it does not have:\n");

@@ -22,22 +22,33 @@ pub(super) struct Granted {
 }
 
 impl Granted {
-    /// Writes what is granted into the table of an extension.
-    pub(super) fn write(&self, file: &mut OperatorsFile, id: &str, found: &Inspection) -> anyhow::Result<()> {
+    /// Writes what is granted into the table of an extension. Returns what that changes.
+    pub(super) fn write(
+        &self,
+        file: &mut OperatorsFile,
+        id: &str,
+        found: &Inspection,
+    ) -> anyhow::Result<Vec<String>> {
+        let mut granted = Vec::new();
         let asked = asked_grants(&found.stanza());
         for grant in &self.grant {
             let lines: Vec<&str> = if grant == "all" {
-                asked.iter().map(|asked| &*asked.line).filter(|line| !line.contains(FILL_IN)).collect()
+                let known = asked.iter().filter(|asked| !asked.has_text(FILL_IN));
+                known.map(|asked| &*asked.line).collect()
             } else if grant.contains('=') {
                 vec![value(grant)?]
             } else {
                 vec![of_key(&asked, grant)?]
             };
             for line in lines {
+                let before = file.to_string();
                 file.grant(id, line).with_context(|| format!("cannot grant `{}`", printable(line)))?;
+                if file.to_string() != before {
+                    granted.push(line.to_owned());
+                }
             }
         }
-        Ok(())
+        Ok(granted)
     }
 }
 
@@ -56,7 +67,7 @@ fn of_key<'a>(asked: &'a [AskedGrant], key: &str) -> Result<&'a str, Usage> {
         let asked = if keys.is_empty() { "nothing".to_owned() } else { keys.join(", ") };
         return Err(Usage(format!("it does not ask for `{key}`, but for {asked}")));
     };
-    if asked.line.contains(FILL_IN) {
+    if asked.has_text(FILL_IN) {
         return Err(Usage(format!(
             "`{key}` needs a value that only you know: give it with `--grant '{}'`, and another value for {FILL_IN}",
             printable(&asked.line)
@@ -84,6 +95,11 @@ pub(super) fn changes(before: &Inspection, after: &Inspection) -> Vec<String> {
     };
     let gone = without('-', &before, &after);
     gone.into_iter().chain(without('+', &after, &before)).collect()
+}
+
+/// Says what was granted.
+pub(super) fn shown(granted: &[String]) -> String {
+    if granted.is_empty() { String::new() } else { format!("granted:\n{}", indented(granted)) }
 }
 
 /// Shows lines of a component, each indented and harmless.

@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use semver::Version;
 use tempfile::NamedTempFile;
 use weir_host::{
     Config, ExtensionConfig,
@@ -40,6 +41,8 @@ pub(super) struct Device {
 pub(super) struct Edit {
     pub(super) path: PathBuf,
     pub(super) file: OperatorsFile,
+    /// The text before.
+    before: String,
 }
 
 /// A component that waits in the plugin directory to get its name.
@@ -73,6 +76,17 @@ impl Device {
         self.config.extensions.iter().find(|extension| extension.id.as_str() == id)
     }
 
+    /// Whether this component of an extension is as it was placed: with a name of ours, and the content that the table
+    /// has.
+    pub(super) fn has_placed(&self, extension: &ExtensionConfig, path: &Path) -> bool {
+        let name =
+            path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".wasm"));
+        let version = name.and_then(|name| name.strip_prefix(extension.id.as_str())?.strip_prefix('-'));
+        let is_ours = version.is_some_and(|version| version.parse::<Version>().is_ok())
+            && path.parent() == self.plugin_dir().ok();
+        is_ours && extension.sha256.is_some() && hash(path).ok().map(|(sha256, _)| sha256) == extension.sha256
+    }
+
     /// The file with the table of an extension, or the main file.
     pub(super) fn edit(&self, id: &str) -> anyhow::Result<Edit> {
         let index = self.config.extensions.iter().position(|extension| extension.id.as_str() == id);
@@ -80,8 +94,9 @@ impl Device {
         let path = error.and_then(|error| error.file().map(PathBuf::from));
         let path = path.unwrap_or_else(|| self.path.clone());
         let failed = || format!("cannot change `{}`", path.display());
-        let file = fs::read_to_string(&path).with_context(failed)?.parse().with_context(failed)?;
-        Ok(Edit { path, file })
+        let before = fs::read_to_string(&path).with_context(failed)?;
+        let file = before.parse().with_context(failed)?;
+        Ok(Edit { path, file, before })
     }
 
     /// The directory of components, which every configuration of a file has.
@@ -91,8 +106,10 @@ impl Device {
 
     /// Copies the component of a package and its signature into the plugin directory, without their names yet.
     pub(super) fn stage(&self, id: &str, version: &str, fetched: &Fetched) -> anyhow::Result<Staged> {
-        let path = self.plugin_dir()?.join(format!("{id}-{version}.wasm"));
+        let dir = self.plugin_dir()?;
+        let path = dir.join(format!("{id}-{version}.wasm"));
         let failed = || format!("cannot write `{}`", path.display());
+        fs::create_dir_all(dir).with_context(failed)?;
         let sha256 = ArtifactHash::from_bytes(fetched.package.sha256.bytes());
         let mut files = Vec::new();
         match weir_host::component::inspect(&path) {
@@ -103,14 +120,14 @@ impl Device {
             ),
             _ => {
                 let mut content = File::open(&fetched.package.component).with_context(failed)?;
-                let mut to = temporary(&path).with_context(failed)?;
+                let mut to = temporary(&path, 0o644).with_context(failed)?;
                 io::copy(&mut content, &mut to).with_context(failed)?;
                 files.push((to, path.clone()));
             }
         }
         if let Some(signature) = &fetched.signature {
             let beside = Signature::path_of(&path);
-            let mut to = temporary(&beside).with_context(failed)?;
+            let mut to = temporary(&beside, 0o644).with_context(failed)?;
             to.write_all(signature.text().as_bytes()).with_context(failed)?;
             files.push((to, beside));
         }
@@ -127,6 +144,7 @@ impl Device {
             path: path.display().to_string(),
             sha256: Some(staged.sha256.to_string()),
             source: Some(fetched.source.lasting()?.to_string()),
+            manifest: Some(fetched.package.digest),
         })
     }
 
@@ -157,7 +175,7 @@ impl Device {
     }
 
     /// Puts a staged component in its place, and the edited file. Before that the lock has the component, so that a
-    /// Main with the lock can always start.
+    /// Main with the lock can always start. What can fail comes first.
     pub(super) fn install(
         &self,
         id: &str,
@@ -171,14 +189,16 @@ impl Device {
             bail!("`{}` would have no extension `{}`", self.path.display(), printable(id));
         };
         let lock = self.lock()?;
+        let edited = edit.prepare()?;
         let Staged { files, sha256, .. } = staged;
         let mut placed = Vec::new();
         let place = || {
             for (file, path) in files {
                 let failed = || format!("cannot write `{}`", path.display());
+                let is_new = path.symlink_metadata().is_err();
                 file.persist(&path).map_err(|error| error.error).with_context(failed)?;
+                placed.extend(is_new.then(|| path.clone()));
                 sync_dir(&path).with_context(failed)?;
-                placed.push(path);
             }
             self.relock(lock, |lock| {
                 let mut locked = LockedExtension::new(sha256);
@@ -191,7 +211,7 @@ impl Device {
                 }
                 lock.extensions.insert(extension.id.clone(), locked);
             })?;
-            self.write(edit)
+            edited.persist()
         };
         let done = place();
         if done.is_err() {
@@ -201,35 +221,65 @@ impl Device {
         }
         done
     }
+}
 
-    /// Puts the edited file in its place.
-    pub(super) fn write(&self, edit: &Edit) -> anyhow::Result<()> {
-        let failed = || format!("cannot write `{}`", edit.path.display());
-        replace(&edit.path, &edit.file.to_string()).with_context(failed)
+impl Edit {
+    /// Writes the edited file beside the one that it replaces. Its owner and permissions are those of that file, whose
+    /// secrets nobody else can read meanwhile.
+    pub(super) fn prepare(&self) -> anyhow::Result<Edited<'_>> {
+        let written = || {
+            let path = self.path.canonicalize()?;
+            let metadata = fs::metadata(&path)?;
+            let mut file = temporary(&path, 0o600)?;
+            file.write_all(self.file.to_string().as_bytes())?;
+            let own = file.as_file().metadata()?;
+            if (own.uid(), own.gid()) != (metadata.uid(), metadata.gid()) {
+                fchown(file.as_file(), Some(metadata.uid()), Some(metadata.gid()))?;
+            }
+            file.as_file().set_permissions(metadata.permissions())?;
+            file.as_file().sync_all()?;
+            Ok::<_, io::Error>((file, path))
+        };
+        let (file, path) = written().with_context(|| self.failed())?;
+        Ok(Edited { edit: self, file, path })
     }
+
+    fn failed(&self) -> String {
+        format!("cannot write `{}`", self.path.display())
+    }
+}
+
+/// An edited file that waits to replace the one before.
+pub(super) struct Edited<'a> {
+    edit: &'a Edit,
+    file: NamedTempFile,
+    /// Without symlinks, so that a symlink stays one.
+    path: PathBuf,
+}
+
+impl Edited<'_> {
+    /// Replaces the file, or leaves the old one. What an editor has saved meanwhile stays.
+    pub(super) fn persist(self) -> anyhow::Result<()> {
+        let Self { edit, file, path } = self;
+        if fs::read_to_string(&path).with_context(|| edit.failed())? != edit.before {
+            bail!("`{}` was changed by another program meanwhile: try again", edit.path.display());
+        }
+        let persisted = file.persist(&path).map_err(|error| error.error).and_then(|_| sync_dir(&path));
+        persisted.with_context(|| edit.failed())
+    }
+}
+
+/// The SHA-256 and the size of a file.
+pub(super) fn hash(path: &Path) -> io::Result<(ArtifactHash, u64)> {
+    let (size, digest) = weir_package::copy(&mut weir_package::open(path)?, &mut io::sink(), u64::MAX)?;
+    Ok((ArtifactHash::from_bytes(digest.bytes()), size))
 }
 
 /// Makes a file without a name that is listed, beside the one that it becomes.
-fn temporary(path: &Path) -> io::Result<NamedTempFile> {
+fn temporary(path: &Path, mode: u32) -> io::Result<NamedTempFile> {
     let dir = path.parent().unwrap_or(Path::new("."));
-    let permissions = fs::Permissions::from_mode(0o644);
+    let permissions = fs::Permissions::from_mode(mode);
     tempfile::Builder::new().prefix(".weir-").permissions(permissions).tempfile_in(dir)
-}
-
-/// Replaces the text of a file, or leaves the old one. Its owner and permissions stay, and a symlink stays one.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let path = path.canonicalize()?;
-    let metadata = fs::metadata(&path)?;
-    let mut file = temporary(&path)?;
-    file.write_all(text.as_bytes())?;
-    file.as_file().set_permissions(metadata.permissions())?;
-    let own = file.as_file().metadata()?;
-    if (own.uid(), own.gid()) != (metadata.uid(), metadata.gid()) {
-        fchown(file.as_file(), Some(metadata.uid()), Some(metadata.gid()))?;
-    }
-    file.as_file().sync_all()?;
-    file.persist(&path).map_err(|error| error.error)?;
-    sync_dir(&path)
 }
 
 /// Makes the name of a file last over a power cut.

@@ -6,7 +6,7 @@ use super::{
     Fetched, OfFile,
     device::Device,
     source::Source,
-    upgrade::{present, sources},
+    upgrade::{Present, sources},
 };
 use crate::{
     exit::{Said, say},
@@ -36,14 +36,15 @@ struct Row {
 
 pub(crate) async fn run(Args { file }: Args) -> anyhow::Result<()> {
     let sources = sources(&file).await?;
-    let present = {
+    let (present, main) = {
         let device = Device::open(&file.config).await?;
-        let of = |id: &str| device.extension(id).and_then(|extension| present(extension).1);
-        sources.iter().map(|(id, _)| of(id)).collect::<Vec<_>>()
+        let of = |id: &str| device.extension(id).and_then(|extension| Present::of(extension).version);
+        (sources.iter().map(|(id, _)| of(id)).collect::<Vec<_>>(), device.config.main)
     };
     let (mut rows, mut has_failed) = (Vec::new(), false);
     for ((id, source), present) in sources.into_iter().zip(present) {
-        let fetched = source.newest().and_then(|newest| newest.map(Fetched::of).transpose());
+        let fetched =
+            source.newest().and_then(|newest| newest.map(|newest| Fetched::of(newest, &main)).transpose());
         let newest = fetched
             .and_then(|fetched| fetched.map(|fetched| Ok((fetched.version()?, fetched.source))).transpose());
         match newest {

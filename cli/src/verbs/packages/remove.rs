@@ -13,8 +13,8 @@ use crate::output;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Removes the table of the extension with the comments before it. Its component is removed too if `weir add` or
-`weir upgrade` put it there and no other extension has it. If another extension requires what this one serves,
+Removes the table of the extension with the comments before it. Its component is removed too if it is as `weir add` or
+`weir upgrade` put it into `main.plugin-dir`, and no other extension has it. If another extension requires what this one serves,
 nothing is removed. `weir reload --all` stops the extension in a Main that runs.
 
 Examples:
@@ -34,15 +34,15 @@ pub(crate) async fn run(Args { id, file }: Args) -> anyhow::Result<()> {
         return Err(ControlError::Unknown(id.to_string()).into());
     };
     let mut edit = device.edit(id.as_str())?;
-    let source = edit.file.installed(id.as_str()).and_then(|installed| installed.source);
     edit.file.remove(id.as_str()).with_context(|| format!("cannot change `{}`", edit.path.display()))?;
     let left = device.checked(&edit)?;
     let lock = device.lock()?;
-    device.write(&edit)?;
+    edit.prepare()?.persist()?;
     device.relock(lock, |lock| drop(lock.extensions.remove(&id)))?;
     let mut text = format!("removed `{id}` from `{}`\n", edit.path.display());
     let component = extension.component.path().filter(|path| {
-        source.is_some() && !left.extensions.iter().any(|other| other.component.path() == Some(path))
+        device.has_placed(extension, path)
+            && !left.extensions.iter().any(|other| other.component.path() == Some(path))
     });
     if let Some(path) = component {
         for path in [path.to_owned(), Signature::path_of(path)] {

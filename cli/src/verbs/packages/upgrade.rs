@@ -1,12 +1,13 @@
 //! `weir upgrade`: extensions of an operator's file get other versions of their components.
 
+use std::path::Path;
+
 use anyhow::{Context, bail};
 use clap::ValueHint;
 use semver::Version;
 use weir_host::{
     ExtensionConfig,
     component::{Inspection, Signature, inspect},
-    config::ArtifactHash,
     control::ControlError,
     names::ExtensionId,
 };
@@ -15,11 +16,12 @@ use super::{
     Fetched, OfFile,
     asked::{self, Granted},
     device::Device,
+    sha256,
     source::Source,
-    trust,
 };
 use crate::{
     exit::{Said, Usage, say},
+    features,
     output::{self, printable},
     verbs::check::needs,
 };
@@ -28,7 +30,8 @@ use crate::{
 #[command(after_help = "\
 Without SOURCE, the package is looked for where the last one came from: a path is read again, and of a registry the
 highest version is taken. Shows what the new version asks for that the one before did not. Grants stay as they are
-but for --grant. The component before stays in `main.plugin-dir` until Main has reloaded.
+but for --grant. The component before stays in `main.plugin-dir`, until you remove it. A component of another id than the
+one before has is refused without --signed-as, and so is one without a signature in the place of a signed one.
 
 `weir reload --all` runs the new version. With `update` in its table, it proves itself first.
 
@@ -47,9 +50,12 @@ pub(crate) struct Args {
     /// All extensions that came from a package
     #[arg(long, conflicts_with_all = ["id", "source", "grant"])]
     all: bool,
-    /// Take a lower version, too
+    /// Take a lower version, too, and any if the one before is not known
     #[arg(long, conflicts_with = "all")]
     downgrade: bool,
+    /// Take a component with this id, though the one before has another
+    #[arg(long, value_name = "ID", conflicts_with = "all")]
+    signed_as: Option<ExtensionId>,
     #[command(flatten)]
     granted: Granted,
     #[command(flatten)]
@@ -57,7 +63,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
-    let Args { id, source, downgrade, granted, file, all: _ } = args;
+    let Args { id, source, downgrade, signed_as, granted, file, all: _ } = args;
+    let named = Named { downgrade, signed_as };
     if let Some(id) = id {
         let source = match source {
             Some(source) => source,
@@ -73,13 +80,13 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
                 }
             }
         };
-        return one(&id, source, downgrade, &granted, &file).await;
+        return one(&id, source, &named, &granted, &file).await;
     }
     let mut has_failed = false;
     for (id, source) in sources(&file).await? {
         let id: ExtensionId = id.parse()?;
         let upgraded = match source.newest() {
-            Ok(Some(newest)) => one(&id, newest, false, &granted, &file).await,
+            Ok(Some(newest)) => one(&id, newest, &named, &granted, &file).await,
             Ok(None) => nothing_newer(&id, &source),
             Err(error) => Err(error),
         };
@@ -108,53 +115,122 @@ pub(super) async fn sources(file: &OfFile) -> anyhow::Result<Vec<(String, Source
     Ok(sources)
 }
 
-/// The component that an extension has now, and its version, as far as they are known.
-pub(super) fn present(extension: &ExtensionConfig) -> (Option<Inspection>, Option<Version>) {
-    let Some(path) = extension.component.path() else { return (None, None) };
-    let found = inspect(path).ok();
+/// What the operator takes that is refused otherwise.
+struct Named {
+    downgrade: bool,
+    signed_as: Option<ExtensionId>,
+}
+
+/// The component that an extension has now, as far as it is known.
+#[derive(Default)]
+pub(super) struct Present {
+    found: Option<Inspection>,
+    signature: Option<Signature>,
+    pub(super) version: Option<Version>,
+}
+
+impl Present {
+    pub(super) fn of(extension: &ExtensionConfig) -> Self {
+        let Some(path) = extension.component.path() else { return Self::default() };
+        let found = inspect(path).ok();
+        let signature = signature_beside(path);
+        let of_manifest = || found.as_ref()?.manifest.as_ref()?.version.parse().ok();
+        let version = signature.as_ref().map(|signature| signature.version.clone()).or_else(of_manifest);
+        Self { found, signature, version }
+    }
+
+    /// The id by its signer or its author.
+    fn id(&self) -> Option<&ExtensionId> {
+        let signed = self.signature.as_ref().map(|signature| &signature.id);
+        signed.or_else(|| Some(&self.found.as_ref()?.manifest.as_ref()?.id))
+    }
+
+    /// Checks that a component may come in the place of this one. `highest` is the highest version that is known of it.
+    fn yields_to(
+        &self,
+        extension: &ExtensionConfig,
+        fetched: &Fetched,
+        highest: Option<&Version>,
+        named: &Named,
+    ) -> anyhow::Result<()> {
+        let (id, version) = (&extension.id, fetched.version()?);
+        let expected = named.signed_as.as_ref().or(self.id()).unwrap_or(id);
+        if fetched.id() != Some(expected.as_str()) {
+            let other = printable(fetched.id().unwrap_or_default());
+            bail!(
+                "`{id}` has the component `{expected}`, and the package `{}` has `{other}`: `--signed-as {other}` takes it \
+                 all the same, with the grants of `{id}`",
+                fetched.source
+            );
+        }
+        if self.signature.is_some() && fetched.signature.is_none() {
+            bail!(
+                "`{id}` has a signed component, and the package `{}` has no signature: sign it with `weir sign`, or \
+                 `weir remove {id}` and add it",
+                fetched.source
+            );
+        }
+        let sha256 = Some(sha256(&fetched.package));
+        let present = self.found.as_ref().map(|found| found.sha256);
+        if self.version.as_ref() == Some(&version) && present != sha256 {
+            bail!(
+                "`{id}` has version {version} with another content: a new component has a new version, so ask its author \
+                 for one"
+            );
+        }
+        match highest {
+            Some(highest) if version < *highest && !named.downgrade => {
+                bail!(
+                    "`{id}` has version {highest}, and {version} is lower: `--downgrade` takes it all the same"
+                )
+            }
+            None if !named.downgrade => {
+                bail!("the version of `{id}` is not known: `--downgrade` takes {version} all the same")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The signature beside a component, if there is one that counts.
+fn signature_beside(path: &Path) -> Option<Signature> {
     let signature = weir_package::open(&Signature::path_of(path)).ok();
-    let signature = signature.and_then(|file| {
+    signature.and_then(|file| {
         let mut text = Vec::new();
         let most = Signature::MAX_BYTES as u64;
         std::io::Read::read_to_end(&mut std::io::Read::take(file, most), &mut text).ok()?;
         Signature::parse(&text).ok()
-    });
-    let of_manifest = || found.as_ref()?.manifest.as_ref()?.version.parse().ok();
-    let version = signature.map(|signature| signature.version).or_else(of_manifest);
-    (found, version)
+    })
 }
 
 async fn one(
     id: &ExtensionId,
     source: Source,
-    downgrade: bool,
+    named: &Named,
     granted: &Granted,
     file: &OfFile,
 ) -> anyhow::Result<()> {
-    let fetched = Fetched::of(source)?;
+    let fetched = Fetched::of(source, &features::load(&file.config)?.main)?;
     let version = fetched.version()?;
     let device = Device::open(&file.config).await?;
     let Some(extension) = device.extension(id.as_str()) else {
         return Err(ControlError::Unknown(id.to_string()).into());
     };
-    let (before, version_before) = present(extension);
-    let sha256 = ArtifactHash::from_bytes(fetched.package.sha256.bytes());
-    if let Some(before) = &version_before {
-        if *before == version && extension.sha256 == Some(sha256) {
-            return output::line(&format!("`{id}` has version {version} already"));
-        }
-        if version < *before && !downgrade {
-            bail!("`{id}` has version {before}, and {version} is lower: `--downgrade` takes it all the same");
-        }
+    fetched.check(&device.config.main)?;
+    let before = Present::of(extension);
+    let locked = device.lock()?.and_then(|lock| lock.extensions.get(id)?.version.as_ref()?.parse().ok());
+    let highest = before.version.clone().max(locked);
+    before.yields_to(extension, &fetched, highest.as_ref(), named)?;
+    if before.version.as_ref() == Some(&version) && extension.sha256 == Some(sha256(&fetched.package)) {
+        return output::line(&format!("`{id}` has version {version} already"));
     }
-    let name = fetched.source.to_string();
-    trust::check(&device.config.main, &name, fetched.signature.as_ref(), sha256, fetched.package.size)?;
+    let is_older = highest.is_none_or(|highest| version < highest) && extension.update.is_some();
     let staged = device.stage(id.as_str(), &version.to_string(), &fetched)?;
     let component = device.installed(&staged, &fetched)?;
     let mut edit = device.edit(id.as_str())?;
     let failed = format!("cannot change `{}`", edit.path.display());
     edit.file.install(id.as_str(), &component).context(failed)?;
-    granted.write(&mut edit.file, id.as_str(), &fetched.found)?;
+    let granted = granted.write(&mut edit.file, id.as_str(), &fetched.found)?;
     let source = component.source.clone().context("a package has a source")?;
     let warnings = device.checked(&edit)?.extensions.into_iter().find(|it| it.id == *id);
     let warnings = warnings.map(|extension| {
@@ -165,13 +241,22 @@ async fn one(
 
     Fetched::warn_without_compiler();
     let mut text = format!("{}\n", fetched.shown(&version));
-    let changes = before.map(|before| asked::changes(&before, &fetched.found)).unwrap_or_default();
+    if let (Some(old), Some(new)) = (&before.signature, &fetched.signature)
+        && old.key != new.key
+    {
+        text.push_str(&format!("the one before was signed with the key `{}`\n", old.key));
+    }
+    text.push_str(&asked::shown(&granted));
+    let changes = before.found.map(|before| asked::changes(&before, &fetched.found)).unwrap_or_default();
     if !changes.is_empty() {
         text.push_str("what it asks for has changed:\n");
         text.push_str(&asked::indented(&changes));
     }
-    let before = version_before.map_or_else(|| "an unknown version".to_owned(), |before| before.to_string());
+    let before = before.version.map_or_else(|| "an unknown version".to_owned(), |before| before.to_string());
     text.push_str(&format!("`{}` has it in the place of {before} of `{id}`\n", edit.path.display()));
+    if is_older {
+        text.push_str(&format!("Main takes an older version only with `weir reload {id} --now`\n"));
+    }
     for warning in warnings.unwrap_or_default() {
         output::complain(&format!("warning: {}", printable(&warning)));
     }

@@ -7,13 +7,9 @@ use std::{
 
 use anyhow::{Context, bail};
 use clap::ValueHint;
-use weir_host::{
-    MainConfig,
-    component::{Signature, inspect},
-    config::{ArtifactHash, TrustedKey},
-};
+use weir_host::{MainConfig, component::Signature, config::TrustedKey};
 
-use super::{Fetched, source::Source, trust};
+use super::{device::hash, sha256, signed, source::Source, trust};
 use crate::{features, output};
 
 /// How a component begins.
@@ -49,12 +45,13 @@ pub(crate) fn run(Args { source, trusted_keys, config }: Args) -> anyhow::Result
     let name = source.to_string();
     let (signature, sha256, size) = match &source {
         Source::Path(path) if is_component(path) => {
-            let found = inspect(path)?;
-            (beside(path)?, found.sha256, found.bytes)
+            let failed = || format!("cannot read `{}`", path.display());
+            let (sha256, size) = path.canonicalize().and_then(|path| hash(&path)).with_context(failed)?;
+            (beside(path)?, sha256, size)
         }
         _ => {
-            let Fetched { package, signature, .. } = Fetched::of(source.clone())?;
-            (signature, ArtifactHash::from_bytes(package.sha256.bytes()), package.size)
+            let (package, signature) = signed(&source)?;
+            (signature, sha256(&package), package.size)
         }
     };
     trust::check(&main, &name, signature.as_ref(), sha256, size)?;
