@@ -140,6 +140,20 @@ impl OperatorsFile {
         Ok(())
     }
 
+    /// Names the id that the component of an extension is signed as, or none.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no table.
+    pub fn sign_as(&mut self, id: &str, signed: Option<&str>) -> Result<(), EditError> {
+        let table = self.table(id)?;
+        match signed {
+            Some(signed) => drop(table.insert("signed-as", signed.into())),
+            None => drop(table.remove("signed-as")),
+        }
+        Ok(())
+    }
+
     /// Sets a key of an extension, written as `KEY = VALUE`. An array gets the items that it lacks.
     ///
     /// # Errors
@@ -337,6 +351,16 @@ path = \"other.wasm\"
         ];
         assert_eq!(lines, expected.map(|(key, line)| (key.to_owned(), line.to_owned())));
         assert_eq!(asked_grants("none"), []);
+    }
+
+    #[test]
+    fn the_id_of_a_signature_is_named_and_forgotten() {
+        let mut file: OperatorsFile = FILE.parse().unwrap();
+        file.sign_as("other", Some("theirs")).unwrap();
+        assert_eq!(file.to_string(), FILE.to_owned() + "signed-as = \"theirs\"\n");
+        file.sign_as("other", None).unwrap();
+        assert_eq!(file.to_string(), FILE);
+        assert!(matches!(file.sign_as("absent", None), Err(EditError::NoSuchExtension(_))));
     }
 
     #[test]

@@ -59,6 +59,7 @@ pub(crate) async fn run(Args { source, id, granted, file }: Args) -> anyhow::Res
     let component = device.installed(&staged, &fetched)?;
     let mut edit = device.edit(id.as_str())?;
     edit.file.add(id.as_str(), &component);
+    device.name_signed(&mut edit, id.as_str(), &fetched)?;
     let granted = granted.write(&mut edit.file, id.as_str(), &fetched.found)?;
     let source = component.source.clone().context("a package has a source")?;
     let placed = staged.path.clone();

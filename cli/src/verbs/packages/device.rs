@@ -148,6 +148,13 @@ impl Device {
         })
     }
 
+    /// Says in the table of an extension which id its component is signed as, if that is not the id of the extension.
+    pub(super) fn name_signed(&self, edit: &mut Edit, id: &str, fetched: &Fetched) -> anyhow::Result<()> {
+        let Some(signature) = &fetched.signature else { return Ok(()) };
+        let signed = Some(signature.id.as_str()).filter(|signed| *signed != id && knows_signed_as());
+        edit.file.sign_as(id, signed).with_context(|| edit.failed())
+    }
+
     /// The configuration as it would be with this edit.
     pub(super) fn checked(&self, edit: &Edit) -> Result<Config, ConfigErrors> {
         features::loader().load_edited(&self.path, &edit.path, &edit.file.to_string())
@@ -267,6 +274,11 @@ impl Edited<'_> {
         let persisted = file.persist(&path).map_err(|error| error.error).and_then(|_| sync_dir(&path));
         persisted.with_context(|| edit.failed())
     }
+}
+
+/// Whether the loader has a key for the id that a component is signed as.
+fn knows_signed_as() -> bool {
+    features::loader().json_schema().to_string().contains("\"signed-as\"")
 }
 
 /// The SHA-256 and the size of a file.

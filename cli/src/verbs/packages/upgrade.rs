@@ -230,6 +230,7 @@ async fn one(
     let mut edit = device.edit(id.as_str())?;
     let failed = format!("cannot change `{}`", edit.path.display());
     edit.file.install(id.as_str(), &component).context(failed)?;
+    device.name_signed(&mut edit, id.as_str(), &fetched)?;
     let granted = granted.write(&mut edit.file, id.as_str(), &fetched.found)?;
     let source = component.source.clone().context("a package has a source")?;
     let warnings = device.checked(&edit)?.extensions.into_iter().find(|it| it.id == *id);
