@@ -197,6 +197,7 @@ impl Device {
         };
         let lock = self.lock()?;
         let edited = edit.prepare()?;
+        edited.is_wanted_still()?;
         let Staged { files, sha256, .. } = staged;
         let mut placed = Vec::new();
         let place = || {
@@ -267,12 +268,19 @@ pub(super) struct Edited<'a> {
 impl Edited<'_> {
     /// Replaces the file, or leaves the old one. What an editor has saved meanwhile stays.
     pub(super) fn persist(self) -> anyhow::Result<()> {
+        self.is_wanted_still()?;
         let Self { edit, file, path } = self;
-        if fs::read_to_string(&path).with_context(|| edit.failed())? != edit.before {
-            bail!("`{}` was changed by another program meanwhile: try again", edit.path.display());
-        }
         let persisted = file.persist(&path).map_err(|error| error.error).and_then(|_| sync_dir(&path));
         persisted.with_context(|| edit.failed())
+    }
+
+    /// Fails if the file is not what was edited any more.
+    fn is_wanted_still(&self) -> anyhow::Result<()> {
+        let Self { edit, path, .. } = self;
+        if fs::read_to_string(path).with_context(|| edit.failed())? != edit.before {
+            bail!("`{}` was changed by another program meanwhile: try again", edit.path.display());
+        }
+        Ok(())
     }
 }
 
