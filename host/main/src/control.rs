@@ -431,6 +431,7 @@ mod tests {
             compilations: Arc::default(),
             stores,
             versions: Arc::default(),
+            admission: Arc::default(),
             hooks: HookCounts::default(),
             parts: Parts::default(),
             by: "main".into(),

@@ -158,7 +158,6 @@ impl Site {
     /// is ready.
     fn run_on(&self, device: &str, config: &str, commands: &str) -> Result<()> {
         fs::write(self.directory(device).join("weir.toml"), config)?;
-        fs::create_dir(self.directory(device).join("plugins"))?;
         self.own(device)?;
         let mut main = Process(self.shell(device, "exec weir run weir.toml")?.spawn()?);
         self.until_said(device, &mut main, "weir ps", "")?;

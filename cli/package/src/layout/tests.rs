@@ -1,7 +1,5 @@
 //! Packages as they are written, damaged in every byte, and made by somebody who means harm.
 
-#![expect(clippy::indexing_slicing, reason = "what fails here fails the test")]
-
 use std::{
     fs,
     io::Write,

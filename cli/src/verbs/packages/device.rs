@@ -151,7 +151,7 @@ impl Device {
     /// Says in the table of an extension which id its component is signed as, if that is not the id of the extension.
     pub(super) fn name_signed(&self, edit: &mut Edit, id: &str, fetched: &Fetched) -> anyhow::Result<()> {
         let Some(signature) = &fetched.signature else { return Ok(()) };
-        let signed = Some(signature.id.as_str()).filter(|signed| *signed != id && knows_signed_as());
+        let signed = Some(signature.id.as_str()).filter(|signed| *signed != id);
         edit.file.sign_as(id, signed).with_context(|| edit.failed())
     }
 
@@ -282,11 +282,6 @@ impl Edited<'_> {
         }
         Ok(())
     }
-}
-
-/// Whether the loader has a key for the id that a component is signed as.
-fn knows_signed_as() -> bool {
-    features::loader().json_schema().to_string().contains("\"signed-as\"")
 }
 
 /// The SHA-256 and the size of a file.

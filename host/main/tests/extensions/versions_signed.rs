@@ -97,7 +97,7 @@ impl Device {
         // The manifest must say the same.
         let (own, other) = (format!("\"version\":\"{OWN}\""), format!("\"version\":\"{version}\""));
         let at = component.windows(own.len()).position(|bytes| bytes == own.as_bytes()).unwrap();
-        component[at..at + own.len()].copy_from_slice(other.as_bytes());
+        component.splice(at..at + own.len(), other.bytes());
         let hash = ArtifactHash::from_bytes(Sha256::digest(&component).into());
         let id = "updated".parse().unwrap();
         let signature = Signature::sign(key, id, version, hash, component.len() as u64).unwrap();
