@@ -156,7 +156,9 @@ fn signatures_that_keep_no_older_version_from_running_are_a_warning() {
         let text = format!("{main}\n[[extension]]\nid = 'a'\npath = 'a.wasm'\n{more}");
         parse(&text).unwrap().warnings()
     };
-    let required = "main.require-signature = true";
+    let key = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
+    let required = format!("main.require-signature = true\nmain.trusted-keys = ['{key}']");
+    let required = required.as_str();
     assert_eq!(
         warnings(required, "update = {}"),
         [
