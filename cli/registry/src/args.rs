@@ -73,7 +73,7 @@ enum Command {
     ///
     /// Every blob is held against its digest and size. If something is wrong, nothing is written.
     Pull {
-        /// What to fetch: HOST[:PORT]/NAME[:TAG][@DIGEST]. A digest pins it
+        /// What to fetch: `HOST[:PORT]/NAME[:TAG][@DIGEST]`. A digest pins it
         reference: Reference,
         /// The directory, which is not there yet
         #[arg(value_hint = ValueHint::DirPath)]
@@ -86,14 +86,14 @@ enum Command {
         /// The package: an OCI image layout, as a directory or as a tar
         #[arg(value_hint = ValueHint::AnyPath)]
         package: PathBuf,
-        /// Where to: HOST[:PORT]/NAME[:TAG]
+        /// Where to: `HOST[:PORT]/NAME[:TAG]`
         reference: Reference,
         #[command(flatten)]
         room: Room,
     },
     /// List the tags of a repository, one a line
     Tags {
-        /// The repository: HOST[:PORT]/NAME
+        /// The repository: `HOST[:PORT]/NAME`
         repository: Repository,
     },
 }

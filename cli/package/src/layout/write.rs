@@ -55,11 +55,11 @@ pub fn write(component: &Path, contents: &Contents, to: &Path) -> Result<Digest,
 }
 
 impl Package {
-    /// Writes the package anew with this signature of its component, as [`write`] does.
+    /// Writes the package anew with this signature of its component, as [`write()`] does.
     ///
     /// # Errors
     ///
-    /// The errors of [`write`].
+    /// The errors of [`write()`].
     pub fn write_signed(&self, signature: &str, to: &Path) -> Result<Digest, WriteError> {
         let failed =
             |source: serde_json::Error| WriteError::Io { path: to.to_owned(), source: source.into() };
