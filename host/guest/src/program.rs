@@ -252,14 +252,13 @@ impl<G: Guest> Programs<G> {
         if let Some(loaded) = self.held.unchanged(wanted).filter(|loaded| self.admits(wanted, loaded)) {
             return Ok(loaded);
         }
-        let mut rules = self.sources.admission.rules();
-        let mut loaded = self.load_by(wanted, rules.clone()).await?;
         // Compiling takes time, in which the rules may have changed. The program is held, so only they are asked again.
-        while !Arc::ptr_eq(&rules, &self.sources.admission.rules()) {
-            rules = self.sources.admission.rules();
-            loaded = self.load_by(wanted, rules.clone()).await?;
-        }
-        let (loaded, stamp) = loaded;
+        let (loaded, stamp) = loop {
+            let (loaded, stamp) = self.load_by(wanted, self.sources.admission.rules()).await?;
+            if self.admits(wanted, &loaded) {
+                break (loaded, stamp);
+            }
+        };
         self.held.remember(wanted, stamp, &loaded);
         Ok(loaded)
     }

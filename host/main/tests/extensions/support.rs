@@ -62,7 +62,7 @@ pub(crate) async fn tell(main: &Main, id: &str, command: &str) -> Result<String,
     }
 }
 
-/// Waits for a state; returns its reason.
+/// Waits for a state, however short; returns its reason.
 pub(crate) async fn reached(main: &Main, id: &str, state: ExtensionState) -> Option<String> {
     let mut events = main.control().events();
     loop {
@@ -70,7 +70,12 @@ pub(crate) async fn reached(main: &Main, id: &str, state: ExtensionState) -> Opt
         if status.state == state {
             return status.reason;
         }
-        events.next().await.unwrap();
+        // The next event may be that of a state which has passed by now.
+        if let MainEvent::State { extension, to, reason, .. } = events.next().await.unwrap()
+            && (extension.as_str(), to) == (id, state)
+        {
+            return reason;
+        }
     }
 }
 

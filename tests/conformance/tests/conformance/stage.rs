@@ -18,6 +18,7 @@ use weir_host::{
     component::Compilation,
     config::RestartPolicy,
     control::ExtensionState,
+    events::MainEvent,
     traffic::QueueStatus,
 };
 
@@ -124,7 +125,7 @@ impl Stage {
         self.main.client().queue(queue).unwrap().put(job.to_owned()).await.unwrap();
     }
 
-    /// Waits for a state of the guest; returns its reason.
+    /// Waits for a state of the guest, however short; returns its reason.
     pub(crate) async fn reached(&self, state: ExtensionState) -> Option<String> {
         let mut events = self.main.control().events();
         loop {
@@ -132,7 +133,12 @@ impl Stage {
             if status.state == state {
                 return status.reason;
             }
-            events.next().await.unwrap();
+            // The next event may be that of a state which has passed by now.
+            if let MainEvent::State { extension, to, reason, .. } = events.next().await.unwrap()
+                && (extension.as_str(), to) == (GUEST, state)
+            {
+                return reason;
+            }
         }
     }
 
