@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use weir_host::{Main, control::Standing};
+use weir_host::{
+    Main,
+    control::{ControlError, Standing},
+};
 
 use super::{
     support::PATIENCE,
@@ -11,6 +14,14 @@ use super::{
 };
 
 const IDS: [&str; 3] = ["a", "a.2", "a.3"];
+
+/// Gives this order as soon as no instance is on its way to a version.
+async fn once_free(order: impl AsyncFn() -> Result<(), ControlError>) {
+    while let Err(refused) = order().await {
+        assert!(matches!(refused, ControlError::Reloading(_)), "{refused}");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
 
 /// A device whose extension has three instances, and a proven version that has had so many requests.
 async fn proven(update: &str, requests: u64) -> (Device, Main) {
@@ -140,12 +151,12 @@ async fn an_operator_accepts_or_rolls_back_a_canary_or_reloads_all_instances() {
     control.roll_back("a", None).await.unwrap();
     until_run(&main, [1, 1, 1]).await;
     device.put("good3");
-    control.reload_extension("a").await.unwrap();
+    once_free(async || control.reload_extension("a").await).await;
     until_run(&main, [1, 1, 3]).await;
     control.accept_version("a").await.unwrap();
     until_run(&main, [3, 3, 3]).await;
     device.put("good4");
-    control.reload_extension_now("a").await.unwrap();
+    once_free(async || control.reload_extension_now("a").await).await;
     until_run(&main, [4, 4, 4]).await;
     assert_eq!(standing_of(&versions(&main), 4), Some(Standing::Proven));
     assert_eq!(ask_all(&main, 60).await.good, 60);
