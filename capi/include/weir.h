@@ -868,13 +868,25 @@ bool weir_extension_accept(const struct weir_main *main,
  * Refuses the version of an extension that runs, goes back to the proven version with this number, and waits until that
  * one is ready. 0 is the latest proven version but the one that runs. Blocks: not in a callback on Main's thread.
  *
- * Errors: `WEIR_ERROR_KIND_CONTROL`, with the code `no-version` if there is no such version or it is not proven, or
- * `not-reloaded` if it does not come up.
+ * Errors: `WEIR_ERROR_KIND_CONTROL`, with the code `no-version` if there is no such version, it is not proven, or it
+ * cannot read what is in the stores, or `not-reloaded` if it does not come up.
  */
 bool weir_extension_roll_back(const struct weir_main *main,
                               const char* id,
                               uint64_t version,
                               weir_error** error);
+
+/**
+ * Goes back as `weir_extension_roll_back` does, with the extension's data: if that version cannot read what is in the
+ * stores, what was there before is restored, and what was written since is lost. Blocks: not in a callback on Main's
+ * thread.
+ *
+ * Errors: those of `weir_extension_roll_back`; `no-version` also if no data is kept that the version can read.
+ */
+bool weir_extension_roll_back_with_data(const struct weir_main *main,
+                                        const char* id,
+                                        uint64_t version,
+                                        weir_error** error);
 
 /**
  * Reads the configuration's file again, and applies what changed in it. Returns the report as JSON: `added`, `removed`,

@@ -11,6 +11,9 @@ type Manifest struct {
 	ID string
 	// Version is the extension's own version.
 	Version string
+	// DataSince is the oldest version of the extension that can read what this one writes into its stores, as in `1.2.0`.
+	// If it is empty, all can.
+	DataSince string
 	// Requires lists contracts that it cannot do without.
 	Requires []string
 	// Wants lists contracts that it calls if they are there.
@@ -73,6 +76,7 @@ func (e *Extension) section() ([]byte, error) {
 		Schema     int      `json:"schema"`
 		ID         string   `json:"id"`
 		Version    string   `json:"version"`
+		DataSince  string   `json:"data-since,omitempty"`
 		Fulfills   []string `json:"fulfills"`
 		Requires   []string `json:"requires"`
 		Wants      []string `json:"wants"`
@@ -82,7 +86,7 @@ func (e *Extension) section() ([]byte, error) {
 		Takes      []string `json:"takes"`
 		Grants     grants   `json:"grants"`
 	}{
-		1, manifest.ID, manifest.Version,
+		1, manifest.ID, manifest.Version, manifest.DataSince,
 		each(fulfills), each(manifest.Requires), each(manifest.Wants), each(manifest.Publishes),
 		each(append(subscribes, manifest.Subscribes...)), each(manifest.Puts),
 		each(append(takes, manifest.Takes...)),

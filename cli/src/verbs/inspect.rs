@@ -73,6 +73,9 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
     let mut fact = |name: &str, value: &str| text.push_str(&format!("# {name:<9}{}\n", printable(value)));
     if let Some(manifest) = &found.manifest {
         fact("version", &manifest.version);
+        if let Some(since) = &manifest.data_since {
+            fact("data", &format!("for {since} and later"));
+        }
     }
     fact("size", &format!("{} bytes", found.bytes));
     fact("sha-256", &found.sha256.to_string());

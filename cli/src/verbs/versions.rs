@@ -1,7 +1,7 @@
 //! `weir versions`, `accept` and `rollback`: the versions of one extension with `update`.
 
 use clap_complete::engine::ArgValueCompleter;
-use weir_host::control::{Standing, VersionFigures, VersionStatus, VersionsStatus};
+use weir_host::control::{DataSnapshot, DataStatus, Standing, VersionFigures, VersionStatus, VersionsStatus};
 
 use super::orders::send;
 use crate::{
@@ -51,7 +51,8 @@ asks for it.
 
 Examples:
   weir rollback storage
-  weir rollback storage 4")]
+  weir rollback storage 4
+  weir rollback storage --data-too")]
 pub(crate) struct RollBackArgs {
     /// The extension
     #[arg(value_name = "ID", add = ArgValueCompleter::new(complete::extension))]
@@ -59,6 +60,10 @@ pub(crate) struct RollBackArgs {
     /// A proven version, from `weir versions`; by default the latest one before
     #[arg(value_name = "VERSION")]
     to: Option<u64>,
+    /// Restore what the extension had in its stores, if the version cannot read what is there; what was written
+    /// since is lost
+    #[arg(long)]
+    data_too: bool,
     #[command(flatten)]
     asked: Asked,
 }
@@ -73,9 +78,10 @@ pub(super) async fn accept(AcceptArgs { id, asked }: AcceptArgs) -> anyhow::Resu
     send(&mut Client::connect(&asked.target).await?, &route, asked.json).await
 }
 
-pub(super) async fn roll_back(RollBackArgs { id, to, asked }: RollBackArgs) -> anyhow::Result<()> {
+pub(super) async fn roll_back(RollBackArgs { id, to, data_too, asked }: RollBackArgs) -> anyhow::Result<()> {
     let to = to.map(|number| number.to_string());
     let route = Route::named(&["extensions", &id, "rollback"])?.with("version", to.as_deref());
+    let route = route.with("data-too", data_too.then_some("true"));
     send(&mut Client::connect(&asked.target).await?, &route, asked.json).await
 }
 
@@ -91,7 +97,8 @@ fn versions(status: &VersionsStatus) -> String {
     });
     let canary = status.canary.map(|number| ("canary", format!("{}, in one instance", runs(status, number))));
     let [serves, others @ ..] = facts;
-    let facts = [serves].into_iter().chain(canary).chain(others).chain(kept);
+    let data = status.data.as_ref().map(|data| ("data", what_data(data)));
+    let facts = [serves].into_iter().chain(canary).chain(others).chain(data).chain(kept);
     let mut text: String = facts.map(|(name, value)| format!("{name:<12}{}\n", printable(&value))).collect();
     text.push('\n');
     text.push_str(&lined_up(
@@ -143,6 +150,19 @@ fn runs(status: &VersionsStatus, number: u64) -> String {
 fn comes_back(status: &VersionsStatus) -> String {
     let other = status.fallback.filter(|fallback| Some(*fallback) != status.serving);
     other.map_or(NOTHING.to_owned(), |fallback| format!("version {fallback}"))
+}
+
+/// Says which versions can read the data that is there, and what else is kept.
+fn what_data(data: &DataStatus) -> String {
+    let since =
+        data.since.as_ref().map_or("for all versions".to_owned(), |since| format!("for {since} and later"));
+    let kept = |snapshot: &DataSnapshot| {
+        let (taken, bytes) = (moment(snapshot.taken), size(snapshot.bytes));
+        format!("{taken} ({bytes}, before version {})", snapshot.before)
+    };
+    let snapshots = data.snapshots.iter().map(|snapshot| format!("; kept: that of {}", kept(snapshot)));
+    let aside = data.put_aside.iter().map(|snapshot| format!("; put aside: that of {}", kept(snapshot)));
+    std::iter::once(since).chain(snapshots).chain(aside).collect()
 }
 
 /// The 99th percentile. It has no number if it is above all bounds.

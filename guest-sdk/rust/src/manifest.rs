@@ -30,6 +30,9 @@ pub struct Manifest {
     pub id: &'static str,
     /// The extension's own version. Default: that of the package.
     pub version: &'static str,
+    /// The oldest version of the extension that can read what this one writes into its stores, as in `Some("1.2.0")`. By
+    /// default all can. Main keeps the data before a version runs that older ones could not follow.
+    pub data_since: Option<&'static str>,
     /// Contracts that it serves.
     pub fulfills: &'static [Contract],
     /// Contracts that it cannot do without: their owners start before it.
@@ -80,6 +83,7 @@ impl Manifest {
         Self {
             id,
             version,
+            data_since: None,
             fulfills: &[],
             requires: &[],
             wants: &[],
@@ -104,6 +108,12 @@ impl Manifest {
             "`id` must be 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter, and not `main`"
         );
         assert!(is_plain(self.version), "`version` must not be empty nor hold quotes");
+        if let Some(since) = self.data_since {
+            assert!(
+                rules::is_semantic_version(since) && rules::is_semantic_version(self.version),
+                "`data_since` and `version` must be semantic versions, such as `1.2.0`"
+            );
+        }
         assert!(
             all!(self.publishes, rules::is_topic_pattern),
             "`publishes` holds something that is no topic pattern"

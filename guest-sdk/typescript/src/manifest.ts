@@ -17,6 +17,8 @@ export interface Manifest {
   id?: string;
   /** Default: that of the package. */
   version?: string;
+  /** The oldest version of the extension that can read what this one writes into its stores, as in `1.2.0`. Default: all can. */
+  dataSince?: string;
   /** Contracts that it serves. */
   fulfills?: Contract[];
   /** Contracts that it cannot do without: their owners start before it. */
@@ -42,6 +44,7 @@ export interface ManifestSection {
   schema: 1;
   id: string;
   version: string;
+  "data-since"?: string;
   fulfills: string[];
   requires: string[];
   wants: string[];
@@ -60,6 +63,7 @@ export function manifestSection(manifest: Manifest, defaults: { id: string; vers
     schema: 1,
     id,
     version,
+    ...(manifest.dataSince === undefined ? {} : { "data-since": manifest.dataSince }),
     fulfills: names(manifest.fulfills),
     requires: names(manifest.requires),
     wants: names(manifest.wants),

@@ -8,7 +8,7 @@ use weir_names::CpuShare;
 
 use super::{
     key::Table,
-    kind::{Kind, number, text},
+    kind::{Kind, flag, number, text},
     limits::Number,
     restart::WINDOW,
     shape::Shape,
@@ -41,6 +41,9 @@ pub struct UpdateConfig {
     /// Requests that each of the two versions needs before their figures are compared: 1 to 1,000,000. Default: 100.
     /// With fewer, failures alone decide.
     pub min_requests: u64,
+    /// Whether going back by itself also restores what the extension had in its stores, if the version that comes back
+    /// cannot read what is there. Default: no. What was written since is lost.
+    pub data_too: bool,
 }
 
 impl Default for UpdateConfig {
@@ -52,6 +55,7 @@ impl Default for UpdateConfig {
             max_latency: Factor::from_hundredths(200),
             max_memory: Factor::from_hundredths(200),
             min_requests: 100,
+            data_too: false,
         }
     }
 }
@@ -74,6 +78,9 @@ impl Table for UpdateConfig {
         "max-memory" max_memory = factor();
         /// With fewer requests than this, to the new version or to the one before, failures alone decide.
         "min-requests" min_requests = number(Shape::Count(1..=1_000_000));
+        /// Whether going back by itself also [restores the data](updates.md#data-of-another-form) from before the
+        /// change, if the version that comes back cannot read what is there. What was written since is lost.
+        "data-too" data_too = flag();
     }
 }
 

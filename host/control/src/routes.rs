@@ -208,10 +208,13 @@ async fn accept(AskedControl(control): AskedControl, id: PathOf<String>) -> Answ
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct RollBackQuery {
     /// The version to go back to. By default the latest proven one before the one that serves.
     version: Option<u64>,
+    /// Whether the extension's data goes back, too.
+    #[serde(default)]
+    data_too: bool,
 }
 
 async fn roll_back(
@@ -220,8 +223,12 @@ async fn roll_back(
     query: QueryOf<RollBackQuery>,
 ) -> Answered<ExtensionStatus> {
     let Path(id) = id?;
-    let Query(RollBackQuery { version }) = query?;
-    control.roll_back(&id, version).await?;
+    let Query(RollBackQuery { version, data_too }) = query?;
+    if data_too {
+        control.roll_back_with_data(&id, version).await?;
+    } else {
+        control.roll_back(&id, version).await?;
+    }
     Ok(Json(control.status(&id)?))
 }
 

@@ -16,7 +16,7 @@ use weir_config::ArtifactHash;
 use weir_names::harmless;
 use weir_openrpc::{Document, MAX_SECTION, SECTION};
 
-pub use self::manifest::{DirNeed, Manifest, Needs};
+pub use self::manifest::{DataStatement, DirNeed, Manifest, Needs};
 use super::{
     http::why_not_offered,
     imports::is_offered,
@@ -123,16 +123,16 @@ pub fn inspect(path: &Path) -> Result<Inspection, InspectError> {
     Ok(found)
 }
 
-/// Returns the manifest in a component, if it has one, or what is wrong with it. What else is wrong with the component
-/// shows when it is compiled.
-pub(crate) fn manifest_in(component: &[u8]) -> Result<Option<Manifest>, String> {
+/// Reads what is asked for of the manifest in a component, if it has one, or returns what is wrong with it. What else is
+/// wrong with the component shows when it is compiled.
+pub(crate) fn manifest_in<M>(component: &[u8], read: ReadManifest<M>) -> Result<Option<M>, String> {
     let (mut depth, mut manifest) = (0_usize, None);
     for payload in Parser::new(0).parse_all(component) {
         match payload {
             Ok(Payload::ModuleSection { .. } | Payload::ComponentSection { .. }) => depth += 1,
             Ok(Payload::End(_)) => depth = depth.saturating_sub(1),
             Ok(Payload::CustomSection(section)) if section.name() == MANIFEST_SECTION => {
-                manifest = Some(parse_manifest(section.data(), manifest.is_some())?);
+                manifest = Some(read_manifest(section.data(), manifest.is_some(), read)?);
             }
             Ok(_) => {}
             Err(error) => return Err(harmless(error, 512)),
@@ -144,15 +144,17 @@ pub(crate) fn manifest_in(component: &[u8]) -> Result<Option<Manifest>, String> 
     Ok(manifest)
 }
 
+type ReadManifest<M> = fn(&[u8]) -> Result<M, String>;
+
 /// Reads the section, of which there may be no other one.
-fn parse_manifest(section: &[u8], is_second: bool) -> Result<Manifest, String> {
+fn read_manifest<M>(section: &[u8], is_second: bool, read: ReadManifest<M>) -> Result<M, String> {
     if section.len() > MAX_MANIFEST {
         return Err(format!("it has {} bytes, of at most {MAX_MANIFEST}", section.len()));
     }
     if is_second {
         return Err("there is a second one".to_owned());
     }
-    Manifest::parse(section).map_err(|message| harmless(&message, 512))
+    read(section).map_err(|message| harmless(&message, 512))
 }
 
 impl Inspection {
@@ -232,8 +234,8 @@ impl Inspection {
     }
 
     fn add_manifest(&mut self, section: &[u8]) -> Result<(), InspectError> {
-        let manifest =
-            parse_manifest(section, self.manifest.is_some()).map_err(|message| self.bad_manifest(message))?;
+        let manifest = read_manifest(section, self.manifest.is_some(), Manifest::parse)
+            .map_err(|message| self.bad_manifest(message))?;
         self.manifest = Some(manifest);
         Ok(())
     }

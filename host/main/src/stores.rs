@@ -15,7 +15,8 @@ pub(crate) use self::without::Stores;
 #[cfg(feature = "store")]
 mod with {
     use std::{
-        path::PathBuf,
+        io::{Read, Write},
+        path::{Path, PathBuf},
         sync::{Arc, LazyLock},
     };
 
@@ -23,12 +24,32 @@ mod with {
     use weir_bus::Bus;
     use weir_config::{Config, STORE_CONTRACT};
     use weir_guest::KeyValue;
+    use weir_names::chain;
     use weir_openrpc::{Descriptions, Document};
     use weir_store::StoresConfig;
     use weir_supervisor::{Reconfigure, Roster};
+    use weir_versions::{DataOwner, OwnData};
 
     use super::{events, service};
     use crate::{contracts::Provider, service::Service};
+
+    /// What extensions have in stores that are not shared.
+    #[derive(Debug)]
+    struct OwnEntries(Stores);
+
+    impl OwnData for OwnEntries {
+        fn dir(&self) -> Option<&Path> {
+            self.0.dir.as_deref()
+        }
+
+        fn copy_to(&self, DataOwner { id, stores }: &DataOwner, to: &mut dyn Write) -> Result<(), String> {
+            self.0.all.copy_own(id.as_str(), stores, to).map_err(|error| chain(&error))
+        }
+
+        fn put_back(&self, owner: &DataOwner, from: &mut dyn Read) -> Result<(), String> {
+            self.0.all.put_back_own(owner.id.as_str(), from).map_err(|error| chain(&error))
+        }
+    }
 
     /// The stores of Main. Clones share them.
     #[derive(Clone, Debug)]
@@ -47,6 +68,11 @@ mod with {
 
         pub(crate) fn key_value(&self) -> KeyValue {
             self.all.clone().into()
+        }
+
+        /// What extensions have in stores that are not shared.
+        pub(crate) fn own_data(&self) -> Option<Box<dyn OwnData>> {
+            Some(Box::new(OwnEntries(self.clone())))
         }
 
         /// Adds the contract `store@1`, unless the program serves its own.
@@ -100,6 +126,7 @@ mod without {
     use weir_config::Config;
     use weir_guest::KeyValue;
     use weir_supervisor::{Reconfigure, Roster};
+    use weir_versions::OwnData;
 
     use crate::{contracts::Provider, service::Service};
 
@@ -115,6 +142,10 @@ mod without {
 
         pub(crate) fn key_value(&self) -> KeyValue {
             KeyValue::default()
+        }
+
+        pub(crate) fn own_data(&self) -> Option<Box<dyn OwnData>> {
+            None
         }
 
         pub(crate) fn serve(&self, _roster: &Arc<Roster>, _services: &mut Vec<Service>) {}

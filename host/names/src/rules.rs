@@ -42,6 +42,40 @@ pub const fn is_contract_name(text: &str) -> bool {
     false
 }
 
+/// Whether the text is a [semantic version](https://semver.org) of at most 64 bytes.
+#[must_use]
+pub const fn is_semantic_version(text: &str) -> bool {
+    // The core has three numbers. Identifiers follow a `-`, where numbers begin with no 0, and others a `+`.
+    let (mut rest, mut dots, mut length, mut part) = (text.as_bytes(), 0, 0, b' ');
+    let (mut is_number, mut begins_with_zero) = (true, false);
+    while let [byte, tail @ ..] = rest {
+        let ends = *byte == b'+' && part != b'+' || *byte == b'-' && part == b' ' || *byte == b'.';
+        if ends {
+            let is_padded = is_number && begins_with_zero && length > 1 && part != b'+';
+            if length == 0 || is_padded || (part == b' ' && *byte != b'.' && dots != 2) {
+                return false;
+            }
+            if *byte == b'.' {
+                dots += 1;
+            } else {
+                part = *byte;
+            }
+            (length, is_number, begins_with_zero) = (0, true, false);
+        } else {
+            let is_digit = byte.is_ascii_digit();
+            if part == b' ' && !is_digit || !(byte.is_ascii_alphanumeric() || *byte == b'-') {
+                return false;
+            }
+            is_number = is_number && is_digit;
+            begins_with_zero = begins_with_zero || (length == 0 && *byte == b'0');
+            length += 1;
+        }
+        rest = tail;
+    }
+    let is_padded = is_number && begins_with_zero && length > 1 && part != b'+';
+    length > 0 && !is_padded && (part != b' ' || dots == 2) && text.len() <= 64
+}
+
 /// Whether the text is an [`OperationName`](crate::OperationName).
 #[must_use]
 pub const fn is_operation_name(text: &str) -> bool {

@@ -25,5 +25,8 @@ pub use self::{
     span::{Span, SpanKind},
     time::{rfc3339, rfc3339_if_any, rfc3339_nanos, seconds, seconds_if_any},
     traffic::{OperationStatus, QueueStatus, SubscriptionStatus, TopicStatus},
-    version::{ServingVersion, Standing, VersionChange, VersionFigures, VersionStatus, VersionsStatus},
+    version::{
+        DataSnapshot, DataStatus, ServingVersion, Standing, VersionChange, VersionFigures, VersionStatus,
+        VersionsStatus,
+    },
 };

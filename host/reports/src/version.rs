@@ -195,6 +195,38 @@ pub struct VersionsStatus {
     pub versions: Vec<VersionStatus>,
     /// The last changes, oldest first.
     pub changes: VecDeque<VersionChange>,
+    /// What is known of the extension's data. None if all versions can read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<DataStatus>,
+}
+
+/// The data of an extension whose versions do not all read what the others write.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct DataStatus {
+    /// The oldest version that can read what is in the stores, by the versions of manifests. None if all can.
+    pub since: Option<String>,
+    /// What was in the stores before a version changed its form, oldest first.
+    pub snapshots: Vec<DataSnapshot>,
+    /// What was in the stores before it was restored for a version that has not been ready since.
+    pub put_aside: Option<DataSnapshot>,
+}
+
+/// What was in the stores of an extension.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct DataSnapshot {
+    /// SHA-256 of its file, in hexadecimal.
+    pub hash: String,
+    /// Bytes of its file.
+    pub bytes: u64,
+    /// When it was taken.
+    #[serde(with = "rfc3339")]
+    pub taken: SystemTime,
+    /// The oldest version that can read it, by the versions of manifests. None if all can.
+    pub since: Option<String>,
+    /// The number of the version that it was taken for, before that ran.
+    pub before: u64,
 }
 
 /// The version that an extension runs, in short.

@@ -13,6 +13,7 @@ mod entries;
 mod error;
 mod file;
 mod line;
+mod own;
 mod store;
 mod stores;
 #[cfg(test)]
@@ -23,6 +24,7 @@ pub use self::{
     config::{StoreConfig, StoresConfig},
     error::{OpenError, StoreError},
     file::Opened,
+    own::OwnDataError,
     store::{Changed, OnChange, Store},
     stores::{Bucket, Stores, Unavailable},
     work::{Page, Row, Rows, StoreUsage},

@@ -20,7 +20,7 @@ const CLOSING: Duration = Duration::from_secs(10);
 
 /// The stores of one Main, by name.
 pub struct Stores {
-    handle: Handle,
+    pub(crate) handle: Handle,
     on_change: OnChange,
     known: Mutex<Known>,
 }

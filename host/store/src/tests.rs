@@ -7,6 +7,7 @@ mod disk;
 mod failing;
 mod full;
 mod model;
+mod own;
 mod shared;
 mod size;
 

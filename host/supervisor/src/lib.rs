@@ -15,7 +15,7 @@ pub use self::{
         HistoryEntry, HistoryEvent, Roster, Unit, Version, configure_traces, configure_traffic, lane_of,
     },
     supervisor::{
-        Change, ControlError, Holds, NotReloaded, Order, OrderReplyTo, Reconfigure, ReloadReport, Supervisor,
-        SupervisorParts, found, needs_restart, refusal, stages,
+        Change, ControlError, Holds, NotReloaded, Order, OrderReplyTo, Reconfigure, ReloadReport, RollBack,
+        Supervisor, SupervisorParts, found, needs_restart, refusal, stages,
     },
 };

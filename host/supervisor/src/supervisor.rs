@@ -6,6 +6,7 @@
 
 mod apply;
 mod commands;
+mod data;
 mod ends;
 mod lifecycle;
 mod order;
@@ -16,7 +17,7 @@ mod slots;
 mod versions;
 mod waiting;
 
-use std::{fmt, sync::Arc};
+use std::{collections::HashMap, fmt, sync::Arc};
 
 use tokio::{
     sync::{broadcast, oneshot},
@@ -34,6 +35,7 @@ use weir_versions::{VersionError, Versions};
 
 use self::{
     apply::Applying,
+    data::{Gate, Turns},
     lifecycle::{LifecycleEvent, Step},
     reload::LoadedAnew,
     run::{Ended, Run},
@@ -120,7 +122,16 @@ pub enum Change {
     /// Take the version on probation for proven. Answered when that is written down.
     Accept,
     /// Refuse the version that runs, and go back to this proven one, or to the one before. Answered when it runs.
-    RollBack(Option<u64>),
+    RollBack(RollBack),
+}
+
+/// Which version comes back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RollBack {
+    /// This proven version, or else the one before.
+    pub to: Option<u64>,
+    /// Whether what the extension had in its stores is restored, if the version cannot read what is there.
+    pub data_too: bool,
 }
 
 /// Where the answer to an order goes.
@@ -190,6 +201,10 @@ pub struct Supervisor {
     notices: (async_channel::Sender<Noted>, async_channel::Receiver<Noted>),
     tasks: JoinSet<Done>,
     applying: Option<Applying>,
+    /// The gates to the data of extensions with stores, by the ids of the originals.
+    gates: HashMap<ExtensionId, Gate>,
+    /// Each extension whose data is prepared takes one.
+    turns: Turns,
     shutting_down: bool,
     /// Whether Main was dropped, so that no more orders come.
     abandoned: bool,
@@ -213,6 +228,8 @@ impl Supervisor {
             notices: async_channel::bounded(NOTICES),
             tasks: JoinSet::new(),
             applying: None,
+            gates: HashMap::new(),
+            turns: Turns::default(),
             shutting_down: false,
             abandoned: false,
             runs: 0,
@@ -321,7 +338,7 @@ impl Supervisor {
             Change::Reload => self.reload(index, false, reply),
             Change::ReloadNow => self.reload(index, true, reply),
             Change::Accept => self.accept(index, reply),
-            Change::RollBack(to) => self.roll_back(index, to, reply),
+            Change::RollBack(back) => self.roll_back(index, back, reply),
         }
     }
 
@@ -403,9 +420,11 @@ impl Supervisor {
         let unit = &self.slots.get(index)?.unit;
         let is_chosen = version.config.update.is_some();
         let configured = is_chosen.then(|| (unit.configured(), self.parts.versions.clone()));
+        let entry = self.entry_to_data(&version.config);
         let run = Run { version, signals };
         let (task, programs) = (run.clone(), self.parts.programs.clone());
-        let run_it = async move { Done::Ran(Box::new(run::run(task, programs, configured, instance).await)) };
+        let run_it =
+            async move { Done::Ran(Box::new(run::run(task, programs, configured, entry, instance).await)) };
         self.tasks.spawn(Handoff::new(run_it));
         Some(run)
     }

@@ -13,7 +13,12 @@ use weir_config::{ArtifactHash, ComponentSource, ExtensionConfig, Stanza};
 use weir_names::{ExtensionId, chain};
 use weir_reports::Standing;
 
-use crate::{Versions, record, refused::refusal, state_dir::StateError};
+use crate::{
+    Form, Unreadable, Versions, crossing::has_stores, record, refused::refusal, state_dir::StateError,
+};
+
+/// Reads what the component of an extension says of its data, with the component's hash.
+pub(crate) type Look<'l> = &'l dyn Fn(&ExtensionConfig) -> Result<(ArtifactHash, Form), String>;
 
 /// What an extension runs, by [`Versions::choose`].
 #[derive(Clone, Debug)]
@@ -70,19 +75,22 @@ impl From<ArtifactHash> for Found {
 
 impl Versions {
     /// Chooses what an extension runs. `found` is the configured component, or why it cannot be read or may not run;
-    /// `copy` writes the component. A refused version, and one that is signed as older than the proven one, may run only
-    /// if `again`. Blocks on files.
+    /// `copy` writes the component, and `look` reads what a component says of its data. A refused version, and one that
+    /// is signed as older than the proven one, may run only if `again`. Blocks on files.
     ///
     /// A new version is written down, with its component, before it runs. If that is not possible, the proven version
     /// runs on: a change that cannot be kept does not happen.
     ///
     /// With several instances, the last one is the canary: it runs a new version while the others run the proven one.
-    /// That is so if both versions get the same messages, since they have one inbox.
+    /// That is so if both versions get the same messages, since they have one inbox, and can read each other's data.
+    ///
+    /// A version that cannot read the data that is there does not run while another one can.
     pub fn choose(
         &self,
         configured: &Arc<ExtensionConfig>,
         found: Result<impl Into<Found>, String>,
         copy: impl FnOnce(&mut dyn Write) -> Result<(), String>,
+        look: Look<'_>,
         again: bool,
     ) -> Chosen {
         let id = original(configured);
@@ -91,10 +99,11 @@ impl Versions {
         if configured.update.is_none() {
             return plain(None, None, None);
         }
+        self.read_again(id);
         let found: Found = match found {
             Ok(found) => found.into(),
             Err(reason) => {
-                let instead = self.instead(configured, None, &reason);
+                let instead = self.instead(configured, None, &reason, false);
                 return instead.unwrap_or_else(|| plain(None, None, Some(reason)));
             }
         };
@@ -106,38 +115,56 @@ impl Versions {
             );
             return Chosen { refused: Some(reason), ..plain(None, Some(hash), None) };
         }
-        if let Some(reason) = self.unreadable.get(id) {
-            return plain(None, Some(hash), Some(reason.clone()));
+        if let Some(Unreadable { why, .. }) = self.unreadable(id) {
+            return plain(None, Some(hash), Some(why));
         }
         self.configured.lock().insert(id.clone());
+        let before = self.change(id, |record| record.clone());
+        let find = |record: &mut record::Record| {
+            record.find(hash, configured).map(|record::Entry { status, .. }| status.clone())
+        };
+        let known = self.change(id, find).flatten().map(|known| known.number);
+        let is_revoked = |hash, signature: Option<&str>| self.may_run.is_revoked(hash, signature);
+        let older = || {
+            let older = self.change(id, |record| record.newer_than(id, &found, is_revoked)).flatten();
+            let (_, reason) = older.filter(|_| !again)?;
+            let instead = self.instead(configured, Some(hash), &reason, false);
+            Some(instead.unwrap_or_else(|| Chosen { refused: Some(reason), ..plain(None, Some(hash), None) }))
+        };
+        if let Some(chosen) = older() {
+            return chosen;
+        }
+        // Whole components may be read for that, and nothing is written meanwhile.
+        let form = match self.form(configured, hash, known, look) {
+            Ok(form) => form,
+            Err(reason) => {
+                let instead = self.instead(configured, Some(hash), &reason, false);
+                return instead.unwrap_or_else(|| plain(None, Some(hash), Some(reason)));
+            }
+        };
         // Held to the end, so that copies that load at once find one version, and no component is swept before the
         // record names it.
         let _writing = self.writing.lock();
-        let is_revoked = |hash, signature: Option<&str>| self.may_run.is_revoked(hash, signature);
-        let older = self.change(id, |record| record.newer_than(id, &found, is_revoked)).flatten();
-        if let Some((_, reason)) = older.filter(|_| !again) {
-            let instead = self.instead(configured, Some(hash), &reason);
-            return instead
-                .unwrap_or_else(|| Chosen { refused: Some(reason), ..plain(None, Some(hash), None) });
+        if let Some(chosen) = older() {
+            return chosen;
         }
-        let known = self.change(id, |record| {
-            record.find(hash, configured).map(|record::Entry { status, .. }| status.clone())
-        });
-        let known = known.flatten();
+        let known = self.change(id, find).flatten();
         let is_trial = known.as_ref().is_none_or(|known| known.standing == Standing::Probation) && !again;
-        let beside = is_trial.then(|| self.beside(configured, hash)).flatten();
-        let Some(status) = known else {
-            return self.begin(configured, found, copy, beside);
-        };
+        let is_apart =
+            |record: &mut record::Record| record.is_apart(&form, known.as_ref().map(|it| it.number));
+        let is_apart = has_stores(configured) && self.change(id, is_apart).unwrap_or_default();
+        let beside = (is_trial && !is_apart).then(|| self.beside(configured, hash)).flatten();
+        let Some(status) = known else { return self.begin(configured, found, form, copy, beside) };
         let number = status.number;
-        if status.standing == Standing::Refused && !again {
-            let instead = self.instead(configured, Some(hash), &refusal(&status));
-            if let Some(instead) = instead {
-                return instead;
-            }
+        let cannot = || self.cannot_read(configured, number).or_else(|| self.hindrance(id, number));
+        let instead = match status.standing {
+            Standing::Refused if !again => self.instead(configured, Some(hash), &refusal(&status), false),
+            _ => cannot().and_then(|reason| self.instead(configured, Some(hash), &reason, true)),
+        };
+        if let Some(instead) = instead {
+            return instead;
         }
         let has_changed = self.change(id, |record| {
-            let before = record.clone();
             record.held_back = None;
             record.sign(hash, found.signature.as_ref());
             match status.standing {
@@ -145,7 +172,8 @@ impl Versions {
                 Standing::Refused if again => record.try_again(number, SystemTime::now()),
                 _ => {}
             }
-            *record != before
+            // With what was found out of the data.
+            before.as_ref() != Some(&*record)
         });
         // The component is kept even of a version that is known: its copy may have been lost.
         let kept = self.keep(id, hash, copy);
@@ -162,10 +190,17 @@ impl Versions {
         &self,
         configured: &Arc<ExtensionConfig>,
         Found { hash, signature, .. }: Found,
+        form: Form,
         copy: impl FnOnce(&mut dyn Write) -> Result<(), String>,
         beside: Option<Chosen>,
     ) -> Chosen {
         let id = original(configured);
+        let cannot = self.change(id, |record| record.cannot_run(&form)).flatten();
+        let instead = cannot.filter(|_| has_stores(configured));
+        if let Some(instead) = instead.and_then(|reason| self.instead(configured, Some(hash), &reason, true))
+        {
+            return instead;
+        }
         let begun = self.keep(id, hash, copy).and_then(|()| {
             let stanza = configured.stanza.as_deref().cloned();
             let (number, before) = {
@@ -175,10 +210,19 @@ impl Versions {
                 record.held_back = None;
                 let number = record.add(hash, stanza, SystemTime::now());
                 record.sign(hash, signature.as_ref());
+                if has_stores(configured) {
+                    record.note_form(number, form);
+                }
                 (number, before)
             };
             if let Err(error) = self.write(id) {
-                self.change(id, |record| record.take_back(number, before));
+                let mut records = self.records.lock();
+                if let Some(record) = records.get_mut(id) {
+                    record.take_back(number, before);
+                }
+                // One that was begun for it would have to be written before anything else.
+                records.retain(|own, record| own != id || *record != record::Record::default());
+                drop(records);
                 return Err(error);
             }
             Ok(number)
@@ -187,7 +231,7 @@ impl Versions {
             Ok(number) => Chosen::one_of(configured, number, hash, beside),
             Err(error) => {
                 let reason = format!("a new version cannot be kept: {}", chain(&error));
-                let instead = self.instead(configured, Some(hash), &reason);
+                let instead = self.instead(configured, Some(hash), &reason, false);
                 instead.unwrap_or_else(|| Chosen {
                     hash: Some(hash),
                     not_kept: Some(reason),
@@ -198,21 +242,80 @@ impl Versions {
     }
 
     /// Why it is not known which versions of an extension are proven, if it is not.
-    fn why_unknown(&self, id: &ExtensionId) -> Option<&String> {
+    fn why_unknown(&self, id: &ExtensionId) -> Option<String> {
         let forgotten = || self.forgotten.get(id).filter(|_| !self.records.lock().contains_key(id));
-        self.unreadable.get(id).or_else(forgotten)
+        self.unreadable(id).map(|unreadable| unreadable.why).or_else(|| forgotten().cloned())
+    }
+
+    /// Returns what a component says of its data, and notes it for the versions that are kept. Without stores, nothing is
+    /// read.
+    fn form(
+        &self,
+        configured: &Arc<ExtensionConfig>,
+        hash: ArtifactHash,
+        known: Option<u64>,
+        look: Look<'_>,
+    ) -> Result<Form, String> {
+        if !has_stores(configured) {
+            return Ok(Form::default());
+        }
+        let id = original(configured);
+        let comebacks = self.change(id, |record| record.comebacks().cloned().collect::<Vec<_>>());
+        for entry in comebacks.unwrap_or_default().into_iter().filter(|entry| entry.form.is_none()) {
+            let (number, own) = (entry.status.number, entry.hash());
+            let kept = self.kept(configured, None, entry);
+            // Of one that cannot be read it is not known what it can read.
+            if let Some(kept) = kept
+                && let Ok((found, form)) = look(&kept.config)
+                && own == Some(found)
+            {
+                self.found_form(id, &kept.config, number, form);
+            }
+        }
+        let noted = |record: &mut record::Record| record.get(known?)?.form.clone();
+        if let Some(form) = self.change(id, noted).flatten() {
+            return Ok(form);
+        }
+        let (found, form) = look(configured)?;
+        if found != hash {
+            return Err("its component has changed while it was read".to_owned());
+        }
+        if let Some(number) = known {
+            self.found_form(id, configured, number, form.clone());
+        }
+        Ok(form)
+    }
+
+    /// Notes what the component of a version says of its data, which was added without that: by a Weir that wrote records
+    /// of format 1, or when it had no stores.
+    fn found_form(&self, id: &ExtensionId, config: &ExtensionConfig, number: u64, form: Form) {
+        self.change(id, |record| {
+            // The version that ran last may have written what it says.
+            if record.serving == Some(number) && has_stores(config) {
+                record.data.raise(form.data_since.as_deref());
+            }
+            record.note_form(number, form);
+        });
     }
 
     /// Returns the proven version, in place of the configured one that does not run for this reason. None if there is
-    /// no proven version, or its component is gone.
+    /// no proven version, or its component is gone. Those that can run with the data that is there come first, and no
+    /// others do if it `must_run`.
     pub(crate) fn instead(
         &self,
         configured: &Arc<ExtensionConfig>,
         found: Option<ArtifactHash>,
         reason: &str,
+        must_run: bool,
     ) -> Option<Chosen> {
         let id = original(configured);
-        let proven: Vec<_> = self.change(id, |record| record.comebacks().cloned().collect())?;
+        let mut proven: Vec<_> = self.change(id, |record| record.comebacks().cloned().collect())?;
+        let runs =
+            |number| self.cannot_read(configured, number).is_none() && self.hindrance(id, number).is_none();
+        if must_run {
+            proven.retain(|entry| runs(entry.status.number));
+        }
+        proven.sort_by_key(|entry| !runs(entry.status.number));
         // An older proven version is better than the one that does not run.
         let chosen = proven.into_iter().find_map(|entry| self.kept(configured, found, entry))?;
         self.change(id, |record| record.held_back = Some(reason.to_owned()));
@@ -308,7 +411,7 @@ impl Versions {
             }
             return Ok(());
         };
-        state.keep(hash, copy, |room| self.make_room(state, id, room))
+        state.keep(hash, copy, |room| self.make_room(state, Some(id), room))
     }
 }
 

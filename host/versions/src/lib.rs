@@ -6,6 +6,10 @@
 //! down. Knows nothing of instances, and runs nothing.
 
 mod choose;
+mod crossing;
+mod data;
+mod form;
+mod generation;
 mod judge;
 mod record;
 mod refused;
@@ -13,6 +17,7 @@ mod room;
 mod state_dir;
 #[cfg(test)]
 mod tests;
+mod unreadable;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -22,7 +27,7 @@ use std::{
         OnceLock,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use bytes::Bytes;
@@ -33,12 +38,16 @@ use weir_reports::{ServingVersion, Standing, VersionChange, VersionFigures, Vers
 
 pub use self::{
     choose::{Chosen, Found},
+    crossing::{DataHindrance, DataOwner, OwnData},
+    data::Crossing,
+    form::{Form, FormError},
     refused::{proven, refused},
 };
 use crate::{
     choose::original,
     record::{Entry, Record},
-    state_dir::{StateDir, StateError},
+    state_dir::{Kept, StateDir, StateError},
+    unreadable::Unreadable,
 };
 
 /// How long a decision waits for others to be written down, before it is only kept in memory.
@@ -55,13 +64,27 @@ pub struct Versions {
     /// The extensions that are configured now.
     configured: Mutex<BTreeSet<ExtensionId>>,
     /// Extensions whose records cannot be read, and must not be written.
-    unreadable: BTreeMap<ExtensionId, String>,
+    unreadable: Mutex<BTreeMap<ExtensionId, Unreadable>>,
     /// Extensions whose records were written by somebody else, and are made anew.
     forgotten: BTreeMap<ExtensionId, String>,
-    /// Components that versions in unreadable records may need.
-    foreign: BTreeSet<ArtifactHash>,
+    /// What versions in unreadable records may need.
+    foreign: BTreeSet<Kept>,
     /// What decides whether a version may come back.
     may_run: MayRun,
+    /// The components of which this Main has noted last that they run without a number.
+    marked: Mutex<BTreeMap<ExtensionId, ArtifactHash>>,
+    /// What extensions keep in stores. Set once.
+    own_data: OnceLock<Box<dyn OwnData>>,
+    /// Extensions whose records could not be read at first. What was chosen without them does not run.
+    read_late: Mutex<BTreeSet<ExtensionId>>,
+    /// Extensions whose restores are over, and whose marks beside the stores are to be removed.
+    over: Mutex<BTreeSet<ExtensionId>>,
+    /// Held while a mark is made or removed, which takes the time of the disk.
+    marking: Mutex<()>,
+    /// Whether another Main uses the directory, and has made those marks.
+    is_in_use: bool,
+    /// Versions whose data could not be prepared: until when they wait, and why.
+    hindered: Mutex<HashMap<(ExtensionId, u64), (Instant, String)>>,
     /// Held while files are written, so that the latest record is the last one written.
     writing: Mutex<()>,
 }
@@ -113,6 +136,17 @@ pub enum VersionError {
     /// No version is on probation.
     #[error("no version of `{0}` is on probation")]
     NotOnProbation(ExtensionId),
+    /// The version cannot read the data that is there.
+    #[error("{why}. With --data-too the data of {taken} comes back, and what was written since is lost")]
+    Data {
+        /// Why.
+        why: String,
+        /// When the data that it can read was kept.
+        taken: String,
+    },
+    /// The version cannot read the data that is there, and no older data is kept for it.
+    #[error("{0}, and no snapshot is kept for it: only a version that can read it can run")]
+    NoSnapshot(String),
     /// The state could not be written.
     #[error("the decision is not written down, and holds until Main ends: {0}")]
     NotSaved(String),
@@ -129,7 +163,8 @@ impl Versions {
             Ok(opened) => opened,
             Err(error) => {
                 tracing::error!("versions are kept in memory, and lost at the end: {}", chain(&error));
-                return Self::default();
+                let is_in_use = matches!(error, StateError::InUse { .. });
+                return Self { is_in_use, ..Self::default() };
             }
         };
         let (mut records, mut unreadable, mut forgotten) =
@@ -143,17 +178,20 @@ impl Versions {
                 }
                 Err(error) => {
                     tracing::error!(extension = %id, "its versions are not kept: {}", chain(&error));
-                    unreadable.insert(id, chain(&error));
+                    unreadable.insert(id, Unreadable::from(&error));
                 }
             }
         }
-        let mut versions = Self { records: records.into(), unreadable, forgotten, ..Self::default() };
-        if !versions.unreadable.is_empty() {
+        let can_read_all = unreadable.is_empty();
+        let (records, unreadable) = (records.into(), unreadable.into());
+        let mut versions = Self { records, unreadable, forgotten, ..Self::default() };
+        if !can_read_all {
             // If they cannot be listed, nothing can be removed either.
             let known = versions.needed();
             let kept = state.sizes().unwrap_or_default().into_keys();
-            versions.foreign = kept.filter(|hash| !known.contains(hash)).collect();
+            versions.foreign = kept.filter(|kept| !known.contains(kept)).collect();
         }
+        versions.forget_data(&state);
         versions.state = Some(state);
         versions
     }
@@ -226,7 +264,10 @@ impl Versions {
             }
             let (ran, now) = (status.ran, SystemTime::now());
             match record.fault(number, update) {
-                Some(reason) => record.decide(number, Standing::Refused, reason, now),
+                Some(reason) => {
+                    record.want_data(update);
+                    record.decide(number, Standing::Refused, reason, now)
+                }
                 None if ran >= update.prove_for => {
                     let held = format!("it held for {}", humantime::format_duration(update.prove_for));
                     record.decide(number, Standing::Proven, held, now)
@@ -237,13 +278,20 @@ impl Versions {
     }
 
     /// Refuses a version on probation that did not come up, if another one can come back. Returns the change.
-    pub fn refuse(&self, id: &ExtensionId, number: u64, reason: &str) -> Option<VersionChange> {
+    pub fn refuse(
+        &self,
+        id: &ExtensionId,
+        number: u64,
+        update: &UpdateConfig,
+        reason: &str,
+    ) -> Option<VersionChange> {
         self.change(id, |record| {
             record.fallback_of(number)?;
-            let is_on_probation = record.get(number)?.status.standing == Standing::Probation;
-            is_on_probation
-                .then(|| record.decide(number, Standing::Refused, reason.to_owned(), SystemTime::now()))
-                .flatten()
+            if record.get(number)?.status.standing != Standing::Probation {
+                return None;
+            }
+            record.want_data(update);
+            record.decide(number, Standing::Refused, reason.to_owned(), SystemTime::now())
         })?
     }
 
@@ -265,15 +313,18 @@ impl Versions {
     }
 
     /// Refuses the version on probation, or else the one that serves. Makes the proven version `to` come back, or else
-    /// the latest proven one before it, or a later one if there is none.
+    /// the latest proven one before it, or a later one if there is none. If that one cannot read the data that is there,
+    /// it is to be restored if `data_too`.
     ///
     /// # Errors
     ///
-    /// Fails if there is no such version, or it is not proven.
+    /// Fails if there is no such version, it is not proven, or it cannot read the data, and then that is not to be
+    /// restored or is not kept.
     pub fn roll_back(
         &self,
         id: &ExtensionId,
         to: Option<u64>,
+        data_too: bool,
         reason: &str,
     ) -> Result<VersionChange, VersionError> {
         let rolled_back = self.change(id, |record| {
@@ -282,10 +333,14 @@ impl Versions {
             let to = match to {
                 Some(to) => match record.get(to).map(|entry| entry.status.standing) {
                     None => return Err(VersionError::Unknown(id.clone(), to)),
-                    Some(_) if to == from => return Err(VersionError::Runs(id.clone(), to)),
+                    Some(_) if to == from && record.reads(to) => {
+                        return Err(VersionError::Runs(id.clone(), to));
+                    }
                     Some(Standing::Proven) => to,
                     Some(_) => return Err(VersionError::NotProven(id.clone(), to)),
                 },
+                // It has served, and waits for its data, since the one after it was never ready.
+                None if !record.reads(from) => from,
                 None => {
                     let proven = |entry: &&Entry| entry.status.standing == Standing::Proven;
                     let others = record.entries.iter().filter(proven).map(|entry| entry.status.number);
@@ -297,7 +352,14 @@ impl Versions {
             if record.get(from).is_none() {
                 return Err(VersionError::Unknown(id.clone(), from));
             }
+            let wanted = record.restored_for(to, data_too)?;
             record.comes_back(to);
+            record.data.wanted = wanted;
+            // What wrote the data was never ready. It is refused now, or was before.
+            let from = if to == from { record.latest_probation().unwrap_or(from) } else { from };
+            if to == from {
+                return record.changes.back().cloned().ok_or_else(|| VersionError::Runs(id.clone(), to));
+            }
             record
                 .decide(from, Standing::Refused, reason.to_owned(), SystemTime::now())
                 .ok_or_else(|| VersionError::Unknown(id.clone(), from))
@@ -311,6 +373,8 @@ impl Versions {
     ///
     /// Fails if it cannot be written. It holds all the same until Main ends.
     pub fn save(&self, id: &ExtensionId) -> Result<(), VersionError> {
+        // First, because the rest may fail, and what was put aside must not return then.
+        self.remove_mark(id);
         let Some(_writing) = self.writing.try_lock_for(BUSY) else {
             return Err(VersionError::NotSaved("the disk is busy with the versions of others".to_owned()));
         };
@@ -332,6 +396,7 @@ impl Versions {
             is_kept: self.state.is_some(),
             versions: record.entries.iter().rev().map(|entry| entry.status.clone()).collect(),
             changes: record.changes.clone(),
+            data: record.data.status(),
         })
     }
 
@@ -356,11 +421,15 @@ impl Versions {
         match &self.state {
             Some(state) => {
                 state.write(id, &record)?;
-                state.sweep(&self.needed())
+                // The record is on the disk: what else takes room is looked at again with the next one.
+                if let Err(error) = state.sweep(&self.needed()) {
+                    tracing::warn!("what is not needed is not removed: {}", chain(&error));
+                }
+                Ok(())
             }
             None => {
                 let needed = self.needed();
-                self.components.lock().retain(|hash, _| needed.contains(hash));
+                self.components.lock().retain(|hash, _| needed.contains(&Kept::Component(*hash)));
                 Ok(())
             }
         }

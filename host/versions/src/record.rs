@@ -12,7 +12,7 @@ use weir_config::{ArtifactHash, ExtensionConfig, Stanza, UpdateConfig};
 use weir_names::ExtensionId;
 use weir_reports::{Standing, VersionChange, VersionFigures, VersionStatus};
 
-use crate::{Found, judge};
+use crate::{Found, data::Data, form::Form, judge, state_dir::Kept};
 
 /// Proven versions of an extension whose components are kept: the one that runs or comes back, and those before it.
 const KEPT_PROVEN: usize = 3;
@@ -40,6 +40,8 @@ pub(crate) struct Record {
     /// The versions, oldest first.
     pub(crate) entries: Vec<Entry>,
     pub(crate) changes: VecDeque<VersionChange>,
+    #[serde(default)]
+    pub(crate) data: Data,
 }
 
 /// One version, with the stanza that it ran under. Without a stanza, the program gives the configuration.
@@ -54,6 +56,9 @@ pub(crate) struct Entry {
     /// Whether an operator has gone back to a version that is signed as an older one, so that this one forbids none.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_passed_over: bool,
+    /// What its component says of its data. None if that was not read yet.
+    #[serde(default)]
+    pub(crate) form: Option<Form>,
 }
 
 impl Entry {
@@ -219,12 +224,18 @@ impl Record {
         Some(runs)
     }
 
+    /// The latest version on probation, whether it has been ready or not.
+    pub(crate) fn latest_probation(&self) -> Option<u64> {
+        let mut latest = self.entries.iter().rev().map(|entry| &entry.status);
+        latest.find(|status| status.standing == Standing::Probation).map(|status| status.number)
+    }
+
     /// Adds a version on probation, in place of another one on probation. Returns its number.
     pub(crate) fn add(&mut self, hash: ArtifactHash, stanza: Option<Stanza>, now: SystemTime) -> u64 {
         self.drop_probation();
         self.last += 1;
         let status = begun(self.last, hash.to_string(), now);
-        self.entries.push(Entry { status, stanza, signature: None, is_passed_over: false });
+        self.entries.push(Entry { status, stanza, signature: None, is_passed_over: false, form: None });
         self.last
     }
 
@@ -249,6 +260,8 @@ impl Record {
     /// Puts a refused version on probation once more.
     pub(crate) fn try_again(&mut self, number: u64, now: SystemTime) {
         self.held_back = None;
+        // It is another order than that to go back from it.
+        self.data.wanted = None;
         self.drop_probation();
         if let Some(Entry { status, .. }) = self.get_mut(number) {
             *status = begun(number, status.hash.clone(), now);
@@ -257,6 +270,22 @@ impl Record {
 
     pub(crate) fn remove(&mut self, number: u64) {
         self.entries.retain(|entry| entry.status.number != number);
+        self.prune_data();
+    }
+
+    /// What stays of the record of an extension that is no longer configured, when there is no room for the rest: what is
+    /// known of its data. None if that is nothing.
+    pub(crate) fn without_versions(self) -> Option<Self> {
+        let Data { since, due, aside, generation, .. } = self.data;
+        let data = Data { since, due, aside, generation, ..Data::default() };
+        (data != Data::default()).then(|| Self { last: self.last, data, ..Self::default() })
+    }
+
+    /// Notes what the component of a version says of its data.
+    pub(crate) fn note_form(&mut self, number: u64, form: Form) {
+        if let Some(entry) = self.get_mut(number) {
+            entry.form = Some(form);
+        }
     }
 
     /// Adds what a version did in a time in which it ran.
@@ -338,12 +367,14 @@ impl Record {
                 !goes
             });
         }
+        self.prune_data();
     }
 
-    /// The components that are kept: those of all versions that may run again.
-    pub(crate) fn components(&self) -> impl Iterator<Item = ArtifactHash> {
+    /// What is kept: the components of all versions that may run again, and data.
+    pub(crate) fn kept(&self) -> impl Iterator<Item = Kept> {
         let runs = |entry: &&Entry| entry.status.standing != Standing::Refused;
-        self.entries.iter().filter(runs).filter_map(Entry::hash)
+        let components = self.entries.iter().filter(runs).filter_map(Entry::hash).map(Kept::Component);
+        components.chain(self.data.hashes().filter_map(|hash| hash.parse().ok()).map(Kept::Data))
     }
 
     /// The proven versions that are kept only for `weir rollback`, oldest first.

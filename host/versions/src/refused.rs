@@ -71,7 +71,7 @@ impl Versions {
     #[must_use]
     pub fn choose_instead(&self, extension: &Arc<ExtensionConfig>, hash: ArtifactHash) -> Option<Chosen> {
         let (_, why) = self.instead_of(extension, hash)?;
-        self.instead(extension, Some(hash), &why)
+        self.instead(extension, Some(hash), &why, false)
     }
 }
 

@@ -5,28 +5,33 @@ use std::{
     time::SystemTime,
 };
 
-use weir_config::ArtifactHash;
 use weir_names::ExtensionId;
 
 use crate::{
     Versions,
     record::Record,
-    state_dir::{StateDir, StateError},
+    state_dir::{Kept, StateDir, StateError},
 };
 
 impl Versions {
     /// Gives up what is kept until the rest has at most so many bytes: first all of extensions that are no longer
     /// configured, then proven versions that are kept only to be rolled back to, the oldest first. The version that
-    /// runs and the last proven one stay, and so does one on probation, but that of the extension with the new one.
+    /// runs and the last proven one stay, and so does one on probation, but that of the extension with a `new` one.
+    /// Snapshots of data go with the versions that need them. What is known of the data itself stays.
     /// Returns how many bytes the rest has. Gives up nothing if that is not enough.
-    pub(crate) fn make_room(&self, state: &StateDir, id: &ExtensionId, room: u64) -> Result<u64, StateError> {
+    pub(crate) fn make_room(
+        &self,
+        state: &StateDir,
+        new: Option<&ExtensionId>,
+        room: u64,
+    ) -> Result<u64, StateError> {
         let sizes = state.sizes()?;
         let taken = |left: &BTreeMap<ExtensionId, Record>| -> u64 {
             self.needed_by(left).iter().filter_map(|hash| sizes.get(hash)).sum()
         };
         let left = || {
             let mut left = self.records.lock().clone();
-            left.get_mut(id).into_iter().for_each(Record::drop_probation);
+            new.and_then(|id| left.get_mut(id)).into_iter().for_each(Record::drop_probation);
             left
         };
         let (mut planned, mut goes) = (left(), Vec::new());
@@ -35,7 +40,7 @@ impl Versions {
                 break;
             }
             match number {
-                None => drop(planned.remove(&id)),
+                None => drop(give_up(&mut planned, &id)),
                 Some(number) => planned.get_mut(&id).into_iter().for_each(|record| record.remove(number)),
             }
             goes.push((id, number));
@@ -47,8 +52,8 @@ impl Versions {
         for (id, number) in goes {
             match number {
                 None => {
-                    self.records.lock().remove(&id);
-                    state.remove(&id)?;
+                    let left = give_up(&mut self.records.lock(), &id);
+                    left.map_or_else(|| state.remove(&id), |left| state.write(&id, &left))?;
                 }
                 Some(number) => {
                     // An operator may have rolled back to it in the meantime.
@@ -66,6 +71,19 @@ impl Versions {
         let left = left();
         state.sweep(&self.needed_by(&left))?;
         Ok(taken(&left))
+    }
+
+    /// How many bytes cannot be given up.
+    pub(crate) fn must_stay(&self, state: &StateDir) -> Result<u64, StateError> {
+        let sizes = state.sizes()?;
+        let mut left = self.records.lock().clone();
+        for (_, id, number) in self.spare() {
+            match number {
+                None => drop(give_up(&mut left, &id)),
+                Some(number) => left.get_mut(&id).into_iter().for_each(|record| record.remove(number)),
+            }
+        }
+        Ok(self.needed_by(&left).iter().filter_map(|kept| sizes.get(kept)).sum())
     }
 
     /// What can be given up, first to go first: records of extensions that are not configured, and then versions.
@@ -86,12 +104,19 @@ impl Versions {
         spare
     }
 
-    /// The components of all versions that may run again.
-    pub(crate) fn needed(&self) -> BTreeSet<ArtifactHash> {
+    /// What is kept for all versions that may run again.
+    pub(crate) fn needed(&self) -> BTreeSet<Kept> {
         self.needed_by(&self.records.lock())
     }
 
-    fn needed_by(&self, records: &BTreeMap<ExtensionId, Record>) -> BTreeSet<ArtifactHash> {
-        records.values().flat_map(Record::components).chain(self.foreign.iter().copied()).collect()
+    fn needed_by(&self, records: &BTreeMap<ExtensionId, Record>) -> BTreeSet<Kept> {
+        records.values().flat_map(Record::kept).chain(self.foreign.iter().copied()).collect()
     }
+}
+
+/// Removes the versions of an extension. Returns what stays of its record.
+fn give_up(records: &mut BTreeMap<ExtensionId, Record>, id: &ExtensionId) -> Option<Record> {
+    let left = records.remove(id)?.without_versions()?;
+    records.insert(id.clone(), left.clone());
+    Some(left)
 }

@@ -1,4 +1,5 @@
-//! `main.state-dir`: records of versions, each under a MAC, and the components of versions that may run again.
+//! `main.state-dir`: records of versions, each under a MAC, the components of versions that may run again, and data of
+//! extensions from before its form changed.
 //!
 //! Each file is written beside its place, flushed to the disk and then renamed, so that a power cut at any step leaves
 //! the old file or the new one.
@@ -9,10 +10,12 @@ mod tests;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    io::{self, Read, Write},
+    io::{self, BufWriter, Read, Seek, Write},
     path::{Path, PathBuf},
 };
 
+use sha2::{Digest, Sha256};
+use tempfile::NamedTempFile;
 use weir_config::{ArtifactHash, FileLock, bytes as shown};
 use weir_names::ExtensionId;
 use weir_private_dir::{DirError, Mac, MacKey, PrivateDir};
@@ -20,7 +23,10 @@ use weir_private_dir::{DirError, Mac, MacKey, PrivateDir};
 use crate::{fault_point, record::Record};
 
 /// The version of the format of a record.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
+
+/// The oldest format that is read. It knows nothing of data.
+const OLDEST: u32 = 1;
 
 /// The first line of a record begins with this, the format and a space. The MAC and the end of the line follow.
 const MAGIC: &str = "weir versions ";
@@ -29,6 +35,11 @@ const KEY_FILE: &str = "weir-state.key";
 const TEMPORARY: &str = ".weir-state-";
 const RECORD: &str = "weir-versions-";
 const COMPONENT: &str = "weir-component-";
+const DATA: &str = "weir-data-";
+
+/// The name of a file that tells that versions have run which a record does not know. The id of the extension follows. It
+/// is a record without versions.
+const UNKNOWN_RAN: &str = "weir-unknown-ran-";
 
 /// The largest record that is read. The sixteen stanzas of a record are much smaller.
 const RECORD_MAX: u64 = 16 << 20;
@@ -36,10 +47,25 @@ const RECORD_MAX: u64 = 16 << 20;
 #[derive(Debug)]
 pub(crate) struct StateDir {
     dir: PrivateDir,
-    /// The most bytes of all components.
+    /// The most bytes of all components and data.
     size: u64,
     /// Another Main with the same directory would write records that this one does not know.
     _lock: FileLock,
+}
+
+/// A file that is kept for a version, beside the records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kept {
+    Component(ArtifactHash),
+    Data(ArtifactHash),
+}
+
+/// Data of an extension that is written, and not in its place yet.
+#[derive(Debug)]
+pub(crate) struct WrittenData {
+    pub(crate) hash: ArtifactHash,
+    pub(crate) bytes: u64,
+    file: NamedTempFile,
 }
 
 /// Why the state cannot be used.
@@ -53,10 +79,12 @@ pub(crate) enum StateError {
     NotAuthentic(PathBuf),
     #[error("`{}` has format {format}, and this Weir reads formats up to {FORMAT}: a newer Weir wrote it", path.display())]
     Newer { path: PathBuf, format: u32 },
-    #[error("the components that must be kept take {}, and `main.state-size` is {}", shown(*.bytes), shown(*.allowed))]
+    #[error("what must be kept takes {}, and `main.state-size` is {}", shown(*.bytes), shown(*.allowed))]
     Full { bytes: u64, allowed: u64 },
     #[error("its component cannot be kept: {0}")]
     NotCopied(String),
+    #[error("{0}")]
+    NoData(String),
 }
 
 impl StateDir {
@@ -82,16 +110,26 @@ impl StateDir {
         Ok(ids.map(|id| (id.clone(), self.record(&id))).collect())
     }
 
-    fn record(&self, id: &ExtensionId) -> Result<Record, StateError> {
+    /// Whether there is a record of an extension, which may be damaged, or it is not known.
+    pub(crate) fn has_record(&self, id: &ExtensionId) -> bool {
+        self.dir.path().join(format!("{RECORD}{id}")).try_exists().unwrap_or(true)
+    }
+
+    /// Reads the record of an extension.
+    pub(crate) fn record(&self, id: &ExtensionId) -> Result<Record, StateError> {
         record_in(&self.dir, id)
     }
 
     /// Writes the record of an extension.
     pub(crate) fn write(&self, id: &ExtensionId, record: &Record) -> Result<(), StateError> {
-        let path = self.dir.path().join(format!("{RECORD}{id}"));
+        self.write_as(&format!("{RECORD}{id}"), record)
+    }
+
+    fn write_as(&self, name: &str, record: &Record) -> Result<(), StateError> {
+        let path = self.dir.path().join(name);
         let mut body = serde_json::to_string(record).map_err(|error| DirError::io(&path)(error.into()))?;
         body.push('\n');
-        let mac = mac_of(&self.dir.key_or_new(KEY_FILE)?, id, &body).finalize().into_bytes();
+        let mac = mac_of(&self.dir.key_or_new(KEY_FILE)?, FORMAT, name, &body).finalize().into_bytes();
         let text = format!("{MAGIC}{FORMAT} {}\n{body}", hex::encode(mac));
         fault_point();
         self.persist(&path, |file| {
@@ -112,7 +150,14 @@ impl StateDir {
 
     /// The path of a kept component.
     pub(crate) fn component(&self, hash: ArtifactHash) -> PathBuf {
-        self.dir.path().join(format!("{COMPONENT}{hash}"))
+        self.path(Kept::Component(hash))
+    }
+
+    fn path(&self, kept: Kept) -> PathBuf {
+        self.dir.path().join(match kept {
+            Kept::Component(hash) => format!("{COMPONENT}{hash}"),
+            Kept::Data(hash) => format!("{DATA}{hash}"),
+        })
     }
 
     /// Keeps a component that `copy` writes, unless it is kept already. `make_room` gives up others until they have so
@@ -131,33 +176,122 @@ impl StateDir {
         self.persist(&path, |file| {
             copy(file).map_err(StateError::NotCopied)?;
             let bytes = file.metadata().map_err(DirError::io(&path))?.len();
-            let others = self.sizes()?.values().sum();
-            let others = match self.size.checked_sub(bytes) {
-                Some(room) if others > room => make_room(room)?,
-                _ => others,
-            };
-            let bytes = others.saturating_add(bytes);
-            (bytes <= self.size).then_some(()).ok_or(StateError::Full { bytes, allowed: self.size })
+            self.fit(bytes, make_room)
         })?;
         fault_point();
         Ok(())
     }
 
-    /// The sizes of the kept components, in bytes.
-    pub(crate) fn sizes(&self) -> Result<BTreeMap<ArtifactHash, u64>, StateError> {
+    /// Makes room for so many bytes more.
+    fn fit(
+        &self,
+        bytes: u64,
+        make_room: impl FnOnce(u64) -> Result<u64, StateError>,
+    ) -> Result<(), StateError> {
+        let others = self.sizes()?.values().sum();
+        let others = match self.size.checked_sub(bytes) {
+            Some(room) if others > room => make_room(room)?,
+            _ => others,
+        };
+        let bytes = others.saturating_add(bytes);
+        (bytes <= self.size).then_some(()).ok_or(StateError::Full { bytes, allowed: self.size })
+    }
+
+    /// Writes what `copy` writes beside its place, and flushes it to the disk. Ends as soon as it has more bytes than the
+    /// directory may have beside the `others`, which stay.
+    pub(crate) fn write_data(
+        &self,
+        others: u64,
+        copy: impl FnOnce(&mut dyn Write) -> Result<(), String>,
+    ) -> Result<WrittenData, StateError> {
+        let file = self.dir.temporary()?;
+        fault_point();
+        let mut to = Hashing::new(BufWriter::new(file.as_file()), self.size.saturating_sub(others));
+        let copied = copy(&mut to);
+        if to.is_over() {
+            return Err(StateError::Full { bytes: to.bytes.saturating_add(others), allowed: self.size });
+        }
+        copied.map_err(StateError::NoData)?;
+        let flushed = to.inner.flush().and_then(|()| file.as_file().sync_all());
+        let (hash, bytes) = (to.hash(), to.bytes);
+        drop(to);
+        flushed.map_err(DirError::io(file.path()))?;
+        fault_point();
+        Ok(WrittenData { hash, bytes, file })
+    }
+
+    /// Puts data in its place. `make_room` is that of [`keep`](Self::keep).
+    pub(crate) fn place_data(
+        &self,
+        WrittenData { hash, bytes, file }: WrittenData,
+        make_room: impl FnOnce(u64) -> Result<u64, StateError>,
+    ) -> Result<(), StateError> {
+        // The same data is kept once, and written anew: the old file may be damaged.
+        let path = self.path(Kept::Data(hash));
+        if !path.is_file() {
+            self.fit(bytes, make_room)?;
+        }
+        self.place(file, &path)?;
+        fault_point();
+        Ok(())
+    }
+
+    /// Opens kept data, from its begin. None if it is not there, or is not what was written.
+    pub(crate) fn open_data(&self, hash: ArtifactHash) -> Result<Option<fs::File>, StateError> {
+        let path = self.path(Kept::Data(hash));
+        let Some(mut file) = self.dir.open(format!("{DATA}{hash}"))? else { return Ok(None) };
+        if !file.metadata().map_err(DirError::io(&path))?.is_file() {
+            return Ok(None);
+        }
+        let mut found = Hashing::new(io::sink(), u64::MAX);
+        io::copy(&mut file, &mut found).map_err(DirError::io(&path))?;
+        file.rewind().map_err(DirError::io(&path))?;
+        Ok((found.hash() == hash).then_some(file))
+    }
+
+    /// Notes that versions of an extension run which its record does not know, and what is known of the data since.
+    pub(crate) fn mark(&self, id: &ExtensionId, unknown: &Record) -> Result<(), StateError> {
+        self.write_as(&format!("{UNKNOWN_RAN}{id}"), unknown)
+    }
+
+    /// Reads what [`mark`](Self::mark) has written. None if there is nothing, or it was written by somebody else.
+    pub(crate) fn mark_of(&self, id: &ExtensionId) -> Result<Option<Record>, StateError> {
+        match read_as(&self.dir, &format!("{UNKNOWN_RAN}{id}")) {
+            Ok(record) => Ok(Some(record)),
+            Err(StateError::NotAuthentic(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The extensions of which versions have run that their records do not know.
+    pub(crate) fn marked(&self) -> Result<Vec<ExtensionId>, StateError> {
+        Ok(self.names(UNKNOWN_RAN)?.iter().filter_map(|name| name.parse().ok()).collect())
+    }
+
+    /// Takes back [`mark`](Self::mark).
+    pub(crate) fn unmark(&self, id: &ExtensionId) -> Result<(), StateError> {
+        let path = self.dir.path().join(format!("{UNKNOWN_RAN}{id}"));
+        Ok(fs::remove_file(&path).map_err(DirError::io(&path))?)
+    }
+
+    /// The sizes of what is kept beside the records, in bytes.
+    pub(crate) fn sizes(&self) -> Result<BTreeMap<Kept, u64>, StateError> {
         let mut sizes = BTreeMap::new();
-        for name in self.names(COMPONENT)? {
-            let Ok(hash) = name.parse::<ArtifactHash>() else { continue };
-            let bytes = fs::metadata(self.component(hash)).map_or(0, |metadata| metadata.len());
-            sizes.insert(hash, bytes);
+        let hashes = |prefix| {
+            let names = self.names(prefix)?.into_iter();
+            Ok::<_, StateError>(names.filter_map(|name| name.parse::<ArtifactHash>().ok()))
+        };
+        for kept in hashes(COMPONENT)?.map(Kept::Component).chain(hashes(DATA)?.map(Kept::Data)) {
+            let bytes = fs::metadata(self.path(kept)).map_or(0, |metadata| metadata.len());
+            sizes.insert(kept, bytes);
         }
         Ok(sizes)
     }
 
-    /// Removes the components that are not needed.
-    pub(crate) fn sweep(&self, needed: &BTreeSet<ArtifactHash>) -> Result<(), StateError> {
-        for hash in self.sizes()?.into_keys().filter(|hash| !needed.contains(hash)) {
-            let path = self.component(hash);
+    /// Removes what is kept and not needed.
+    pub(crate) fn sweep(&self, needed: &BTreeSet<Kept>) -> Result<(), StateError> {
+        for kept in self.sizes()?.into_keys().filter(|kept| !needed.contains(kept)) {
+            let path = self.path(kept);
             // It takes room, and that is all: no decision waits for it.
             if let Err(error) = fs::remove_file(&path) {
                 tracing::warn!("`{}` is not needed, and cannot be removed: {error}", path.display());
@@ -183,6 +317,11 @@ impl StateDir {
         let mut file = self.dir.temporary()?;
         write(file.as_file_mut())?;
         fault_point();
+        self.place(file, path)
+    }
+
+    /// Puts a file in its place once it is on the disk.
+    fn place(&self, file: NamedTempFile, path: &Path) -> Result<(), StateError> {
         file.as_file().sync_all().map_err(DirError::io(path))?;
         fault_point();
         file.persist(path).map_err(|error| DirError::io(path)(error.error))?;
@@ -207,11 +346,14 @@ pub(crate) fn read_record(path: &Path, id: &ExtensionId) -> Result<Option<Record
 }
 
 fn record_in(dir: &PrivateDir, id: &ExtensionId) -> Result<Record, StateError> {
-    let name = format!("{RECORD}{id}");
-    let path = dir.path().join(&name);
+    read_as(dir, &format!("{RECORD}{id}"))
+}
+
+fn read_as(dir: &PrivateDir, name: &str) -> Result<Record, StateError> {
+    let path = dir.path().join(name);
     let foreign = || StateError::NotAuthentic(path.clone());
     let mut text = Vec::new();
-    let file = dir.open(&name)?.ok_or_else(foreign)?;
+    let file = dir.open(name)?.ok_or_else(foreign)?;
     file.take(RECORD_MAX).read_to_end(&mut text).map_err(DirError::io(&path))?;
     let text = String::from_utf8(text).map_err(|_| foreign())?;
     let (first, body) = text.split_once('\n').ok_or_else(foreign)?;
@@ -219,17 +361,68 @@ fn record_in(dir: &PrivateDir, id: &ExtensionId) -> Result<Record, StateError> {
         first.strip_prefix(MAGIC).and_then(|rest| rest.split_once(' ')).ok_or_else(foreign)?;
     let format = format.parse().map_err(|_| foreign())?;
     match format {
-        FORMAT => {}
+        OLDEST..=FORMAT => {}
         _ if format > FORMAT => return Err(StateError::Newer { path, format }),
         _ => return Err(foreign()),
     }
     let key = dir.key(KEY_FILE)?.ok_or_else(foreign)?;
     let mac = hex::decode(mac).map_err(|_| foreign())?;
-    mac_of(&key, id, body).verify_slice(&mac).map_err(|_| foreign())?;
+    mac_of(&key, format, name, body).verify_slice(&mac).map_err(|_| foreign())?;
     serde_json::from_str(body).map_err(|_| foreign())
 }
 
-/// The MAC is over the format, the extension and the rest, so that no record can take the place of another.
-fn mac_of(key: &MacKey, id: &ExtensionId, body: &str) -> impl Mac + use<> {
-    key.mac().chain_update(format!("{MAGIC}{FORMAT}\n{id}\n")).chain_update(body)
+/// The MAC is over the format, the extension and the rest, so that no record can take the place of another. What is no
+/// record has its name in place of the id, with a space, which no id has.
+fn mac_of(key: &MacKey, format: u32, name: &str, body: &str) -> impl Mac + use<> {
+    let of = name.strip_prefix(RECORD).map_or_else(|| format!("file {name}"), ToOwned::to_owned);
+    key.mac().chain_update(format!("{MAGIC}{format}\n{of}\n")).chain_update(body)
+}
+
+/// A record as a Weir of format 1 has written it.
+#[cfg(test)]
+pub(crate) fn text_of_format_1(dir: &Path, id: &ExtensionId, body: &serde_json::Value) -> String {
+    let key = PrivateDir::new(dir.to_owned(), TEMPORARY).key(KEY_FILE).unwrap().unwrap();
+    let body = format!("{body}\n");
+    let mac = hex::encode(mac_of(&key, 1, &format!("{RECORD}{id}"), &body).finalize().into_bytes());
+    format!("{MAGIC}1 {mac}\n{body}")
+}
+
+/// Writes and hashes, up to a number of bytes.
+#[derive(Debug)]
+pub(crate) struct Hashing<W> {
+    inner: W,
+    found: Sha256,
+    bytes: u64,
+    most: u64,
+}
+
+impl<W> Hashing<W> {
+    pub(crate) fn new(inner: W, most: u64) -> Self {
+        Self { inner, found: Sha256::new(), bytes: 0, most }
+    }
+
+    /// The SHA-256 of what was written so far.
+    pub(crate) fn hash(&self) -> ArtifactHash {
+        ArtifactHash::from_bytes(self.found.clone().finalize().into())
+    }
+
+    fn is_over(&self) -> bool {
+        self.bytes > self.most
+    }
+}
+
+impl<W: Write> Write for Hashing<W> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.bytes = self.bytes.saturating_add(buffer.len() as u64);
+        if self.is_over() {
+            return Err(io::Error::from(io::ErrorKind::FileTooLarge));
+        }
+        self.inner.write_all(buffer)?;
+        self.found.update(buffer);
+        Ok(buffer.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
 }

@@ -45,6 +45,27 @@ pub fn amount(usual: u64, full: u64) -> u64 {
     if std::env::var_os("WEIR_TEST_AMOUNT").is_some_and(|amount| amount == "full") { full } else { usual }
 }
 
+/// What the manifest of the guest `updated` says of its data.
+const DATA: &str = r#""version":"1.0.0","data-since":"1.0.0""#;
+
+/// The component of [`updated`] that is this version of it, and says that older ones cannot read what it writes.
+///
+/// # Panics
+///
+/// If the version has not five letters, or the component has no place for it.
+#[must_use]
+pub fn updated_to(name: &str, version: &str) -> Vec<u8> {
+    let mut component = updated(name);
+    let data = DATA.replace("1.0.0", version);
+    assert_eq!(data.len(), DATA.len(), "{version}");
+    let windows = component.windows(DATA.len()).enumerate();
+    let places: Vec<_> =
+        windows.filter(|(_, bytes)| *bytes == DATA.as_bytes()).map(|(place, _)| place).collect();
+    let [place] = *places else { panic!("the manifest stands at {} places", places.len()) };
+    component.splice(place..place + DATA.len(), data.into_bytes());
+    component
+}
+
 /// The exit code of a guest that ended like this. Tells Main of an error.
 pub fn ended(outcome: Result<(), String>) -> ExitCode {
     match outcome {

@@ -20,11 +20,13 @@ _HANDLER_ERROR = -32010
 
 def manifest(extension: Extension) -> bytes:
     """The content of the section `weir:manifest`."""
+    since = {"data-since": extension.data_since} if extension.data_since is not None else {}
     return _line(
         {
             "schema": 1,
             "id": extension.id,
             "version": extension.version,
+            **since,
             "fulfills": extension.fulfills,
             "requires": extension.requires,
             "wants": extension.wants,

@@ -49,7 +49,8 @@ class Extension:
     Contracts that it serves, topics that it subscribes to and queues that it takes from follow from its handlers. All
     else that it reaches is named here, for the operator to grant: `requires` and `wants` are contracts that it calls,
     `publishes` are topics or patterns, `puts` queues. `subscribes` and `takes` are for what it does without a handler.
-    `dirs` has directories and their mode: `{"/data": "rw"}`.
+    `dirs` has directories and their mode: `{"/data": "rw"}`. `data_since` is the oldest version of the extension that can
+    read what this one writes into its stores, as in `"1.2.0"`: by default all can.
 
         ext = weir.Extension("greeter", version="0.1.0", publishes=["greeter.greeted"])
 
@@ -63,6 +64,7 @@ class Extension:
         id: str,
         *,
         version: str = "0.0.0",
+        data_since: str | None = None,
         requires: Iterable[str | Contract] = (),
         wants: Iterable[str | Contract] = (),
         publishes: Iterable[str | Topic[Any]] = (),
@@ -78,7 +80,7 @@ class Extension:
                 f"`{id}` is no id of an extension: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter, not `main`"
             )
         requires, wants = list(requires), list(wants)
-        self.id, self.version = id, version
+        self.id, self.version, self.data_since = id, version, data_since
         self.calls = [_as_contract(contract) for contract in [*requires, *wants]]
         self.requires, self.wants = _texts(requires), _texts(wants)
         self.publishes = _texts(map(_as_topic, publishes))

@@ -76,6 +76,10 @@ impl Manifest {
         writer.string(self.id);
         writer.text(",\"version\":");
         writer.string(self.version);
+        if let Some(since) = self.data_since {
+            writer.text(",\"data-since\":");
+            writer.string(since);
+        }
         writer.text(",\"fulfills\":");
         contracts(writer, self.fulfills);
         writer.text(",\"requires\":");
@@ -138,6 +142,7 @@ mod tests {
         takes: &["reports", "uploads-dead"],
         dirs: &[Dir::read_write("/data"), Dir::read_only("/proc")],
         net: &["metrics.example.com:443"],
+        data_since: Some("0.1.0-rc.1"),
         ..Manifest::new("one", "0.1.0")
     }
     .checked();
@@ -152,6 +157,7 @@ mod tests {
                 "schema": 1,
                 "id": "one",
                 "version": "0.1.0",
+                "data-since": "0.1.0-rc.1",
                 "fulfills": ["a@1", "b@2"],
                 "requires": [],
                 "wants": ["c@3"],

@@ -50,7 +50,7 @@ fn keys() -> Vec<KnownKey> {
 fn valid(key: &KnownKey) -> Option<String> {
     let (_, name) = split(&key.path);
     let text = match &key.shape {
-        Shape::Flag if ["require-signature", "retain"].contains(&name) => "true",
+        Shape::Flag if ["data-too", "require-signature", "retain"].contains(&name) => "true",
         Shape::Flag => "false",
         Shape::Count(range) if range.contains(&77_000_000) => "77_000_000",
         Shape::Count(_) => "7",

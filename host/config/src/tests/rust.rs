@@ -61,6 +61,7 @@ fn every_value_out_of_its_range_is_refused() {
         max_latency: Factor::from_hundredths(99),
         max_memory: Factor::from_hundredths(100_001),
         min_requests: 0,
+        data_too: false,
     });
     let topic: TopicPattern = "t".parse().unwrap();
     a.subscribes = vec![SubscribeGrant { messages: Some(0), bytes: Some(0), ..topic.into() }];

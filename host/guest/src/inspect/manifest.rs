@@ -4,7 +4,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use weir_config::{DirMode, GuestPath, NetGrant};
-use weir_names::{ContractName, ExtensionId, QueueName, TopicPattern, harmless};
+use weir_names::{ContractName, ExtensionId, QueueName, TopicPattern, harmless, rules::is_semantic_version};
+
+use super::manifest_in;
 
 /// How many bytes of a version are kept.
 const MAX_VERSION: usize = 64;
@@ -18,6 +20,14 @@ pub struct Manifest {
     /// The extension's own version.
     #[serde(deserialize_with = "version")]
     pub version: String,
+    /// The oldest version of the extension that can read what this one writes. All can if it is not stated.
+    #[serde(
+        rename = "data-since",
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "semantic_version"
+    )]
+    pub data_since: Option<String>,
     /// Contracts that the extension serves.
     #[serde(default)]
     pub fulfills: Vec<ContractName>,
@@ -70,9 +80,31 @@ pub struct DirNeed {
     pub mode: String,
 }
 
+/// What a manifest says of the extension's data, unchecked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+#[non_exhaustive]
+pub struct DataStatement {
+    /// The extension's own version.
+    #[serde(deserialize_with = "stated")]
+    pub version: Option<String>,
+    /// The oldest version of the extension that can read what this one writes.
+    #[serde(deserialize_with = "stated")]
+    pub data_since: Option<String>,
+}
+
+impl DataStatement {
+    /// Reads the statement of a component, or returns what is wrong with its manifest. What has no manifest states nothing.
+    /// A manifest that cannot be used otherwise still states this.
+    pub(crate) fn of(component: &[u8]) -> Result<Self, String> {
+        let read = |section: &[u8]| serde_json::from_slice(section).map_err(|error| error.to_string());
+        manifest_in(component, read).map(Option::unwrap_or_default)
+    }
+}
+
 impl Manifest {
     /// Reads the section, or returns what is wrong with it.
-    pub(super) fn parse(section: &[u8]) -> Result<Self, String> {
+    pub(crate) fn parse(section: &[u8]) -> Result<Self, String> {
         #[derive(Deserialize)]
         struct Schema {
             schema: u32,
@@ -88,6 +120,20 @@ impl Manifest {
 
 fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     Ok(harmless(&String::deserialize(deserializer)?, MAX_VERSION))
+}
+
+/// Reads a text. `null` is none.
+fn stated<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    String::deserialize(deserializer).map(Some)
+}
+
+fn semantic_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    if is_semantic_version(&text) {
+        return Ok(Some(text));
+    }
+    let text = harmless(&text, MAX_VERSION);
+    Err(Error::custom(format_args!("`data-since` is `{text}`, which is no version: write it as in `1.2.0`")))
 }
 
 fn text<'de, T, D>(deserializer: D) -> Result<String, D::Error>

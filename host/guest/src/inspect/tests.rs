@@ -229,6 +229,28 @@ fn a_manifest_that_the_sdk_would_not_write_is_refused() {
     assert!(self::refused(&twice).contains("there is a second one"));
 }
 
+#[test]
+fn what_a_manifest_says_of_data_is_read_from_any_that_is_json_and_otherwise_an_error() {
+    let states = |sections: &[u8]| DataStatement::of(&around_module(sections));
+    let stated = |json: &str| states(&manifest(json));
+    assert_eq!(states(&[]), Ok(DataStatement::default()));
+    assert_eq!(stated(r#"{"schema":9,"id":7}"#), Ok(DataStatement::default()));
+    let new = stated(r#"{"version":"1.2.0","data-since":"1.2.0"}"#).unwrap();
+    assert_eq!((new.version.as_deref(), new.data_since.as_deref()), (Some("1.2.0"), Some("1.2.0")));
+    for json in [
+        r#"{"data-since":null}"#,
+        r#"{"data-since":1.2}"#,
+        r#"{"version":2,"data-since":"1.2.0"}"#,
+        r#"{"data-since":"1.2.0","data-since":"1.2.0"}"#,
+        r#"{"data-since":"1.2.0""#,
+        &" ".repeat(MAX_MANIFEST + 1),
+    ] {
+        assert!(stated(json).is_err(), "{json:.40}");
+    }
+    let twice = [manifest("{}"), manifest(r#"{"data-since":"1.2.0"}"#)].concat();
+    assert!(states(&twice).unwrap_err().contains("second"));
+}
+
 /// A contract with one operation.
 fn document(contract: &str, role: &str) -> String {
     let (openrpc, info) = ("1.3.2", format!(r#"{{"title":"{contract}","version":"1"}}"#));

@@ -25,7 +25,7 @@ use super::{
     input::{ComponentInput, InputKind, InputLimits, read_signature},
     signature::Signature,
 };
-use crate::inspect::manifest_in;
+use crate::inspect::{Manifest, manifest_in};
 
 /// What may be loaded now, and where the lock is.
 #[derive(Debug, Default)]
@@ -282,7 +282,7 @@ fn other_id<'a>(
 
 /// Checks that the component's own manifest, if it has one, names what was signed. Only a signed component gets here.
 fn check_manifest(signature: &Signature, input: &mut ComponentInput) -> Result<(), LoadFault> {
-    let manifest = manifest_in(&input.read()?).map_err(LoadFault::Manifest)?;
+    let manifest = manifest_in(&input.read()?, Manifest::parse).map_err(LoadFault::Manifest)?;
     let signed = (signature.id.clone(), signature.version.to_string());
     match manifest.map(|manifest| (manifest.id, manifest.version)) {
         Some(own) if own != signed => Err(LoadFault::OtherName(Box::new([signed, own]))),

@@ -127,9 +127,6 @@ pub enum LoadFault {
         .0[0].0, .0[0].1, .0[1].0, .0[1].1
     )]
     OtherName(Box<[(ExtensionId, String); 2]>),
-    /// The manifest is not valid.
-    #[error("has a manifest that is not valid: {0}")]
-    Manifest(String),
     /// The operator has revoked the component or artifact with this hash.
     #[error("is revoked: `main.revoked` lists its SHA-256, `{0}`, so use another version of it")]
     RevokedComponent(ArtifactHash),
@@ -197,6 +194,9 @@ pub enum LoadFault {
     /// The sections `weir:contracts` are malformed or too large.
     #[error("describes contracts that are not valid: {0}")]
     Contracts(String),
+    /// The section `weir:manifest` cannot be read, is too large, or there are two.
+    #[error("has a manifest that is not valid: {0}")]
+    Manifest(String),
     /// Compiling takes more memory than allowed.
     #[error("takes more than the {} of `compile-memory` to compile: make sure of the file before you raise that limit", bytes(*.0))]
     CompileMemory(u64),

@@ -13,6 +13,7 @@ use super::{
     load_permit::LoadPermit,
     signature::Signature,
 };
+use crate::inspect::DataStatement;
 
 /// An extension's component, once it is read within the limits of loading and below the plugin directory.
 #[derive(Debug)]
@@ -92,6 +93,20 @@ impl OpenComponent {
     #[must_use]
     pub fn hash(&self) -> ArtifactHash {
         self.input.hash
+    }
+
+    /// Reads what the manifest says of the extension's data. An artifact, or a component without a manifest, says nothing.
+    ///
+    /// # Errors
+    ///
+    /// Fails if reading fails, the component has changed since it was opened, or its manifest cannot be read.
+    pub fn data_statement(&mut self) -> Result<DataStatement, LoadError> {
+        if self.input.kind == InputKind::Artifact {
+            return Ok(DataStatement::default());
+        }
+        let stated =
+            self.input.read().and_then(|bytes| DataStatement::of(&bytes).map_err(LoadFault::Manifest));
+        stated.map_err(|fault| fault.of(self.origin.clone(), Some(self.input.hash)))
     }
 
     /// Writes the component to `to`.

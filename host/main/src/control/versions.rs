@@ -1,7 +1,7 @@
 //! Orders and reports about the versions of extensions.
 
 use weir_reports::VersionsStatus;
-use weir_supervisor::{Change, ControlError};
+use weir_supervisor::{Change, ControlError, RollBack};
 use weir_versions::VersionError;
 
 use super::Control;
@@ -37,9 +37,21 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// [`ControlError::Version`] if there is no such version, or it is not proven; [`ControlError::NotReloaded`] if it
+    /// [`ControlError::Version`] if there is no such version, it is not proven, or it cannot read what is in the
+    /// extension's stores; [`ControlError::NotReloaded`] if it
     /// does not come up; [`ControlError::Unknown`] and [`ControlError::ShuttingDown`].
     pub async fn roll_back(&self, id: &str, to: Option<u64>) -> Result<(), ControlError> {
-        self.command(id, "rollback", Change::RollBack(to)).await
+        self.command(id, "rollback", Change::RollBack(RollBack { to, data_too: false })).await
+    }
+
+    /// Goes back as [`roll_back`](Self::roll_back) does, with the extension's data: if that version cannot read what is in
+    /// the stores, what was there before is restored. What was written since is lost once the version is ready.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`roll_back`](Self::roll_back). Also [`ControlError::Version`] if no data is kept that the version can
+    /// read.
+    pub async fn roll_back_with_data(&self, id: &str, to: Option<u64>) -> Result<(), ControlError> {
+        self.command(id, "rollback", Change::RollBack(RollBack { to, data_too: true })).await
     }
 }

@@ -67,6 +67,7 @@ impl Builder {
         let runtime = WorkerRuntime::new(usize::from(core.blocking_threads()) + more);
         let runtime = runtime.map_err(StartError::Thread)?;
         let (stores, shared) = core.resources(&runtime.handle)?;
+        stores.own_data().into_iter().for_each(|own_data| versions.set_own_data(own_data));
         let (hooks, hooks_closing) = core.hooks(&programs, &runtime.handle, &shared);
         let services = core.services(services, &hooks, &stores, threads)?;
         let sections = core.reconfigured(on_reload, &hooks, &stores);

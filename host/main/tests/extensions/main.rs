@@ -42,4 +42,6 @@ mod typed;
 mod versions;
 mod versions_canary;
 mod versions_cut;
+#[cfg(feature = "store")]
+mod versions_data;
 mod versions_signed;

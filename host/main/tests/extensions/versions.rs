@@ -5,7 +5,6 @@ use std::{fs, path::Path, time::Duration};
 use tempfile::TempDir;
 use weir_host::{
     Client, Error, Main,
-    config::Loader,
     control::{ControlError, ExtensionState, Standing, VersionError, VersionsStatus},
 };
 
@@ -52,7 +51,7 @@ impl Device {
     pub(crate) fn configure(&self, update: &str, more: &str) {
         let cache = concat!(env!("CARGO_TARGET_TMPDIR"), "/cache");
         let text = format!(
-            "[main]\nstate-dir = 'state'\ncache-dir = '{cache}'\nrequest-timeout = '2m'\n\
+            "[main]\nstate-dir = 'state'\ndata-dir = 'stores'\ncache-dir = '{cache}'\nrequest-timeout = '2m'\n\
              [[extension]]\nid = 'a'\npath = 'a.wasm'\nfulfills = ['updated@1']\n\
              limits.ready-timeout = '2m'\nrestart = {{ backoff = '1ms', max-backoff = '1ms' }}\n\
              grants.dirs = [{{ host = 'data', guest = '/data', mode = 'rw' }}]\n{update}\n{more}\n"
@@ -84,7 +83,7 @@ impl Device {
 }
 
 pub(crate) async fn start(dir: &Path) -> Main {
-    let config = Loader::new().load(&dir.join("weir.toml")).unwrap();
+    let config = weir_host::load(&dir.join("weir.toml")).unwrap();
     Main::builder(config).start().await.unwrap()
 }
 
@@ -132,7 +131,7 @@ pub(crate) fn standing_of(versions: &VersionsStatus, number: u64) -> Option<Stan
     versions.versions.iter().find(|version| version.number == number).map(|version| version.standing)
 }
 
-fn why(versions: &VersionsStatus, number: u64) -> String {
+pub(crate) fn why(versions: &VersionsStatus, number: u64) -> String {
     let version = versions.versions.iter().find(|version| version.number == number);
     version.and_then(|version| version.reason.clone()).unwrap_or_default()
 }

@@ -55,9 +55,6 @@ async fn what_is_revoked_is_stopped_before_a_stage_that_waits_for_an_earlier_one
     drop(reloading.await.unwrap());
 }
 
-/// The version in the manifest of the component.
-const OWN: &str = env!("CARGO_PKG_VERSION");
-
 struct Device {
     dir: TempDir,
     key: SigningKey,
@@ -93,11 +90,8 @@ impl Device {
 
     /// Puts a component there, signed as this version. Returns its hash.
     fn put(&self, version: &str, key: &SigningKey) -> ArtifactHash {
-        let mut component = test_guests::updated(&format!("good{}", version.replace('.', "")));
-        // The manifest must say the same.
-        let (own, other) = (format!("\"version\":\"{OWN}\""), format!("\"version\":\"{version}\""));
-        let at = component.windows(own.len()).position(|bytes| bytes == own.as_bytes()).unwrap();
-        component.splice(at..at + own.len(), other.bytes());
+        // The manifest says the same.
+        let component = test_guests::updated_to(&format!("good{}", version.replace('.', "")), version);
         let hash = ArtifactHash::from_bytes(Sha256::digest(&component).into());
         let id = "updated".parse().unwrap();
         let signature = Signature::sign(key, id, version, hash, component.len() as u64).unwrap();

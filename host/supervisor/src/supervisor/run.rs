@@ -8,7 +8,7 @@ use weir_guest::{Exit, Handling, Instance, LoadError, LoadRequest, Loaded, Progr
 use weir_names::chain;
 use weir_versions::{Chosen, Versions};
 
-use super::versions::choose;
+use super::{data::EntryToData, versions::choose};
 use crate::roster::Version;
 
 #[derive(Clone, Debug)]
@@ -45,11 +45,13 @@ pub(super) struct End {
 
 /// Runs one instance from load to end. A panic ends the instance, not Main.
 ///
-/// With `configured`, the version to run is chosen first. If that is another one, the run ends at once.
+/// With `configured`, the version to run is chosen first. If that is another one, the run ends at once. With `entry`, the
+/// data of the extension is prepared before the instance runs.
 pub(super) async fn run(
     run: Run,
     programs: Arc<Programs>,
     configured: Option<(Arc<ExtensionConfig>, Arc<Versions>)>,
+    entry: Option<EntryToData>,
     instance: Box<Instance>,
 ) -> Ended {
     // `_place` is held until nothing is left of the instance.
@@ -61,7 +63,7 @@ pub(super) async fn run(
         None => {
             let load = async {
                 let mut wanted = LoadRequest::from(&*config);
-                if let Some((configured, versions)) = configured {
+                if let Some((configured, versions)) = configured.clone() {
                     let chosen = choose(&programs, versions, configured, false).await;
                     let chosen = chosen.map_err(|error| End::not_loaded(&error))?;
                     if *chosen.config != *run.version.config {
@@ -87,6 +89,32 @@ pub(super) async fn run(
         }
     };
     let program = loaded.program.clone();
+    let entered = match entry {
+        Some(entry) => {
+            let entered = Box::pin(AssertUnwindSafe(entry.enter(&run, program.hash)).catch_unwind()).await;
+            match entered {
+                Ok(inside) => inside.map(Some),
+                Err(panic) => Err(End::of(Exit::panicked(&*panic))),
+            }
+        }
+        None => Ok(None),
+    };
+    // `_inside` is held until nothing is left of the instance.
+    let _inside = match entered {
+        Ok(inside) => inside,
+        Err(mut end) => {
+            run.version.forget_program();
+            // Another version may run while this one is hindered.
+            let is_hindered = matches!(end.exit, Exit::Hindered { .. }) && !end.is_hopeless;
+            if let Some((configured, versions)) = configured.filter(|_| is_hindered) {
+                let chosen = Box::pin(choose(&programs, versions, configured, false)).await;
+                // The configured one would be one that is hindered, too, and comes after a delay.
+                let is_another = |it: &Chosen| it.held_back.is_some() && *it.config != *run.version.config;
+                end.instead = chosen.ok().filter(is_another);
+            }
+            return Ended { run, end };
+        }
+    };
     run.version.keep(loaded);
     let exit = AssertUnwindSafe(instance.run(program.clone())).catch_unwind().await;
     let hash = Some(program.hash.to_string());

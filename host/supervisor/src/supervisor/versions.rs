@@ -11,15 +11,15 @@ mod tests;
 use std::{io::Write, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
-use weir_config::{ExtensionConfig, UpdateConfig};
-use weir_guest::{Exit, LoadError, LoadFault, LoadRequest, OpenComponent, Programs};
+use weir_config::{ArtifactHash, ExtensionConfig, UpdateConfig};
+use weir_guest::{Admission, Exit, LoadError, LoadFault, LoadRequest, OpenComponent, Programs};
 use weir_logs::{Level, Source};
 use weir_names::{ExtensionId, chain};
 use weir_reports::{ExtensionState, Standing, VersionChange, VersionFigures};
-use weir_versions::{Chosen, Found, VersionError, Versions};
+use weir_versions::{Chosen, Form, Found, VersionError, Versions};
 
 use super::{
-    ControlError, Done, Ended, LifecycleEvent, OrderReply, Supervisor, answer,
+    ControlError, Done, Ended, LifecycleEvent, OrderReply, RollBack, Supervisor, answer,
     reload::{Asker, Tenure},
     slots::Slot,
 };
@@ -64,14 +64,14 @@ pub(super) async fn choose(
     configured: Arc<ExtensionConfig>,
     again: bool,
 ) -> Result<Chosen, LoadError> {
-    let extension = configured.clone();
+    let (extension, admission) = (configured.clone(), programs.admission().clone());
     let choose = move |mut opened: Result<OpenComponent, LoadError>| {
         let found = opened.as_ref().map(found).map_err(|error| chain(error));
         let copy = |to: &mut dyn Write| match &mut opened {
             Ok(component) => component.copy_to(to).map_err(|error| chain(&error)),
             Err(error) => Err(chain(error)),
         };
-        let chosen = versions.choose(&extension, found, copy, again);
+        let chosen = versions.choose(&extension, found, copy, &|it| form_of(it, &admission), again);
         match opened {
             // What may be there by now was compared with no proven version.
             Err(error) if chosen.number.is_none() => Err(error),
@@ -88,9 +88,20 @@ pub(super) async fn choose(
     Ok(chosen)
 }
 
+/// Reads what the component of an extension says of its data, with its hash.
+pub(super) fn form_of(
+    extension: &ExtensionConfig,
+    admission: &Admission,
+) -> Result<(ArtifactHash, Form), String> {
+    let mut component = OpenComponent::of(extension, &admission.rules()).map_err(|error| chain(&error))?;
+    let stated = component.data_statement().map_err(|error| chain(&error))?;
+    let form = Form::new(stated.version.as_deref(), stated.data_since.as_deref());
+    Ok((component.hash(), form.map_err(|error| error.to_string())?))
+}
+
 impl Supervisor {
     /// Returns the extension whose versions this one's are, and how they prove themselves. None without `update`.
-    fn versioned(&self, index: usize) -> Option<(usize, ExtensionId, UpdateConfig)> {
+    pub(super) fn versioned(&self, index: usize) -> Option<(usize, ExtensionId, UpdateConfig)> {
         let config = &self.slots.get(index)?.config;
         let update = config.update.clone()?;
         let id = config.copy_of.clone().unwrap_or_else(|| config.id.clone());
@@ -112,6 +123,9 @@ impl Supervisor {
         let is_canary = self.parts.versions.serves(&config, number, version.peer.is_canary());
         version.note_chosen(Some(number), is_canary);
         self.show_version(first, &id);
+        if self.parts.versions.came_back(&config, number) {
+            self.save(index, None);
+        }
         self.count(index);
         if let Some(slot) = self.slots.get_mut(index) {
             slot.observation = None;
@@ -199,9 +213,9 @@ impl Supervisor {
 
     /// Refuses a version on probation that did not come up. The version before runs, or comes up again by itself.
     pub(super) fn refuse(&mut self, index: usize, number: Option<u64>, reason: &str) {
-        if let (Some((first, id, _)), Some(number)) = (self.versioned(index), number)
+        if let (Some((first, id, update)), Some(number)) = (self.versioned(index), number)
             && let Some(change) =
-                self.parts.versions.refuse(&id, number, &format!("it did not come up: {reason}"))
+                self.parts.versions.refuse(&id, number, &update, &format!("it did not come up: {reason}"))
         {
             self.record_change(first, &change);
             self.save(first, None);
@@ -315,7 +329,7 @@ impl Supervisor {
         }
         let is_its_fault = ended.end.is_hopeless || ended.run.version.program().is_some();
         if state == ExtensionState::Starting && is_its_fault {
-            let change = versions.refuse(&id, number, &format!("it did not come up: {exit}"));
+            let change = versions.refuse(&id, number, &update, &format!("it did not come up: {exit}"));
             if change.is_some() {
                 ended.run.version.forget_program();
                 return change;
@@ -331,9 +345,10 @@ impl Supervisor {
 
     /// Refuses the version on probation of an instance that has failed so often that it does not come again.
     pub(super) fn fails_for_good(&self, index: usize, ended: &Ended) -> Option<VersionChange> {
-        let (_, id, _) = self.versioned(index)?;
+        let (_, id, update) = self.versioned(index)?;
         let number = ended.run.version.number().filter(|_| ended.end.exit != Exit::Finished)?;
-        let change = self.parts.versions.refuse(&id, number, "it failed so often that it was quarantined")?;
+        let reason = "it failed so often that it was quarantined";
+        let change = self.parts.versions.refuse(&id, number, &update, reason)?;
         ended.run.version.forget_program();
         Some(change)
     }
@@ -464,12 +479,12 @@ impl Supervisor {
         }
     }
 
-    pub(super) fn roll_back(&mut self, index: usize, to: Option<u64>, reply: OrderReply) {
+    pub(super) fn roll_back(&mut self, index: usize, RollBack { to, data_too }: RollBack, reply: OrderReply) {
         let Some((first, id, _)) = self.versioned(index) else {
             return answer([reply], || Err(self.without_versions(index)));
         };
         self.count_all(first);
-        match self.parts.versions.roll_back(&id, to, "an operator rolled it back") {
+        match self.parts.versions.roll_back(&id, to, data_too, "an operator rolled it back") {
             Ok(change) => self.decided(first, &change, Some(reply)),
             Err(error) => answer([reply], || Err(ControlError::Version(error.clone()))),
         }

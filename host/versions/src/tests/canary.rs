@@ -58,8 +58,8 @@ fn a_canary_that_does_not_hold_is_refused_for_all_instances() {
         device.prove(&all[0], 1);
         all.iter().for_each(|config| drop(device.run(config, 2)));
         let change = match refuse {
-            true => device.versions.refuse(&a(), 2, "it trapped").unwrap(),
-            false => device.versions.roll_back(&a(), None, "an operator").unwrap(),
+            true => device.versions.refuse(&a(), 2, &UpdateConfig::default(), "it trapped").unwrap(),
+            false => device.versions.roll_back(&a(), None, false, "an operator").unwrap(),
         };
         assert_eq!((change.version, change.serves), (2, 1));
         assert_eq!((device.status().serving, device.status().canary), (Some(1), None));
@@ -77,7 +77,7 @@ fn another_new_version_takes_the_place_of_the_canary_once_it_runs() {
     device.run(&all[2], 2);
     let choose = |config, component: u8| {
         let copy = |to: &mut dyn Write| to.write_all(&bytes(component)).map_err(|error| error.to_string());
-        device.versions.choose(config, Ok(hash(component)), copy, false)
+        device.versions.choose(config, Ok(hash(component)), copy, &unread, false)
     };
     assert_eq!(choose(&all[0], 3).number, Some(1));
     assert!(choose(&all[2], 3).is_canary);
@@ -127,7 +127,8 @@ fn what_has_not_run_as_the_canary_is_neither_accepted_nor_rolled_back_as_one() {
     assert!(!device.versions.is_tried_elsewhere(&all[0], hash(3)));
     // The component is gone, and the instance that tried it runs the proven one.
     let found: Result<ArtifactHash, _> = Err("`a.wasm` is not there".to_owned());
-    let chosen = device.versions.choose(&all[2], found, |_| unreachable!("there is nothing to copy"), false);
+    let chosen =
+        device.versions.choose(&all[2], found, |_| unreachable!("there is nothing to copy"), &unread, false);
     assert!(!device.versions.serves(&all[2], chosen.number.unwrap(), chosen.is_canary));
     assert_eq!((device.status().serving, device.status().canary), (Some(1), None));
 }

@@ -12,7 +12,7 @@ fn signed(component: u8, version: Option<&str>) -> Found {
 fn choose(device: &Device, component: u8, version: Option<&str>, again: bool) -> Chosen {
     let copy = |to: &mut dyn Write| to.write_all(&bytes(component)).map_err(|error| error.to_string());
     let config = extension("a", "");
-    let chosen = device.versions.choose(&config, Ok(signed(component, version)), copy, again);
+    let chosen = device.versions.choose(&config, Ok(signed(component, version)), copy, &unread, again);
     if let Some(number) = chosen.number {
         device.versions.serves(&config, number, chosen.is_canary);
     }
@@ -74,7 +74,7 @@ fn the_highest_proven_version_counts_until_the_operator_goes_back() {
     assert!(is_held_back(&device, 1, "1.0.0") && is_held_back(&device, 4, "1.9.0"));
     // What did not come up has not changed that.
     let failed = choose(&device, 5, Some("1.5.0"), true).number.unwrap();
-    device.versions.refuse(&a(), failed, "it trapped").unwrap();
+    device.versions.refuse(&a(), failed, &UpdateConfig::default(), "it trapped").unwrap();
     assert!(is_held_back(&device, 4, "1.9.0"));
     prove(&device, 4, Some("1.4.0"), true);
     device.restart();
@@ -82,7 +82,7 @@ fn the_highest_proven_version_counts_until_the_operator_goes_back() {
     assert!(!is_held_back(&device, 6, "1.6.0"));
     prove(&device, 7, Some("3.0.0"), false);
     assert!(is_held_back(&device, 6, "1.6.0"));
-    device.versions.roll_back(&a(), None, "an operator").unwrap();
+    device.versions.roll_back(&a(), None, false, "an operator").unwrap();
     assert!(!is_held_back(&device, 6, "1.6.0"));
 }
 
@@ -124,7 +124,7 @@ fn nothing_runs_that_may_be_older_than_a_record_that_cannot_be_read() {
         // What need not be newer runs, and so does what the operator lets run.
         let free = Found { must_be_newer: false, ..signed(2, Some("1.0.0")) };
         let copy = |to: &mut dyn Write| to.write_all(&bytes(2)).map_err(|error| error.to_string());
-        let chosen = device.versions.choose(&extension("a", ""), Ok(free), copy, false);
+        let chosen = device.versions.choose(&extension("a", ""), Ok(free), copy, &unread, false);
         assert_eq!((chosen.refused, chosen.hash), (None, Some(hash(2))));
         let chosen = choose(&device, 3, Some("1.0.0"), true);
         assert_eq!((chosen.refused, chosen.hash), (None, Some(hash(3))));

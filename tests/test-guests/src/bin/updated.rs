@@ -23,7 +23,7 @@ const WORK: Operation<Vec<u8>, Vec<u8>, Bytes> = CONTRACT.bytes("work");
 
 const LEFT: &str = "/data/left";
 
-weir_sdk::manifest! { id: "updated", fulfills: &[CONTRACT] }
+weir_sdk::manifest! { id: "updated", version: "1.0.0", data_since: Some("1.0.0"), fulfills: &[CONTRACT] }
 
 #[derive(Default)]
 struct Done {
