@@ -5,7 +5,7 @@ here=$(pwd)
 
 rm -rf "$out/guest" "$out/repository"
 mkdir -p "$out/guest" "$out/repository/guest-sdk/typescript"
-cp -R ../../../wit "$out/repository/wit"
+cp -R ../../../LICENSE ../../../wit "$out/repository"
 (cd ../../../guest-sdk/typescript && cp -R package.json tsconfig.json tsconfig.build.json world.wit wit.mjs README.md src "$out/repository/guest-sdk/typescript")
 
 cd "$out/repository/guest-sdk/typescript"
