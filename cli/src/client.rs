@@ -116,6 +116,23 @@ impl Signals {
     }
 }
 
+/// A signal ended the command.
+#[cfg(any(feature = "compiler", feature = "packages"))]
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted")]
+pub(crate) struct Interrupted;
+
+/// Does the work until Ctrl-C or SIGTERM. Then drops it, with the processes that it started, and fails with
+/// [`Interrupted`].
+#[cfg(any(feature = "compiler", feature = "packages"))]
+pub(crate) async fn until_interrupted<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let mut signals = Signals::new()?;
+    tokio::select! {
+        done = work => done,
+        _ = signals.next() => Err(Interrupted.into()),
+    }
+}
+
 /// How long the command waits for an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Patience {

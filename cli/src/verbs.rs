@@ -210,7 +210,7 @@ Examples:
     Sign(sign::Args) = sign::run,
     /// Verify the signature of a component or a package
     #[cfg(feature = "packages")]
-    Verify(packages::verify::Args) = packages::verify::run,
+    Verify(packages::verify::Args) = awaited(packages::verify::run),
     /// Add the component of a package to a configuration, as an extension
     #[cfg(feature = "packages")]
     Add(packages::add::Args) = awaited(packages::add::run),

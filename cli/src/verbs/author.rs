@@ -14,20 +14,3 @@ mod section;
 mod sources;
 pub(super) mod test;
 mod watch;
-
-use crate::client::Signals;
-
-/// A signal ended the command.
-#[derive(Debug, thiserror::Error)]
-#[error("interrupted")]
-struct Interrupted;
-
-/// Does the work until Ctrl-C or SIGTERM. Then drops it, with the processes that it started, and fails with
-/// [`Interrupted`].
-async fn until_interrupted<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    let mut signals = Signals::new()?;
-    tokio::select! {
-        done = work => done,
-        _ = signals.next() => Err(Interrupted.into()),
-    }
-}

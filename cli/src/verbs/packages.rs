@@ -34,8 +34,8 @@ pub(super) struct OfFile {
 }
 
 /// Fetches a package, with its signature. Nothing is checked of that but that it is a signature.
-fn signed(source: &Source) -> anyhow::Result<(Package, Option<Signature>)> {
-    let package = source.fetch()?;
+async fn signed(source: &Source) -> anyhow::Result<(Package, Option<Signature>)> {
+    let package = source.fetch().await?;
     let signature = package.signature.as_deref().map(str::as_bytes).map(Signature::parse);
     let signature = signature.transpose().map_err(|why| anyhow::anyhow!("the package `{source}` {why}"))?;
     Ok((package, signature))
@@ -56,8 +56,8 @@ struct Fetched {
 
 impl Fetched {
     /// Fetches a package that the operator allows. Its component is parsed only after its signature was verified.
-    fn of(source: Source, main: &MainConfig) -> anyhow::Result<Self> {
-        let (package, signature) = signed(&source)?;
+    async fn of(source: Source, main: &MainConfig) -> anyhow::Result<Self> {
+        let (package, signature) = signed(&source).await?;
         trust::check(main, &source.to_string(), signature.as_ref(), sha256(&package), package.size)?;
         let failed = || format!("the package `{source}` cannot be used");
         let found = inspect(&package.component).with_context(failed)?;

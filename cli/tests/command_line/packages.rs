@@ -1,11 +1,11 @@
 //! `weir package`, `sign`, `verify`, `add`, `upgrade`, `outdated` and `remove`, from an author's directory to a device's.
 
+mod registry;
 mod upgrades;
 
 use std::{
     fs,
     os::unix::fs::{PermissionsExt, symlink},
-    path::Path,
     process::{Child, Stdio},
 };
 
@@ -379,51 +379,6 @@ fn a_file_that_is_included_or_linked_is_changed_where_it_is() {
     place.on_device(&["upgrade", "echo", "echo-1.0.0.tar", "--grant", "fulfills"]);
     fs::write(place.path("device/conf.d/echo.toml"), changed + "fulfills = [\"echo@1\"]\n").unwrap();
     place.refuses(&[&["add", "echo-1.0.0.tar"], &grant[..]].concat(), "echo@1");
-}
-
-#[test]
-fn a_registry_is_spoken_to_by_its_own_program() {
-    let place = Place::new();
-    let add = |path: &Path| {
-        let mut command = weir(place.dir.path());
-        command.args(["add", "oci://registry/echo:1.0.0", "--config", "device/weir.toml"]);
-        done(command.env("PATH", path))
-    };
-    let bin = place.path("bin");
-    fs::create_dir(&bin).unwrap();
-    let beside = Path::new(env!("CARGO_BIN_EXE_weir")).with_file_name("weir-registry");
-    if !beside.exists() {
-        let without = add(&bin);
-        let why =
-            "`oci://registry/echo:1.0.0` needs the program `weir-registry`, which is neither beside `weir`";
-        assert!(without.stderr.contains(why), "{}", without.stderr);
-    }
-}
-
-#[test]
-fn what_the_environment_says_of_registries_reaches_the_program_for_them() {
-    let place = Place::new();
-    let bin = place.path("bin");
-    fs::create_dir(&bin).unwrap();
-    // The program beside `weir` comes before all others.
-    let own = bin.join("weir");
-    fs::hard_link(env!("CARGO_BIN_EXE_weir"), &own)
-        .or_else(|_| fs::copy(env!("CARGO_BIN_EXE_weir"), &own).map(drop))
-        .unwrap();
-    let script = "#!/bin/sh\nfor last; do :; done\n[ \"$WEIR_REGISTRY_TIMEOUT\" = 1h ] || exit 6\n\
-                  mkdir \"$last\" && tar -xf echo-1.0.0.tar -C \"$last\"\n";
-    fs::write(bin.join("weir-registry"), script).unwrap();
-    fs::set_permissions(bin.join("weir-registry"), fs::Permissions::from_mode(0o755)).unwrap();
-    let add = |variable: &str| {
-        let mut command = std::process::Command::new(&own);
-        command.current_dir(place.dir.path()).env_clear().env("PATH", "/usr/bin:/bin").env(variable, "1h");
-        done(command.args(["add", "oci://registry/echo:1.0.0", "--config", "device/weir.toml"]))
-    };
-    let late = add("OTHER");
-    assert_ne!(late.code, 0, "{}", late.stdout);
-    assert!(late.stderr.contains("`oci://registry/echo:1.0.0` was not pulled"), "{}", late.stderr);
-    add("WEIR_REGISTRY_TIMEOUT").good();
-    assert!(place.file().contains("# from oci://registry/echo:1.0.0"));
 }
 
 #[test]

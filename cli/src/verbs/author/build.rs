@@ -15,9 +15,8 @@ use super::{
     group::Group,
     project::{PYTHON_ENVIRONMENT, Project, TARGET, Tools, to_stderr},
     section::{self, Section},
-    until_interrupted,
 };
-use crate::output;
+use crate::{client::until_interrupted, output};
 
 /// The file beside `weir.toml` that says what an extension is and needs.
 const MANIFEST: &str = "manifest.json";

@@ -16,11 +16,11 @@ use super::{
     group::Group,
     private_main::{PrivateMain, this_command, variables, weir},
     project::{Project, to_stderr},
-    sources, until_interrupted,
+    sources,
     watch::Watch,
 };
 use crate::{
-    client::{Client, Route},
+    client::{Client, Interrupted, Route, until_interrupted},
     exit,
     output::{self, printable},
     verbs::{ps::Extensions, tail::Event},
@@ -47,7 +47,7 @@ pub(crate) struct Args {
 pub(in crate::verbs) async fn run(args: Args) -> anyhow::Result<()> {
     match until_interrupted(develop(&args.dir)).await {
         // Ctrl-C is the usual end of `weir dev`.
-        Err(error) if error.is::<super::Interrupted>() => Ok(()),
+        Err(error) if error.is::<Interrupted>() => Ok(()),
         other => other,
     }
 }

@@ -23,10 +23,9 @@ use super::{
     group::Group,
     private_main::{PrivateMain, this_command, variables},
     project::Project,
-    until_interrupted,
 };
 use crate::{
-    client::Route,
+    client::{Route, until_interrupted},
     exit::{self, Said, Usage},
     output,
 };

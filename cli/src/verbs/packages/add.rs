@@ -39,7 +39,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(Args { source, id, granted, file }: Args) -> anyhow::Result<()> {
-    let fetched = Fetched::of(source, &features::load(&file.config)?.main)?;
+    let fetched = Fetched::of(source, &features::load(&file.config)?.main).await?;
     let suggested = || fetched.id()?.parse().ok();
     let id: ExtensionId = id.or_else(suggested).ok_or_else(|| {
         Usage(format!("the package `{}` suggests no id: give one with `--id`", fetched.source))

@@ -1,6 +1,7 @@
 //! `weir outdated`: which extensions have a newer version at their source.
 
 use semver::Version;
+use weir_host::MainConfig;
 
 use super::{
     Fetched, OfFile,
@@ -9,6 +10,7 @@ use super::{
     upgrade::{Present, sources},
 };
 use crate::{
+    client::Interrupted,
     exit::{Said, say},
     output::{self, printable},
     tables::{NOTHING, lined_up},
@@ -43,15 +45,12 @@ pub(crate) async fn run(Args { file }: Args) -> anyhow::Result<()> {
     };
     let (mut rows, mut has_failed) = (Vec::new(), false);
     for ((id, source), present) in sources.into_iter().zip(present) {
-        let fetched =
-            source.newest().and_then(|newest| newest.map(|newest| Fetched::of(newest, &main)).transpose());
-        let newest = fetched
-            .and_then(|fetched| fetched.map(|fetched| Ok((fetched.version()?, fetched.source))).transpose());
-        match newest {
+        match available(&source, &main).await {
             Ok(Some((available, source))) if present.as_ref() < Some(&available) => {
                 rows.push(Row { id, present, available, source });
             }
             Ok(_) => {}
+            Err(error) if error.is::<Interrupted>() => return Err(error),
             Err(error) => {
                 say(&error.context(format!("`{id}`")));
                 has_failed = true;
@@ -73,4 +72,11 @@ pub(crate) async fn run(Args { file }: Args) -> anyhow::Result<()> {
         output::line("nothing is outdated")?;
     }
     if has_failed { Err(Said.into()) } else { Ok(()) }
+}
+
+/// The newest version at a source, and where it is there. None if there is none but the present one.
+async fn available(source: &Source, main: &MainConfig) -> anyhow::Result<Option<(Version, Source)>> {
+    let Some(newest) = source.newest().await? else { return Ok(None) };
+    let fetched = Fetched::of(newest, main).await?;
+    Ok(Some((fetched.version()?, fetched.source)))
 }

@@ -2,17 +2,21 @@
 
 use std::{
     convert::Infallible,
-    env, fmt, io,
+    env, fmt,
+    io::{self, Read, Seek},
     path::PathBuf,
-    process::{Command, Stdio},
+    process::Stdio,
     str::FromStr,
 };
 
 use anyhow::{Context, bail};
 use semver::Version;
 use tempfile::TempDir;
+use tokio::process::Command;
 use weir_host::config::Limits;
 use weir_package::Package;
+
+use crate::client::until_interrupted;
 
 /// How the name of a package in a registry begins.
 const SCHEME: &str = "oci://";
@@ -51,7 +55,7 @@ impl fmt::Display for Source {
 
 impl Source {
     /// Reads the package, and verifies it against its digests.
-    pub(super) fn fetch(&self) -> anyhow::Result<Package> {
+    pub(super) async fn fetch(&self) -> anyhow::Result<Package> {
         let most = Limits::max().file_size;
         let failed = || format!("the package `{self}` cannot be read");
         match self {
@@ -59,13 +63,8 @@ impl Source {
             Self::Registry(reference) => {
                 let dir = TempDir::with_prefix("weir-pull-").with_context(failed)?;
                 let layout = dir.path().join("package");
-                let pulled = registry()
-                    .args(["pull", "--", reference])
-                    .arg(&layout)
-                    .stdout(Stdio::null())
-                    .status()
-                    .map_err(|error| self.unavailable(error))?;
-                if !pulled.success() {
+                let pulled = self.ask(registry().args(["pull", "--", reference]).arg(&layout)).await?;
+                if pulled.is_none() {
                     bail!("the package `{self}` was not pulled");
                 }
                 weir_package::read(&layout, most).with_context(failed)
@@ -75,19 +74,11 @@ impl Source {
 
     /// Where there may be a newer version: in a registry, at the highest version among the tags, if this one is a
     /// version, too. Everything else stays where it is. `None` if there is none.
-    pub(super) fn newest(&self) -> anyhow::Result<Option<Self>> {
+    pub(super) async fn newest(&self) -> anyhow::Result<Option<Self>> {
         let Self::Registry(reference) = self else { return Ok(Some(self.clone())) };
         let Some((repository, Ok(current))) = tagged(reference) else { return Ok(Some(self.clone())) };
-        let listed = registry()
-            .args(["tags", "--", repository])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
-            .output()
-            .map_err(|error| self.unavailable(error))?;
-        if !listed.status.success() {
-            bail!("the versions of `{self}` were not listed");
-        }
-        let tags = String::from_utf8_lossy(&listed.stdout);
+        let listed = self.ask(registry().args(["tags", "--", repository])).await?;
+        let Some(tags) = listed else { bail!("the versions of `{self}` were not listed") };
         let versions = tags.lines().filter_map(|tag| tag.trim().parse::<Version>().ok());
         // An operator who runs no preview is offered none.
         let fits = |version: &Version| version.pre.is_empty() || !current.pre.is_empty();
@@ -104,6 +95,30 @@ impl Source {
             }
             Self::Registry(_) => Ok(self.clone()),
         }
+    }
+
+    /// Runs the program for registries, and returns what it prints. None if it fails, which it says itself. If a signal
+    /// ends this command, the program ends first.
+    async fn ask(&self, program: &mut Command) -> anyhow::Result<Option<String>> {
+        let mut printed = tempfile::tempfile().context("no temporary file can be made")?;
+        let mut child = program
+            .stdout(printed.try_clone().context("no temporary file can be made")?)
+            .spawn()
+            .map_err(|error| self.unavailable(error))?;
+        let ended = until_interrupted(async { Ok(child.wait().await?) }).await;
+        if ended.is_err() {
+            // It may have ended by itself.
+            let _gone = child.kill().await;
+        }
+        if !ended?.success() {
+            return Ok(None);
+        }
+        let mut text = Vec::new();
+        printed
+            .rewind()
+            .and_then(|()| printed.read_to_end(&mut text))
+            .context("cannot read a temporary file")?;
+        Ok(Some(String::from_utf8_lossy(&text).into_owned()))
     }
 
     fn unavailable(&self, error: io::Error) -> anyhow::Error {
@@ -131,7 +146,7 @@ fn registry() -> Command {
     let beside =
         env::current_exe().ok().map(|weir| weir.with_file_name(PROGRAM)).filter(|path| path.is_file());
     let mut command = Command::new(beside.unwrap_or_else(|| PROGRAM.into()));
-    command.stdin(Stdio::null());
+    command.stdin(Stdio::null()).stderr(Stdio::inherit()).kill_on_drop(true);
     command
 }
 

@@ -20,6 +20,7 @@ use super::{
     source::Source,
 };
 use crate::{
+    client::Interrupted,
     exit::{Said, Usage, say},
     features,
     output::{self, printable},
@@ -74,7 +75,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
                 let (_, source) = found.ok_or_else(|| {
                     Usage(format!("it is not known where `{id}` came from: name the SOURCE of its package"))
                 })?;
-                match source.newest()? {
+                match source.newest().await? {
                     Some(newest) => newest,
                     None => return nothing_newer(&id, &source),
                 }
@@ -85,12 +86,15 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<()> {
     let mut has_failed = false;
     for (id, source) in sources(&file).await? {
         let id: ExtensionId = id.parse()?;
-        let upgraded = match source.newest() {
+        let upgraded = match source.newest().await {
             Ok(Some(newest)) => one(&id, newest, &named, &granted, &file).await,
             Ok(None) => nothing_newer(&id, &source),
             Err(error) => Err(error),
         };
         if let Err(error) = upgraded {
+            if error.is::<Interrupted>() {
+                return Err(error);
+            }
             say(&error.context(format!("`{id}` was not upgraded")));
             has_failed = true;
         }
@@ -210,7 +214,7 @@ async fn one(
     granted: &Granted,
     file: &OfFile,
 ) -> anyhow::Result<()> {
-    let fetched = Fetched::of(source, &features::load(&file.config)?.main)?;
+    let fetched = Fetched::of(source, &features::load(&file.config)?.main).await?;
     let version = fetched.version()?;
     let device = Device::open(&file.config).await?;
     let Some(extension) = device.extension(id.as_str()) else {

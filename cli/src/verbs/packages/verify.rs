@@ -36,7 +36,7 @@ pub(crate) struct Args {
     config: Option<PathBuf>,
 }
 
-pub(crate) fn run(Args { source, trusted_keys, config }: Args) -> anyhow::Result<()> {
+pub(crate) async fn run(Args { source, trusted_keys, config }: Args) -> anyhow::Result<()> {
     let mut main = match config {
         Some(file) => features::load(&file)?.main,
         None => MainConfig::default(),
@@ -50,7 +50,7 @@ pub(crate) fn run(Args { source, trusted_keys, config }: Args) -> anyhow::Result
             (beside(path)?, sha256, size)
         }
         _ => {
-            let (package, signature) = signed(&source)?;
+            let (package, signature) = signed(&source).await?;
             (signature, sha256(&package), package.size)
         }
     };
