@@ -153,10 +153,9 @@ impl Versions {
         if self.is_in_use {
             self.check_mark(id)?;
         }
-        let was_late = self.read_late.lock().remove(id);
         let crossed = match number {
             Some(number) => self.cross_to(&self.owner(config), number),
-            None if was_late && config.update.is_some() => {
+            None if config.update.is_some() && self.was_read_late(id) => {
                 Err(DataHindrance::passes("the record of its versions can be read by now".to_owned()))
             }
             None => self.cross_to_unknown(config, hash, look),
@@ -454,15 +453,15 @@ impl Versions {
         let changed = self.change(id, |record| {
             let before = record.data.clone();
             change(record);
-            (before, record.data.wanted)
+            let is_over = before.is_between() && !record.data.is_between();
+            (before, record.data.wanted, is_over)
         });
         let written = self.write(id);
-        let is_between = self.change(id, |record| record.data.is_between()).unwrap_or_default();
-        if written.is_ok() && !is_between && changed.as_ref().is_some_and(|(before, _)| before.is_between()) {
+        if let (Ok(()), Some((.., true))) = (&written, &changed) {
             self.over.lock().insert(id.clone());
             self.remove_mark(id);
         }
-        if let (Err(_), Some((before, wanted))) = (&written, changed) {
+        if let (Err(_), Some((before, wanted, _))) = (&written, changed) {
             self.change(id, |record| {
                 // An operator may have wished for something meanwhile.
                 let new_wish = record.data.wanted.filter(|_| record.data.wanted != wanted);

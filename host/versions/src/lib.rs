@@ -75,7 +75,7 @@ pub struct Versions {
     marked: Mutex<BTreeMap<ExtensionId, ArtifactHash>>,
     /// What extensions keep in stores. Set once.
     own_data: OnceLock<Box<dyn OwnData>>,
-    /// Extensions whose records could not be read at first. What was chosen without them does not run.
+    /// Extensions whose records could not be read at first. What was chosen without them does not run over what they keep.
     read_late: Mutex<BTreeSet<ExtensionId>>,
     /// Extensions whose restores are over, and whose marks beside the stores are to be removed.
     over: Mutex<BTreeSet<ExtensionId>>,

@@ -47,6 +47,12 @@ impl Versions {
         self.forget_data(state);
     }
 
+    /// Whether the record of an extension could not be read at first, and keeps data that a version without a number would
+    /// lose: it may have been chosen without the record.
+    pub(crate) fn was_read_late(&self, id: &ExtensionId) -> bool {
+        self.read_late.lock().contains(id) && self.change(id, |record| record.data.keeps()) == Some(true)
+    }
+
     /// Forgets the older data that is kept of extensions of which versions have run that their records do not know.
     pub(crate) fn forget_data(&self, state: &StateDir) {
         // If they cannot be listed, nothing else can be done with the directory either.

@@ -2,9 +2,10 @@
 
 use std::str::FromStr;
 
+use semver::Version;
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use weir_config::{DirMode, GuestPath, NetGrant};
-use weir_names::{ContractName, ExtensionId, QueueName, TopicPattern, harmless, rules::is_semantic_version};
+use weir_names::{ContractName, ExtensionId, QueueName, TopicPattern, harmless};
 
 use super::manifest_in;
 
@@ -129,7 +130,7 @@ fn stated<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, 
 
 fn semantic_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let text = String::deserialize(deserializer)?;
-    if is_semantic_version(&text) {
+    if text.len() <= MAX_VERSION && Version::parse(&text).is_ok() {
         return Ok(Some(text));
     }
     let text = harmless(&text, MAX_VERSION);

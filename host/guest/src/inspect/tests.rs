@@ -3,6 +3,9 @@
 use weir_config::Loader;
 use weir_openrpc::Role;
 
+use semver::Version;
+use weir_names::rules::is_semantic_version;
+
 use super::*;
 
 const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
@@ -305,4 +308,23 @@ fn contracts_out_of_bounds_are_refused_with_what_and_how_much_it_is() {
     the contracts that `some.wasm` describes are not valid: document 1: not JSON: expected value at line 1 column 1
     the contracts that `some.wasm` describes are not valid: document 1: `$.info.title`: `not a contract` is not a contract: dotted segments of `a-z`, `0-9` and `-`, then `@` and a version number, as in `device.info@1`
     ");
+}
+
+#[test]
+fn what_the_sdk_takes_for_a_version_is_one_for_main() {
+    // All texts of these bytes, up to a length.
+    let mut texts = vec![String::new()];
+    let mut last = texts.clone();
+    for _ in 0..5 {
+        last = last
+            .iter()
+            .flat_map(|text| ["0", "1", "a", "-", ".", "+"].map(|byte| format!("{text}{byte}")))
+            .collect();
+        texts.extend(last.clone());
+    }
+    for text in texts {
+        for text in [text.clone(), format!("1.0.{text}"), format!("1.0.0-{text}"), format!("1.0.0{text}")] {
+            assert_eq!(is_semantic_version(&text), Version::parse(&text).is_ok(), "{text}");
+        }
+    }
 }

@@ -28,18 +28,7 @@ fn at(path: impl Into<PathBuf>) -> ComponentSource {
 
 /// The plainest request for a file.
 pub(super) fn wanted<'w>(component: &'w ComponentSource, limits: &'w Limits) -> LoadRequest<'w> {
-    LoadRequest {
-        name: "it",
-        component,
-        plugin_dir: None,
-        sha256: None,
-        signature: None,
-        extension: None,
-        signed_as: None,
-        limits,
-        traces: Traces::default(),
-        may_block: false,
-    }
+    LoadRequest { plugin_dir: None, ..LoadRequest::of_hook("it", component, Path::new(""), limits) }
 }
 
 /// Hangs until released, or the test ends.

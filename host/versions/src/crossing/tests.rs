@@ -92,6 +92,15 @@ impl Home {
         home
     }
 
+    /// Version 2 has written `new`, which is put aside: version 1 is on its way back, with `old`.
+    fn between() -> Self {
+        let home = Self::new();
+        home.update();
+        home.roll_back(true).unwrap();
+        home.cross(1).unwrap();
+        home
+    }
+
     fn attach(&self) {
         let path = self.data();
         self.device.versions.set_own_data(Box::new(FileData(path)));

@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::symlink, path::PathBuf, time::SystemTime};
 
 use tempfile::TempDir;
-use weir_config::{ComponentSource, Limits, MainConfig, Traces};
+use weir_config::{ComponentSource, Limits, MainConfig};
 
 use super::*;
 use crate::program::{Compilation, LoadError, LoadFault, Programs, Runtime, Sources};
@@ -34,18 +34,7 @@ async fn old() -> (TempDir, PathBuf) {
 }
 
 fn wanted<'w>(dir: &'w TempDir, component: &'w ComponentSource, limits: &'w Limits) -> LoadRequest<'w> {
-    LoadRequest {
-        name: "it",
-        component,
-        plugin_dir: Some(dir.path()),
-        sha256: None,
-        signature: None,
-        extension: None,
-        signed_as: None,
-        limits,
-        traces: Traces::default(),
-        may_block: false,
-    }
+    LoadRequest::of_hook("it", component, dir.path(), limits)
 }
 
 #[tokio::test]

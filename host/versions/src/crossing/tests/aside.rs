@@ -4,10 +4,7 @@ use super::*;
 
 #[test]
 fn a_way_back_that_fails_loses_nothing() {
-    let mut home = Home::new();
-    home.update();
-    home.roll_back(true).unwrap();
-    home.cross(1).unwrap();
+    let mut home = Home::between();
     home.write("half old");
     home.restart();
     // Version 1 was never ready, and the operator runs version 2 again.
@@ -71,10 +68,7 @@ fn a_snapshot_that_is_lost_half_way_gives_way_to_what_was_put_aside() {
 
 #[test]
 fn what_was_put_aside_ends_with_any_version_that_is_ready() {
-    let home = Home::new();
-    home.update();
-    home.roll_back(true).unwrap();
-    home.cross(1).unwrap();
+    let home = Home::between();
     // Version 1 is never ready, and a repaired one is.
     let repaired = home.serve(3).number.unwrap();
     assert_eq!((home.status().put_aside, home.read().as_str()), (None, "old"));
@@ -105,10 +99,7 @@ fn a_restore_that_is_no_longer_possible_gives_way_to_what_was_put_aside() {
 
 #[test]
 fn what_was_put_aside_is_given_up_once_a_main_without_the_records_has_run() {
-    let mut home = Home::new();
-    home.update();
-    home.roll_back(true).unwrap();
-    home.cross(1).unwrap();
+    let mut home = Home::between();
     // Version 1 is never ready. Main runs without the state directory, and the extension writes for weeks.
     home.device.versions = Versions::open(None, 0);
     home.attach();
@@ -144,10 +135,7 @@ fn a_restore_that_was_cut_off_is_given_up_once_a_main_without_the_records_has_ru
 
 #[test]
 fn what_was_put_aside_does_not_return_where_its_end_was_not_written_down() {
-    let mut home = Home::new();
-    home.update();
-    home.roll_back(true).unwrap();
-    home.cross(1).unwrap();
+    let mut home = Home::between();
     let record = home.device.path("weir-versions-a");
     let before = fs::read(&record).unwrap();
     home.is_ready(1);
@@ -163,10 +151,7 @@ fn what_was_put_aside_does_not_return_where_its_end_was_not_written_down() {
 
 #[test]
 fn what_was_put_aside_is_given_up_once_a_main_with_other_records_has_run() {
-    let mut home = Home::new();
-    home.update();
-    home.roll_back(true).unwrap();
-    home.cross(1).unwrap();
+    let mut home = Home::between();
     let other = tempfile::tempdir().unwrap();
     home.device.versions = Versions::open(Some(other.path().join("state")), 1 << 20);
     home.attach();
@@ -179,10 +164,7 @@ fn what_was_put_aside_is_given_up_once_a_main_with_other_records_has_run() {
 
 #[test]
 fn a_main_that_finds_the_directory_in_use_leaves_what_was_put_aside() {
-    let home = Home::new();
-    home.update();
-    home.roll_back(true).unwrap();
-    home.cross(1).unwrap();
+    let home = Home::between();
     let second = Versions::open(Some(home.device.path("")), 1 << 20);
     second.set_own_data(Box::new(FileData(home.data())));
     // It lets nothing run over data that is between two versions.
