@@ -1,7 +1,7 @@
 //! One request over HTTP/1, on a connection of its own. Headers, bodies and waits are bounded.
 
 use std::{
-    error::Error,
+    error::Error as _,
     io,
     os::unix::fs::FileExt,
     pin::Pin,
@@ -27,6 +27,7 @@ use tokio::{
     time::timeout,
 };
 use tokio_rustls::rustls::pki_types::ServerName;
+use weir_names::chain;
 use weir_package::Digest;
 
 use crate::{error::RegistryError, layout::Blob, trust::Tls, url::Url};
@@ -298,15 +299,4 @@ impl Body for Sent {
             Self::Blob(blob) => SizeHint::with_exact(blob.left()),
         }
     }
-}
-
-/// An error of HTTP with its causes, which its own text does not have.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }

@@ -291,11 +291,38 @@ fn the_lock_follows_and_keeps_what_may_come_back() {
     assert_eq!(place.on_device(&["upgrade", "--all"]).code, 0);
     let row = format!("sha256 = \"{}\"\nfalls-back-to = [\"{first}\"]\n", sha256());
     assert!(lock().contains(&row), "{}", lock());
+    // Where it is not known which versions are proven, none is taken from the list.
+    let second = sha256();
+    fs::create_dir(place.path("device/state")).unwrap();
+    fs::set_permissions(place.path("device/state"), fs::Permissions::from_mode(0o700)).unwrap();
+    fs::write(place.path("device/state/weir-versions-echo"), "of another Main").unwrap();
+    let file = place.file().replace("[main]\n", "[main]\nstate-dir = \"state\"\n");
+    fs::write(place.path("device/weir.toml"), file.trim_end().to_owned() + "\nupdate = {}\n").unwrap();
+    for (version, earlier) in [("1.2.0", vec![&second, &first]), ("1.3.0", vec![&second, &first])] {
+        let before = sha256();
+        place.package(version, "");
+        fs::copy(place.path(&format!("echo-{version}.tar")), place.path("echo-1.0.0.tar")).unwrap();
+        assert_eq!(place.on_device(&["upgrade", "--all"]).code, 0);
+        let mut earlier: Vec<_> = earlier.into_iter().map(|hash| format!("\"{hash}\"")).collect();
+        if before != second {
+            earlier.insert(0, format!("\"{before}\""));
+        }
+        let row = format!("sha256 = \"{}\"\nfalls-back-to = [{}]\n", sha256(), earlier.join(", "));
+        assert!(lock().contains(&row), "{row}\n{}", lock());
+    }
+    // A version that never ran is proven by nobody.
+    fs::remove_file(place.path("device/state/weir-versions-echo")).unwrap();
+    let before = sha256();
+    place.package("1.4.0", "");
+    fs::copy(place.path("echo-1.4.0.tar"), place.path("echo-1.0.0.tar")).unwrap();
+    assert_eq!(place.on_device(&["upgrade", "--all"]).code, 0);
+    let row = format!("sha256 = \"{}\"\nfalls-back-to = [\"{before}\"]\n", sha256());
+    assert!(lock().contains(&row), "{}", lock());
     let with = lock();
     place.on_device(&["remove", "echo"]).good();
     assert!(!lock().contains("echo"), "{}", lock());
     // A damaged lock is no lock to go on from.
-    fs::write(place.path("device/weir.lock"), with.replacen("1.1.0", "1.1.1", 1)).unwrap();
+    fs::write(place.path("device/weir.lock"), with.replacen("1.4.0", "1.4.1", 1)).unwrap();
     place.refuses(&["add", "echo-1.0.0.tar"], "is damaged, or was changed by hand");
 }
 
@@ -424,4 +451,13 @@ fn what_was_added_is_run_by_a_main_after_a_reload() {
     on(&["reload", "--all"]);
     let status = on(&["status", "echo"]).good();
     assert!(status.contains("config    as the file has it"), "{status}");
+}
+
+#[test]
+fn what_is_refused_leaves_not_even_a_directory() {
+    let place = Place::new();
+    let file = place.file().replace("\"plugins\"", "\"new\"");
+    fs::write(place.path("device/weir.toml"), file).unwrap();
+    place.refuses(&["add", "echo-1.0.0.tar", "--grant", "publishes"], "publishes");
+    assert!(!place.path("device/new").exists());
 }

@@ -89,6 +89,7 @@ pub mod component {
     };
     #[cfg(feature = "compiler")]
     pub use weir_guest::{NotAKey, NotAVersion, SigningKey, compile, compile_helper, confinement_warning};
+    pub use weir_versions::proven;
 }
 
 /// The configuration, from a file or from Rust.

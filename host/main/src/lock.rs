@@ -52,8 +52,8 @@ pub fn lock(
     for extension in &config.extensions {
         let mut extension = extension.clone();
         extension.plugin_dir.clone_from(&config.main.plugin_dir);
-        let opened = OpenComponent::unchecked(&extension)?;
-        if let Some(Err(error)) = rules.as_ref().ok().map(|rules| OpenComponent::of(&extension, rules)) {
+        let mut opened = OpenComponent::unchecked(&extension)?;
+        if let Some(Err(error)) = rules.as_ref().ok().map(|rules| opened.check(rules)) {
             warnings.push(chain(&error));
         }
         let mut locked = LockedExtension::new(opened.hash());

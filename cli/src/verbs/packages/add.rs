@@ -1,6 +1,5 @@
 //! `weir add`: the component of a package becomes an extension of an operator's file.
 
-use anyhow::Context;
 use clap::ValueHint;
 use weir_host::names::ExtensionId;
 
@@ -55,15 +54,12 @@ pub(crate) async fn run(Args { source, id, granted, file }: Args) -> anyhow::Res
         .into());
     }
     fetched.check(&device.config.main)?;
-    let staged = device.stage(id.as_str(), &version.to_string(), &fetched)?;
-    let component = device.installed(&staged, &fetched)?;
+    let component = device.installed(id.as_str(), &fetched)?;
     let mut edit = device.edit(id.as_str())?;
     edit.file.add(id.as_str(), &component);
     device.name_signed(&mut edit, id.as_str(), &fetched)?;
     let granted = granted.write(&mut edit.file, id.as_str(), &fetched.found)?;
-    let source = component.source.clone().context("a package has a source")?;
-    let placed = staged.path.clone();
-    device.install(id.as_str(), &version.to_string(), staged, &edit, &source)?;
+    let extension = device.install(id.as_str(), &fetched, &component, &edit)?;
 
     Fetched::warn_without_compiler();
     let mut text = format!("{}\n{}", fetched.shown(&version), asked::shown(&granted));
@@ -75,10 +71,9 @@ pub(crate) async fn run(Args { source, id, granted, file }: Args) -> anyhow::Res
     text.push_str(&format!(
         "added to `{}` as `{id}`; its component is `{}`\n",
         edit.path.display(),
-        placed.display()
+        device.path_of(&component)?.display()
     ));
-    let installed = device.checked(&edit)?.extensions.into_iter().find(|it| it.id == id);
-    if let Some(warning) = installed.and_then(|extension| needs::of_size(&extension, &fetched.found)) {
+    if let Some(warning) = needs::of_size(&extension, &fetched.found) {
         output::complain(&format!("warning: {}", output::printable(&warning)));
     }
     output::write(text.as_bytes())

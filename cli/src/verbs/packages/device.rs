@@ -12,13 +12,13 @@ use anyhow::{Context, bail};
 use semver::Version;
 use tempfile::NamedTempFile;
 use weir_host::{
-    Config, ExtensionConfig,
-    component::Signature,
+    Config, ExtensionConfig, MainConfig,
+    component::{Signature, proven},
     config::{ArtifactHash, ComponentLock, ComponentLockFault, ConfigErrors, FileLock, LockedExtension},
 };
 use weir_package::{Installed, OperatorsFile};
 
-use super::Fetched;
+use super::{Fetched, sha256};
 use crate::{features, output::printable};
 
 /// How long another command may take to change the same file. None waits for the network meanwhile.
@@ -26,9 +26,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How often to look whether the other command is done.
 const PAUSE: Duration = Duration::from_millis(20);
-
-/// How many components the lock keeps that may come back.
-const EARLIER_MAX: usize = 4;
 
 /// An operator's file that no other command changes meanwhile.
 pub(super) struct Device {
@@ -43,14 +40,6 @@ pub(super) struct Edit {
     pub(super) file: OperatorsFile,
     /// The text before.
     before: String,
-}
-
-/// A component that waits in the plugin directory to get its name.
-pub(super) struct Staged {
-    /// Each file and its name. Without a file, what has the name stays.
-    files: Vec<(NamedTempFile, PathBuf)>,
-    pub(super) path: PathBuf,
-    pub(super) sha256: ArtifactHash,
 }
 
 impl Device {
@@ -104,48 +93,19 @@ impl Device {
         self.config.main.plugin_dir.as_deref().context("the configuration has no `main.plugin-dir`")
     }
 
-    /// Copies the component of a package and its signature into the plugin directory, without their names yet.
-    pub(super) fn stage(&self, id: &str, version: &str, fetched: &Fetched) -> anyhow::Result<Staged> {
-        let dir = self.plugin_dir()?;
-        let path = dir.join(format!("{id}-{version}.wasm"));
-        let failed = || format!("cannot write `{}`", path.display());
-        fs::create_dir_all(dir).with_context(failed)?;
-        let sha256 = ArtifactHash::from_bytes(fetched.package.sha256.bytes());
-        let mut files = Vec::new();
-        match weir_host::component::inspect(&path) {
-            Ok(there) if there.sha256 == sha256 => {}
-            _ if path.symlink_metadata().is_ok() => bail!(
-                "`{}` is there with another content: a new component has a new version, so ask its author for one",
-                path.display()
-            ),
-            _ => {
-                let mut content = File::open(&fetched.package.component).with_context(failed)?;
-                let mut to = temporary(&path, 0o644).with_context(failed)?;
-                io::copy(&mut content, &mut to).with_context(failed)?;
-                files.push((to, path.clone()));
-            }
-        }
-        if let Some(signature) = &fetched.signature {
-            let beside = Signature::path_of(&path);
-            let mut to = temporary(&beside, 0o644).with_context(failed)?;
-            to.write_all(signature.text().as_bytes()).with_context(failed)?;
-            files.push((to, beside));
-        }
-        for (file, _) in &files {
-            file.as_file().sync_all().with_context(failed)?;
-        }
-        Ok(Staged { files, path, sha256 })
-    }
-
-    /// What the table of an extension says of a component.
-    pub(super) fn installed(&self, staged: &Staged, fetched: &Fetched) -> anyhow::Result<Installed> {
-        let path = staged.path.strip_prefix(self.plugin_dir()?).unwrap_or(&staged.path);
+    /// What the table of an extension says of the component of a package.
+    pub(super) fn installed(&self, id: &str, fetched: &Fetched) -> anyhow::Result<Installed> {
         Ok(Installed {
-            path: path.display().to_string(),
-            sha256: Some(staged.sha256.to_string()),
+            path: format!("{id}-{}.wasm", fetched.version()?),
+            sha256: Some(sha256(&fetched.package).to_string()),
             source: Some(fetched.source.lasting()?.to_string()),
             manifest: Some(fetched.package.digest),
         })
+    }
+
+    /// Where such a component is.
+    pub(super) fn path_of(&self, component: &Installed) -> anyhow::Result<PathBuf> {
+        Ok(self.plugin_dir()?.join(&component.path))
     }
 
     /// Says in the table of an extension which id its component is signed as, if that is not the id of the extension.
@@ -181,24 +141,25 @@ impl Device {
         lock.write(&path).with_context(|| format!("cannot write `{}`", path.display()))
     }
 
-    /// Puts a staged component in its place, and the edited file. Before that the lock has the component, so that a
-    /// Main with the lock can always start. What can fail comes first.
+    /// Puts the component of a package in its place, and the edited file. Before that the lock has the component, so that
+    /// a Main with the lock can always start. What can fail comes first: nothing is written before the configuration was
+    /// read as it will be. Returns the extension.
     pub(super) fn install(
         &self,
         id: &str,
-        version: &str,
-        staged: Staged,
+        fetched: &Fetched,
+        component: &Installed,
         edit: &Edit,
-        source: &str,
-    ) -> anyhow::Result<()> {
-        let Some(extension) = self.checked(edit)?.extensions.into_iter().find(|it| it.id.as_str() == id)
-        else {
+    ) -> anyhow::Result<ExtensionConfig> {
+        let config = self.checked(edit)?;
+        let (main, extensions) = config.into_parts();
+        let Some(extension) = extensions.into_iter().find(|it| it.id.as_str() == id) else {
             bail!("`{}` would have no extension `{}`", self.path.display(), printable(id));
         };
-        let lock = self.lock()?;
+        let (lock, sha256, version) = (self.lock()?, sha256(&fetched.package), fetched.version()?);
+        let files = staged(&self.path_of(component)?, fetched)?;
         let edited = edit.prepare()?;
         edited.is_wanted_still()?;
-        let Staged { files, sha256, .. } = staged;
         let mut placed = Vec::new();
         let place = || {
             for (file, path) in files {
@@ -210,12 +171,13 @@ impl Device {
             }
             self.relock(lock, |lock| {
                 let mut locked = LockedExtension::new(sha256);
-                locked.version = Some(version.to_owned());
-                locked.source = Some(source.to_owned());
+                locked.version = Some(version.to_string());
+                locked.source.clone_from(&component.source);
                 if let Some(before) = lock.extensions.get(&extension.id) {
-                    let earlier = std::iter::once(&before.sha256).chain(&before.falls_back_to);
-                    locked.falls_back_to =
-                        earlier.filter(|earlier| **earlier != sha256).take(EARLIER_MAX).copied().collect();
+                    let comes_back = comes_back(&main, &extension);
+                    let proven = before.falls_back_to.iter().filter(|earlier| comes_back(**earlier));
+                    let earlier = std::iter::once(&before.sha256).chain(proven);
+                    locked.falls_back_to = earlier.filter(|earlier| **earlier != sha256).copied().collect();
                 }
                 lock.extensions.insert(extension.id.clone(), locked);
             })?;
@@ -227,8 +189,49 @@ impl Device {
                 let _the_first_error_counts = fs::remove_file(path);
             }
         }
-        done
+        done.map(|()| extension)
     }
+}
+
+/// Tells which components that an extension had before may come back: proven versions, as far as this user can read
+/// which those are, and all if not.
+fn comes_back(main: &MainConfig, extension: &ExtensionConfig) -> impl Fn(ArtifactHash) -> bool {
+    let known = match (&extension.update, &main.state_dir) {
+        (Some(_), Some(dir)) => proven(dir, &extension.id).ok(),
+        _ => Some(Vec::new()),
+    };
+    move |hash| known.as_ref().is_none_or(|known| known.contains(&hash))
+}
+
+/// Copies the component of a package and its signature into the plugin directory, without their names yet. Returns each
+/// file with its name. What has the name already, and the same content, stays.
+fn staged(path: &Path, fetched: &Fetched) -> anyhow::Result<Vec<(NamedTempFile, PathBuf)>> {
+    let failed = || format!("cannot write `{}`", path.display());
+    fs::create_dir_all(path.parent().unwrap_or(Path::new("."))).with_context(failed)?;
+    let mut files = Vec::new();
+    match hash(path) {
+        Ok((there, _)) if there == sha256(&fetched.package) => {}
+        _ if path.symlink_metadata().is_ok() => bail!(
+            "`{}` is there with another content: a new component has a new version, so ask its author for one",
+            path.display()
+        ),
+        _ => {
+            let mut content = File::open(&fetched.package.component).with_context(failed)?;
+            let mut to = temporary(path, 0o644).with_context(failed)?;
+            io::copy(&mut content, &mut to).with_context(failed)?;
+            files.push((to, path.to_owned()));
+        }
+    }
+    if let Some(signature) = &fetched.signature {
+        let beside = Signature::path_of(path);
+        let mut to = temporary(&beside, 0o644).with_context(failed)?;
+        to.write_all(signature.text().as_bytes()).with_context(failed)?;
+        files.push((to, beside));
+    }
+    for (file, _) in &files {
+        file.as_file().sync_all().with_context(failed)?;
+    }
+    Ok(files)
 }
 
 impl Edit {

@@ -1,7 +1,5 @@
 //! What an operator's file allows to be installed: signatures, keys, and what was revoked.
 
-use std::path::Path;
-
 use anyhow::bail;
 use weir_host::{
     component::Signature,
@@ -17,6 +15,17 @@ pub(super) fn check(
     sha256: ArtifactHash,
     size: u64,
 ) -> anyhow::Result<()> {
+    // What is revoked is said to be, whether its key is trusted or not.
+    if let Some(list) = &main.revoked {
+        let revoked = Revoked::read(list)?;
+        if revoked.has_hash(&sha256) {
+            bail!("`{name}` is revoked: `{}` lists its SHA-256", list.display());
+        }
+        if let Some(signature) = signature.filter(|signature| revoked.has_key(&signature.key)) {
+            let key = signature.key;
+            bail!("`{name}` is signed with the key `{key}`, which is revoked in `{}`", list.display());
+        }
+    }
     match signature {
         Some(signature) => {
             let verified = signature.verify(&main.trusted_keys, sha256, size);
@@ -27,17 +36,5 @@ pub(super) fn check(
         }
         None => {}
     }
-    let Some(list) = &main.revoked else { return Ok(()) };
-    let revoked = Revoked::read(list)?;
-    if revoked.has_hash(&sha256) {
-        bail!("`{name}` is revoked: `{}` lists its SHA-256", shown(list));
-    }
-    if let Some(signature) = signature.filter(|signature| revoked.has_key(&signature.key)) {
-        bail!("`{name}` is signed with the key `{}`, which is revoked in `{}`", signature.key, shown(list));
-    }
     Ok(())
-}
-
-fn shown(path: &Path) -> String {
-    path.display().to_string()
 }

@@ -137,7 +137,9 @@ impl Present {
     pub(super) fn of(extension: &ExtensionConfig) -> Self {
         let Some(path) = extension.component.path() else { return Self::default() };
         let found = inspect(path).ok();
-        let signature = signature_beside(path);
+        // One of another content is left over from an earlier component.
+        let is_of_it = |signature: &Signature| found.as_ref().is_none_or(|it| it.sha256 == signature.sha256);
+        let signature = signature_beside(path).filter(is_of_it);
         let of_manifest = || found.as_ref()?.manifest.as_ref()?.version.parse().ok();
         let version = signature.as_ref().map(|signature| signature.version.clone()).or_else(of_manifest);
         Self { found, signature, version }
@@ -229,20 +231,15 @@ async fn one(
         return output::line(&format!("`{id}` has version {version} already"));
     }
     let is_older = highest.is_none_or(|highest| version < highest) && extension.update.is_some();
-    let staged = device.stage(id.as_str(), &version.to_string(), &fetched)?;
-    let component = device.installed(&staged, &fetched)?;
+    let component = device.installed(id.as_str(), &fetched)?;
     let mut edit = device.edit(id.as_str())?;
     let failed = format!("cannot change `{}`", edit.path.display());
     edit.file.install(id.as_str(), &component).context(failed)?;
     device.name_signed(&mut edit, id.as_str(), &fetched)?;
     let granted = granted.write(&mut edit.file, id.as_str(), &fetched.found)?;
-    let source = component.source.clone().context("a package has a source")?;
-    let warnings = device.checked(&edit)?.extensions.into_iter().find(|it| it.id == *id);
-    let warnings = warnings.map(|extension| {
-        let fault = needs::fault(&extension, &fetched.found).map(|text| format!("`{id}`: {text}"));
-        fault.into_iter().chain(needs::warnings(&extension, &fetched.found)).collect::<Vec<_>>()
-    });
-    device.install(id.as_str(), &version.to_string(), staged, &edit, &source)?;
+    let extension = device.install(id.as_str(), &fetched, &component, &edit)?;
+    let fault = needs::fault(&extension, &fetched.found).map(|text| format!("`{id}`: {text}"));
+    let warnings = fault.into_iter().chain(needs::warnings(&extension, &fetched.found));
 
     Fetched::warn_without_compiler();
     let mut text = format!("{}\n", fetched.shown(&version));
@@ -262,7 +259,7 @@ async fn one(
     if is_older {
         text.push_str(&format!("Main takes an older version only with `weir reload {id} --now`\n"));
     }
-    for warning in warnings.unwrap_or_default() {
+    for warning in warnings {
         output::complain(&format!("warning: {}", printable(&warning)));
     }
     output::write(text.as_bytes())

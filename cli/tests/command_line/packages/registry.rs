@@ -9,28 +9,19 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{
-    super::support::{done, weir},
-    Place,
-};
+use super::{super::support::done, Place};
 
 #[test]
 fn a_registry_is_spoken_to_by_its_own_program() {
     let place = Place::new();
-    let add = |path: &Path| {
-        let mut command = weir(place.dir.path());
-        command.args(["add", "oci://registry/echo:1.0.0", "--config", "device/weir.toml"]);
-        done(command.env("PATH", path))
-    };
     let bin = place.path("bin");
     fs::create_dir(&bin).unwrap();
-    let beside = Path::new(env!("CARGO_BIN_EXE_weir")).with_file_name("weir-registry");
-    if !beside.exists() {
-        let without = add(&bin);
-        let why =
-            "`oci://registry/echo:1.0.0` needs the program `weir-registry`, which is neither beside `weir`";
-        assert!(without.stderr.contains(why), "{}", without.stderr);
-    }
+    let mut add = std::process::Command::new(own_weir(&bin));
+    add.current_dir(place.dir.path()).env_clear().env("PATH", &bin);
+    let without = done(add.args(["add", "oci://registry/echo:1.0.0", "--config", "device/weir.toml"]));
+    assert_ne!(without.code, 0, "{}", without.stdout);
+    let why = "`oci://registry/echo:1.0.0` needs the program `weir-registry`, which is neither beside `weir`";
+    assert!(without.stderr.contains(why), "{}", without.stderr);
 }
 
 #[test]

@@ -70,6 +70,16 @@ impl OpenComponent {
         }
     }
 
+    /// Checks a component that was opened unchecked by these rules.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`of`](Self::of).
+    pub fn check(&mut self, rules: &Rules) -> Result<(), LoadError> {
+        let admitted = self.candidate.admit(&mut self.input, rules);
+        admitted.map(drop).map_err(|fault| fault.of(self.origin.clone(), Some(self.input.hash)))
+    }
+
     /// The signature beside the component, if there is one of this component. Its key may be any.
     #[must_use]
     pub fn signature_beside(&self) -> Option<Signature> {
