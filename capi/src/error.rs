@@ -178,6 +178,7 @@ fn kind(error: &Error) -> weir_error_kind {
         Error::TooLarge { .. } => weir_error_kind::TooLarge,
         Error::Invalid(_) => weir_error_kind::Invalid,
         Error::Handler(_) => weir_error_kind::Handler,
+        Error::Ended => weir_error_kind::Ended,
     }
 }
 

@@ -45,7 +45,11 @@ pub extern "C" fn weir_main_shutdown(main: Option<&weir_main>, error: ErrorOut) 
 /// `weir_main_shutdown` does, but in a callback on Main's thread it does not wait. NULL is fine.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_main_free(main: Option<Box<weir_main>>) {
-    run_infallible(|| drop(main));
+    run_infallible(|| {
+        // Refused on Main's thread, and Main then ends by itself. An end by a fault has been logged.
+        let running = main.and_then(|main| main.main.lock().take());
+        let _panicked = running.map(Main::shutdown_blocking);
+    });
 }
 
 impl weir_main {

@@ -226,7 +226,7 @@ fn extensions_are_started_and_stopped_one_by_one() {
 }
 
 #[test]
-fn main_takes_one_worker_thread_beside_its_own_and_the_one_of_the_log() {
+fn main_takes_a_worker_thread_and_one_for_deadlines_beside_its_own_and_the_one_of_the_log() {
     let main = Running::with(PUPPETS);
     let tasks = fs::read_dir(format!("/proc/{}/task", main.pid())).unwrap();
     let mut names: Vec<_> = tasks
@@ -234,7 +234,7 @@ fn main_takes_one_worker_thread_beside_its_own_and_the_one_of_the_log() {
         .filter(|name| name != "weir-blocking")
         .collect();
     names.sort();
-    assert_eq!(names, ["weir", "weir-log", "weir-main"]);
+    assert_eq!(names, ["weir", "weir-deadlines", "weir-log", "weir-main"]);
 }
 
 #[test]

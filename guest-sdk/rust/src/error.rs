@@ -47,7 +47,7 @@ impl From<Error> for wit::Error {
             Error::NotReady(what) => Self::NotReady(what),
             Error::Timeout => Self::Timeout,
             Error::Overloaded(who) => Self::Overloaded(who),
-            Error::PeerGone => Self::PeerGone,
+            Error::PeerGone | Error::Ended => Self::PeerGone,
             Error::Trapped => Self::Trapped,
             Error::LimitExceeded { name, used, allowed } => {
                 Self::LimitExceeded(wit::Limit { name, used, allowed })

@@ -14,7 +14,7 @@ use std::{
     fmt,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -51,6 +51,7 @@ pub struct Bus {
     on_loss: Arc<OnLoss>,
     /// Notified when a program outside Main begins or stops serving a contract, and when a name of programs is set.
     providers_changed: Notify,
+    has_closed: AtomicBool,
 }
 
 impl fmt::Debug for Bus {
@@ -74,11 +75,12 @@ impl Bus {
             last_message: AtomicU64::new(0),
             traces: Traces::new(),
             providers_changed: Notify::new(),
+            has_closed: AtomicBool::new(false),
         }
     }
 
-    /// Ends waits for an answer or for room at their deadlines. Runs until dropped. While nothing waits, it wakes at
-    /// most once, for a timer that is still armed.
+    /// Ends waits for an answer or for room at their deadlines. While nothing waits, it wakes at
+    /// most once, for a timer that is still armed. Returns once the bus is closed.
     pub async fn run_deadlines(self: Arc<Self>) {
         self.deadlines.run().await;
     }
@@ -90,6 +92,7 @@ impl Bus {
 
     /// Closes the bus, because Main ends. Callers that wait get an error, and later callers do not wait.
     pub fn close(&self) {
+        self.has_closed.store(true, Ordering::Release);
         let main = self.main();
         main.set_phase(Phase::Down);
         main.inbox().clear(Seat::FIRST);
@@ -97,6 +100,11 @@ impl Bus {
         self.queues.close();
         self.deadlines.close();
         self.close_subscriptions();
+    }
+
+    /// Whether the bus is closed.
+    pub fn is_closed(&self) -> bool {
+        self.has_closed.load(Ordering::Acquire)
     }
 
     /// Counts `lost` more messages that `peer` could not take. Calls `on_loss` if its total reaches or passes a power

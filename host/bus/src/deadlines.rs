@@ -121,12 +121,14 @@ impl Deadlines {
             queue.closed = true;
             (std::mem::take(&mut queue.waiters), std::mem::take(&mut queue.rooms))
         };
+        self.earlier.notify_one();
         for Reverse(Entry(waiter)) in waiters {
             waiter.give(Err(Error::PeerGone));
         }
         rooms.values().for_each(|room| room.expire());
     }
 
+    /// Ends waits at their deadlines, until [`close`](Self::close).
     pub(crate) async fn run(&self) {
         loop {
             // The timer stays armed after its request was answered. Under load the next deadline is later, and arming
@@ -137,6 +139,7 @@ impl Deadlines {
                 continue;
             }
             match next {
+                None if self.queue.lock().closed => return,
                 None => self.earlier.notified().await,
                 Some(next) => tokio::select! {
                     () = sleep_until(next) => {}

@@ -47,7 +47,7 @@ impl From<Error> for Refusal {
         let status = match error {
             Error::PermissionDenied(_) => StatusCode::FORBIDDEN,
             Error::UnknownContract(_) => StatusCode::NOT_FOUND,
-            Error::NoProvider(_) | Error::NotReady(_) | Error::Overloaded(_) => {
+            Error::NoProvider(_) | Error::NotReady(_) | Error::Overloaded(_) | Error::Ended => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             Error::Timeout => StatusCode::GATEWAY_TIMEOUT,

@@ -214,7 +214,7 @@ impl From<weir_bus::Error> for Error {
             weir_bus::Error::NotReady(what) => Self::NotReady(what),
             weir_bus::Error::Timeout => Self::Timeout,
             weir_bus::Error::Overloaded(receiver) => Self::Overloaded(receiver),
-            weir_bus::Error::PeerGone => Self::PeerGone,
+            weir_bus::Error::PeerGone | weir_bus::Error::Ended => Self::PeerGone,
             weir_bus::Error::Trapped => Self::Trapped,
             weir_bus::Error::LimitExceeded { name, used, allowed } => {
                 Self::LimitExceeded(Limit { name, used, allowed })

@@ -26,7 +26,6 @@ use weir_bus::{
 };
 use weir_metrics::Usage;
 
-pub use self::held::Handling;
 pub(super) use self::{
     checks::Checks,
     handler_limit::HandlerLimit,
@@ -35,6 +34,7 @@ pub(super) use self::{
     readiness::MAX_REASON,
 };
 use self::{clock::Clock, in_hand::InHand, readiness::Readiness};
+pub use self::{held::Handling, in_hand::Unanswered};
 use super::{abi, memory::size, meter::Meter, signals::Signals};
 
 /// The messages of one guest: those that it may take, and those that it has in hand.
@@ -246,12 +246,14 @@ impl Delivery {
         &self.held
     }
 
-    /// Ends the delivery because the instance has ended. Requests that the guest had reached get this answer. Requests
-    /// and events that the guest had not reached go back to the front of the inbox, and its jobs to their queues.
-    pub(super) fn end(&mut self, answer: &Error) {
-        let (unreached, lost) = self.in_hand.end(answer);
+    /// Ends the delivery because the instance has ended. Requests that the guest had reached get `answer` once the
+    /// returned value is dropped. Requests and events that the guest had not reached go back to the front of the inbox,
+    /// and its jobs to their queues.
+    pub(super) fn end(&mut self, answer: Error) -> Unanswered {
+        let (reached, unreached, lost) = self.in_hand.end();
         self.peer.give_back(unreached, &lost);
         self.jobs.end();
+        Unanswered::new(reached, answer)
     }
 
     /// Fails if the guest already has as many requests of its own under way as its limit allows.

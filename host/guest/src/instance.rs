@@ -17,7 +17,7 @@ use weir_metrics::{Usage, nanoseconds};
 use weir_schedule::{Activity, InTurn, SharedShare, TimeLimit, Turns};
 
 use super::{
-    delivery::{Checks, HandlerLimit, Handling},
+    delivery::{Checks, HandlerLimit, Handling, Unanswered},
     dir_locks::DirLock,
     exit::Exit,
     http::Http,
@@ -69,10 +69,29 @@ pub struct SharedResources {
     pub key_value: KeyValue,
 }
 
+/// How an instance ended.
+#[derive(Debug)]
+pub struct InstanceEnd {
+    /// Why it ended.
+    pub exit: Exit,
+    /// The message that it was handling, if it had any.
+    pub handling: Option<Handling>,
+    /// When it ended, which is before its messages are given back.
+    pub time: SystemTime,
+    /// The requests that it had in hand. They are answered when this is dropped.
+    pub unanswered: Option<Unanswered>,
+}
+
+impl InstanceEnd {
+    /// The end of an instance that handled nothing.
+    pub fn of(exit: Exit) -> Self {
+        Self { exit, handling: None, time: SystemTime::now(), unanswered: None }
+    }
+}
+
 impl Instance {
-    /// Runs the program to its end, within its deadlines. Also returns the message that it was handling, if it had any,
-    /// and when it ended, which is before its messages are given back.
-    pub async fn run(self: Box<Self>, program: Arc<Program>) -> (Exit, Option<Handling>, SystemTime) {
+    /// Runs the program to its end, within its deadlines.
+    pub async fn run(self: Box<Self>, program: Arc<Program>) -> InstanceEnd {
         let (activity, started) = (Arc::new(Activity::new()), Instant::now());
         let mut limit = TimeLimit::new(self.config.limits.ready_timeout);
         let opened = tokio::select! {
@@ -87,13 +106,13 @@ impl Instance {
         });
         let (mut store, _locks) = match store {
             Ok(store) => store,
-            Err(exit) => return (exit, None, SystemTime::now()),
+            Err(exit) => return InstanceEnd::of(exit),
         };
         // A panic of the host is caught, so that messages are given back after a panic, too.
         let driving = self.drive(&program, &mut store, activity, started, limit);
         let exit = AssertUnwindSafe(driving).catch_unwind().await;
         let exit = exit.unwrap_or_else(|panic| Exit::panicked(&*panic));
-        let ended = SystemTime::now();
+        let time = SystemTime::now();
         meter::finish(&store);
         self.output.report_dropped();
         let state = store.data_mut();
@@ -106,11 +125,11 @@ impl Instance {
             _ => state.delivery.handling(),
         };
         let ended_itself = matches!(exit, Exit::Finished | Exit::Failed(_));
-        state.delivery.end(if ended_itself { &Error::PeerGone } else { &Error::Trapped });
+        let unanswered = state.delivery.end(if ended_itself { Error::PeerGone } else { Error::Trapped });
         // Dropping the Store writes the guest's last output, and that may panic, too.
         let dropped = panic::catch_unwind(AssertUnwindSafe(|| drop(store)));
         let exit = dropped.map_or_else(|panic| Exit::panicked(&*panic), |()| exit);
-        (exit, handling, ended)
+        InstanceEnd { exit, handling, time, unanswered: Some(unanswered) }
     }
 
     /// Drives the guest until it ends or a deadline passes. Returns how the instance ended.

@@ -33,11 +33,11 @@ pub use self::program::{NotAKey, NotAVersion, SigningKey, compile, compile_helpe
 pub use self::{
     calibration::fuel_per_ms,
     command::{AT_ONCE, Cut, End, Ended, RunsOn, Surroundings, WasiCommand},
-    delivery::Handling,
+    delivery::{Handling, Unanswered},
     engine::{AddressClass, CompileTarget, CompileTargetError, Runtime},
     exit::Exit,
     http::{Http, HttpOutlet},
-    instance::{Instance, SharedResources},
+    instance::{Instance, InstanceEnd, SharedResources},
     keyvalue::KeyValue,
     openings::Openings,
     output::Output,

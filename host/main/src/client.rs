@@ -1,5 +1,6 @@
 //! Calls, events, subscriptions and queues of the embedding program: as Main, or as a peer in a session.
 
+mod call;
 mod operation;
 mod options;
 mod queue;
@@ -15,10 +16,12 @@ use weir_names::{
     Operation, TraceContext,
     codec::{Decode, Encode},
 };
+use weir_supervisor::Roster;
 
 use self::operation::{answer, send};
 pub(crate) use self::subscriber::received;
 pub use self::{
+    call::{Call, CallError},
     operation::ClientOperation,
     options::{CallOptions, PublishOptions, PutOptions, SubscribeOptions},
     queue::{Job, Queue},
@@ -30,25 +33,34 @@ use crate::peers::Live;
 /// and any async runtime, or without one: see [`blocking`](crate::blocking).
 ///
 /// As a peer, it fails with [`Error::PermissionDenied`] without a grant, with [`Error::LimitExceeded`] for more messages
-/// under way than `limits.in-flight`, and with [`Error::PeerGone`] after the end of its session.
+/// under way than `limits.in-flight`, and with [`Error::PeerGone`] after the end of its session. All of it fails with
+/// [`Error::Ended`] after the end of Main.
 #[derive(Clone, Debug)]
 pub struct Client {
     bus: Arc<Bus>,
     peer: Arc<Peer>,
     session: Option<Arc<Live>>,
+    /// Where Main finds why extensions failed. A peer has none, because it may not know.
+    roster: Option<Arc<Roster>>,
 }
 
 impl Client {
     pub(crate) fn new(bus: Arc<Bus>) -> Self {
-        Self { peer: bus.main().clone(), bus, session: None }
+        Self { peer: bus.main().clone(), bus, session: None, roster: None }
+    }
+
+    pub(crate) fn of_main(bus: Arc<Bus>, roster: Arc<Roster>) -> Self {
+        Self { roster: Some(roster), ..Self::new(bus) }
     }
 
     pub(crate) fn of_session(bus: Arc<Bus>, session: Arc<Live>) -> Self {
-        Self { peer: session.peer.clone(), bus, session: Some(session) }
+        Self { peer: session.peer.clone(), bus, session: Some(session), roster: None }
     }
 
-    /// Takes room for one more message under way, which is bounded in a session and not for Main.
+    /// Takes room for one more message under way, which is bounded in a session and not for Main. Fails if Main has
+    /// ended.
     fn room(&self) -> Result<Option<OwnedSemaphorePermit>, Error> {
+        self.alive()?;
         let Some(session) = &self.session else { return Ok(None) };
         session.room.clone().try_acquire_owned().map(Some).map_err(|refused| match refused {
             tokio::sync::TryAcquireError::Closed => Error::PeerGone,
@@ -59,7 +71,13 @@ impl Client {
         })
     }
 
+    /// Fails if Main has ended.
+    fn alive(&self) -> Result<(), Error> {
+        if self.bus.is_closed() { Err(Error::Ended) } else { Ok(()) }
+    }
+
     fn open(&self, contract: &str, operation: &str, provider: Option<&str>) -> Result<Target, Error> {
+        self.alive()?;
         self.bus.open(&self.peer, contract, operation, provider)
     }
 
@@ -94,6 +112,39 @@ impl Client {
         let mut target = self.open(contract, operation, options.provider.as_deref())?;
         let _room = self.room()?;
         answer(self, &options, || send(self, &mut target, payload.into(), &options)).await
+    }
+
+    /// Sends a request, and returns it under way: with its number, and with the failure that may end it.
+    ///
+    /// ```no_run
+    /// use weir_host::{CallOptions, Client, Error};
+    ///
+    /// async fn scale(client: &Client, image: Vec<u8>) -> Result<bytes::Bytes, Error> {
+    ///     let call = client.begin("images@1", "scale", image, CallOptions::default())?;
+    ///     call.answer().await.map_err(|failed| {
+    ///         if let Some(failure) = &failed.failure {
+    ///             eprintln!("request {}: {}, in {:?}", failed.message, failure.cause, failure.trace);
+    ///         }
+    ///         failed.into()
+    ///     })
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Any case of [`Error`] for a request that was not sent.
+    pub fn begin(
+        &self,
+        contract: &str,
+        operation: &str,
+        payload: impl Into<Bytes>,
+        options: CallOptions,
+    ) -> Result<Call, Error> {
+        let mut target = self.open(contract, operation, options.provider.as_deref())?;
+        let room = self.room()?;
+        let pending = self.bus.watch(send(self, &mut target, payload.into(), &options)?);
+        let pending = if options.is_unanswered { pending.unanswered() } else { pending };
+        Ok(Call::new(self.clone(), pending, room))
     }
 
     /// Bytes of the largest payload that the present provider accepts.
@@ -268,6 +319,7 @@ impl Client {
     ///
     /// [`Error::Invalid`] or [`Error::LimitExceeded`], as for [`subscribe`](Self::subscribe).
     pub fn subscribe_with(&self, pattern: &str, options: SubscribeOptions) -> Result<Subscriber, Error> {
+        self.alive()?;
         Subscriber::new(self, pattern, options)
     }
 
@@ -287,6 +339,7 @@ impl Client {
     ///
     /// [`Error::Invalid`] if no such queue is configured.
     pub fn queue(&self, name: &str) -> Result<Queue, Error> {
+        self.alive()?;
         Ok(Queue::new(self.clone(), self.bus.open_queue(&self.peer, name)?))
     }
 
@@ -294,6 +347,16 @@ impl Client {
     #[must_use]
     pub fn waiters(&self) -> usize {
         self.bus.waiters()
+    }
+
+    /// Adds to an error why its receiver does not run, if the client may know.
+    fn explained(&self, error: Error, receiver: &str) -> Error {
+        let Error::NoProvider(what) = error else { return error };
+        let status = self.roster.as_ref().and_then(|roster| roster.find(receiver)).map(|unit| unit.status());
+        Error::NoProvider(match status.and_then(|status| Some((status.state, status.reason?))) {
+            Some((state, reason)) => format!("{what}: {state}: {reason}"),
+            None => what,
+        })
     }
 
     /// The parent of a message that is sent as part of `context`.

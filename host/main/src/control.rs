@@ -77,6 +77,13 @@ impl Control {
         self.roster.listed().iter().map(|unit| self.status_of(unit)).collect()
     }
 
+    /// The failure that ended a request, by the number that [`Call::id`](crate::client::Call::id) told. The last 16
+    /// failures of each extension are kept.
+    #[must_use]
+    pub fn failure_of(&self, message: MessageId) -> Option<FailureRecord> {
+        self.roster.failure_of(message)
+    }
+
     /// The parts of Main that serve, such as the gateway, in alphabetical order. They are started again when they end.
     #[must_use]
     pub fn parts(&self) -> Vec<PartStatus> {

@@ -58,9 +58,10 @@ pub enum StartError {
 
 /// Hosts extensions on one worker thread.
 ///
-/// Dropping it shuts Main down and blocks until all has ended, bounded by the stop deadlines. In async code, call
-/// [`shutdown`](Self::shutdown) instead. A drop on the worker thread itself, as in a handler of a [`Service`], does
-/// not wait.
+/// Dropping it begins to shut Main down, and returns at once: the rest happens on Main's own thread. To wait for the end,
+/// call [`shutdown`](Self::shutdown) or [`shutdown_blocking`](Self::shutdown_blocking), or wait for
+/// [`Control::ended`] of a clone of its [`control`](Self::control). Where the process ends before Main has, extensions
+/// end with it, as in a crash.
 #[derive(Debug)]
 pub struct Main {
     client: Client,
@@ -141,7 +142,7 @@ impl Main {
         self.peers.open_with(config)
     }
 
-    /// Stops every extension, dependents first, and waits until Main has ended.
+    /// Stops every extension, dependents first, and waits until Main has ended. Dropping the future ends only the wait.
     ///
     /// # Errors
     ///
@@ -160,11 +161,7 @@ impl Main {
     /// [`BlockingError::InAsync`] inside an async task, which must not wait: Main then shuts down in the background.
     /// Otherwise the errors of [`shutdown`](Self::shutdown).
     pub fn shutdown_blocking(mut self) -> Result<(), BlockingError<WorkerPanicked>> {
-        let refused = refuse_in_async();
-        if refused.is_err() {
-            self.worker.detach();
-            return refused;
-        }
+        refuse_in_async()?;
         self.control.begin_shutdown_now();
         Ok(self.worker.join()?)
     }
@@ -172,10 +169,8 @@ impl Main {
 
 impl Drop for Main {
     fn drop(&mut self) {
+        // The worker's thread is left to itself, because a drop must not block.
         self.control.begin_shutdown_now();
-        if let Err(panicked) = self.worker.join() {
-            tracing::error!("{panicked}");
-        }
     }
 }
 
@@ -220,7 +215,7 @@ impl Builder {
     }
 
     /// Starts Main, and waits until each extension that starts with it is ready or has failed: see
-    /// [`Control::extensions`].
+    /// [`Control::extensions`]. Dropping the future drops Main.
     ///
     /// # Errors
     ///

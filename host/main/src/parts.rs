@@ -288,9 +288,21 @@ pub async fn on_thread<W>(name: &'static str, work: impl FnOnce() -> W + Send + 
 where
     W: Future<Output = Result<(), String>>,
 {
+    on_thread_with(name, runtime::Builder::enable_all, work).await
+}
+
+/// [`on_thread`], with a runtime that has what `enable` enables.
+pub(crate) async fn on_thread_with<W>(
+    name: &'static str,
+    enable: fn(&mut runtime::Builder) -> &mut runtime::Builder,
+    work: impl FnOnce() -> W + Send + 'static,
+) -> Result<(), String>
+where
+    W: Future<Output = Result<(), String>>,
+{
     let (ended, end) = oneshot::channel();
     let run = move || {
-        let runtime = runtime::Builder::new_current_thread().enable_io().enable_time().build();
+        let runtime = enable(&mut runtime::Builder::new_current_thread()).build();
         runtime.map_err(|error| format!("it has no runtime: {error}"))?.block_on(work())
     };
     let body = move || {

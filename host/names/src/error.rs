@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use crate::text::truncated;
 
-/// Why a message failed: exactly the cases of `weir:iec/types.error`.
+/// Why a message failed: the cases of `weir:iec/types.error`, and [`Error::Ended`].
 ///
 /// If a handler of an extension returns one, its caller gets [`Error::Handler`] with the same [`code`](Self::code).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,6 +60,9 @@ pub enum Error {
     /// The provider's own error.
     #[error(transparent)]
     Handler(#[from] HandlerError),
+    /// Main has ended. Only the program that embeds it gets this.
+    #[error("main has ended")]
+    Ended,
 }
 
 /// A provider's error as an answer.
@@ -127,7 +130,7 @@ impl Error {
         if let Self::Handler(error) = self { &error.code } else { self.case() }
     }
 
-    /// The case's name in `iec.wit`, such as `no-provider`.
+    /// The case's name in `iec.wit`, such as `no-provider`. [`Error::Ended`] has none, and counts as `peer-gone`.
     #[must_use]
     pub const fn case(&self) -> &'static str {
         match self {
@@ -137,7 +140,7 @@ impl Error {
             Self::NotReady(_) => "not-ready",
             Self::Timeout => "timeout",
             Self::Overloaded(_) => "overloaded",
-            Self::PeerGone => "peer-gone",
+            Self::PeerGone | Self::Ended => "peer-gone",
             Self::Trapped => "trapped",
             Self::LimitExceeded { .. } => "limit-exceeded",
             Self::WouldDeadlock(_) => "would-deadlock",

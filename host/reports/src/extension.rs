@@ -156,6 +156,9 @@ pub struct FailureRecord {
     /// oldest in hand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handling: Option<HandledMessage>,
+    /// The requests that it had in hand, and whose callers waited. They were answered with an error.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_hand: Vec<MessageId>,
     /// The limit that caused it, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitHit>,

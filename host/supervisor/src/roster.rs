@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 use weir_config::{Config, ConfigFile, MainConfig};
+use weir_reports::{FailureRecord, MessageId};
 
 pub(crate) use self::unit::on_the_bus;
 pub use self::{
@@ -102,6 +103,11 @@ impl Roster {
             config.id.as_str() == id || config.copy_of.as_ref().is_some_and(|of| of.as_str() == id)
         };
         table.listed.iter().filter(is_one).cloned().collect()
+    }
+
+    /// Returns the failure that ended a request, if it is still on record.
+    pub fn failure_of(&self, message: MessageId) -> Option<FailureRecord> {
+        self.all().iter().rev().find_map(|unit| unit.failure_of(message))
     }
 
     /// Returns every extension since Main started, by peer number, from 1.

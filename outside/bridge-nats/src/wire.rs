@@ -62,7 +62,7 @@ pub(crate) fn written(error: &Error) -> String {
         | Error::NotReady(text)
         | Error::Overloaded(text)
         | Error::Invalid(text) => text.clone_into(&mut crossing.text),
-        Error::Timeout | Error::PeerGone | Error::Trapped => {}
+        Error::Timeout | Error::PeerGone | Error::Trapped | Error::Ended => {}
         Error::LimitExceeded { name, used, allowed } => {
             (crossing.code, crossing.a, crossing.b) = (name.clone(), *used, *allowed);
         }
@@ -112,7 +112,7 @@ pub(crate) fn status(error: &Error) -> usize {
         Error::TooLarge { .. } => 413,
         Error::LimitExceeded { .. } | Error::Overloaded(_) => 429,
         Error::Handler(_) | Error::Trapped => 500,
-        Error::PeerGone => 502,
+        Error::PeerGone | Error::Ended => 502,
         Error::NoProvider(_) | Error::NotReady(_) => 503,
         Error::Timeout => 504,
     }

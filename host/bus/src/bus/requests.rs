@@ -12,7 +12,7 @@ use weir_names::{ContractName, Error, OperationName, RequestPolicy};
 
 use super::{Bus, deadlocks::WaitGuard};
 use crate::{
-    id::{InstanceId, OperationId, parsed},
+    id::{InstanceId, MessageId, OperationId, parsed},
     inbox::requests::{Refusal, Refused},
     message::{Request, Responder},
     peer::{Peer, Phase},
@@ -40,6 +40,11 @@ impl Target {
     /// Bytes of the largest request that its receiver takes.
     pub fn max_request(&self) -> u64 {
         self.route.receiver.limits().message_size
+    }
+
+    /// The name of its receiver.
+    pub fn receiver(&self) -> &str {
+        self.route.receiver.name()
     }
 
     /// Whether the operation was looked up with these names.
@@ -93,6 +98,11 @@ impl Sending {
 }
 
 impl PendingCall {
+    /// The number of the request.
+    pub fn id(&self) -> MessageId {
+        self.waiter.id()
+    }
+
     /// Makes a later drop give up only the answer. A request that still waits for room is given up all the same.
     pub fn unanswered(mut self) -> Self {
         self.is_unanswered = true;

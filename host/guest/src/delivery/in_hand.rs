@@ -34,6 +34,32 @@ enum Given {
     Job(MessageId),
 }
 
+/// The requests that an instance had in hand when it ended. They are answered when this is dropped.
+#[derive(Debug)]
+pub struct Unanswered {
+    requests: Vec<Responder>,
+    answer: Error,
+}
+
+impl Unanswered {
+    pub(super) fn new(requests: Vec<Responder>, answer: Error) -> Self {
+        Self { requests, answer }
+    }
+
+    /// Returns the ids of the requests that somebody waits for.
+    pub fn ids(&self) -> Vec<MessageId> {
+        self.requests.iter().filter(|request| !request.is_done()).map(|request| request.id()).collect()
+    }
+}
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        for request in self.requests.drain(..) {
+            request.give(Err(self.answer.clone()));
+        }
+    }
+}
+
 #[derive(Debug)]
 struct HeldRequest {
     responder: Responder,
@@ -200,9 +226,9 @@ impl InHand {
         self.requests.get(place).map(HeldRequest::handling)
     }
 
-    /// Answers the requests that the guest had reached with this error, because the instance has ended. Returns the
-    /// messages that it had not reached, for the next instance, and how many events of each subscription are lost.
-    pub(super) fn end(&mut self, answer: &Error) -> (Vec<Incoming>, Vec<(u32, u64)>) {
+    /// Empties the hand, because the instance has ended. Returns the requests that the guest had reached, the messages
+    /// that it had not reached, for the next instance, and how many events of each subscription are lost.
+    pub(super) fn end(&mut self) -> (Vec<Responder>, Vec<Incoming>, Vec<(u32, u64)>) {
         let requests = &self.requests;
         let is_answered = |id: &MessageId| place(requests, *id).is_err();
         let first_unanswered =
@@ -232,10 +258,8 @@ impl InHand {
             }
         });
         let back = back.collect();
-        for held in std::mem::take(&mut self.requests) {
-            held.responder.give(Err(answer.clone()));
-        }
-        (back, lost)
+        let reached = std::mem::take(&mut self.requests).into_iter().map(|held| held.responder);
+        (reached.collect(), back, lost)
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::task::coop::cooperative;
-use weir_bus::{Error, SentCall, Target};
+use weir_bus::{Error, PendingCall, SentCall, Target};
 use weir_schedule::{note_wait, switch};
 
 use super::{CallOptions, Client};
@@ -69,7 +69,7 @@ pub(super) fn send(
     let Client { bus, peer, .. } = client;
     let term = bus.term(target, options.timeout, client.parent(options.trace.as_ref()));
     note_wait(term.sent);
-    bus.call(peer, target, payload, term, false)
+    bus.call(peer, target, payload, term, false).map_err(|error| client.explained(error, target.receiver()))
 }
 
 /// Sends a request with `send`, lets the called extension run, and waits for its answer.
@@ -81,6 +81,15 @@ pub(super) async fn answer(
     let (sent, _) = switch(send);
     let pending = client.bus.watch(sent?);
     let pending = if options.is_unanswered { pending.unanswered() } else { pending };
+    outcome(client, pending).await
+}
+
+/// Waits for the answer to a request that was sent.
+pub(super) async fn outcome(client: &Client, pending: PendingCall) -> Result<Bytes, Error> {
     // An answer that is there at once must not keep others from the thread for ever.
-    cooperative(pending.answer()).await
+    let answer = cooperative(pending.answer()).await;
+    answer.map_err(|error| match error {
+        Error::PeerGone if client.bus.is_closed() => Error::Ended,
+        error => error,
+    })
 }

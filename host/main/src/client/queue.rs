@@ -110,8 +110,7 @@ impl Queue {
     /// # Errors
     ///
     /// [`Error::Overloaded`] if the queue refused it, [`Error::Timeout`] if no room came in time, [`Error::TooLarge`]
-    /// if the queue or its readers cannot hold it, [`Error::NoProvider`] if the queue is no longer configured or Main
-    /// has ended.
+    /// if the queue or its readers cannot hold it, [`Error::NoProvider`] if the queue is no longer configured.
     pub async fn put(&self, payload: impl Into<Bytes>) -> Result<MessageId, Error> {
         self.put_with(payload, PutOptions::default()).await
     }

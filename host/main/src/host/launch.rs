@@ -5,11 +5,13 @@
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
+    time::Duration,
 };
 
 use tokio::{
-    runtime::Handle,
+    runtime::{self, Handle},
     sync::{broadcast, oneshot, watch},
+    time::timeout,
 };
 use weir_bus::{Bus, InboxLimits, OnLoss, Peer, PeerLimits};
 use weir_config::{Config, HOOKS_CONTRACT, MainConfig, STORE_CONTRACT};
@@ -35,7 +37,7 @@ use crate::{
     client::Client,
     control::Control,
     hooks_service, load,
-    parts::Parts,
+    parts::{Parts, on_thread_with},
     peers::{Peers, Registry},
     service::{Service, Services},
     stores::Stores,
@@ -45,6 +47,12 @@ use crate::{
 const MAIN_INBOX: InboxLimits = InboxLimits { messages: 1024, bytes: 16 * 1024 * 1024 };
 
 const MAIN_SUBSCRIPTIONS: u64 = 256;
+
+/// The name of the thread that ends waits at their deadlines, as `ps -L` shows it.
+const DEADLINES_THREAD: &str = "weir-deadlines";
+
+/// Time for that thread to end.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Orders that may wait for the supervisor. Further senders wait for room.
 const COMMANDS: usize = 64;
@@ -91,7 +99,7 @@ impl Builder {
         });
         let control = Control {
             bus: bus.clone(),
-            roster,
+            roster: roster.clone(),
             peers: registry.clone(),
             commands,
             events,
@@ -105,7 +113,7 @@ impl Builder {
             by: "main".into(),
             ended,
         };
-        let (client, peers) = (Client::new(bus.clone()), Peers(registry.clone()));
+        let (client, peers) = (Client::of_main(bus.clone(), roster.clone()), Peers(registry.clone()));
         let attached = Attached {
             client: client.clone(),
             control: control.clone(),
@@ -279,16 +287,21 @@ impl Work {
         let (deadlines, served) = (self.attached.part("deadlines"), self.attached.part("services"));
         let attachments = Attachments::begin(self.attachments, self.attached, self.closing);
         let opening = self.stores.open();
-        // Services and deadlines do not end at the signal for attachments, which wait for the answers of services. This
-        // signal never comes: both are aborted at the end.
-        let (_open, closed) = watch::channel(false);
+        // Services and deadlines do not end at the signal for attachments, which wait for the answers of services.
+        let (closing_bus, closed) = watch::channel(false);
         let (bus, services, closed) = (self.open.0.clone(), self.services, Closed(closed));
         let served = tokio::spawn({
             let closed = closed.clone();
-            async move { served.keep(closed, || without_end(services.run())).await }
+            async move { served.keep(closed, || without_outcome(services.run())).await }
         });
+        // A thread of its own, so that a handler that keeps the worker from going on delays no deadline.
         let deadlines = tokio::spawn(async move {
-            deadlines.keep(closed, || without_end(bus.clone().run_deadlines())).await;
+            let run = || {
+                let bus = bus.clone();
+                let work = || without_outcome(bus.run_deadlines());
+                on_thread_with(DEADLINES_THREAD, runtime::Builder::enable_time, work)
+            };
+            deadlines.keep(closed, run).await;
         });
         // A task, because the runtime polls timers and sockets before its own future whenever that is woken.
         if let Err(error) = tokio::spawn(self.supervisor.run(self.started)).await
@@ -300,10 +313,16 @@ impl Work {
         self.programs.wait_for_loads().await;
         opening.abort();
         self.stores.close().await;
+        closing_bus.send_replace(true);
         drop(self.open);
         attachments.close().await;
         served.abort();
-        deadlines.abort();
+        // The closed bus has no deadlines, so the thread ends now, unless a waker of the embedding program blocks it.
+        if timeout(GRACE, deadlines).await.is_err() {
+            tracing::warn!(
+                "the thread for deadlines has not ended: it wakes a task, and the waker does not return"
+            );
+        }
     }
 }
 
@@ -322,8 +341,8 @@ fn http(_config: &Config, _parts: &Parts) -> Result<Http, StartError> {
     Ok(Http::default())
 }
 
-/// Runs work that ends only by a fault, and has no outcome of its own.
-async fn without_end(work: impl Future<Output = ()>) -> Result<(), String> {
+/// Runs work that has no outcome of its own.
+async fn without_outcome(work: impl Future<Output = ()>) -> Result<(), String> {
     work.await;
     Ok(())
 }

@@ -44,18 +44,12 @@ impl Worker {
         thread::Builder::new().name(THREAD_NAME.to_owned()).spawn(body).map(|thread| Self(Some(thread)))
     }
 
-    /// Waits for the thread's end. On the worker thread itself, and after an earlier `join` or `detach`, returns `Ok`
-    /// at once.
+    /// Waits for the thread's end. On the worker thread itself, and after an earlier `join`, returns `Ok` at once.
     pub(super) fn join(&mut self) -> Result<(), WorkerPanicked> {
         match self.0.take() {
             Some(thread) if !weir_schedule::is_worker_thread() => thread.join().map_err(|_| WorkerPanicked),
             _ => Ok(()),
         }
-    }
-
-    /// Lets the thread end without waiting for it.
-    pub(super) fn detach(&mut self) {
-        self.0 = None;
     }
 }
 
@@ -141,7 +135,7 @@ mod tests {
             go.send(()).unwrap();
         };
         let (answer, ()) = tokio::join!(biased; call, panic);
-        assert_eq!(answer, Err(Error::PeerGone));
+        assert_eq!(answer, Err(Error::Ended));
         assert_eq!(subscriber.next().await, None);
         assert!(ended.recv().await.is_err());
         assert_eq!(worker.join(), Err(WorkerPanicked));

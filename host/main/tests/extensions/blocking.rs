@@ -6,7 +6,7 @@ use std::{
 };
 
 use weir_host::{
-    Builder, Client, Error, Main, Service,
+    Builder, CallOptions, Client, Error, Main, Service,
     blocking::{BlockingError, wait, wait_for},
     control::ControlError,
     limits::LimitValue,
@@ -32,7 +32,7 @@ fn a_plain_loop_calls_ten_thousand_times() {
         assert_eq!(echo(&client, &text).unwrap(), text);
     }
     main.shutdown_blocking().unwrap();
-    assert!(matches!(echo(&client, ""), Err(BlockingError::Call(Error::NoProvider(_)))));
+    assert!(matches!(echo(&client, ""), Err(BlockingError::Call(Error::Ended))));
 }
 
 #[test]
@@ -143,6 +143,26 @@ fn inside_a_handler_on_the_worker_it_is_an_error_and_on_the_pool_it_works() {
     client.set(main.client().clone()).unwrap();
     assert_eq!(wait(main.client().call("service@1", "worker", "")).unwrap(), "true");
     assert_eq!(wait(main.client().call("service@1", "pool", "")).unwrap(), "from the pool");
+}
+
+#[test]
+fn a_call_ends_at_its_deadline_while_its_handler_keeps_the_worker() {
+    let lock = Arc::new(Mutex::new(()));
+    let wanted = lock.clone();
+    let service = Service::new("service@1".parse().unwrap()).on("wait".parse().unwrap(), move |_| {
+        drop(wanted.lock().unwrap());
+        async { Ok("".into()) }
+    });
+    let main = start(vec![service]);
+    let soon = CallOptions::default().timeout(Duration::from_millis(50));
+    // The handler waits for the lock that its caller has.
+    let held = lock.lock().unwrap();
+    let call = || main.client().call_with("service@1", "wait", "", soon.clone());
+    assert!(matches!(wait(call()), Err(BlockingError::Call(Error::Timeout))));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    assert_eq!(runtime.block_on(call()), Err(Error::Timeout));
+    drop(held);
+    assert_eq!(echo(main.client(), "1").unwrap(), "1");
 }
 
 #[test]

@@ -1,17 +1,24 @@
 //! Stop and restart: what ends with an instance, and what outlives it.
 
-use std::fs;
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 use futures_util::FutureExt;
 use tempfile::TempDir;
+use tokio::time::timeout;
 use weir_host::{
     Error, ExtensionConfig, Main,
-    config::{ComponentSource, DirGrant},
+    client::PutOptions,
+    config::{ComponentSource, DirGrant, QueueConfig},
     control::{ControlError, ExtensionState, ExtensionStatus},
     events::MainEvent,
 };
 
-use super::support::{Gate, extension, puppet, puppet_with, reached, set, start, states, taken, tell};
+use super::support::{
+    Gate, PATIENCE, builder, config, extension, puppet, puppet_with, reached, set, start, states, taken, tell,
+};
 
 #[tokio::test]
 async fn a_stopped_extension_is_no_provider_until_it_is_started_again() {
@@ -183,17 +190,45 @@ async fn one_that_ends_by_itself_each_time_is_started_from_what_is_in_its_file()
 }
 
 #[tokio::test]
-async fn a_main_that_is_dropped_has_ended_and_clients_hear_it() {
-    let main = start(vec![puppet("a")]).await;
+async fn a_main_that_is_dropped_ends_and_its_handles_say_so() {
+    let mut config = config(vec![puppet("a")]);
+    config.queues.insert("q".parse().unwrap(), QueueConfig::default());
+    let main = Main::builder(config).start().await.unwrap();
     let (client, control) = (main.client().clone(), main.control().clone());
+    let (operation, queue) = (client.operation("a@1", "run").unwrap(), client.queue("q").unwrap());
     drop(main);
     control.ended().await;
-    assert_eq!(
-        client.call("a@1", "run", "echo").await,
-        Err(Error::NoProvider("`a` is not running".to_owned()))
-    );
+    assert_eq!(client.call("a@1", "run", "echo").await, Err(Error::Ended));
+    assert_eq!(operation.call("echo").await, Err(Error::Ended));
+    assert_eq!(client.publish("t", "").await, Err(Error::Ended));
+    assert_eq!(client.publish_to("a", "t", "").await, Err(Error::Ended));
+    assert_eq!(client.subscribe("t").unwrap_err(), Error::Ended);
+    assert_eq!(client.queue("q").unwrap_err(), Error::Ended);
+    assert_eq!(queue.put("").await, Err(Error::Ended));
+    assert_eq!(queue.put_until_done("", PutOptions::default()).await, Err(Error::Ended));
     assert!(control.start("a").await.is_err());
     assert_eq!(client.waiters(), 0);
+}
+
+/// A puppet that works on until a long deadline when it should start or stop.
+fn stubborn(at: &str) -> ExtensionConfig {
+    puppet_with("stubborn", |p| {
+        p.limits.fuel_to_start = 1_000_000_000_000;
+        set(p, at, "spin");
+    })
+}
+
+#[tokio::test]
+async fn a_start_and_a_shutdown_that_are_given_up_return_at_once() {
+    let begun = Instant::now();
+    let soon = Duration::from_millis(50);
+    assert!(timeout(soon, builder(vec![stubborn("start")]).start()).await.is_err());
+    let main = start(vec![stubborn("stop")]).await;
+    let mut events = main.control().events();
+    assert!(timeout(soon, main.shutdown()).await.is_err());
+    // It goes on by itself.
+    while !matches!(events.next().await, Some(MainEvent::Stopping)) {}
+    assert!(begun.elapsed() < PATIENCE / 2, "{:?}", begun.elapsed());
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use weir_host::{
-    Error, Main, Service,
+    CallOptions, Error, Main, Service,
     control::{ExtensionState, FailureRecord},
     logs::{Level, Source},
 };
@@ -43,6 +43,33 @@ async fn a_trap_is_told_to_its_caller_and_the_others_answers_go_on() {
         ("faulty", "failed: trapped: wasm `unreachable` instruction executed")
     );
     assert!(line.fields.contains(&("message".to_owned(), handling.message.unwrap().to_string())), "{line:?}");
+}
+
+#[tokio::test]
+async fn a_call_that_a_failure_ends_brings_it_to_the_embedding_program_and_its_case_to_all_others() {
+    let caller = puppet_with("caller", |c| c.wants = vec!["faulty@1".parse().unwrap()]);
+    let main = start(vec![puppet_with("faulty", |p| p.limits.fuel_per_message = 500_000_000), caller]).await;
+    let begin = |text| main.client().begin("faulty@1", "run", text, CallOptions::default()).unwrap();
+    let (forgotten, spin) = (begin("forget"), begin("spin"));
+    let (also, id) = (forgotten.id(), spin.id());
+    let failed = spin.answer().await.unwrap_err();
+    // The record is there before the answer.
+    assert_eq!(main.control().failure_of(id).as_ref(), failed.failure.as_deref());
+    assert_eq!((&failed.error, failed.message), (&Error::Trapped, id));
+    let failure = failed.failure.clone().unwrap();
+    assert_eq!(failed.to_string(), format!("{}: {}", Error::Trapped, failure.cause));
+    assert_eq!(failure.handling.as_ref().unwrap().message, Some(id));
+    let limit = failure.limit.as_ref().unwrap();
+    assert_eq!((limit.name.to_string(), limit.allowed), ("fuel-per-message".to_owned(), 500_000_000));
+    assert!(failure.trace.iter().any(|name| name.contains("commands::spin")), "{:?}", failure.trace);
+    assert_eq!(failure.in_hand, [also, id]);
+    assert_eq!(forgotten.answer().await.unwrap_err().failure, failed.failure);
+
+    let why = "`faulty` is not running: failed: `fuel-per-message` of 500000000 used up";
+    let refused = main.client().call("faulty@1", "run", "echo").await;
+    assert_eq!(refused, Err(Error::NoProvider(why.to_owned())));
+    let heard = tell(&main, "caller", "call faulty@1 run echo").await.unwrap_err();
+    assert!(heard.contains("`faulty` is not running") && !heard.contains("fuel"), "{heard}");
 }
 
 async fn handled(main: &Main, id: &str) -> [Option<String>; 4] {

@@ -16,7 +16,9 @@ use weir_guest::{Loaded, Output, Settings};
 use weir_logs::Logs;
 use weir_metrics::Usage;
 use weir_names::{ExtensionId, QueueName, TopicPattern};
-use weir_reports::{ExtensionState, ExtensionStatus, FailureRecord, ServingVersion, VersionChange};
+use weir_reports::{
+    ExtensionState, ExtensionStatus, FailureRecord, MessageId, ServingVersion, VersionChange,
+};
 use weir_schedule::SharedShare;
 
 use super::{HistoryEntry, HistoryEvent, history::History};
@@ -297,6 +299,12 @@ impl Unit {
             record.failures.pop_front();
         }
         record.failures.push_back(failure);
+    }
+
+    /// Returns the failure that ended a request, if it is still on record.
+    pub fn failure_of(&self, message: MessageId) -> Option<FailureRecord> {
+        let record = self.record.lock();
+        record.failures.iter().rev().find(|failure| failure.in_hand.contains(&message)).cloned()
     }
 
     /// Returns the extension's present status.

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use weir_guest::Exit;
+use weir_guest::{Exit, Unanswered};
 use weir_logs::{Level, Source};
 use weir_reports::{ExtensionState, FailureRecord, HandledMessage};
 
@@ -18,7 +18,7 @@ impl Supervisor {
         then: ExtensionState,
         next_restart: Option<SystemTime>,
     ) {
-        let End { exit, handling, hash, time, .. } = end;
+        let End { exit, handling, unanswered, hash, time, .. } = end;
         let handling = handling.as_ref().map(|handling| HandledMessage {
             message: handling.message,
             sequence: handling.sequence,
@@ -40,6 +40,7 @@ impl Supervisor {
             cause: exit.to_string(),
             hash: hash.clone(),
             handling,
+            in_hand: unanswered.as_ref().map(Unanswered::ids).unwrap_or_default(),
             limit: exit.limit(),
             trace,
             then,

@@ -4,7 +4,9 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::SystemTime};
 
 use futures_util::FutureExt;
 use weir_config::ExtensionConfig;
-use weir_guest::{Exit, Handling, Instance, LoadError, LoadRequest, Loaded, Programs, Signals};
+use weir_guest::{
+    Exit, Handling, Instance, InstanceEnd, LoadError, LoadRequest, Loaded, Programs, Signals, Unanswered,
+};
 use weir_names::chain;
 use weir_versions::{Chosen, Versions};
 
@@ -35,6 +37,8 @@ pub(super) struct Ended {
 pub(super) struct End {
     pub(super) exit: Exit,
     pub(super) handling: Option<Handling>,
+    /// Dropped, and so answered, after the failure is on record.
+    pub(super) unanswered: Option<Unanswered>,
     pub(super) hash: Option<String>,
     /// Whether another start would fail the same way.
     pub(super) is_hopeless: bool,
@@ -116,10 +120,12 @@ pub(super) async fn run(
         }
     };
     run.version.keep(loaded);
-    let exit = AssertUnwindSafe(instance.run(program.clone())).catch_unwind().await;
+    let ended = AssertUnwindSafe(instance.run(program.clone())).catch_unwind().await;
     let hash = Some(program.hash.to_string());
-    let end = match exit {
-        Ok((exit, handling, time)) => End { handling, hash, time, ..End::of(exit) },
+    let end = match ended {
+        Ok(InstanceEnd { exit, handling, time, unanswered }) => {
+            End { handling, unanswered, hash, time, ..End::of(exit) }
+        }
         Err(panic) => End { hash, ..End::of(Exit::panicked(&*panic)) },
     };
     Ended { run, end }
@@ -128,7 +134,8 @@ pub(super) async fn run(
 impl End {
     pub(super) fn of(exit: Exit) -> Self {
         let time = SystemTime::now();
-        Self { exit, handling: None, hash: None, is_hopeless: false, time, instead: None }
+        let (handling, unanswered, hash, instead) = (None, None, None, None);
+        Self { exit, handling, unanswered, hash, is_hopeless: false, time, instead }
     }
 
     pub(super) fn not_loaded(error: &LoadError) -> Self {

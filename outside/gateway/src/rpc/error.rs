@@ -80,7 +80,7 @@ impl From<Error> for RpcError {
             Error::NoProvider(_) => -32002,
             Error::NotReady(_) => -32003,
             Error::Overloaded(_) => -32004,
-            Error::PeerGone => -32005,
+            Error::PeerGone | Error::Ended => -32005,
             Error::Trapped => -32006,
             Error::LimitExceeded { .. } => -32007,
             Error::WouldDeadlock(_) => -32008,

@@ -31,7 +31,7 @@ impl<'a> From<&'a Error> for Parts<'a> {
             | Error::NotReady(text)
             | Error::Overloaded(text)
             | Error::Invalid(text) => ("", 0, 0, text.as_str().into()),
-            Error::Timeout | Error::PeerGone | Error::Trapped => ("", 0, 0, "".into()),
+            Error::Timeout | Error::PeerGone | Error::Trapped | Error::Ended => ("", 0, 0, "".into()),
             Error::LimitExceeded { name, used, allowed } => (name.as_str(), *used, *allowed, "".into()),
             Error::WouldDeadlock(names) => ("", 0, 0, names.join(ARROW).into()),
             Error::TooLarge { bytes, allowed } => ("", *bytes, *allowed, "".into()),
