@@ -92,8 +92,8 @@ typedef enum weir_error_kind {
     WEIR_ERROR_KIND_START = 15,
     /**
      * An extension was not started, stopped or reloaded, or the configuration not reloaded. `weir_error_code` says
-     * which: `unknown`, `not-started`, `not-reloaded`, `reloading`, `not-configured`, `no-file`, `no-version` or
-     * `not-saved`.
+     * which: `unknown-extension`, `not-started`, `not-reloaded`, `reloading`, `not-configured`, `no-file`, `no-version`
+     * or `not-saved`.
      */
     WEIR_ERROR_KIND_CONTROL = 16,
     /**
@@ -935,14 +935,14 @@ struct weir_buffer *weir_extensions(const struct weir_main *main, weir_error** e
 /**
  * One extension with its state and its last failures, as a JSON object. Any thread.
  *
- * Errors: `WEIR_ERROR_KIND_CONTROL` with the code `unknown` if no extension has this id.
+ * Errors: `WEIR_ERROR_KIND_CONTROL` with the code `unknown-extension` if no extension has this id.
  */
 struct weir_buffer *weir_extension_status(const struct weir_main *main, const char* id, weir_error** error);
 
 /**
  * The last 100 events of an extension, oldest first, as a JSON array. Any thread.
  *
- * Errors: `WEIR_ERROR_KIND_CONTROL` with the code `unknown` if no extension has this id.
+ * Errors: `WEIR_ERROR_KIND_CONTROL` with the code `unknown-extension` if no extension has this id.
  */
 struct weir_buffer *weir_extension_history(const struct weir_main *main, const char* id, weir_error** error);
 
@@ -950,7 +950,7 @@ struct weir_buffer *weir_extension_history(const struct weir_main *main, const c
  * The limits of the extension `id`, or of all if it is NULL, each with its source and its use, as JSON. The first call
  * measures for some ten milliseconds how much fuel this machine burns. Blocks: not in a callback on Main's thread.
  *
- * Errors: `WEIR_ERROR_KIND_CONTROL` with the code `unknown` if no extension has this id.
+ * Errors: `WEIR_ERROR_KIND_CONTROL` with the code `unknown-extension` if no extension has this id.
  */
 struct weir_buffer *weir_limits(const struct weir_main *main,
                                 const char* id,

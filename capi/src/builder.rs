@@ -161,7 +161,8 @@ fn in_child(program: PathBuf) -> Result<Compilation, weir_error> {
 
 #[cfg(not(feature = "compiler"))]
 fn in_child(_program: PathBuf) -> Result<Compilation, weir_error> {
-    Err(weir_error::argument("this library was built without the compiler"))
+    let why = weir_host::config::not_in_this_build("compiler");
+    Err(weir_error::argument(format!("compiling {why}")))
 }
 
 /// Compiles nothing: only artifacts run that were compiled elsewhere and signed. Any thread.

@@ -174,7 +174,7 @@ pub extern "C" fn weir_extensions(main: Option<&weir_main>, error: ErrorOut) -> 
 
 /// One extension with its state and its last failures, as a JSON object. Any thread.
 ///
-/// Errors: `WEIR_ERROR_KIND_CONTROL` with the code `unknown` if no extension has this id.
+/// Errors: `WEIR_ERROR_KIND_CONTROL` with the code `unknown-extension` if no extension has this id.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_extension_status(
     main: Option<&weir_main>,
@@ -186,7 +186,7 @@ pub extern "C" fn weir_extension_status(
 
 /// The last 100 events of an extension, oldest first, as a JSON array. Any thread.
 ///
-/// Errors: `WEIR_ERROR_KIND_CONTROL` with the code `unknown` if no extension has this id.
+/// Errors: `WEIR_ERROR_KIND_CONTROL` with the code `unknown-extension` if no extension has this id.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_extension_history(
     main: Option<&weir_main>,
@@ -199,7 +199,7 @@ pub extern "C" fn weir_extension_history(
 /// The limits of the extension `id`, or of all if it is NULL, each with its source and its use, as JSON. The first call
 /// measures for some ten milliseconds how much fuel this machine burns. Blocks: not in a callback on Main's thread.
 ///
-/// Errors: `WEIR_ERROR_KIND_CONTROL` with the code `unknown` if no extension has this id.
+/// Errors: `WEIR_ERROR_KIND_CONTROL` with the code `unknown-extension` if no extension has this id.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_limits(
     main: Option<&weir_main>,

@@ -9,12 +9,8 @@ use std::{
 
 use serde_json::{Value, json};
 use weir_host::{
-    Error, StartError,
-    blocking::BlockingError,
-    config::ConfigErrors,
-    control::{ControlError, VersionError},
-    hooks::HookError,
-    host::WorkerPanicked,
+    Error, StartError, blocking::BlockingError, config::ConfigErrors, control::ControlError,
+    hooks::HookError, host::WorkerPanicked,
 };
 
 use crate::c::{run_infallible, text};
@@ -54,8 +50,8 @@ pub enum weir_error_kind {
     /// Main did not start.
     Start = 15,
     /// An extension was not started, stopped or reloaded, or the configuration not reloaded. `weir_error_code` says
-    /// which: `unknown`, `not-started`, `not-reloaded`, `reloading`, `not-configured`, `no-file`, `no-version` or
-    /// `not-saved`.
+    /// which: `unknown-extension`, `not-started`, `not-reloaded`, `reloading`, `not-configured`, `no-file`, `no-version`
+    /// or `not-saved`.
     Control = 16,
     /// No hook could run.
     Hooks = 17,
@@ -210,18 +206,10 @@ impl From<StartError> for weir_error {
 
 impl From<ControlError> for weir_error {
     fn from(error: ControlError) -> Self {
-        let code = match &error {
-            ControlError::ShuttingDown => return Self::ended(),
-            ControlError::Unknown(_) => "unknown",
-            ControlError::NotStarted { .. } => "not-started",
-            ControlError::NotReloaded { .. } => "not-reloaded",
-            ControlError::Reloading(_) => "reloading",
-            ControlError::NotConfigured(_) => "not-configured",
-            ControlError::Version(VersionError::NotSaved(_)) => "not-saved",
-            ControlError::Version(_) => "no-version",
-            ControlError::NoFile => "no-file",
-        };
-        Self::plain(weir_error_kind::Control, code, error.to_string())
+        match error {
+            ControlError::ShuttingDown => Self::ended(),
+            error => Self::plain(weir_error_kind::Control, error.code(), error.to_string()),
+        }
     }
 }
 
@@ -314,6 +302,6 @@ mod tests {
         assert_eq!(shown(&error).0, weir_error_kind::Ended);
         let error = weir_error::from(ControlError::Unknown("a".into()));
         let message = "no extension `a` is configured";
-        assert_eq!(shown(&error), (weir_error_kind::Control, "unknown", message, "{}"));
+        assert_eq!(shown(&error), (weir_error_kind::Control, "unknown-extension", message, "{}"));
     }
 }

@@ -12,13 +12,13 @@ use weir_host::MainConfig;
 use crate::{
     client::{Client, Patience, Route, read, understood},
     exit::Usage,
-    output,
+    features, output,
     verbs::Verb,
 };
 
 /// Run and control sandboxed WebAssembly extensions.
 #[derive(Debug, Parser)]
-#[command(name = "weir", version, after_help = EXIT_CODES, after_long_help = EXIT_CODES)]
+#[command(name = "weir", version, long_version = features::version(), after_help = EXIT_CODES, after_long_help = EXIT_CODES)]
 #[command(propagate_version = true, disable_help_subcommand = false)]
 pub(crate) struct Args {
     #[command(flatten)]

@@ -1,6 +1,6 @@
 //! What the features of this build decide: where `weir` compiles components, and which tables its configurations have.
 
-use std::{path::Path, process::ExitCode};
+use std::{path::Path, process::ExitCode, sync::LazyLock};
 
 use weir_host::{
     component::Compilation,
@@ -21,7 +21,32 @@ pub(crate) fn loader() -> Loader {
 /// The loader of configurations with the tables of this program. It refuses the gateway's table.
 #[cfg(not(feature = "gateway"))]
 pub(crate) fn loader() -> Loader {
-    weir_host::loader().refuse("gateway", "cannot be used: this build of Weir has no gateway")
+    weir_host::loader().without("gateway", "gateway")
+}
+
+/// The version of this program, and the features that it was built with and without.
+pub(crate) fn version() -> &'static str {
+    static VERSION: LazyLock<String> = LazyLock::new(|| {
+        let all = [
+            ("compiler", cfg!(feature = "compiler")),
+            ("cross-compiler", cfg!(feature = "cross-compiler")),
+            ("gateway", cfg!(feature = "gateway")),
+            ("gateway-tls", cfg!(feature = "gateway-tls")),
+            ("http", cfg!(feature = "http")),
+            ("otlp", cfg!(feature = "otlp")),
+            ("packages", cfg!(feature = "packages")),
+            ("pulley", cfg!(feature = "pulley")),
+            ("store", cfg!(feature = "store")),
+            ("tools", cfg!(feature = "tools")),
+        ];
+        let line = |word, has| {
+            let named = all.iter().filter(|(_, is_in)| *is_in == has).map(|(name, _)| *name);
+            let named = named.collect::<Vec<_>>().join(", ");
+            if named.is_empty() { named } else { format!("\n{word}: {named}") }
+        };
+        [env!("CARGO_PKG_VERSION"), &line("with", true), &line("without", false)].concat()
+    });
+    &VERSION
 }
 
 /// The argument with which this program starts itself to compile.

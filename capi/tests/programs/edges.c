@@ -343,7 +343,7 @@ static void callbacks(void)
     CHECK(!weir_hooks_run(weir, "none", NULL, &error));
     CHECK(kind(error) == WEIR_ERROR_KIND_HOOKS);
     CHECK(!weir_extension_status(weir, "none", &error));
-    CHECK(strcmp(weir_error_code(error), "unknown") == 0 && kind(error) == WEIR_ERROR_KIND_CONTROL);
+    CHECK(strcmp(weir_error_code(error), "unknown-extension") == 0 && kind(error) == WEIR_ERROR_KIND_CONTROL);
     CHECK(!weir_extension_versions(weir, "puppet", &error));
     CHECK(strcmp(weir_error_code(error), "no-version") == 0 && kind(error) == WEIR_ERROR_KIND_CONTROL);
     CHECK(!weir_extension_accept(weir, "puppet", &error));

@@ -52,7 +52,7 @@ pub use limits::{
     FixedLimits, INTERPRETED, InHooks, LIMIT_KEYS, LimitKey, LimitSource, Limits, MeasuredUse, TIMEOUT,
     source,
 };
-pub use loader::Loader;
+pub use loader::{Loader, not_in_this_build};
 pub use main_config::{AddressSpace, MainConfig};
 pub use peer::{PeerConfig, PeerSessionLimits, TokenHash, TokenHashError};
 pub use queue::{QueueConfig, SubscribeGrant, TopicConfig};

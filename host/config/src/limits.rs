@@ -42,6 +42,8 @@ pub struct Limits {
     /// Fuel for each delivered message: 1,000 to 10^15, and at least `message_size`. An instruction and a byte of a
     /// bulk operation each take about one unit.
     pub fuel_per_message: u64,
+    /// Time of work on the worker thread for each delivered message: 1 ms to 1 day. `None` bounds only the fuel.
+    pub time_per_message: Option<Duration>,
     /// Fuel from the start to the first message: 1,000 to 10^15.
     pub fuel_to_start: u64,
     /// Share of the worker thread's time, measured over seconds. An extension over its share is delayed.
@@ -125,6 +127,7 @@ built_in! {
     memory: 4 * MIB, 16 * MIB, 64 * MIB;
     stack: 512 * KIB, MIB, 2 * MIB;
     fuel_per_message: 50_000_000, 500_000_000, 5_000_000_000;
+    time_per_message: None, None, None;
     fuel_to_start: 500_000_000, 5_000_000_000, 50_000_000_000;
     cpu_share: CpuShare::percent(10), CpuShare::percent(50), CpuShare::percent(100);
     message_size: 64 * KIB, MIB, 8 * MIB;

@@ -40,12 +40,18 @@ const WILD_NAMES_MAX: usize = 2;
 const GLOB_OPTIONS: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
+/// What is said of anything that needs a feature which this build lacks. It follows the name of that thing.
+#[must_use]
+pub fn not_in_this_build(feature: &str) -> String {
+    format!("is not in this build of Weir: build it with the feature `{feature}`")
+}
+
 /// Reads configurations: this crate's tables, and registered sections.
 #[derive(Clone, Default)]
 pub struct Loader {
     pub(super) sections: Vec<Registered>,
-    /// Tables that this build cannot use, and why.
-    pub(super) refused: Vec<(&'static str, &'static str)>,
+    /// Tables that this build lacks, and the feature that each needs.
+    pub(super) lacking: Vec<(&'static str, &'static str)>,
 }
 
 impl Loader {
@@ -63,11 +69,11 @@ impl Loader {
         self
     }
 
-    /// Refuses a table that this build cannot use. Without it the operator would take the table for a misspelt one.
-    /// `why` completes a sentence that starts with the table.
+    /// Refuses a table that needs a feature which this build lacks. Without it the operator would take the table for a
+    /// misspelt one.
     #[must_use]
-    pub fn refuse(mut self, table: &'static str, why: &'static str) -> Self {
-        self.refused.push((table, why));
+    pub fn without(mut self, table: &'static str, feature: &'static str) -> Self {
+        self.lacking.push((table, feature));
         self
     }
 

@@ -19,6 +19,7 @@ use super::{
     extension::ExtensionConfig,
     key::{Places, Table},
     limits::CLASS,
+    loader::not_in_this_build,
     schema::Drafted,
     section::{Located, Section, child},
     stanza::{self, Stanza},
@@ -54,7 +55,7 @@ pub(super) struct Draft {
     pub(super) topics: Named<Topic, TopicConfig>,
     pub(super) peers: Named<PeerName, PeerConfig>,
     pub(super) sections: Vec<Box<dyn Drafted>>,
-    refused: Vec<(&'static str, &'static str)>,
+    lacking: Vec<(&'static str, &'static str)>,
     pub(super) extensions: Vec<ExtensionConfig>,
     pub(super) locations: Locations,
 }
@@ -63,7 +64,7 @@ impl Draft {
     pub(super) fn new(loader: &Loader) -> Self {
         Self {
             sections: loader.sections.iter().map(|section| (section.begin)()).collect(),
-            refused: loader.refused.clone(),
+            lacking: loader.lacking.clone(),
             ..Self::default()
         }
     }
@@ -118,7 +119,7 @@ impl Draft {
         let mut peers = file.named_tables("peer", Some(help), peer_name, blank);
         peers.iter_mut().for_each(|(name, (peer, _))| peer.name.clone_from(&name.value));
         self.peers.append(&mut peers);
-        self.refused.iter().for_each(|(table, why)| file.refuse(table, why));
+        self.lacking.iter().for_each(|(table, feature)| file.refuse(table, &not_in_this_build(feature)));
         self.sections.iter_mut().for_each(|section| section.read(file));
         file.about("The extensions, each under a header `[[extension]]`: [below](#extension).", || "none");
         file.tables("extension", |section| {

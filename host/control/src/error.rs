@@ -68,20 +68,14 @@ impl From<Error> for Refusal {
 
 impl From<ControlError> for Refusal {
     fn from(error: ControlError) -> Self {
-        let (status, code) = match error {
-            ControlError::Unknown(_) => (StatusCode::NOT_FOUND, "unknown-extension"),
-            ControlError::NotStarted { .. } => (StatusCode::CONFLICT, "not-started"),
-            ControlError::NotReloaded { .. } => (StatusCode::CONFLICT, "not-reloaded"),
-            ControlError::Reloading(_) => (StatusCode::CONFLICT, "reloading"),
-            ControlError::NotConfigured(_) => (StatusCode::UNPROCESSABLE_ENTITY, "not-configured"),
-            ControlError::Version(VersionError::NotSaved(_)) => {
-                (StatusCode::INTERNAL_SERVER_ERROR, "not-saved")
-            }
-            ControlError::Version(_) => (StatusCode::CONFLICT, "no-version"),
-            ControlError::NoFile => (StatusCode::CONFLICT, "no-file"),
-            ControlError::ShuttingDown => (StatusCode::SERVICE_UNAVAILABLE, "shutting-down"),
+        let status = match error {
+            ControlError::Unknown(_) => StatusCode::NOT_FOUND,
+            ControlError::NotConfigured(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            ControlError::Version(VersionError::NotSaved(_)) => StatusCode::INTERNAL_SERVER_ERROR,
+            ControlError::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
+            _ => StatusCode::CONFLICT,
         };
-        Self::new(status, code, error.to_string())
+        Self::new(status, error.code(), error.to_string())
     }
 }
 

@@ -65,6 +65,14 @@ pub enum Exit {
     /// The instance did not finish in time after it was asked to stop.
     #[error("did not stop within `stop-timeout` of {}", humantime::format_duration(*.0))]
     StopOverdue(Duration),
+    /// The instance worked for one message for too long.
+    #[error("worked for one message for longer than `time-per-message` of {}", humantime::format_duration(*allowed))]
+    WorkedTooLong {
+        /// For how long it worked.
+        used: Duration,
+        /// For how long it may work.
+        allowed: Duration,
+    },
     /// The instance had an event or a job in hand for too long.
     #[error("had a message in hand for longer than `handler-timeout` of {}", humantime::format_duration(*allowed))]
     HandlerOverdue {
@@ -171,6 +179,7 @@ impl Exit {
             Self::OutOfFuel { limit, allowed, .. } => Some(LimitHit::new(limit.clone(), *allowed, *allowed)),
             Self::NotReady(allowed) => late(LimitKey::READY_TIMEOUT, *allowed, *allowed),
             Self::StopOverdue(allowed) => late(LimitKey::STOP_TIMEOUT, *allowed, *allowed),
+            Self::WorkedTooLong { used, allowed } => late(LimitKey::TIME_PER_MESSAGE, *used, *allowed),
             Self::HandlerOverdue { used, allowed } => late(LimitKey::HANDLER_TIMEOUT, *used, *allowed),
             Self::Finished | Self::Failed(_) | Self::Panicked(_) => None,
         }

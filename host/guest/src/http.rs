@@ -9,11 +9,11 @@ mod offered;
 
 use std::sync::{Arc, atomic::AtomicU64};
 
-use weir_config::{HttpGrant, Limits};
+use weir_config::{HttpGrant, Limits, not_in_this_build};
 use weir_metrics::Usage;
 use weir_schedule::SharedShare;
 
-use crate::imports::why_not_this_version;
+use crate::{imports::why_not_this_version, keyvalue};
 
 #[cfg(feature = "http")]
 pub(crate) use self::offered::{HttpAccess, add_to_linker};
@@ -67,13 +67,17 @@ pub(crate) fn why_not_offered(import: &str) -> String {
     }
     let interface = import.split('@').next().unwrap_or_default();
     match interface {
-        "wasi:http/incoming-handler" => "which Weir does not offer: apps reach Main through the gateway",
-        _ if cfg!(not(feature = "http")) && is_known(interface) => {
-            "which this build of Weir does not offer: it was made without the feature `http`"
+        "wasi:http/incoming-handler" => {
+            "which Weir does not offer: apps reach Main through the gateway".to_owned()
         }
-        _ => "which Weir does not offer",
+        _ if cfg!(not(feature = "http")) && is_known(interface) => {
+            format!("which {}", not_in_this_build("http"))
+        }
+        _ if cfg!(not(feature = "store")) && keyvalue::is_known(interface) => {
+            format!("which {}", not_in_this_build("store"))
+        }
+        _ => "which Weir does not offer".to_owned(),
     }
-    .to_owned()
 }
 
 /// Access to nothing, in a build without the feature.

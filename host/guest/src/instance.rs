@@ -4,6 +4,7 @@ use std::{
     future::poll_fn,
     panic::{self, AssertUnwindSafe},
     sync::Arc,
+    task::Poll,
     time::SystemTime,
 };
 
@@ -11,7 +12,7 @@ use futures_util::FutureExt;
 use tokio::time::Instant;
 use wasmtime::Store;
 use weir_bus::{Bus, Error, Peer};
-use weir_config::{ExtensionConfig, NetGrant};
+use weir_config::{ExtensionConfig, Limits, NetGrant};
 use weir_logs::Level;
 use weir_metrics::{Usage, nanoseconds};
 use weir_schedule::{Activity, InTurn, SharedShare, TimeLimit, Turns};
@@ -146,8 +147,13 @@ impl Instance {
         let mut is_ready = false;
         let mut handlers = HandlerLimit::new(store.data().delivery.held().clone(), limits.handler_timeout);
         let guest = program.run(store);
-        let mut guest =
-            InTurn::new(guest, self.shared.turns.clone(), self.share.clone(), activity, self.usage.clone());
+        let mut guest = InTurn::new(
+            guest,
+            self.shared.turns.clone(),
+            self.share.clone(),
+            activity.clone(),
+            self.usage.clone(),
+        );
         loop {
             tokio::select! {
                 biased;
@@ -166,6 +172,10 @@ impl Instance {
                 used = poll_fn(|context| handlers.poll(context, |at| self.warn_of(at))) => {
                     self.note_stop(stopping);
                     return Exit::HandlerOverdue { used, allowed: limits.handler_timeout };
+                }
+                exit = poll_fn(|_| worked_too_long(&activity, limits)), if limits.time_per_message.is_some() => {
+                    self.note_stop(stopping);
+                    return exit;
                 }
                 () = limit.over(), if !is_ready || stopping.is_some() => {
                     if stopping.is_none() {
@@ -272,4 +282,10 @@ impl Instance {
         }
         sandbox::new_store(program.pre.engine(), state, limits)
     }
+}
+
+/// Is ready once an instance has worked for one message for longer than it may. To be polled whenever it lets others run.
+fn worked_too_long(activity: &Activity, limits: &Limits) -> Poll<Exit> {
+    let over = limits.time_per_message.and_then(|allowed| Some((activity.works_longer(allowed)?, allowed)));
+    over.map_or(Poll::Pending, |(used, allowed)| Poll::Ready(Exit::WorkedTooLong { used, allowed }))
 }

@@ -99,19 +99,16 @@ impl KeyValue {
 }
 
 /// The versions that are offered: `draft`, which wasmtime 48 and hosts before it have, and `draft2`, the last draft.
-#[cfg(feature = "store")]
 pub(crate) const VERSIONS: [&str; 2] = ["0.2.0-draft", "0.2.0-draft2"];
 
 /// Whether an interface of `wasi:keyvalue` is offered in this version.
 pub(crate) fn is_offered(interface: &str, version: &str) -> bool {
-    #[cfg(feature = "store")]
-    return matches!(interface, "wasi:keyvalue/store" | "wasi:keyvalue/atomics" | "wasi:keyvalue/batch")
-        && VERSIONS.contains(&version);
-    #[cfg(not(feature = "store"))]
-    {
-        let (_, _) = (interface, version);
-        false
-    }
+    cfg!(feature = "store") && is_known(interface) && VERSIONS.contains(&version)
+}
+
+/// Whether an interface of `wasi:keyvalue` is offered by a build with the feature.
+pub(crate) fn is_known(interface: &str) -> bool {
+    matches!(interface, "wasi:keyvalue/store" | "wasi:keyvalue/atomics" | "wasi:keyvalue/batch")
 }
 
 #[cfg(not(feature = "store"))]

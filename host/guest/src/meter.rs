@@ -209,6 +209,7 @@ pub(super) fn deliver<G: Metered>(
     meter.used_before = meter.used_before.saturating_add(meter.used(left));
     meter.call.kind = CallKind::Own;
     meter.messages = messages;
+    meter.activity.deliver(messages);
     meter.budget = meter.per_message.saturating_mul(messages);
     let budget = meter.budget;
     let work = std::mem::take(&mut meter.owed).saturating_add(CROSSING.saturating_mul(messages));

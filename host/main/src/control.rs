@@ -341,7 +341,7 @@ impl Control {
     /// A stream of events from now on.
     #[must_use]
     pub fn events(&self) -> MainEvents {
-        MainEvents(UntilEnded::new(self.events.subscribe(), self.ended.clone()))
+        MainEvents::new(self.events.subscribe(), self.ended.clone())
     }
 
     /// The last log lines of all extensions, oldest first, up to 256 KiB. Beyond that, the extension with the most

@@ -102,7 +102,7 @@ pub mod config {
         HttpTarget, Limits, Loader, LockedExtension, MainConfig, NetGrant, PeerConfig, PeerSessionLimits,
         QueueConfig, ReloadMode, RestartConfig, RestartPolicy, Revoked, RevokedError, SecretSource, Shape,
         StoreGrant, SubscribeGrant, TableChange, TableDifference, TokenHash, TokenHashError, TopicConfig,
-        Traces, TrustedKey, UpdateConfig, Validate, extend, keys, words,
+        Traces, TrustedKey, UpdateConfig, Validate, extend, keys, not_in_this_build, words,
     };
     pub use weir_names::{CpuShare, CpuShareError, Policy, QueuePolicy, RequestPolicy};
 }
@@ -150,6 +150,8 @@ pub mod traces {
     pub use weir_reports::{Span, SpanKind};
 }
 
+/// The version of `bytes` that payloads are made of.
+pub use bytes;
 pub use weir_config::{Config, ExtensionConfig, MainConfig};
 pub use weir_names::{Contract, Error, HandlerError, Operation};
 pub use weir_openrpc as openrpc;

@@ -30,10 +30,11 @@ pub fn loader() -> Loader {
     #[cfg(feature = "http")]
     let loader = loader.section::<weir_http::HttpConfig>();
     #[cfg(not(feature = "http"))]
-    let loader =
-        loader.refuse("http", "cannot be used: this build of Weir was made without the feature `http`");
+    let loader = loader.without("http", "http");
     #[cfg(feature = "store")]
     let loader = loader.section::<weir_store::StoresConfig>();
+    #[cfg(not(feature = "store"))]
+    let loader = loader.without("store", "store");
     loader
 }
 

@@ -1,4 +1,5 @@
-//! The activations of one extension: each has a number, and the time at which it began.
+//! The activations of one extension: each has a number, and the time at which it began. And the time of work since the
+//! last delivery.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -13,13 +14,18 @@ pub struct Activity {
     number: AtomicU64,
     /// When the current activation began, as a [`moment`].
     started: AtomicU64,
+    /// Nanoseconds that the extension has worked since messages were last delivered to it.
+    worked: AtomicU64,
+    /// How many these messages were. 0 before the first.
+    messages: AtomicU64,
 }
 
 impl Activity {
     /// Makes the activity of an extension that has not run yet.
     #[expect(clippy::new_without_default, reason = "it counts from now on")]
     pub fn new() -> Self {
-        Self { number: AtomicU64::new(0), started: AtomicU64::new(moment(Instant::now())) }
+        let started = AtomicU64::new(moment(Instant::now()));
+        Self { number: AtomicU64::new(0), started, worked: AtomicU64::new(0), messages: AtomicU64::new(0) }
     }
 
     /// Returns the number of the current activation.
@@ -38,6 +44,29 @@ impl Activity {
     #[inline]
     pub fn elapsed(&self) -> Duration {
         Duration::from_nanos(moment(Instant::now()).saturating_sub(self.began_at()))
+    }
+
+    /// Notes that messages are delivered to the extension, so that its time of work counts from now.
+    #[inline]
+    pub fn deliver(&self, messages: u64) {
+        self.worked.store(0, Ordering::Relaxed);
+        self.messages.store(messages, Ordering::Relaxed);
+    }
+
+    /// Adds nanoseconds of work.
+    #[inline]
+    pub(crate) fn work(&self, nanoseconds: u64) {
+        // Plain stores are enough, because all this is on one thread.
+        let before = self.worked.load(Ordering::Relaxed);
+        self.worked.store(before.saturating_add(nanoseconds), Ordering::Relaxed);
+    }
+
+    /// Returns how long the extension has worked for each of the messages delivered last, if that is longer than
+    /// `allowed`.
+    pub fn works_longer(&self, allowed: Duration) -> Option<Duration> {
+        let worked =
+            self.worked.load(Ordering::Relaxed).checked_div(self.messages.load(Ordering::Relaxed))?;
+        Some(Duration::from_nanos(worked)).filter(|worked| *worked > allowed)
     }
 
     /// Begins the next activation at this [`moment`].

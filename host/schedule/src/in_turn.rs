@@ -183,6 +183,7 @@ impl<F: Future> Future for InTurn<F> {
         }
         spent = spent.saturating_add(this.kept.take_elsewhere());
         this.usage.add_cpu(spent);
+        this.activity.work(spent);
         this.usage.cpu_second.add_at(end, spent);
         measure_ending(end);
         this.share.spend(spent);

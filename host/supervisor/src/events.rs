@@ -63,9 +63,14 @@ pub enum MainEvent {
 
 /// A stream of the [`MainEvent`]s since the call that made it.
 #[derive(Debug)]
-pub struct MainEvents(pub UntilEnded<Arc<MainEvent>>);
+pub struct MainEvents(UntilEnded<Arc<MainEvent>>);
 
 impl MainEvents {
+    /// Makes the stream of what `said` receives, until `ended` closes because Main has ended.
+    pub fn new(said: broadcast::Receiver<Arc<MainEvent>>, ended: async_channel::Receiver<()>) -> Self {
+        Self(UntilEnded::new(said, ended))
+    }
+
     /// Waits for the next event. Returns none once Main has ended and all earlier events are read. Dropping the future
     /// loses no event.
     pub async fn next(&mut self) -> Option<MainEvent> {

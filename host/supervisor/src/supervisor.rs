@@ -8,6 +8,7 @@ mod apply;
 mod commands;
 mod data;
 mod ends;
+mod error;
 mod lifecycle;
 mod order;
 mod record;
@@ -17,7 +18,12 @@ mod slots;
 mod versions;
 mod waiting;
 
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{
+    collections::HashMap,
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
 
 use tokio::{
     sync::{broadcast, oneshot},
@@ -26,7 +32,7 @@ use tokio::{
 };
 use weir_bus::{Bus, Phase};
 use weir_config::Config;
-use weir_guest::{Instance, Noted, Notice, Openings, Programs, Rules, SharedResources, Signals};
+use weir_guest::{Exit, Instance, Noted, Notice, Openings, Programs, Rules, SharedResources, Signals};
 use weir_logs::Logs;
 use weir_names::ExtensionId;
 use weir_reports::ExtensionState;
@@ -44,6 +50,7 @@ use self::{
 };
 pub use self::{
     apply::{Holds, NotReloaded, ReloadReport, needs_restart, refusal},
+    error::ControlError,
     order::stages,
     versions::found,
 };
@@ -51,45 +58,6 @@ use crate::{
     events::MainEvent,
     roster::{Roster, Version},
 };
-
-/// Why an extension was not started, stopped or reloaded.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ControlError {
-    /// No extension has this id.
-    #[error("no extension `{0}` is configured")]
-    Unknown(String),
-    /// The extension did not become ready.
-    #[error("`{id}` did not start: {reason}")]
-    NotStarted {
-        /// The extension.
-        id: ExtensionId,
-        /// Why it did not.
-        reason: String,
-    },
-    /// The new version was not loaded or did not come up, or the reload was given up.
-    #[error("`{id}` was not reloaded: {reason}")]
-    NotReloaded {
-        /// The extension.
-        id: ExtensionId,
-        /// Why it was not.
-        reason: String,
-    },
-    /// Another reload of this extension, or of the configuration, is under way.
-    #[error("{0} is being reloaded already: try again when that is done")]
-    Reloading(String),
-    /// The new configuration has a mistake, or this Main cannot take it. Nothing of it was applied.
-    #[error("the configuration was not reloaded: {0}")]
-    NotConfigured(String),
-    /// Main was not started from a file.
-    #[error("this Main was not started from a file: there is nothing to read again")]
-    NoFile,
-    /// The order about the versions of an extension cannot be carried out.
-    #[error(transparent)]
-    Version(#[from] VersionError),
-    /// Main is shutting down, or has shut down.
-    #[error("main is shutting down")]
-    ShuttingDown,
-}
 
 /// An order to the supervisor. A change or a configuration is dropped if nobody waits for the answer any more when its
 /// turn comes.
@@ -186,6 +154,16 @@ pub struct SupervisorParts {
 
 /// Hands a new configuration to the crates that own sections of it.
 pub struct Reconfigure(pub Box<dyn Fn(&Config) + Send>);
+
+impl Reconfigure {
+    /// Hands it over. A panic of the function ends only the function.
+    fn act(&self, config: &Config) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (self.0)(config))) {
+            let why = Exit::panicked(&*panic);
+            tracing::error!("a function that gets each reloaded configuration has failed: {why}");
+        }
+    }
+}
 
 impl fmt::Debug for Reconfigure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -60,6 +60,8 @@ mod rustls {
 
 #[cfg(not(feature = "tls"))]
 mod without {
+    use weir_host::config::not_in_this_build;
+
     use crate::{GatewayError, TlsConfig, stream::Stream};
 
     /// TLS of a build that has none: no value of this type can be made.
@@ -68,7 +70,7 @@ mod without {
 
     impl Tls {
         pub(crate) fn new(config: &TlsConfig) -> Result<Self, GatewayError> {
-            let why = "this build has no TLS".to_owned();
+            let why = format!("TLS {}", not_in_this_build("gateway-tls"));
             Err(GatewayError::Certificate { path: config.certificate.clone(), why })
         }
 

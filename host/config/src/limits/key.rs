@@ -40,7 +40,7 @@ pub struct LimitKey {
     pub used: MeasuredUse,
     /// Whether it applies to hooks.
     pub in_hooks: InHooks,
-    /// Gets the value. `None` if it is not set, which only `request-timeout` allows.
+    /// Gets the value. `None` if it is not set, which `request-timeout` and `time-per-message` allow.
     pub get: fn(&Limits) -> Option<u64>,
     pub(super) set: fn(&mut Limits, u64),
 }
@@ -84,8 +84,8 @@ pub enum MeasuredUse {
     LastStart,
     /// Duration of the last stop.
     LastStop,
-    /// Not measured, such as the depth of the stack, headers, the timeouts of requests and handlers, and what loading
-    /// takes.
+    /// Not measured, such as the depth of the stack, headers, the timeouts of requests and handlers, the time for one
+    /// message, and what loading takes.
     Unmeasured,
 }
 
@@ -154,6 +154,10 @@ limits! {
     /// runs out is ended, and its requests in hand answer `trapped`. Not less than `message-size` in bytes.
     FUEL_PER_MESSAGE "fuel-per-message" fuel_per_message: Count(FUEL), Fuel, FuelPerMessage,
         InHooks::Refused("is for messages: a run of a hook has `fuel-to-start`, from its start to its end");
+    /// Time that an extension may work on the worker thread for one message; waiting does not count. Then the instance is
+    /// ended, and its requests in hand answer `trapped`. Messages that it takes at once bring as many times this. The
+    /// built-in classes have none: `fuel-per-message` bounds the work, in a measure that is the same on each machine.
+    TIME_PER_MESSAGE "time-per-message" time_per_message: Time(TIMEOUT), Seconds, Unmeasured, NO_MESSAGES;
     /// Units of fuel from the start to the first message. An extension that runs out is ended; before it is ready, the
     /// start has failed.
     FUEL_TO_START "fuel-to-start" fuel_to_start: Count(FUEL), Fuel, FuelToStart, ALLOWED;

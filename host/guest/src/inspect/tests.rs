@@ -155,7 +155,7 @@ fn a_component_that_sends_http_is_told_which_grant_it_needs() {
     let found =
         inspected(&with_imports(&["wasi:http/types@0.2.3", "wasi:http/outgoing-handler@0.2.3"])).unwrap();
     let notes = found.notes().join("\n");
-    assert_eq!(notes.contains("without the feature `http`"), cfg!(not(feature = "http")), "{notes}");
+    assert_eq!(notes.contains("with the feature `http`"), cfg!(not(feature = "http")), "{notes}");
     let stanza = found.stanza();
     assert!(
         stanza.ends_with("grants.http = [{ to = \"https://FILL-IN\", methods = [\"GET\"] }]\n"),

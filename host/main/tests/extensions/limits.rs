@@ -38,7 +38,7 @@ enum Act {
     Log(&'static str),
 }
 
-const CASES: [Case; 16] = [
+const CASES: [Case; 17] = [
     Case {
         key: "memory",
         small: "memory = \"4 MiB\"",
@@ -60,6 +60,14 @@ const CASES: [Case; 16] = [
         small: "fuel-per-message = 2_000_000",
         config: "",
         act: Act::Tell("burn 2000000"),
+        trips: "Trapped",
+        passes: "0",
+    },
+    Case {
+        key: "time-per-message",
+        small: "time-per-message = \"1ms\"",
+        config: "",
+        act: Act::Tell("burn 20000000"),
         trips: "Trapped",
         passes: "0",
     },

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use weir_host::{
     CallOptions, Error, Main, Service,
+    config::RestartPolicy,
     control::{ExtensionState, FailureRecord},
     logs::{Level, Source},
 };
@@ -70,6 +71,32 @@ async fn a_call_that_a_failure_ends_brings_it_to_the_embedding_program_and_its_c
     assert_eq!(refused, Err(Error::NoProvider(why.to_owned())));
     let heard = tell(&main, "caller", "call faulty@1 run echo").await.unwrap_err();
     assert!(heard.contains("`faulty` is not running") && !heard.contains("fuel"), "{heard}");
+}
+
+#[tokio::test]
+async fn work_for_one_message_ends_at_its_time_and_the_failure_says_how_long_it_took() {
+    let allowed = Duration::from_millis(20);
+    let main = start(vec![puppet_with("a", |p| {
+        p.limits.fuel_per_message = 1_000_000_000_000;
+        p.limits.time_per_message = Some(allowed);
+        p.restart.policy = RestartPolicy::Always;
+    })])
+    .await;
+    for _ in 0..100 {
+        assert_eq!(
+            tell(&main, "a", "burn 2000000").await.unwrap(),
+            "0",
+            "each message brings the time again"
+        );
+    }
+    let call = main.client().begin("a@1", "run", "spin", CallOptions::default()).unwrap();
+    let failure = call.answer().await.unwrap_err().failure.unwrap();
+    assert_eq!(failure.cause, "worked for one message for longer than `time-per-message` of 20ms");
+    let limit = failure.limit.as_ref().unwrap();
+    assert_eq!(limit.name.to_string(), "time-per-message");
+    assert!(Duration::from_nanos(limit.used) > allowed && limit.allowed == 20_000_000, "{limit:?}");
+    reached(&main, "a", ExtensionState::Ready).await;
+    assert_eq!(tell(&main, "a", "echo again").await.unwrap(), "again");
 }
 
 async fn handled(main: &Main, id: &str) -> [Option<String>; 4] {

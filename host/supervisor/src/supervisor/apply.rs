@@ -19,7 +19,7 @@ use weir_reports::ExtensionState;
 pub use self::stages::Holds;
 use self::stages::Waiting;
 use super::{
-    ControlError, Done, OrderReplyTo, Reconfigure, Supervisor, answer, order,
+    ControlError, Done, OrderReplyTo, Supervisor, answer, order,
     reload::{Asker, Tenure},
     slots::Slot,
 };
@@ -213,9 +213,7 @@ impl Supervisor {
         applying.report.differences = before.table_differences(&config.main);
         applying.report.differences.extend(tables);
         configure_traffic(&self.parts.bus, &config);
-        for Reconfigure(configure) in &self.parts.sections {
-            configure(&config);
-        }
+        self.parts.sections.iter().for_each(|section| section.act(&config));
         let mut rest = config.beside_extensions();
         rest.keep_until_restart(&running);
         let (main, extensions) = config.into_parts();

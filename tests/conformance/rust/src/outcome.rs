@@ -31,7 +31,7 @@ fn fields(error: &Error) -> String {
         | Error::NotReady(text)
         | Error::Overloaded(text)
         | Error::Invalid(text) => text.clone(),
-        Error::Timeout | Error::PeerGone | Error::Trapped => String::new(),
+        Error::Timeout | Error::PeerGone | Error::Trapped | Error::Ended => String::new(),
         Error::LimitExceeded { name, used, allowed } => format!("{name} {used} {allowed}"),
         Error::WouldDeadlock(names) => names.join(" "),
         Error::TooLarge { bytes, allowed } => format!("{bytes} {allowed}"),

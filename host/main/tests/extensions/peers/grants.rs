@@ -233,5 +233,5 @@ async fn the_end_of_main_ends_sessions_after_the_extensions_have_drained() {
     shut_down.unwrap();
     assert!(matches!(peers.open("sidecar:disk"), Err(PeerError::Stopping)));
     assert!(matches!(peers.open_with(peer("app:late")), Err(PeerError::Stopping)));
-    assert_eq!(session.client().call("disk@1", "read", "").await, Err(Error::PeerGone));
+    assert_eq!(session.client().call("disk@1", "read", "").await, Err(Error::Ended));
 }
