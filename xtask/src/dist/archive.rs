@@ -43,7 +43,9 @@ pub(super) fn pack(tree: &Path, to: &Path, build: &Build) -> Result<PathBuf> {
 pub(super) fn pack_deb(tree: &Path, to: &Path, build: &Build) -> Result<PathBuf> {
     let (name, version) = CARGO_DEB;
     let program = tools::of_cargo(name, version)?;
-    assert_glibc(&tree.join("bin/weir"))?;
+    for (_, program) in build.programs() {
+        assert_glibc(&tree.join("bin").join(program))?;
+    }
     let architecture = build.target.debian.context("no architecture of Debian")?;
     let path = to.join(format!("{}_{VERSION}-1_{architecture}.deb", build.package()));
     let mut deb = Command::new(program);
@@ -68,8 +70,9 @@ pub(super) fn pack_deb(tree: &Path, to: &Path, build: &Build) -> Result<PathBuf>
 fn assert_glibc(program: &Path) -> Result<()> {
     let symbols = output(Command::new("readelf").args(["--version-info", "--wide"]).arg(program))?;
     let newest = symbols.split("GLIBC_").skip(1).filter_map(version).max();
-    let newest = newest.context("`weir` uses no C library")?;
-    ensure!(newest <= GLIBC, "`weir` needs glibc {newest:?}, and the package promises {GLIBC:?}");
+    let name = program.display();
+    let newest = newest.with_context(|| format!("`{name}` uses no C library"))?;
+    ensure!(newest <= GLIBC, "`{name}` needs glibc {newest:?}, and the package promises {GLIBC:?}");
     Ok(())
 }
 

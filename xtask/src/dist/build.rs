@@ -1,4 +1,4 @@
-//! Builds of `weir` and of extensions that are to be the same wherever they are made.
+//! Builds of `weir`, of `weir-registry` and of extensions that are to be the same wherever they are made.
 //!
 //! What would differ is left out: paths of the checkout and of Cargo's sources are replaced by fixed ones, and times
 //! are the commit's. What is compiled with a profile of its work is the same only with the same profile.
@@ -23,6 +23,14 @@ pub(crate) const EPOCH_VARIABLE: &str = "SOURCE_DATE_EPOCH";
 
 /// All features but those that need a compiler.
 const WITHOUT_COMPILER: &str = "gateway,gateway-tls,http,otlp,packages,store,tools";
+
+/// A package of Cargo, and its program.
+pub(super) type Program = (&'static str, &'static str);
+
+pub(super) const WEIR: Program = ("weir-cli", "weir");
+
+/// The program that `weir` starts for registries.
+const REGISTRY: Program = ("weir-registry", "weir-registry");
 
 /// One way to build `weir`.
 #[derive(Debug, Clone, Copy)]
@@ -66,36 +74,46 @@ impl Build {
         }
     }
 
-    /// Builds `weir`.
-    pub(super) fn weir(&self) -> Result<PathBuf> {
+    /// What is built.
+    pub(super) fn programs(&self) -> &'static [Program] {
+        if self.has("packages") { &[WEIR, REGISTRY] } else { &[WEIR] }
+    }
+
+    /// Builds [all](Self::programs).
+    pub(super) fn run(&self) -> Result<Vec<PathBuf>> {
         let by_profile = if self.without_profile {
             Vec::new()
         } else {
             pgo::flags(self.target.triple, self.profile())
                 .context("cannot compile with a profile; `--without-profile` does without")?
         };
-        weir(self.target, self.profile(), &self.features(), by_profile)
+        programs(self.target, self.profile(), &self.features(), by_profile, self.programs())
     }
 }
 
-/// Builds `weir` in a profile of Cargo, with these arguments for features, and more flags of the compiler. Symbols are
+/// Builds programs in a profile of Cargo, with these arguments for features, and more flags of the compiler. Symbols are
 /// stripped: a trace of an extension does not need them.
-pub(super) fn weir(
+pub(super) fn programs(
     target: &Target,
     profile: &str,
     features: &[&str],
     more_flags: Vec<String>,
-) -> Result<PathBuf> {
+    programs: &[Program],
+) -> Result<Vec<PathBuf>> {
     // These are flags and not settings of Cargo, which would give functions other names than the profile has.
     let mut flags = ["-Cstrip=symbols", "-Cdebuginfo=0"].map(str::to_owned).to_vec();
     flags.extend(more_flags);
     let mut build = same_everywhere(target.triple, flags)?;
-    build.args(["--package", "weir-cli", "--bin", "weir", "--profile", profile]).args(features);
+    for (package, program) in programs {
+        build.args(["--package", package, "--bin", program]);
+    }
+    build.args(["--profile", profile]).args(features);
     target.choose(&mut build);
     let remaps = remaps()?.map(|(from, to)| format!("-ffile-prefix-map={from}={to}"));
     build.env(format!("CFLAGS_{}", target.underscored()), remaps.join(" "));
     run(&mut build)?;
-    Ok(build_dir()?.join(target.triple).join(profile).join("weir"))
+    let built = build_dir()?.join(target.triple).join(profile);
+    Ok(programs.iter().map(|(_, program)| built.join(program)).collect())
 }
 
 /// Builds an extension of `plugins/`.

@@ -81,6 +81,9 @@ fn installs(build: &Build, package: &Path) -> Result<()> {
     debian.run(install)?;
     debian.run("test -e /etc/systemd/system/multi-user.target.wants/weir.service")?;
     debian.run("su --shell /bin/sh weir --command 'weir check /etc/weir/weir.toml'")?;
+    for (_, program) in build.programs() {
+        debian.run(&format!("{program} --version"))?;
+    }
     debian.run("test -s /usr/share/man/man1/weir-run.1.gz")?;
     debian.run("bash -c '. /usr/share/bash-completion/completions/weir && complete -p weir'")?;
     debian.run("! su --shell /bin/sh nobody --command 'cat /etc/weir/weir.toml'")?;

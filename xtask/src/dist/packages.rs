@@ -64,7 +64,10 @@ impl Packages {
 
 /// The crates of a build as Cargo prints them: each line is the depth and the crate, as in `2toml v1.2.1`.
 fn tree(build: &Build) -> Result<String> {
-    let mut tree = cargo(["tree", "--locked", "--package", "weir-cli", "--target", build.target.triple])?;
+    let mut tree = cargo(["tree", "--locked", "--target", build.target.triple])?;
+    for (package, _) in build.programs() {
+        tree.args(["--package", package]);
+    }
     tree.args(["--edges", "normal,no-proc-macro", "--prefix", "depth", "--format", "{p}"]);
     output(tree.args(build.features()))
 }

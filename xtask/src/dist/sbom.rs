@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{
     VERSION,
-    build::{Build, epoch},
+    build::{Build, WEIR, epoch},
     packages::{Id, Package, Packages},
 };
 use crate::{files, run::output};
@@ -28,7 +28,9 @@ pub(super) fn write(packages: &Packages, to: &Path, build: &Build) -> Result<Pat
 }
 
 fn document(packages: &Packages, build: &Build, time: &str) -> Value {
-    let is_weir = |id: &Id| id.0 == "weir-cli";
+    let is_weir = |id: &Id| id.0 == WEIR.0;
+    let is_program = |id: &Id| build.programs().iter().any(|(package, _)| *package == id.0);
+    let kind = |id: &Id| if is_program(id) { "application" } else { "library" };
     let of_others = packages.0.iter().filter(|(id, _)| !is_weir(id));
     let weir = packages.0.iter().find(|(id, _)| is_weir(id));
     json!({
@@ -45,7 +47,7 @@ fn document(packages: &Packages, build: &Build, time: &str) -> Value {
                 { "name": "weir:features", "value": build.features().join(" ") },
             ],
         },
-        "components": of_others.map(|(id, package)| component(id, package, "library")).collect::<Vec<_>>(),
+        "components": of_others.map(|(id, package)| component(id, package, kind(id))).collect::<Vec<_>>(),
         "dependencies": packages.0.iter().map(|(id, package)| json!({
             "ref": reference(id),
             "dependsOn": package.dependencies.iter().map(reference).collect::<Vec<_>>(),

@@ -41,12 +41,13 @@ pub(super) fn print(target: &Target) -> Result<()> {
     println!("| feature | bytes | more | private memory, KiB |\n| --- | ---: | ---: | ---: |");
     let mut least = None;
     for (name, features) in FEATURES.iter().filter(|(name, _)| target.compiles || *name != "compiler") {
-        let weir =
-            build::weir(target, "device", &["--no-default-features", "--features", features], Vec::new())?;
-        let size = fs::metadata(&weir).context("cannot look at `weir`")?.len();
+        let features = ["--no-default-features", "--features", features];
+        let weir = build::programs(target, "device", &features, Vec::new(), &[build::WEIR])?;
+        let weir = weir.first().context("nothing was built")?;
+        let size = fs::metadata(weir).context("cannot look at `weir`")?.len();
         let more = size - *least.get_or_insert(size);
         let memory = match target.emulator {
-            None => memory(&weir)?.to_string(),
+            None => memory(weir)?.to_string(),
             Some(_) => String::new(),
         };
         let name = if name.is_empty() { "none".to_owned() } else { format!("`{name}`") };

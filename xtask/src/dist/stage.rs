@@ -54,12 +54,14 @@ const COMMANDS: [(&str, &[&str]); 5] = [
 
 /// Builds what belongs in the tree, and makes it.
 pub(super) fn fill(build: &Build, packages: &Packages, to: &Path) -> Result<PathBuf> {
-    let weir = build.weir()?;
+    let programs = build.run()?;
     let tree = to.join(FOLDER);
     files::clear(&tree)?;
     let root = root()?;
     let place = |place: &str| tree.join(place.replace("PACKAGE", build.package()));
-    files::copy(&weir, &place("bin/weir"))?;
+    for program in &programs {
+        files::copy(program, &place("bin").join(program.file_name().unwrap_or_default()))?;
+    }
     for (from, to) in FILES.iter().chain(Some(&OTLP_UNIT).filter(|_| build.has("otlp"))) {
         files::copy(&root.join(from), &place(to))?;
     }
