@@ -75,6 +75,20 @@ impl Config {
         (self.main, self.extensions.into_iter().flat_map(copies).collect())
     }
 
+    /// This configuration with these parts of it, as [`into_parts`](Self::into_parts) gives them.
+    #[must_use]
+    pub fn with_parts(self, main: MainConfig, parts: impl IntoIterator<Item = ExtensionConfig>) -> Self {
+        let mut extensions: Vec<ExtensionConfig> = Vec::new();
+        for part in parts {
+            let original = part.copy_of.as_ref();
+            match extensions.iter_mut().rfind(|extension| Some(&extension.id) == original) {
+                Some(original) => original.instances += 1,
+                None => extensions.push(ExtensionConfig { canary: None, ..part }),
+            }
+        }
+        Self { main, extensions, ..self }
+    }
+
     /// Another crate's section. `None` if neither a loader that knows the section nor the program set it.
     #[must_use]
     pub fn section<S: ConfigSection>(&self) -> Option<&S> {

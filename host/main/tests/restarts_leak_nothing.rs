@@ -1,4 +1,5 @@
-//! A dead instance leaves nothing behind, however often. Alone in its process, because it measures its memory.
+//! What has ended leaves nothing behind, however often: instances, and extensions. Alone in its process, because it
+//! measures its memory.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -11,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, sync::Mutex};
 use weir_host::{
     Client, Config, Error, ExtensionConfig, Main, MainConfig, Service,
     config::{DirGrant, RestartPolicy},
@@ -25,6 +26,17 @@ const CYCLES: usize = 10_000;
 /// Resident bytes that all cycles may add: 39 each. Usually they add 4 to 8 KiB; a leak of 100 bytes a cycle adds 616
 /// KiB, the rest of it out of the heap's free memory.
 const ALLOWED: u64 = 384 * 1024;
+
+/// How many extensions come and go while all is measured, and how many before.
+const EXTENSIONS: usize = 1_000;
+const FIRST_EXTENSIONS: usize = 100;
+
+/// Resident bytes that each extension may leave. Its name, its use and its history stay for as long as Main runs: messages
+/// carry its number, and it may come back. Usually it leaves 10 KiB.
+const ALLOWED_EACH: u64 = 12 * 1024;
+
+/// Each test has the process for itself.
+static ALONE: Mutex<()> = Mutex::const_new(());
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -40,6 +52,7 @@ const KILLS: [(&str, Error); 5] = [
 
 #[tokio::test]
 async fn ten_thousand_restarts_leave_memory_files_threads_tasks_and_waiters_as_they_were() {
+    let _alone = ALONE.lock().await;
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("file"), "x").unwrap();
     let main = start(directory.path()).await;
@@ -65,6 +78,42 @@ async fn ten_thousand_restarts_leave_memory_files_threads_tasks_and_waiters_as_t
     assert_eq!(after.counted, before.counted);
     let grown = after.resident.saturating_sub(before.resident);
     assert!(grown <= ALLOWED, "{grown} bytes more: {before:?}, {after:?}");
+}
+
+#[tokio::test]
+async fn a_thousand_extensions_come_change_and_go_and_nobody_loses_a_call() {
+    let _alone = ALONE.lock().await;
+    let directory = tempfile::tempdir().unwrap();
+    let main = start(directory.path()).await;
+    let served = Arc::new(AtomicBool::new(true));
+    let neighbour = tokio::spawn(use_neighbour(main.client().clone(), served.clone()));
+    for number in 0..FIRST_EXTENSIONS {
+        come_and_go(&main, number).await;
+    }
+    let before = Footprint::of(main.client()).await;
+    for number in FIRST_EXTENSIONS..FIRST_EXTENSIONS + EXTENSIONS {
+        come_and_go(&main, number).await;
+    }
+    let after = Footprint::of(main.client()).await;
+    served.store(false, Ordering::Relaxed);
+    assert!(neighbour.await.unwrap() > EXTENSIONS, "the neighbour was served all the while");
+    assert_eq!(main.control().configuration().extensions.len(), 2);
+    assert_eq!(after.counted, before.counted);
+    let grown = after.resident.saturating_sub(before.resident);
+    assert!(grown <= ALLOWED_EACH * EXTENSIONS as u64, "{grown} bytes more: {before:?}, {after:?}");
+}
+
+/// Adds an extension, calls it, changes it, calls it again, and removes it.
+async fn come_and_go(main: &Main, number: usize) {
+    let (control, client, id) = (main.control(), main.client(), format!("e-{number}"));
+    let mut extension = puppet(&id);
+    control.add(extension.clone()).await.unwrap();
+    let contract = format!("{id}@1");
+    assert_eq!(client.call(&contract, "run", "echo 1").await.unwrap(), "1");
+    extension.config.insert("changed".to_owned(), "yes".to_owned());
+    control.update(extension).await.unwrap();
+    assert_eq!(client.call(&contract, "run", "config changed").await.unwrap(), "yes");
+    control.remove(&id).await.unwrap();
 }
 
 async fn start(directory: &std::path::Path) -> Main {
@@ -146,6 +195,7 @@ struct Footprint {
 #[derive(Debug, PartialEq, Eq)]
 struct Counted {
     files: usize,
+    mappings: usize,
     threads: usize,
     tasks: usize,
 }
@@ -157,6 +207,7 @@ impl Footprint {
             resident: resident(),
             counted: Counted {
                 files: fs::read_dir("/proc/self/fd").unwrap().count(),
+                mappings: fs::read_to_string("/proc/self/maps").unwrap().lines().count(),
                 threads: fs::read_dir("/proc/self/task").unwrap().count(),
                 tasks: str::from_utf8(&tasks).unwrap().parse().unwrap(),
             },

@@ -27,6 +27,18 @@ fn echo(number: usize) -> ExtensionConfig {
     echo
 }
 
+/// The mask of blocked signals of each of Main's threads.
+fn blocked() -> Vec<u64> {
+    let tasks = fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
+    let ours = tasks.filter(|task| fs::read_to_string(task.join("comm")).unwrap().starts_with("weir-"));
+    let mask = |task: std::path::PathBuf| {
+        let status = fs::read_to_string(task.join("status")).unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
+        u64::from_str_radix(mask.trim(), 16).unwrap()
+    };
+    ours.map(mask).collect()
+}
+
 #[tokio::test]
 async fn one_a_hundred_and_a_thousand_extensions_run_on_the_same_number_of_threads() {
     let mut main = MainConfig::default();
@@ -42,6 +54,10 @@ async fn one_a_hundred_and_a_thousand_extensions_run_on_the_same_number_of_threa
                 main.client().call(&format!("echo.n{number}@1"), "run", format!("echo {number}")).await;
             assert_eq!(answer.unwrap(), number.to_string());
         }
+        // SIGTERM would be for the embedding program, SIGSEGV is for wasmtime.
+        let (term, segv) = (1 << (15 - 1), 1 << (11 - 1));
+        let masks = blocked();
+        assert!(masks.len() >= 2 && masks.iter().all(|mask| mask & (term | segv) == term), "{masks:x?}");
         let (pool, others) = threads();
         assert!(pool <= usize::from(BLOCKING_THREADS), "{pool} threads in the blocking pool");
         counts.push(others);

@@ -16,6 +16,6 @@ pub use self::{
     },
     supervisor::{
         Change, ControlError, Holds, NotReloaded, Order, OrderReplyTo, Reconfigure, ReloadReport, RollBack,
-        Supervisor, SupervisorParts, found, needs_restart, refusal, stages,
+        Supervisor, SupervisorParts, WantedConfig, found, needs_restart, refusal, stages,
     },
 };

@@ -84,6 +84,13 @@ impl Roster {
         self.0.read().rest.clone()
     }
 
+    /// Returns the configuration that Main keeps to. Of an extension that runs another version, it has the configured one.
+    pub fn configuration(&self) -> Config {
+        let table = self.0.read();
+        let extensions = table.listed.iter().map(|unit| (*unit.configured()).clone());
+        (*table.rest).clone().with_parts((*table.main).clone(), extensions)
+    }
+
     /// Returns the configured extensions, in the order of the configuration.
     pub fn listed(&self) -> Vec<Arc<Unit>> {
         self.0.read().listed.clone()

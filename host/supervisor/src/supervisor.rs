@@ -19,7 +19,7 @@ mod versions;
 mod waiting;
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
@@ -40,7 +40,7 @@ use weir_schedule::Handoff;
 use weir_versions::{VersionError, Versions};
 
 use self::{
-    apply::Applying,
+    apply::{Applying, WaitingChange},
     data::{Gate, Turns},
     lifecycle::{LifecycleEvent, Step},
     reload::LoadedAnew,
@@ -49,7 +49,7 @@ use self::{
     waiting::{Alternative, FoundInstead},
 };
 pub use self::{
-    apply::{Holds, NotReloaded, ReloadReport, needs_restart, refusal},
+    apply::{Holds, NotReloaded, ReloadReport, WantedConfig, needs_restart, refusal},
     error::ControlError,
     order::stages,
     versions::found,
@@ -65,9 +65,8 @@ use crate::{
 pub enum Order {
     /// Change one extension.
     Change(Change, ExtensionId, OrderReply),
-    /// Apply this configuration, or without one the file as it is now, for this asker. In stages, if it is said when
-    /// one holds. Answered when done.
-    Configure(Option<Box<Config>>, Option<Holds>, Arc<str>, OrderReplyTo<ReloadReport>),
+    /// Apply this configuration for this asker. In stages, if it is said when one holds. Answered when done.
+    Configure(WantedConfig, Option<Holds>, Arc<str>, OrderReplyTo<ReloadReport>),
     /// Answer, as a sign of life.
     Ping(oneshot::Sender<()>),
     /// Stop all extensions, dependents first, and end.
@@ -179,6 +178,8 @@ pub struct Supervisor {
     notices: (async_channel::Sender<Noted>, async_channel::Receiver<Noted>),
     tasks: JoinSet<Done>,
     applying: Option<Applying>,
+    /// Changes of the configuration that wait for the one under way.
+    waiting: VecDeque<WaitingChange>,
     /// The gates to the data of extensions with stores, by the ids of the originals.
     gates: HashMap<ExtensionId, Gate>,
     /// Each extension whose data is prepared takes one.
@@ -206,6 +207,7 @@ impl Supervisor {
             notices: async_channel::bounded(NOTICES),
             tasks: JoinSet::new(),
             applying: None,
+            waiting: VecDeque::new(),
             gates: HashMap::new(),
             turns: Turns::default(),
             shutting_down: false,

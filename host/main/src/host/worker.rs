@@ -8,6 +8,10 @@ use std::{
     time::Duration,
 };
 
+use nix::sys::signal::{
+    SigSet,
+    Signal::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGPROF, SIGSEGV, SIGSYS, SIGTRAP},
+};
 use tokio::runtime::{Handle, Runtime};
 use weir_bus::Bus;
 
@@ -38,6 +42,7 @@ impl Worker {
         let body = move || {
             // Declared first, so that it is dropped last.
             let _ending = ending;
+            block_signals();
             weir_schedule::mark_worker_thread();
             runtime.run(work);
         };
@@ -51,6 +56,17 @@ impl Worker {
             _ => Ok(()),
         }
     }
+}
+
+/// Blocks the signals that the process gets from outside, on this thread and those that it starts. Handlers of the
+/// embedding program would else run here. Signals for what a thread itself does stay: wasmtime needs some, and a blocked
+/// one would end the process.
+fn block_signals() {
+    let mut blocked = SigSet::all();
+    let own = [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGPROF, SIGSEGV, SIGSYS, SIGTRAP];
+    own.into_iter().for_each(|signal| blocked.remove(signal));
+    // Fails only for a wrong argument.
+    let _blocked = blocked.thread_block();
 }
 
 /// Ends the sessions of peers and closes the bus when dropped, so that every wait ends.

@@ -4,6 +4,7 @@
 
 mod abandoned;
 mod access;
+mod alter;
 mod batches;
 mod blocking;
 mod cancel;

@@ -4,6 +4,7 @@
 mod refused;
 mod stages;
 mod summary;
+mod wanted;
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -16,8 +17,8 @@ use weir_guest::Rules;
 use weir_names::{ContractName, ExtensionId};
 use weir_reports::ExtensionState;
 
-pub use self::stages::Holds;
 use self::stages::Waiting;
+pub use self::{stages::Holds, wanted::WantedConfig};
 use super::{
     ControlError, Done, OrderReplyTo, Supervisor, answer, order,
     reload::{Asker, Tenure},
@@ -73,6 +74,12 @@ pub struct NotReloaded {
     pub reason: String,
 }
 
+/// A change of the configuration that waits for another one, with its asker.
+pub(super) type WaitingChange = (WantedConfig, Arc<str>, OrderReplyTo<ReloadReport>);
+
+/// How many changes may wait.
+const WAITING_CHANGES: usize = 64;
+
 #[derive(Debug)]
 pub(super) struct Applying {
     by: Arc<str>,
@@ -121,7 +128,7 @@ enum Part {
 impl Supervisor {
     pub(super) fn configure(
         &mut self,
-        config: Option<Box<Config>>,
+        wanted: WantedConfig,
         holds: Option<Holds>,
         by: Arc<str>,
         reply: OrderReplyTo<ReloadReport>,
@@ -132,11 +139,15 @@ impl Supervisor {
         if self.shutting_down {
             return answer([reply], || Err(ControlError::ShuttingDown));
         }
-        if self.applying.is_some() {
+        if let Some(applying) = &self.applying {
+            let may_wait = matches!(wanted, WantedConfig::Changed(_)) && applying.holds.is_none();
+            if may_wait && self.waiting.len() < WAITING_CHANGES {
+                return self.waiting.push_back((wanted, by, reply));
+            }
             return answer([reply], || Err(ControlError::Reloading("the configuration".to_owned())));
         }
-        let (file, serves) = (self.parts.roster.file(), self.parts.roster.main().serves.clone());
-        if config.is_none() && file.is_none() {
+        let file = self.parts.roster.file();
+        if matches!(wanted, WantedConfig::File) && file.is_none() {
             return answer([reply], || Err(ControlError::NoFile));
         }
         self.applying = Some(Applying {
@@ -160,20 +171,10 @@ impl Supervisor {
         // Set before the event is sent, so that a listener that missed the event can ask.
         self.parts.roster.set_reloading(true);
         let _nobody = self.parts.events.send(MainEvent::Reloading.into());
-        let admission = self.parts.programs.admission().clone();
+        let (admission, roster) = (self.parts.programs.admission().clone(), self.parts.roster.clone());
         // Files may be slow, and checks take time.
         self.tasks.spawn_blocking(move || {
-            let read = match (config, file) {
-                (Some(mut config), _) => {
-                    // The embedding program serves its contracts whatever the configuration says, as at the start.
-                    config.main.serves.retain(|contract| !serves.contains(contract));
-                    config.main.serves.extend(serves);
-                    config.check().map(|()| *config)
-                }
-                (None, Some(file)) => file.read(),
-                (None, None) => Ok(Config::default()),
-            };
-            let read = read.map_err(|errors| errors.to_string()).and_then(|config| {
+            let read = wanted.read(file, &roster).and_then(|config| {
                 let rules = admission.read(&config.main).map_err(|error| error.to_string())?;
                 Ok((config, rules))
             });
@@ -445,6 +446,11 @@ impl Supervisor {
             Some(reason) => Err(ControlError::NotConfigured(reason.clone())),
             None => Ok(report.clone()),
         });
+        while self.applying.is_none()
+            && let Some((wanted, by, reply)) = self.waiting.pop_front()
+        {
+            self.configure(wanted, None, by, reply);
+        }
     }
 }
 

@@ -1,0 +1,104 @@
+//! Extensions that are added, changed and removed one by one while Main runs.
+
+use weir_host::{
+    Error, ExtensionConfig,
+    config::{ComponentSource, RestartPolicy},
+    control::{ControlError, ExtensionState},
+};
+
+use super::support::{PATIENCE, extension, puppet, puppet_with, start, tell};
+
+fn ids(extensions: &[ExtensionConfig]) -> Vec<&str> {
+    extensions.iter().map(|extension| extension.id.as_str()).collect()
+}
+
+#[tokio::test]
+async fn an_extension_is_added_changed_and_removed_while_the_others_serve() {
+    let main = start(vec![puppet("old")]).await;
+    let control = main.control();
+    let mut changes = puppet("new");
+    control.add(changes.clone()).await.unwrap();
+    assert_eq!(tell(&main, "new", "echo 1").await.unwrap(), "1");
+    let again = control.add(changes.clone()).await.unwrap_err();
+    assert_eq!(
+        again.to_string(),
+        "the configuration was not reloaded: `new` is configured already: update it, or choose another id"
+    );
+
+    changes.config.insert("size".to_owned(), "7".to_owned());
+    changes.instances = 2;
+    control.update(changes.clone()).await.unwrap();
+    assert_eq!(tell(&main, "new", "config size").await.unwrap(), "7");
+    let kept_to = control.configuration();
+    assert_eq!(ids(&kept_to.extensions), ["old", "new"]);
+    assert_eq!((kept_to.extensions[1].instances, &kept_to.extensions[1].config), (2, &changes.config));
+
+    control.remove("new").await.unwrap();
+    assert_eq!(ids(&control.configuration().extensions), ["old"]);
+    let gone = main.client().call("new@1", "run", "echo").await;
+    assert!(matches!(gone, Err(Error::UnknownContract(_))), "{gone:?}");
+    for refused in [control.remove("new").await, control.update(changes).await] {
+        assert!(matches!(refused, Err(ControlError::Unknown(_))), "{refused:?}");
+    }
+    assert_eq!(control.status("old").unwrap().restarts, 0);
+}
+
+#[tokio::test]
+async fn changes_at_once_wait_for_each_other() {
+    let main = start(vec![puppet("a")]).await;
+    let control = main.control();
+    let again = puppet_with("a", |a| a.restart.policy = RestartPolicy::Always);
+    let (b, c, a, reload) = tokio::join!(
+        control.add(puppet("b")),
+        control.add(puppet("c")),
+        control.update(again),
+        control.reload_with(control.configuration()),
+    );
+    (b.unwrap(), c.unwrap(), a.unwrap());
+    // The reload of a whole configuration does not wait, because it would undo changes that its asker does not know.
+    assert!(matches!(reload, Err(ControlError::Reloading(_))), "{reload:?}");
+    let kept_to = control.configuration();
+    assert_eq!(ids(&kept_to.extensions), ["a", "b", "c"]);
+    assert_eq!(kept_to.extensions[0].restart.policy, RestartPolicy::Always);
+    assert_eq!(tell(&main, "c", "echo 1").await.unwrap(), "1");
+    let (b, c) = tokio::join!(control.remove("b"), control.remove("c"));
+    (b.unwrap(), c.unwrap());
+    assert_eq!(ids(&control.configuration().extensions), ["a"]);
+}
+
+#[tokio::test]
+async fn a_change_that_fails_says_why_and_costs_nothing() {
+    let needs = puppet_with("needs", |it| it.requires = vec!["a@1".parse().unwrap()]);
+    let main = start(vec![puppet("a"), needs]).await;
+    let control = main.control();
+    let required = control.remove("a").await.unwrap_err();
+    assert!(matches!(&required, ControlError::NotConfigured(why) if why.contains("a@1")), "{required}");
+
+    let mut broken = extension("broken", "puppet");
+    broken.component = ComponentSource::Bytes(b"no component".as_slice().into());
+    let failed = control.add(broken).await.unwrap_err();
+    assert!(
+        matches!(&failed, ControlError::NotStarted { id, reason } if id.as_str() == "broken" && reason.contains("component")),
+        "{failed}"
+    );
+    assert_eq!(control.status("broken").unwrap().state, ExtensionState::Failed);
+    control.remove("broken").await.unwrap();
+
+    let mut worse = puppet("a");
+    worse.component = ComponentSource::Bytes(b"no component".as_slice().into());
+    let failed = control.update(worse).await.unwrap_err();
+    assert!(matches!(&failed, ControlError::NotReloaded { .. }), "{failed}");
+    assert_eq!(tell(&main, "a", "echo still").await.unwrap(), "still");
+    let unfit = control.add(puppet_with("b", |b| b.limits.memory = 1)).await.unwrap_err();
+    assert!(matches!(&unfit, ControlError::NotConfigured(why) if why.contains("memory")), "{unfit}");
+    assert_eq!(ids(&control.configuration().extensions), ["a", "needs"]);
+
+    // Whoever gives up a change that has not begun leaves all as it was.
+    let (first, _) = tokio::join!(control.add(puppet("b")), async {
+        let given_up = control.add(puppet("c"));
+        assert!(tokio::time::timeout(std::time::Duration::ZERO, given_up).await.is_err());
+    });
+    first.unwrap();
+    assert!(matches!(control.remove("c").await, Err(ControlError::Unknown(_))));
+    tokio::time::timeout(PATIENCE, main.shutdown()).await.unwrap().unwrap();
+}
