@@ -926,6 +926,29 @@ struct weir_buffer *weir_reload_in_stages(const struct weir_main *main,
                                           weir_error** error);
 
 /**
+ * Adds an extension while Main runs, or replaces the one of its id, and waits until it is ready. `table` is its table
+ * `[[extension]]` as the configuration has it; paths start at the plugin directory. The file of Main stays as it is: a
+ * reload of it undoes this. Blocks: not in a callback on Main's thread.
+ *
+ * Errors: `WEIR_ERROR_KIND_CONFIG` if the table has a mistake. `WEIR_ERROR_KIND_CONTROL` with the code `not-configured`
+ * if it does not fit the others, `not-started` if a new extension did not come up (it is configured all the same), or
+ * `not-reloaded` if the version before serves on.
+ */
+bool weir_extension_put(const struct weir_main *main,
+                        const char* table,
+                        weir_error** error);
+
+/**
+ * Removes an extension while Main runs, and waits until it has ended. Blocks: not in a callback on Main's thread.
+ *
+ * Errors: `WEIR_ERROR_KIND_CONTROL` with the code `unknown-extension` if no extension has this id, or `not-configured` if
+ * another one requires it.
+ */
+bool weir_extension_remove(const struct weir_main *main,
+                           const char* id,
+                           weir_error** error);
+
+/**
  * Every extension with its state, as a JSON array: what `weir ps --json` shows. Any thread.
  *
  * Errors: `WEIR_ERROR_KIND_ENDED`.

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -57,6 +58,9 @@ inline std::uint64_t ms(timeout time) noexcept {
 }
 
 template <typename F> void drop(void *data) noexcept { delete static_cast<F *>(data); }
+
+/* The version of the library. */
+inline std::string version() { return weir_version(); }
 
 inline std::string text(weir_buffer *raw) {
     std::unique_ptr<weir_buffer, freed<weir_buffer_free>> buffer(raw);
@@ -137,7 +141,67 @@ class queue {
     std::unique_ptr<weir_queue, freed<weir_queue_free>> raw_;
 };
 
-using subscription = std::unique_ptr<weir_subscription, freed<weir_subscription_free>>;
+/* A subscription. Dropped, it ends. */
+class subscription {
+  public:
+    explicit subscription(weir_subscription *raw) noexcept : raw_(raw) {}
+    /* None if the time is over. Throws if the subscription has a lambda, or Main has ended. */
+    std::optional<event> next(timeout time = no_timeout) const {
+        std::unique_ptr<weir_event, freed<weir_event_free>> raw(checked(weir_subscription_next, raw_.get(), ms(time)));
+        return raw ? std::optional<event>(event(raw.get())) : std::nullopt;
+    }
+
+  private:
+    std::unique_ptr<weir_subscription, freed<weir_subscription_free>> raw_;
+};
+
+/* What may wait of a subscription. 0 and none mean the defaults of weir_subscribe. */
+struct room {
+    const char *policy = nullptr;
+    std::uint32_t messages = 0;
+    std::uint64_t bytes = 0;
+};
+
+/* The answer to a call, or why there is none. */
+struct answer {
+    std::optional<std::string> value;
+    std::optional<error> failure;
+};
+
+/* A call under way. Dropped, it goes on. */
+class call_handle {
+  public:
+    explicit call_handle(weir_call_handle *raw) noexcept : raw_(raw) {}
+    /* The lambda then gets an error of the kind WEIR_ERROR_KIND_CANCELLED, unless it has run. */
+    void cancel() const noexcept { weir_call_cancel(raw_.get()); }
+
+  private:
+    std::unique_ptr<weir_call_handle, freed<weir_call_handle_free>> raw_;
+};
+
+/* An event of Main or its extensions, for as long as the lambda runs that takes it. */
+class main_event {
+  public:
+    explicit main_event(const weir_main_event *raw) noexcept : raw_(raw) {}
+    weir_main_event_kind kind() const noexcept { return weir_main_event_kind_of(raw_); }
+    /* Empty if the event is of no extension. */
+    std::string_view extension() const noexcept {
+        const char *id = weir_main_event_extension(raw_);
+        return id ? id : std::string_view();
+    }
+    std::string_view json() const noexcept { return weir_main_event_json(raw_); }
+
+  private:
+    const weir_main_event *raw_;
+};
+
+/* `act` takes each level and line, on any thread, on several at once, and must neither wait nor call Weir. */
+template <typename F> void log(const char *filter, F act) {
+    weir_on_log run = [](weir_log_level level, const char *line, void *data) noexcept {
+        (*static_cast<F *>(data))(level, std::string_view(line));
+    };
+    checked(weir_log_start, filter, run, static_cast<void *>(new F(std::move(act))), &drop<F>);
+}
 
 /* A configuration. `builder` takes it. */
 class config {
@@ -176,11 +240,33 @@ class main {
         checked(weir_publish, get(), topic.c_str(), payload.data(), payload.size(), ms(time), &receipt);
         return receipt;
     }
+    /* `act` takes an `answer` once, on Main's thread, and must not wait. */
+    template <typename F>
+    call_handle call_async(const std::string &contract, const std::string &operation, std::string_view payload, F act,
+                           timeout time = no_timeout) const {
+        weir_on_answer run = [](weir_buffer *value, weir_error *failure, void *data) noexcept {
+            answer given;
+            if (failure)
+                given.failure.emplace(failure);
+            else
+                given.value.emplace(text(value));
+            (*static_cast<F *>(data))(std::move(given));
+        };
+        weir_call_handle *handle = nullptr;
+        checked(weir_call_async, get(), contract.c_str(), operation.c_str(), payload.data(), payload.size(), ms(time),
+                run, static_cast<void *>(new F(std::move(act))), &drop<F>, &handle);
+        return call_handle(handle);
+    }
     /* `act` takes each event, on Main's thread, and must not wait. */
-    template <typename F> subscription subscribe(const std::string &pattern, F act) const {
+    template <typename F> subscription subscribe(const std::string &pattern, F act, room waiting = {}) const {
         weir_on_event run = [](const weir_event *raw, void *data) noexcept { (*static_cast<F *>(data))(event(raw)); };
-        return subscription(checked(weir_subscribe_callback, get(), pattern.c_str(), nullptr, 0U, UINT64_C(0), run,
-                                    static_cast<void *>(new F(std::move(act))), &drop<F>));
+        return subscription(checked(weir_subscribe_callback, get(), pattern.c_str(), waiting.policy, waiting.messages,
+                                    waiting.bytes, run, static_cast<void *>(new F(std::move(act))), &drop<F>));
+    }
+    /* Its `next` takes the events. */
+    subscription subscribe(const std::string &pattern, room waiting = {}) const {
+        return subscription(
+            checked(weir_subscribe, get(), pattern.c_str(), waiting.policy, waiting.messages, waiting.bytes));
     }
     weir::queue queue(const std::string &name) const { return {get(), name}; }
     std::string extensions() const { return text(checked(weir_extensions, get())); }
@@ -188,12 +274,25 @@ class main {
     std::string versions(const std::string &id) const {
         return text(checked(weir_extension_versions, get(), id.c_str()));
     }
+    std::string history(const std::string &id) const {
+        return text(checked(weir_extension_history, get(), id.c_str()));
+    }
     std::string limits() const { return text(checked(weir_limits, get(), nullptr)); }
+    std::string topics() const { return text(checked(weir_topics, get())); }
+    std::string queues() const { return text(checked(weir_queues, get())); }
     std::string reload() const { return text(checked(weir_reload, get())); }
+    std::string reload(config with) const { return text(checked(weir_reload_with, get(), with.release())); }
+    /* The file again, or `with`. */
+    std::string reload_in_stages(bool until_proven, std::optional<config> with = std::nullopt) const {
+        weir_config *raw = with ? with->release() : nullptr;
+        return text(checked(weir_reload_in_stages, get(), raw, until_proven));
+    }
     std::string hooks(const std::string &name, const char *call = nullptr) const {
         return text(checked(weir_hooks_run, get(), name.c_str(), call));
     }
     void start(const std::string &id) const { checked(weir_extension_start, get(), id.c_str()); }
+    void put(const std::string &table) const { checked(weir_extension_put, get(), table.c_str()); }
+    void remove(const std::string &id) const { checked(weir_extension_remove, get(), id.c_str()); }
     void stop(const std::string &id) const { checked(weir_extension_stop, get(), id.c_str()); }
     void restart(const std::string &id) const { checked(weir_extension_restart, get(), id.c_str()); }
     void reload(const std::string &id) const { checked(weir_extension_reload, get(), id.c_str()); }
@@ -202,6 +301,9 @@ class main {
     /* To the latest proven version but the one that runs, or to the one with this number. */
     void roll_back(const std::string &id, std::uint64_t version = 0) const {
         checked(weir_extension_roll_back, get(), id.c_str(), version);
+    }
+    void roll_back_with_data(const std::string &id, std::uint64_t version = 0) const {
+        checked(weir_extension_roll_back_with_data, get(), id.c_str(), version);
     }
     void shutdown() const { checked(weir_main_shutdown, get()); }
 
@@ -221,12 +323,20 @@ class builder {
     template <typename F> builder &serve_blocking(const std::string &contract, const std::string &operation, F act) {
         return add(weir_builder_serve_blocking, contract, operation, std::move(act));
     }
-    /* `act` takes a `const weir_main_event *`, on Main's thread, and must not wait. */
+    /* `act` takes a `main_event`, on Main's thread, and must not wait. */
     template <typename F> builder &on_event(F act) {
         weir_on_main_event run = [](const weir_main_event *raw, void *data) noexcept {
-            (*static_cast<F *>(data))(raw);
+            (*static_cast<F *>(data))(main_event(raw));
         };
         checked(weir_builder_on_event, raw_.get(), run, static_cast<void *>(new F(std::move(act))), &drop<F>);
+        return *this;
+    }
+    builder &compile_in_child(const std::string &program) {
+        checked(weir_builder_compile_in_child, raw_.get(), program.c_str());
+        return *this;
+    }
+    builder &precompiled_only() {
+        checked(weir_builder_precompiled_only, raw_.get());
         return *this;
     }
     main start() { return main(checked(weir_builder_start, raw_.release())); }

@@ -164,6 +164,32 @@ pub extern "C" fn weir_reload_in_stages(
     })
 }
 
+/// Adds an extension while Main runs, or replaces the one of its id, and waits until it is ready. `table` is its table
+/// `[[extension]]` as the configuration has it; paths start at the plugin directory. The file of Main stays as it is: a
+/// reload of it undoes this. Blocks: not in a callback on Main's thread.
+///
+/// Errors: `WEIR_ERROR_KIND_CONFIG` if the table has a mistake. `WEIR_ERROR_KIND_CONTROL` with the code `not-configured`
+/// if it does not fit the others, `not-started` if a new extension did not come up (it is configured all the same), or
+/// `not-reloaded` if the version before serves on.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_extension_put(main: Option<&weir_main>, table: Text, error: ErrorOut) -> bool {
+    run(error, || {
+        let control = &given(main, "main")?.alive()?.control;
+        let extension = control.configuration().read_extension(table.get("table")?)?;
+        wait(control.put(extension))?;
+        Ok(true)
+    })
+}
+
+/// Removes an extension while Main runs, and waits until it has ended. Blocks: not in a callback on Main's thread.
+///
+/// Errors: `WEIR_ERROR_KIND_CONTROL` with the code `unknown-extension` if no extension has this id, or `not-configured` if
+/// another one requires it.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_extension_remove(main: Option<&weir_main>, id: Text, error: ErrorOut) -> bool {
+    steer(main, &id, error, async |control, id| control.remove(id).await)
+}
+
 /// Every extension with its state, as a JSON array: what `weir ps --json` shows. Any thread.
 ///
 /// Errors: `WEIR_ERROR_KIND_ENDED`.

@@ -84,6 +84,16 @@ fn printed(output: &Output) -> String {
     stdout.into_owned()
 }
 
+/// Whether the machine has a compiler for C++. Rust links with `cc`, and a machine with that need not have this one.
+fn has_cpp() -> bool {
+    let is_there = Command::new("c++").arg("--version").output().is_ok();
+    assert!(is_there || env::var_os("CI").is_none(), "CI has no `c++`");
+    if !is_there {
+        eprintln!("skipped: there is no `c++`");
+    }
+    is_there
+}
+
 #[test]
 fn the_shortest_program_prints_what_an_extension_answers() {
     let directory = tempfile::tempdir().unwrap();
@@ -94,16 +104,23 @@ fn the_shortest_program_prints_what_an_extension_answers() {
 
 #[test]
 fn a_program_in_cpp_serves_calls_and_listens() {
-    // Rust links with `cc`. A machine with it need not have this one.
-    if Command::new("c++").arg("--version").output().is_err() {
-        assert!(env::var_os("CI").is_none(), "CI has no `c++`");
-        eprintln!("skipped: there is no `c++`");
+    if !has_cpp() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
     let program = compile("examples/first.cpp", directory.path());
     let echo = here().join("../host/main/examples/echo.wasm");
     assert_eq!(printed(&run(&program, &echo)), "weir-box\nhello\nnot-found: no such thing\none event\n");
+}
+
+#[test]
+fn each_function_is_of_use_in_cpp() {
+    if !has_cpp() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let program = compile("tests/programs/all.cpp", directory.path());
+    assert_eq!(printed(&run(&program, &here().join("../host/main/examples/echo.wasm"))), "");
 }
 
 #[test]

@@ -9,6 +9,23 @@ const SOURCES: [&str; 14] = [
 ];
 
 #[test]
+fn each_function_is_there_for_cpp() {
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
+    let [c, cpp] = ["weir.h", "weir.hpp"].map(|name| fs::read_to_string(include.join(name)).unwrap());
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let functions =
+        c.lines().filter(|line| !line.starts_with([' ', '/', '}']) && !line.starts_with("typedef"));
+    let functions: Vec<&str> = functions
+        .filter_map(|line| line.split_once('(')?.0.rsplit(|c| !is_name(c)).next())
+        .filter(|name| name.starts_with("weir_"))
+        .collect();
+    assert!(functions.len() > 70, "{functions:?}");
+    let is_used = |name: &&str| cpp.split(|c| !is_name(c)).any(|word| word == *name);
+    let missing: Vec<_> = functions.iter().filter(|name| !is_used(name)).collect();
+    assert!(missing.is_empty(), "`weir.hpp` uses none of {missing:?}");
+}
+
+#[test]
 fn the_header_is_made_of_the_sources() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = cbindgen::Config::from_file(root.join("cbindgen.toml")).unwrap();

@@ -411,7 +411,11 @@ static void after_the_end(void)
     CHECK(!weir_hooks_run(weir, "a", NULL, &error));
     CHECK(kind(error) == ended);
     CHECK(!weir_queue_put(queue, "x", 1, 1, NULL, &error));
-    CHECK(kind(error) == WEIR_ERROR_KIND_NO_PROVIDER);
+    CHECK(kind(error) == ended);
+    CHECK(!weir_extension_put(weir, "", &error));
+    CHECK(kind(error) == ended);
+    CHECK(!weir_extension_remove(weir, "puppet", &error));
+    CHECK(kind(error) == ended);
     CHECK(!weir_queue_take(queue, WEIR_NO_TIMEOUT, &error));
     CHECK(kind(error) == ended);
     /* In any order. */

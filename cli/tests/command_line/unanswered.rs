@@ -82,6 +82,8 @@ fn a_command_whose_asker_has_gone_before_it_began_is_not_carried_out() {
         "POST /v1/extensions/puppet/stop",
         "POST /v1/extensions/puppet/restart",
         "POST /v1/extensions/puppet/reload",
+        "PUT /v1/extensions/new",
+        "DELETE /v1/extensions/puppet",
         "POST /v1/reload",
         "POST /v1/peers/sessions/1/end",
         "POST /v1/queues/jobs/jobs",
@@ -123,6 +125,43 @@ fn a_command_whose_asker_has_gone_before_it_began_is_not_carried_out() {
     let mut answer = [0; 12];
     patient.read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"HTTP/1.1 409");
+}
+
+#[test]
+fn an_extension_is_put_and_removed_while_main_runs() {
+    let main = Running::with(&format!("[limits.tiny]\ninherits = \"min\"\n{PUPPET}"));
+    let send = |method: &str, id: &str, body: &str| {
+        let length = body.len();
+        let head = format!("{method} /v1/extensions/{id} HTTP/1.1\r\nhost: weir\r\nconnection: close\r\n");
+        let (head, body) = main.http(&format!("{head}content-length: {length}\r\n\r\n{body}"));
+        (head.split(' ').nth(1).unwrap().parse::<u16>().unwrap(), body)
+    };
+    let table = |id: &str, more: &str| {
+        let own = PUPPET.replace("\"puppet\"", &format!("\"{id}\"")).replace("puppet@1", &format!("{id}@1"));
+        format!("{own}config.contract = \"{id}@1\"\n{more}")
+    };
+    let (status, answer) = send("PUT", "new", &table("new", "class = \"tiny\"\n"));
+    assert_eq!(status, 200, "{answer}");
+    assert!(answer.contains(r#""state":"ready""#) && answer.contains(r#""class":"tiny""#), "{answer}");
+    let (status, answer) = send("PUT", "new", &table("new", "restart = { policy = \"never\" }\n"));
+    assert_eq!(status, 200, "{answer}");
+    assert!(answer.contains(r#""class":"medium""#), "{answer}");
+
+    let refused = [
+        (send("PUT", "other", &table("new", "")), 400, "the path says `other`, and the body `new`"),
+        (send("PUT", "new", "[[extension]]\nid = \"new\"\npth = \"x\"\n"), 422, "stanza:3:1"),
+        (send("PUT", "new", "[main]\n"), 422, "main"),
+        (send("PUT", "new", ""), 422, "a stanza has one extension"),
+        (send("PUT", "new", &"#".repeat(65_537)), 413, "65536"),
+        (send("PUT", "new", &table("new", "wants = [\"x@1\", \"x@1\"]\n")), 422, "x@1"),
+        (send("DELETE", "none", ""), 404, "none"),
+    ];
+    for ((status, answer), expected, text) in refused {
+        assert!(status == expected && answer.contains(text), "{status} {answer}");
+    }
+    assert_eq!(send("DELETE", "new", ""), (200, "{}".to_owned()));
+    let left = main.json(&["ps", "--json"]);
+    assert_eq!(left["extensions"].as_array().unwrap().len(), 1, "{left}");
 }
 
 #[test]

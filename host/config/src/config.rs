@@ -36,6 +36,8 @@ pub struct Config {
     pub topics: BTreeMap<Topic, TopicConfig>,
     pub(super) sections: Sections,
     pub(super) file: Option<ConfigFile>,
+    /// The tables of the files' classes, as text.
+    pub(super) class_texts: Arc<str>,
     /// Places of the parts in the files.
     pub(super) read_from: ReadFrom,
 }
@@ -178,7 +180,7 @@ impl Config {
 /// Other crates' sections appear under the names of their tables.
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { main, extensions, peers, queues, topics, sections, file, read_from: _ } = self;
+        let Self { main, extensions, peers, queues, topics, sections, file, .. } = self;
         let mut debug = f.debug_struct("Config");
         debug.field("main", main).field("extensions", extensions).field("peers", peers);
         debug.field("queues", queues).field("topics", topics);

@@ -185,10 +185,10 @@ impl Config {
     /// A copy without Main and the extensions.
     #[must_use]
     pub fn beside_extensions(&self) -> Self {
-        let Self { peers, queues, topics, sections, .. } = self;
+        let Self { peers, queues, topics, sections, class_texts, .. } = self;
         let (peers, queues) = (peers.clone(), queues.clone());
         let (topics, sections) = (topics.clone(), sections.clone());
-        Self { peers, queues, topics, sections, ..Self::default() }
+        Self { peers, queues, topics, sections, class_texts: class_texts.clone(), ..Self::default() }
     }
 
     /// The values of queues, topics and peers, by table.

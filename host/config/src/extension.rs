@@ -199,11 +199,16 @@ impl ExtensionConfig {
         reloaded.saturating_add(inbox_bytes.saturating_mul(2)).saturating_mul(self.instances.into())
     }
 
+    /// The configuration of its first instance.
+    pub(super) fn first_instance(self, plugin_dir: Option<PathBuf>) -> Self {
+        let canary = (self.instances > 1).then(|| self.id.copy(self.instances));
+        Self { plugin_dir, instances: 1, canary, ..self }
+    }
+
     /// One configuration for each instance: itself, and copies that serve the same inbox.
     pub(super) fn in_copies(self, plugin_dir: Option<PathBuf>) -> impl Iterator<Item = Self> {
         let instances = self.instances;
-        let canary = (instances > 1).then(|| self.id.copy(instances));
-        let first = Self { plugin_dir, instances: 1, canary, ..self };
+        let first = self.first_instance(plugin_dir);
         let copy = {
             let first = first.clone();
             move |number| {

@@ -236,6 +236,7 @@ fn judge(
 ) -> Result<Config, ConfigErrors> {
     let complete = errors.is_empty();
     let classes = Classes::new(mem::take(&mut draft.classes), environment, complete, &mut errors);
+    let class_texts = draft.class_texts.as_str().into();
     let extensions = draft.settled_extensions(&classes, &mut errors);
     let Draft { mut main, queues, topics, peers, sections, mut locations, .. } = draft;
     main.cache_dir.get_or_insert_with(|| default_cache_dir(environment));
@@ -258,6 +259,7 @@ fn judge(
         return Err(ConfigErrors::new(errors, more));
     }
     config.read_from = ReadFrom::new(locations);
+    config.class_texts = class_texts;
     Ok(config)
 }
 

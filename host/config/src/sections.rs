@@ -50,7 +50,7 @@ pub(super) struct Draft {
     pub(super) include: Vec<Located<String>>,
     pub(super) classes: Vec<Class>,
     /// The tables of the classes, as text.
-    class_texts: String,
+    pub(super) class_texts: String,
     pub(super) queues: Named<QueueName, QueueConfig>,
     pub(super) topics: Named<Topic, TopicConfig>,
     pub(super) peers: Named<PeerName, PeerConfig>,

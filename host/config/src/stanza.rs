@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    ConfigErrors, ExtensionConfig, Loader,
+    Config, ConfigErrors, ExtensionConfig, Loader,
     classes::Classes,
     environment::Environment,
     error::{ConfigError, Source},
@@ -37,6 +37,21 @@ pub struct Stanza {
     /// The directory of the file with the extension.
     dir: PathBuf,
     plugin_dir: Option<PathBuf>,
+}
+
+impl Config {
+    /// Reads one table `[[extension]]` as a file beside the components would have it. Classes are those of this
+    /// configuration's files, and the text may have more.
+    ///
+    /// # Errors
+    ///
+    /// All faults in the text. The rules between extensions are not checked.
+    pub fn read_extension(&self, text: &str) -> Result<ExtensionConfig, ConfigErrors> {
+        let plugin_dir = self.main.plugin_dir.clone();
+        let (classes, extension) = (self.class_texts.clone(), text.to_owned());
+        let dir = plugin_dir.clone().unwrap_or_else(|| PathBuf::from("."));
+        Stanza { classes, extension, dir, plugin_dir }.draft(&Environment::of_process())
+    }
 }
 
 impl Stanza {
@@ -68,7 +83,14 @@ impl Stanza {
     }
 
     fn config_with(&self, environment: &Environment) -> Result<ExtensionConfig, ConfigErrors> {
-        let text = [&*self.classes, &*self.extension].concat();
+        let first = self.draft(environment)?.first_instance(self.plugin_dir.clone());
+        Ok(ExtensionConfig { stanza: Some(Arc::new(self.clone())), ..first })
+    }
+
+    /// The extension as its table says, with all of its instances.
+    fn draft(&self, environment: &Environment) -> Result<ExtensionConfig, ConfigErrors> {
+        // First the extension, whose lines errors name.
+        let text = [&*self.extension, "\n", &*self.classes].concat();
         let mut reader = FileReader::new(Source::new(NAME, text, &self.dir, 0).into());
         let mut draft = Draft::new(&Loader::new());
         draft.main.plugin_dir.clone_from(&self.plugin_dir);
@@ -76,18 +98,15 @@ impl Stanza {
         let (mut errors, more) = reader.finish();
         let classes = Classes::new(mem::take(&mut draft.classes), environment, false, &mut errors);
         let extensions = draft.settled_extensions(&classes, &mut errors);
-        let only = <[ExtensionConfig; 1]>::try_from(extensions);
-        if only.is_err() && errors.is_empty() {
-            errors.push(ConfigError::new("extension", "a stanza has one extension", None));
+        match <[ExtensionConfig; 1]>::try_from(extensions) {
+            Ok([extension]) if errors.is_empty() => Ok(extension),
+            _ => {
+                if errors.is_empty() {
+                    errors.push(ConfigError::new("extension", "a stanza has one extension", None));
+                }
+                Err(ConfigErrors::new(errors, more))
+            }
         }
-        let first = only
-            .ok()
-            .filter(|_| errors.is_empty())
-            .and_then(|[extension]| extension.in_copies(self.plugin_dir.clone()).next());
-        let stanza = Some(Arc::new(self.clone()));
-        first
-            .map(|config| ExtensionConfig { stanza, ..config })
-            .ok_or_else(|| ConfigErrors::new(errors, more))
     }
 }
 

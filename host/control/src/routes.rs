@@ -20,7 +20,7 @@ use weir_host::{
     CallOptions, Client, Control, Error,
     attached::Closed,
     client::{PublishOptions, Receipt},
-    control::{DurationsSnapshot, ExtensionStatus, Holds, ReloadReport, VersionsStatus},
+    control::{ControlError, DurationsSnapshot, ExtensionStatus, Holds, ReloadReport, VersionsStatus},
     limits::fuel_per_ms,
     names::harmless,
     peers::{Peers, SessionId},
@@ -48,6 +48,9 @@ const MAX_REPORTS: usize = 1;
 /// Bytes of the longest answer tested for JSON. A test of more would hold the worker thread for a millisecond.
 pub(super) const MAX_LOOKED_AT: usize = 256 * 1024;
 
+/// Bytes of the longest text of one extension.
+const MAX_STANZA: u64 = 64 * 1024;
+
 /// The most bytes of the log's line about a sent message.
 const MAX_SAID: usize = 1024;
 
@@ -72,7 +75,7 @@ pub(super) fn router(client: Client, control: Control, peers: Peers, closed: Clo
     let routes = Router::new()
         .route("/version", get(version))
         .route("/extensions", get(extensions))
-        .route("/extensions/{id}", get(extension))
+        .route("/extensions/{id}", get(extension).put(put_extension).delete(remove_extension))
         .route("/extensions/{id}/history", get(history))
         .route("/extensions/{id}/versions", get(versions))
         .route("/extensions/{id}/start", post(start))
@@ -199,6 +202,34 @@ async fn reload_extension(
         control.reload_extension(&id).await?;
     }
     Ok(Json(control.status(&id)?))
+}
+
+async fn put_extension(
+    State(served): State<ServerState>,
+    AskedControl(control): AskedControl,
+    id: PathOf<String>,
+    body: Body,
+) -> Answered<ExtensionStatus> {
+    let Path(id) = id?;
+    let text = served.requests.read(body, Ok(MAX_STANZA)).await?;
+    let text = std::str::from_utf8(&text.bytes).map_err(|_| Refusal::invalid("the body is not UTF-8"))?;
+    let extension = control.configuration().read_extension(text);
+    let extension = extension.map_err(|errors| ControlError::NotConfigured(errors.to_string()))?;
+    if extension.id.as_str() != id {
+        let other = extension.id;
+        return Err(Refusal::invalid(format!(
+            "the path says `{}`, and the body `{other}`",
+            harmless(&id, 64)
+        )));
+    }
+    control.put(extension).await?;
+    Ok(Json(control.status(&id)?))
+}
+
+async fn remove_extension(AskedControl(control): AskedControl, id: PathOf<String>) -> Answered<Value> {
+    let Path(id) = id?;
+    control.remove(&id).await?;
+    Ok(Json(json!({})))
 }
 
 async fn accept(AskedControl(control): AskedControl, id: PathOf<String>) -> Answered<ExtensionStatus> {

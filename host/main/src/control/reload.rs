@@ -119,6 +119,19 @@ impl Control {
         failed(report.await?, &id).map_or(Ok(()), |reason| Err(ControlError::NotReloaded { id, reason }))
     }
 
+    /// Adds an extension, or replaces the one of its id: [`add`](Self::add) or [`update`](Self::update). For texts in the
+    /// form of the file: see [`Config::read_extension`].
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`add`](Self::add) or [`update`](Self::update).
+    pub async fn put(&self, extension: ExtensionConfig) -> Result<(), ControlError> {
+        match self.unit(extension.id.as_str()) {
+            Ok(_) => self.update(extension).await,
+            Err(_) => self.add(extension).await,
+        }
+    }
+
     /// Removes an extension, and waits until it has ended. Otherwise as [`add`](Self::add).
     ///
     /// # Errors

@@ -54,7 +54,9 @@ async fn changes_at_once_wait_for_each_other() {
         control.update(again),
         control.reload_with(control.configuration()),
     );
-    (b.unwrap(), c.unwrap(), a.unwrap());
+    for changed in [b, c, a] {
+        changed.unwrap();
+    }
     // The reload of a whole configuration does not wait, because it would undo changes that its asker does not know.
     assert!(matches!(reload, Err(ControlError::Reloading(_))), "{reload:?}");
     let kept_to = control.configuration();
@@ -62,7 +64,9 @@ async fn changes_at_once_wait_for_each_other() {
     assert_eq!(kept_to.extensions[0].restart.policy, RestartPolicy::Always);
     assert_eq!(tell(&main, "c", "echo 1").await.unwrap(), "1");
     let (b, c) = tokio::join!(control.remove("b"), control.remove("c"));
-    (b.unwrap(), c.unwrap());
+    for removed in [b, c] {
+        removed.unwrap();
+    }
     assert_eq!(ids(&control.configuration().extensions), ["a"]);
 }
 
