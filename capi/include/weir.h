@@ -487,6 +487,17 @@ bool weir_builder_compile_in_child(struct weir_builder *builder,
 bool weir_builder_precompiled_only(struct weir_builder *builder, weir_error** error);
 
 /**
+ * Opens the sockets of the configuration: the control socket, through which the command `weir` reaches Main, and the peer
+ * socket, if there is one. Main serves them from its start. Otherwise it has neither, whatever the configuration says. A
+ * later change of their paths takes another Main.
+ *
+ * Errors: `WEIR_ERROR_KIND_START` if a socket cannot be opened, as where another Main has it.
+ * `WEIR_ERROR_KIND_INVALID_ARGUMENT` if the library was built without the feature `sockets`.
+ */
+bool weir_builder_open_sockets(struct weir_builder *builder,
+                               weir_error** error);
+
+/**
  * Starts Main, and waits until each extension that starts with it is ready or has failed. Takes `builder`, also if it
  * fails. An extension that does not start is no error: ask `weir_extensions`, or listen with `weir_builder_on_event`.
  * Blocks: not in a callback on Main's thread.

@@ -335,6 +335,11 @@ class builder {
         checked(weir_builder_compile_in_child, raw_.get(), program.c_str());
         return *this;
     }
+    /* The control socket of the configuration, and the peer socket if there is one. */
+    builder &open_sockets() {
+        checked(weir_builder_open_sockets, raw_.get());
+        return *this;
+    }
     builder &precompiled_only() {
         checked(weir_builder_precompiled_only, raw_.get());
         return *this;

@@ -17,6 +17,7 @@ use crate::{
     events::{self, OnMainEvent, weir_on_main_event},
     request::{weir_handler, weir_request},
     running::weir_main,
+    sockets::Sockets,
     work::{self, Work},
 };
 
@@ -28,6 +29,7 @@ pub struct weir_builder {
     compilation: Compilation,
     services: Vec<Service>,
     on_event: Vec<Callback<OnMainEvent>>,
+    sockets: Option<Sockets>,
 }
 
 /// Begins to set up a Main. Takes `config`, even if this function fails. Any thread.
@@ -39,7 +41,7 @@ pub extern "C" fn weir_builder_new(
     run(error, || {
         let weir_config(config) = *given(config, "config")?;
         let (compilation, services, on_event) = (Compilation::default(), Vec::new(), Vec::new());
-        Ok(Some(Box::new(weir_builder { config, compilation, services, on_event })))
+        Ok(Some(Box::new(weir_builder { config, compilation, services, on_event, sockets: None })))
     })
 }
 
@@ -176,6 +178,21 @@ pub extern "C" fn weir_builder_precompiled_only(builder: Option<&mut weir_builde
     })
 }
 
+/// Opens the sockets of the configuration: the control socket, through which the command `weir` reaches Main, and the peer
+/// socket, if there is one. Main serves them from its start. Otherwise it has neither, whatever the configuration says. A
+/// later change of their paths takes another Main.
+///
+/// Errors: `WEIR_ERROR_KIND_START` if a socket cannot be opened, as where another Main has it.
+/// `WEIR_ERROR_KIND_INVALID_ARGUMENT` if the library was built without the feature `sockets`.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_builder_open_sockets(builder: Option<&mut weir_builder>, error: ErrorOut) -> bool {
+    run(error, || {
+        let builder = given(builder, "builder")?;
+        builder.sockets = Some(Sockets::open(&builder.config.main)?);
+        Ok(true)
+    })
+}
+
 /// Starts Main, and waits until each extension that starts with it is ready or has failed. Takes `builder`, also if it
 /// fails. An extension that does not start is no error: ask `weir_extensions`, or listen with `weir_builder_on_event`.
 /// Blocks: not in a callback on Main's thread.
@@ -189,13 +206,16 @@ pub extern "C" fn weir_builder_start(
     error: ErrorOut,
 ) -> Option<Box<weir_main>> {
     run(error, || {
-        let weir_builder { config, compilation, services, on_event } = *given(builder, "builder")?;
+        let weir_builder { config, compilation, services, on_event, sockets } = *given(builder, "builder")?;
         let (work, queue) = Work::new();
         let mut builder = Main::builder(config).compilation(compilation);
         for callback in on_event {
             builder = builder.attach(move |attached| events::listen(attached, callback));
         }
         builder = builder.attach(move |attached| work::run(attached, queue));
+        if let Some(sockets) = sockets {
+            builder = sockets.attach(builder);
+        }
         builder = services.into_iter().fold(builder, |builder, service| builder.serve(service));
         Ok(Some(Box::new(weir_main::new(wait(builder.start())?, work))))
     })

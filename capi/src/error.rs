@@ -129,6 +129,10 @@ impl weir_error {
         Self::plain(weir_error_kind::Panic, "panic", message)
     }
 
+    pub(crate) fn cannot_start(error: &dyn std::error::Error) -> Self {
+        Self::plain(weir_error_kind::Start, "start", chain(error))
+    }
+
     pub(crate) fn ended() -> Self {
         Self::plain(weir_error_kind::Ended, "ended", "main is shutting down or has ended")
     }
@@ -199,7 +203,7 @@ impl From<StartError> for weir_error {
     fn from(error: StartError) -> Self {
         match error {
             StartError::Config(errors) => errors.into(),
-            other => Self::plain(weir_error_kind::Start, "start", chain(&other)),
+            other => Self::cannot_start(&other),
         }
     }
 }

@@ -26,4 +26,5 @@ pub mod request;
 pub mod running;
 pub mod topics;
 
+mod sockets;
 mod work;

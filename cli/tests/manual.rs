@@ -191,8 +191,7 @@ fn configuration(block: &str) -> Option<String> {
     if headers.peek().is_none() {
         return Some(format!("[[extension]]\nid = \"x\"\npath = \"x.wasm\"\n{block}"));
     }
-    let others =
-        ["[package]", "[dependencies]", "[profile.", "[target.", "[nats]", "[export", "[import"];
+    let others = ["[package]", "[dependencies]", "[profile.", "[target.", "[nats]", "[export", "[import"];
     let is_others = headers.any(|header| others.iter().any(|other| header.starts_with(other)));
     (!is_others).then(|| block.to_owned())
 }

@@ -14,8 +14,9 @@ use crate::{
 };
 
 /// Files of the tree that name versions: the template below `capi/install`, and the place.
-const TEMPLATES: [(&str, &str); 3] = [
+const TEMPLATES: [(&str, &str); 4] = [
     ("weir.pc.in", "lib/pkgconfig/weir.pc"),
+    ("weir-static.pc.in", "lib/pkgconfig/weir-static.pc"),
     ("weirConfig.cmake.in", "lib/cmake/weir/weirConfig.cmake"),
     ("weirConfigVersion.cmake.in", "lib/cmake/weir/weirConfigVersion.cmake"),
 ];
@@ -48,7 +49,7 @@ fn build(profile: &str, no_compiler: bool) -> Result<PathBuf> {
     let mut build = cargo(["rustc", "--package", "weir-capi", "--lib", "--profile", profile])?;
     build.args(["--crate-type", "cdylib,staticlib"]);
     if no_compiler {
-        build.arg("--no-default-features");
+        build.args(["--no-default-features", "--features", "http,sockets,store"]);
     }
     run(&mut build)?;
     Ok(target_dir()?.join(if profile == "dev" { "debug" } else { profile }))

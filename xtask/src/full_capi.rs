@@ -84,14 +84,14 @@ fn config(directory: &Path) -> Result<PathBuf> {
 fn by_pkg_config(tree: &Path, to: &Path) -> Result<PathBuf> {
     files::make_directory(to)?;
     let examples = root()?.join("capi/examples");
-    let flags = |more: &[&str]| -> Result<Vec<String>> {
+    let flags = |package: &str| -> Result<Vec<String>> {
         let mut pkg_config = Command::new("pkg-config");
-        pkg_config.env("PKG_CONFIG_PATH", tree.join("lib/pkgconfig")).args(more).arg("weir");
+        pkg_config.env("PKG_CONFIG_PATH", tree.join("lib/pkgconfig")).args(["--cflags", "--libs", package]);
         // The tree has a space in its name, which pkg-config escapes for a shell.
         let text = output(&mut pkg_config)?.replace("\\ ", "\0");
         Ok(text.split_whitespace().map(|word| word.replace('\0', " ")).collect())
     };
-    let shared = flags(&["--cflags", "--libs"])?;
+    let shared = flags("weir")?;
     let compile = |compiler: &str, source: &str, program: &str, flags: &[String]| {
         let mut command = Command::new(compiler);
         command.args(["-Wall", "-Wextra", "-Werror", "-g", "-pthread"]).arg(examples.join(source));
@@ -101,14 +101,7 @@ fn by_pkg_config(tree: &Path, to: &Path) -> Result<PathBuf> {
     compile("cc", "embed.c", "embed", &shared)?;
     compile("cc", "../tests/programs/edges.c", "edges", &shared)?;
     compile("c++", "first.cpp", "first-cpp", &[&["-std=c++17".to_owned()], &shared[..]].concat())?;
-    let mut all = flags(&["--static", "--cflags", "--libs"])?;
-    for flag in &mut all {
-        // Only Weir is to be linked statically: this form names the archive.
-        if flag == "-lweir" {
-            "-l:libweir.a".clone_into(flag);
-        }
-    }
-    compile("cc", "first.c", "first-static", &all)?;
+    compile("cc", "first.c", "first-static", &flags("weir-static")?)?;
     Ok(to.to_owned())
 }
 

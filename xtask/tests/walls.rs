@@ -146,7 +146,11 @@ const WALLS: [(&str, &[&str], &[&str]); 34] = [
         &["weir-names", "weir-peer"],
         &["wasmtime", "hyper", "weir-bus", "weir-config", "weir-host"],
     ),
-    ("weir-capi", &["weir-host"], &["weir-control", "weir-peer", "weir-sockets", "axum", "cbindgen"]),
+    (
+        "weir-capi",
+        &["weir-control", "weir-host", "weir-peer-socket"],
+        &["weir-gateway", "weir-otlp", "cbindgen"],
+    ),
     // Main on a device without apps has nothing of the gateway, and without stores nothing of theirs.
     (
         "weir-device",

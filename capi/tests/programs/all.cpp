@@ -8,6 +8,9 @@
 #include <iostream>
 #include <iterator>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <weir.hpp>
 
 static void check(bool holds, const char *what, int line) {
@@ -39,14 +42,21 @@ int main(int count, char **arguments) try {
     CHECK(kind_of([] { weir::log("info", [](weir_log_level, std::string_view) {}); }) ==
           WEIR_ERROR_KIND_INVALID_ARGUMENT);
 
-    auto whole = [&](const std::string &more) { return weir::config::parse(ECHO + QUEUE + more, "all", dir.c_str()); };
+    char own[] = "/tmp/weir-XXXXXX";
+    CHECK(mkdtemp(own));
+    const std::string socket = std::string(own) + "/weir.sock";
+    const std::string first = "[main]\ncontrol-socket = \"" + socket + "\"\n" + ECHO + QUEUE;
+    auto whole = [&](const std::string &more) { return weir::config::parse(first + more, "all", dir.c_str()); };
+    struct stat is_there;
     weir::builder builder(whole(""));
+    builder.open_sockets();
+    CHECK(kind_of([&] { weir::builder(whole("")).open_sockets(); }) == WEIR_ERROR_KIND_START);
     builder.on_event([&states](weir::main_event event) {
         CHECK(!event.json().empty());
         states += event.kind() == WEIR_MAIN_EVENT_KIND_STATE && event.extension() == "echo";
     });
     weir::main main = builder.start();
-    CHECK(main.call("echo@1", "echo", "1") == "1" && states > 0);
+    CHECK(main.call("echo@1", "echo", "1") == "1" && states > 0 && stat(socket.c_str(), &is_there) == 0);
 
     std::promise<weir::answer> answered;
     auto call = main.call_async("echo@1", "echo", "2", [&](weir::answer given) { answered.set_value(std::move(given)); });
@@ -79,6 +89,8 @@ int main(int count, char **arguments) try {
     CHECK(kind_of([&] { main.roll_back_with_data("echo"); }) == WEIR_ERROR_KIND_CONTROL);
     main.shutdown();
     CHECK(kind_of([&] { events.next(); }) == WEIR_ERROR_KIND_ENDED && lines > 0);
+    CHECK(stat(socket.c_str(), &is_there) != 0);
+    rmdir(own);
 
     weir::builder artifacts(whole(""));
     weir::main none = artifacts.precompiled_only().start();

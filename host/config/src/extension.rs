@@ -209,13 +209,8 @@ impl ExtensionConfig {
     pub(super) fn in_copies(self, plugin_dir: Option<PathBuf>) -> impl Iterator<Item = Self> {
         let instances = self.instances;
         let first = self.first_instance(plugin_dir);
-        let copy = {
-            let first = first.clone();
-            move |number| {
-                let id = first.id.copy(number);
-                Self { id, copy_of: Some(first.id.clone()), ..first.clone() }
-            }
-        };
+        let of = first.clone();
+        let copy = move |number| Self { id: of.id.copy(number), copy_of: Some(of.id.clone()), ..of.clone() };
         std::iter::once(first).chain((2..=instances).map(copy))
     }
 
