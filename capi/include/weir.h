@@ -502,7 +502,7 @@ bool weir_builder_open_sockets(struct weir_builder *builder,
  * fails. An extension that does not start is no error: ask `weir_extensions`, or listen with `weir_builder_on_event`.
  * Blocks: not in a callback on Main's thread.
  *
- * From here on, Main handles SIGSEGV, SIGBUS, SIGILL and SIGFPE. Install handlers of your own before.
+ * From here on, Main handles SIGSEGV, SIGILL and SIGFPE. Install handlers of your own before.
  *
  * Errors: `WEIR_ERROR_KIND_CONFIG` if the configuration contradicts itself, `WEIR_ERROR_KIND_START` if Main cannot run.
  */
@@ -745,7 +745,7 @@ struct weir_queue *weir_queue_open(const struct weir_main *main, const char* nam
  * `WEIR_ERROR_KIND_WOULD_BLOCK` instead. Any thread.
  *
  * Errors: `WEIR_ERROR_KIND_OVERLOADED`, `WEIR_ERROR_KIND_TIMEOUT`, `WEIR_ERROR_KIND_TOO_LARGE`,
- * `WEIR_ERROR_KIND_NO_PROVIDER` if the queue is no longer configured or Main has ended.
+ * `WEIR_ERROR_KIND_NO_PROVIDER` if the queue is no longer configured, `WEIR_ERROR_KIND_ENDED` if Main has ended.
  */
 bool weir_queue_put(const struct weir_queue *queue,
                     const void* payload,

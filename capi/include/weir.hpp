@@ -144,7 +144,10 @@ class queue {
 /* A subscription. Dropped, it ends. */
 class subscription {
   public:
+    subscription() noexcept = default;
     explicit subscription(weir_subscription *raw) noexcept : raw_(raw) {}
+    explicit operator bool() const noexcept { return raw_ != nullptr; }
+    void end() noexcept { raw_.reset(); }
     /* None if the time is over. Throws if the subscription has a lambda, or Main has ended. */
     std::optional<event> next(timeout time = no_timeout) const {
         std::unique_ptr<weir_event, freed<weir_event_free>> raw(checked(weir_subscription_next, raw_.get(), ms(time)));
@@ -183,6 +186,7 @@ class call_handle {
 class main_event {
   public:
     explicit main_event(const weir_main_event *raw) noexcept : raw_(raw) {}
+    const weir_main_event *get() const noexcept { return raw_; }
     weir_main_event_kind kind() const noexcept { return weir_main_event_kind_of(raw_); }
     /* Empty if the event is of no extension. */
     std::string_view extension() const noexcept {
@@ -278,6 +282,7 @@ class main {
         return text(checked(weir_extension_history, get(), id.c_str()));
     }
     std::string limits() const { return text(checked(weir_limits, get(), nullptr)); }
+    std::string limits(const std::string &id) const { return text(checked(weir_limits, get(), id.c_str())); }
     std::string topics() const { return text(checked(weir_topics, get())); }
     std::string queues() const { return text(checked(weir_queues, get())); }
     std::string reload() const { return text(checked(weir_reload, get())); }

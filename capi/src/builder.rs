@@ -197,7 +197,7 @@ pub extern "C" fn weir_builder_open_sockets(builder: Option<&mut weir_builder>, 
 /// fails. An extension that does not start is no error: ask `weir_extensions`, or listen with `weir_builder_on_event`.
 /// Blocks: not in a callback on Main's thread.
 ///
-/// From here on, Main handles SIGSEGV, SIGBUS, SIGILL and SIGFPE. Install handlers of your own before.
+/// From here on, Main handles SIGSEGV, SIGILL and SIGFPE. Install handlers of your own before.
 ///
 /// Errors: `WEIR_ERROR_KIND_CONFIG` if the configuration contradicts itself, `WEIR_ERROR_KIND_START` if Main cannot run.
 #[unsafe(no_mangle)]

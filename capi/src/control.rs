@@ -175,7 +175,7 @@ pub extern "C" fn weir_reload_in_stages(
 pub extern "C" fn weir_extension_put(main: Option<&weir_main>, table: Text, error: ErrorOut) -> bool {
     run(error, || {
         let control = &given(main, "main")?.alive()?.control;
-        let extension = control.configuration().read_extension(table.get("table")?)?;
+        let extension = control.read_extension(table.get("table")?)?;
         wait(control.put(extension))?;
         Ok(true)
     })

@@ -151,6 +151,7 @@ impl weir_error {
 impl From<Error> for weir_error {
     fn from(error: Error) -> Self {
         let facts = match &error {
+            Error::Ended => return Self::ended(),
             Error::LimitExceeded { name, used, allowed } => {
                 json!({ "name": name, "used": used, "allowed": allowed })
             }

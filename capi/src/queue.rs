@@ -57,7 +57,7 @@ pub extern "C" fn weir_queue_open(
 /// `WEIR_ERROR_KIND_WOULD_BLOCK` instead. Any thread.
 ///
 /// Errors: `WEIR_ERROR_KIND_OVERLOADED`, `WEIR_ERROR_KIND_TIMEOUT`, `WEIR_ERROR_KIND_TOO_LARGE`,
-/// `WEIR_ERROR_KIND_NO_PROVIDER` if the queue is no longer configured or Main has ended.
+/// `WEIR_ERROR_KIND_NO_PROVIDER` if the queue is no longer configured, `WEIR_ERROR_KIND_ENDED` if Main has ended.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_queue_put(
     queue: Option<&weir_queue>,

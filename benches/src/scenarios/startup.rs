@@ -73,6 +73,7 @@ fn all(site: &Site) -> Result<f64> {
     let main = wait(builder.start())?;
     let time = milliseconds(start);
     ensure_running(main.control())?;
+    main.shutdown_blocking()?;
     Ok(time)
 }
 
@@ -90,7 +91,9 @@ fn one_by_one(site: &Site) -> Result<(f64, Vec<f64>)> {
         wait(control.start(&extension.name)).with_context(|| format!("starting `{}`", extension.name))?;
         Ok(milliseconds(start))
     });
-    Ok((alone, started.collect::<Result<_>>()?))
+    let started = started.collect::<Result<_>>()?;
+    main.shutdown_blocking()?;
+    Ok((alone, started))
 }
 
 fn milliseconds(since: Instant) -> f64 {

@@ -123,7 +123,9 @@ pub(super) fn run(Command::Run(args): Command) -> anyhow::Result<()> {
     let what = format!("running the hooks of `{}`", printable(&args.which.display().to_string()));
     let report = output::during(&what, || {
         let main = wait(Main::builder(config).compilation(compilation()).start()).map_err(of_call)?;
-        main.hooks().get(name.as_str())?.run_blocking(call).map_err(of_call)
+        let report = main.hooks().get(name.as_str())?.run_blocking(call).map_err(of_call);
+        main.shutdown_blocking()?;
+        report
     });
     output::warn_of_confinement();
     let report = report?;

@@ -229,6 +229,28 @@ impl Waiter {
         if let (Err(error), Some(stats)) = (&outcome, self.stats()) {
             stats.count_failed(error);
         }
+        self.hand_over(outcome);
+        true
+    }
+
+    /// Counts that the request failed with this error, before [`give_counted`](Self::give_counted) gives it.
+    pub fn count_failure(&self, error: &Error) {
+        if let Some(stats) = self.stats().filter(|_| !self.is_done()) {
+            stats.count_failed(error);
+            stats.durations().add(moment(Instant::now().into_std()).saturating_sub(self.term.sent));
+        }
+    }
+
+    /// Gives an error that is counted already to the sender.
+    pub fn give_counted(&self, error: Error) {
+        if self.end() {
+            self.hand_over(Err(error));
+        }
+    }
+
+    /// Hands the outcome over, once.
+    #[inline]
+    fn hand_over(&self, outcome: Result<Bytes, Error>) {
         self.end_span(outcome.as_ref().map_or_else(Error::case, |_| "ok"));
         match &self.to {
             ReplyTo::Slot(slot) => slot.fill(outcome),
@@ -237,7 +259,6 @@ impl Waiter {
                 sender.count_lost(lost);
             }
         }
-        true
     }
 
     /// Ends the wait for a request that was not sent because of this error. Nobody gets an answer.

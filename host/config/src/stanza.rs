@@ -54,6 +54,16 @@ impl Config {
     }
 }
 
+impl ExtensionConfig {
+    /// Forgets the stanza if it says something else, because this configuration was changed in Rust.
+    pub fn forget_other_stanza(&mut self) {
+        let is_own = |stanza: &Arc<Stanza>| stanza.config().is_ok_and(|config| config.runs_as(self));
+        if !self.stanza.as_ref().is_some_and(is_own) {
+            self.stanza = None;
+        }
+    }
+}
+
 impl Stanza {
     /// The extension's table in a file of this directory, without classes.
     pub(super) fn of_extension(table: &DeTable<'_>, dir: &Path, plugin_dir: Option<&Path>) -> Self {
@@ -98,6 +108,15 @@ impl Stanza {
         let (mut errors, more) = reader.finish();
         let classes = Classes::new(mem::take(&mut draft.classes), environment, false, &mut errors);
         let extensions = draft.settled_extensions(&classes, &mut errors);
+        let others = [
+            ("queue", !draft.queues.is_empty()),
+            ("topic", !draft.topics.is_empty()),
+            ("peer", !draft.peers.is_empty()),
+        ];
+        for (table, _) in others.iter().filter(|(_, is_there)| *is_there) {
+            let message = format!("`{table}` belongs in the configuration's file, not beside one extension");
+            errors.push(ConfigError::new(*table, message, None));
+        }
         match <[ExtensionConfig; 1]>::try_from(extensions) {
             Ok([extension]) if errors.is_empty() => Ok(extension),
             _ => {

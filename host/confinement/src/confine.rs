@@ -38,6 +38,8 @@ pub fn confine() -> io::Result<Missing> {
     if fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() > 1) {
         return Err(io::Error::other("it has more than one thread: compile before any other is started"));
     }
+    // Main's threads block signals, and a process inherits that from the thread that starts it.
+    let _unblocked = nix::sys::signal::SigSet::all().thread_unblock();
     // Files of `/proc` belong to root once the process cannot be dumped.
     let _unasked = fs::write("/proc/self/oom_score_adj", "1000");
     // As a rule the starter has the same capabilities. It needs this one to end a process of another user.

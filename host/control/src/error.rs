@@ -45,9 +45,10 @@ impl IntoResponse for Refusal {
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         let status = match error {
+            Error::Ended => return ControlError::ShuttingDown.into(),
             Error::PermissionDenied(_) => StatusCode::FORBIDDEN,
             Error::UnknownContract(_) => StatusCode::NOT_FOUND,
-            Error::NoProvider(_) | Error::NotReady(_) | Error::Overloaded(_) | Error::Ended => {
+            Error::NoProvider(_) | Error::NotReady(_) | Error::Overloaded(_) => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             Error::Timeout => StatusCode::GATEWAY_TIMEOUT,

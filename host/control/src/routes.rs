@@ -212,9 +212,16 @@ async fn put_extension(
 ) -> Answered<ExtensionStatus> {
     let Path(id) = id?;
     let text = served.requests.read(body, Ok(MAX_STANZA)).await?;
-    let text = std::str::from_utf8(&text.bytes).map_err(|_| Refusal::invalid("the body is not UTF-8"))?;
-    let extension = control.configuration().read_extension(text);
-    let extension = extension.map_err(|errors| ControlError::NotConfigured(errors.to_string()))?;
+    let read = {
+        let control = control.clone();
+        move || match std::str::from_utf8(&text.bytes) {
+            Ok(text) => control.read_extension(text).map_err(|errors| errors.to_string()),
+            Err(_) => Err("the body is not UTF-8".to_owned()),
+        }
+    };
+    // Off the worker thread, because a text of this length takes a while.
+    let read = tokio::task::spawn_blocking(read).await.map_err(|_| ControlError::ShuttingDown)?;
+    let extension = read.map_err(ControlError::NotConfigured)?;
     if extension.id.as_str() != id {
         let other = extension.id;
         return Err(Refusal::invalid(format!(

@@ -329,6 +329,7 @@ impl Client {
     ///
     /// [`Error::Invalid`] if the pattern is not well formed.
     pub fn retained(&self, pattern: &str) -> Result<Vec<ReceivedEvent>, Error> {
+        self.alive()?;
         let events = self.bus.retained(&self.peer, pattern)?;
         Ok(events.iter().map(|event| received(&self.bus, event)).collect())
     }

@@ -29,12 +29,13 @@ fn echo(number: usize) -> ExtensionConfig {
 
 /// The mask of blocked signals of each of Main's threads.
 fn blocked() -> Vec<u64> {
-    let tasks = fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
-    let ours = tasks.filter(|task| fs::read_to_string(task.join("comm")).unwrap().starts_with("weir-"));
-    let mask = |task: std::path::PathBuf| {
-        let status = fs::read_to_string(task.join("status")).unwrap();
-        let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
-        u64::from_str_radix(mask.trim(), 16).unwrap()
+    // A thread of the pool may end meanwhile.
+    let tasks = fs::read_dir("/proc/self/task").unwrap().filter_map(|task| Some(task.ok()?.path()));
+    let statuses = tasks.filter_map(|task| fs::read_to_string(task.join("status")).ok());
+    let ours = statuses.filter(|status| status.starts_with("Name:\tweir-"));
+    let mask = |status: String| {
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap().trim().to_owned();
+        u64::from_str_radix(&mask, 16).unwrap()
     };
     ours.map(mask).collect()
 }

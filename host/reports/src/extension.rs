@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     fmt,
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -156,9 +157,10 @@ pub struct FailureRecord {
     /// oldest in hand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handling: Option<HandledMessage>,
-    /// The requests that it had in hand, and whose callers waited. They were answered with an error.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub in_hand: Vec<MessageId>,
+    /// The requests that it had in hand, and whose callers waited, by number. They were answered with an error. Not in
+    /// JSON.
+    #[serde(skip)]
+    pub in_hand: Arc<[MessageId]>,
     /// The limit that caused it, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitHit>,

@@ -181,9 +181,9 @@ impl<F: Future> Future for InTurn<F> {
         if spent > nanoseconds(LONG) {
             spent = this.turns.look.worked(spent);
         }
+        this.activity.work(spent);
         spent = spent.saturating_add(this.kept.take_elsewhere());
         this.usage.add_cpu(spent);
-        this.activity.work(spent);
         this.usage.cpu_second.add_at(end, spent);
         measure_ending(end);
         this.share.spend(spent);

@@ -48,6 +48,24 @@ async fn each_end_of_a_request_is_counted_with_its_time_but_not_one_that_was_giv
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_failure_that_is_counted_before_it_is_given_counts_once() {
+    let bus = TestBus::new();
+    let (provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
+    let call = bus.call(&caller, "c@1", "").unwrap();
+    after(1).await;
+    let held = take_request(&provider);
+    held.responder.count_failure(&Error::Trapped);
+    let counted = counts(&bus);
+    let [(_, 1, seconds, failed)] = &counted[..] else { panic!("{counted:?}") };
+    assert_eq!((seconds.round(), &failed[..]), (1.0, &[("trapped", 1)][..]));
+    after(1).await;
+    held.responder.give_counted(Error::Trapped);
+    drop(held);
+    assert_eq!(call.answer().await, Err(Error::Trapped));
+    assert_eq!(counts(&bus), counted);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_refused_has_no_duration_and_what_waits_for_a_start_has() {
     let bus = TestBus::new();
     let limits = PeerLimits { inbox: InboxLimits { messages: 1, ..LIMITS.inbox }, ..LIMITS };

@@ -1,6 +1,6 @@
 //! Requests that a guest has received and not answered.
 
-use std::{collections::VecDeque, time::Instant};
+use std::{collections::VecDeque, sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use weir_bus::{
@@ -34,7 +34,8 @@ enum Given {
     Job(MessageId),
 }
 
-/// The requests that an instance had in hand when it ended. They are answered when this is dropped.
+/// The requests that an instance had in hand when it ended. They count as failed at once, and are answered when this is
+/// dropped.
 #[derive(Debug)]
 pub struct Unanswered {
     requests: Vec<Responder>,
@@ -43,11 +44,12 @@ pub struct Unanswered {
 
 impl Unanswered {
     pub(super) fn new(requests: Vec<Responder>, answer: Error) -> Self {
+        requests.iter().for_each(|request| request.count_failure(&answer));
         Self { requests, answer }
     }
 
-    /// Returns the ids of the requests that somebody waits for.
-    pub fn ids(&self) -> Vec<MessageId> {
+    /// Returns the ids of the requests that somebody waits for, in their order.
+    pub fn ids(&self) -> Arc<[MessageId]> {
         self.requests.iter().filter(|request| !request.is_done()).map(|request| request.id()).collect()
     }
 }
@@ -55,7 +57,7 @@ impl Unanswered {
 impl Drop for Unanswered {
     fn drop(&mut self) {
         for request in self.requests.drain(..) {
-            request.give(Err(self.answer.clone()));
+            request.give_counted(self.answer.clone());
         }
     }
 }

@@ -63,7 +63,8 @@ impl Call {
     ///
     /// # Errors
     ///
-    /// Any case of [`Error`]. With [`Error::Trapped`] comes the failure that caused it.
+    /// Any case of [`Error`]. With [`Error::Trapped`] comes the failure that caused it, while it is on record: the last 16
+    /// of each extension are.
     pub async fn answer(self) -> Result<Bytes, CallError> {
         let Self { client, pending, _room } = self;
         let message = pending.id();

@@ -1,7 +1,8 @@
 //! Reloads of the configuration, and what one would do.
 
-use weir_config::{Config, ExtensionConfig};
+use weir_config::{Config, ConfigErrors, ExtensionConfig};
 use weir_names::ExtensionId;
+use weir_reports::ExtensionState;
 use weir_supervisor::{ControlError, Holds, Order, ReloadReport, WantedConfig};
 
 use super::{Audit, Control, ReloadPlan};
@@ -69,15 +70,27 @@ impl Control {
         self.configure(wanted, Some(holds)).await
     }
 
-    /// The configuration that Main keeps to: that of the last reload, with the changes since. Of an extension that runs
-    /// another version, it has the configured one.
+    /// The configuration that Main keeps to: that of the last reload, with the changes since. Of an extension with `update`
+    /// it has the configured version, whichever runs. Keys that take effect at a start of Main have the values of this one.
     #[must_use]
     pub fn configuration(&self) -> Config {
         self.roster.configuration()
     }
 
+    /// Reads one table `[[extension]]` in the form of the file, with the classes of Main's files: see
+    /// [`Config::read_extension`].
+    ///
+    /// # Errors
+    ///
+    /// All faults in the text.
+    pub fn read_extension(&self, text: &str) -> Result<ExtensionConfig, ConfigErrors> {
+        let main = (*self.roster.main()).clone();
+        (*self.roster.rest()).clone().with_parts(main, []).read_extension(text)
+    }
+
     /// Adds an extension, with the checks of a reload of the configuration, and waits until it is ready or, without
-    /// `autostart`, configured. The file of Main stays as it is: a [`reload`](Self::reload) removes the extension.
+    /// `autostart`, configured. The others are left alone. The file of Main stays as it is: a [`reload`](Self::reload)
+    /// removes the extension.
     ///
     /// Waits for another change of the configuration that is under way.
     ///
@@ -88,48 +101,35 @@ impl Control {
     /// [`ControlError::Reloading`] if the change under way is made in stages, or 64 others wait.
     /// [`ControlError::ShuttingDown`] when Main ends.
     pub async fn add(&self, extension: ExtensionConfig) -> Result<(), ControlError> {
-        let id = extension.id.clone();
-        let report = self.alter(&id, "add", |config, place| match place {
-            Some(_) => {
-                Err(format!("`{}` is configured already: update it, or choose another id", extension.id))
-            }
-            None => {
-                config.extensions.push(extension);
-                Ok(())
-            }
-        });
-        failed(report.await?, &id).map_or(Ok(()), |reason| Err(ControlError::NotStarted { id, reason }))
+        self.set(extension, "add", |id, known| match known {
+            None => Ok(()),
+            Some(_) => Err(ControlError::NotConfigured(format!(
+                "`{id}` is configured already: update it, or choose another id"
+            ))),
+        })
+        .await
     }
 
     /// Replaces the configuration of an extension, as a reload of the configuration does: if the new version does not
-    /// become ready, the one before serves on. Otherwise as [`add`](Self::add).
+    /// become ready, the one before serves on. One that has failed starts again. Otherwise as [`add`](Self::add).
     ///
     /// # Errors
     ///
     /// [`ControlError::Unknown`] if no extension has this id. [`ControlError::NotReloaded`] if the one before serves on.
     /// Otherwise the errors of [`add`](Self::add).
     pub async fn update(&self, extension: ExtensionConfig) -> Result<(), ControlError> {
-        let id = extension.id.clone();
-        self.unit(id.as_str())?;
-        let report = self.alter(&id, "update", |config, place| {
-            let known = place.and_then(|place| config.extensions.get_mut(place));
-            *known.ok_or("it is configured no more")? = extension;
-            Ok(())
-        });
-        failed(report.await?, &id).map_or(Ok(()), |reason| Err(ControlError::NotReloaded { id, reason }))
+        let unknown = |id: &ExtensionId| ControlError::Unknown(id.to_string());
+        self.set(extension, "update", move |id, known| known.map(drop).ok_or_else(|| unknown(id))).await
     }
 
     /// Adds an extension, or replaces the one of its id: [`add`](Self::add) or [`update`](Self::update). For texts in the
-    /// form of the file: see [`Config::read_extension`].
+    /// form of the file: see [`read_extension`](Self::read_extension).
     ///
     /// # Errors
     ///
-    /// The errors of [`add`](Self::add) or [`update`](Self::update).
+    /// The errors of [`add`](Self::add) and [`update`](Self::update).
     pub async fn put(&self, extension: ExtensionConfig) -> Result<(), ControlError> {
-        match self.unit(extension.id.as_str()) {
-            Ok(_) => self.update(extension).await,
-            Err(_) => self.add(extension).await,
-        }
+        self.set(extension, "put", |_, _| Ok(())).await
     }
 
     /// Removes an extension, and waits until it has ended. Otherwise as [`add`](Self::add).
@@ -140,29 +140,66 @@ impl Control {
     /// extension requires it.
     pub async fn remove(&self, id: &str) -> Result<(), ControlError> {
         let id = self.unit(id)?.id().clone();
-        self.alter(&id, "remove", |config, place| {
-            config.extensions.remove(place.ok_or("it is configured no more")?);
+        self.alter(&id, "remove", |config, id| {
+            let place = place(config, id).ok_or_else(|| ControlError::Unknown(id.to_string()))?;
+            config.extensions.remove(place);
             Ok(())
         })
         .await
         .map(drop)
     }
 
-    /// Changes the configuration that Main keeps to. `change` gets it with the place of the extension.
+    /// Puts an extension into the configuration, if `may` allows it for what is there.
+    async fn set(
+        &self,
+        mut extension: ExtensionConfig,
+        order: &'static str,
+        may: impl FnOnce(&ExtensionId, Option<usize>) -> Result<(), ControlError> + Send + 'static,
+    ) -> Result<(), ControlError> {
+        extension.forget_other_stanza();
+        let id = extension.id.clone();
+        let report = self.alter(&id, order, |config, id| {
+            let known = place(config, id);
+            may(id, known)?;
+            match known.and_then(|place| config.extensions.get_mut(place)) {
+                Some(known) => *known = extension,
+                None => config.extensions.push(extension),
+            }
+            Ok(())
+        });
+        let report = report.await?;
+        for unit in self.roster.instances(id.as_str()) {
+            let (own, status) = (unit.id().clone(), unit.status());
+            let failed = report.failed.iter().find(|failed| failed.extension == own);
+            let reason = failed.map(|failed| failed.reason.clone());
+            match (reason, status.state) {
+                (
+                    reason,
+                    ExtensionState::Failed | ExtensionState::BackingOff | ExtensionState::Quarantined,
+                ) => {
+                    let reason = reason.or(status.reason).unwrap_or_else(|| status.state.to_string());
+                    return Err(ControlError::NotStarted { id: own, reason });
+                }
+                (Some(reason), _) => return Err(ControlError::NotReloaded { id: own, reason }),
+                (None, _) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes the configuration that Main keeps to, for this extension.
     async fn alter(
         &self,
         id: &ExtensionId,
         order: &'static str,
-        change: impl FnOnce(&mut Config, Option<usize>) -> Result<(), String> + Send + 'static,
+        change: impl FnOnce(&mut Config, &ExtensionId) -> Result<(), ControlError> + Send + 'static,
     ) -> Result<ReloadReport, ControlError> {
         let own = id.clone();
-        let changed = WantedConfig::Changed(Box::new(move |config| {
-            let place = config.extensions.iter().position(|extension| extension.id == own);
-            change(config, place)
-        }));
+        let change = Box::new(move |config: &mut Config| change(config, &own));
         let mut audit = Audit::of(&self.by, order, &self.logs, id);
         let by = self.by.clone();
-        let report = self.ask(|reply| Order::Configure(changed, None, by, reply)).await.flatten();
+        let wanted = WantedConfig::Changed(id.clone(), change);
+        let report = self.ask(|reply| Order::Configure(wanted, None, by, reply)).await.flatten();
         audit.end(&report, ReloadReport::summary);
         report
     }
@@ -181,7 +218,7 @@ impl Control {
     }
 }
 
-/// Why the extension did not come up, if it did not.
-fn failed(report: ReloadReport, id: &ExtensionId) -> Option<String> {
-    report.failed.into_iter().find(|failed| failed.extension == *id).map(|failed| failed.reason)
+/// The place of an extension in the configuration.
+fn place(config: &Config, id: &ExtensionId) -> Option<usize> {
+    config.extensions.iter().position(|extension| extension.id == *id)
 }

@@ -92,6 +92,7 @@ impl WorkerRuntime {
         tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .thread_name("weir-blocking")
+            .on_thread_start(block_signals)
             .max_blocking_threads(blocking_threads)
             // Otherwise extensions that keep each other busy delay a wake-up from another thread by more polls.
             .global_queue_interval(2)

@@ -1,8 +1,10 @@
 //! Extensions that are added, changed and removed one by one while Main runs.
 
+use std::fs;
+
 use weir_host::{
     Error, ExtensionConfig,
-    config::{ComponentSource, RestartPolicy},
+    config::{ComponentSource, ReloadMode, RestartPolicy},
     control::{ControlError, ExtensionState},
 };
 
@@ -44,6 +46,34 @@ async fn an_extension_is_added_changed_and_removed_while_the_others_serve() {
 }
 
 #[tokio::test]
+async fn a_change_leaves_the_others_alone_and_starts_what_has_failed() {
+    let data = tempfile::tempdir().unwrap();
+    let path = data.path().join("other.wasm");
+    fs::copy(test_guests::path("puppet"), &path).unwrap();
+    let other = puppet_with("other", |it| it.component = ComponentSource::Path(path.clone()));
+    let main = start(vec![other]).await;
+    let control = main.control();
+    // A reload of the configuration would load this.
+    fs::write(&path, "no component").unwrap();
+    let mut new = puppet_with("new", |it| it.instances = 3);
+    let good = std::mem::replace(&mut new.component, ComponentSource::Bytes(b"bad".as_slice().into()));
+    assert!(matches!(control.put(new.clone()).await, Err(ControlError::NotStarted { .. })));
+    assert_eq!(control.status("new").unwrap().state, ExtensionState::Failed);
+    new.component = good;
+    control.put(new.clone()).await.unwrap();
+    for id in ["new", "new.2", "new.3"] {
+        assert_eq!(control.status(id).unwrap().state, ExtensionState::Ready, "{id}");
+    }
+    // Only a copy fails.
+    new.reload = ReloadMode::Overlap;
+    new.component = ComponentSource::Bytes(b"bad".as_slice().into());
+    assert!(matches!(control.put(new).await, Err(ControlError::NotReloaded { .. })));
+    control.remove("new").await.unwrap();
+    let status = control.status("other").unwrap();
+    assert_eq!((status.state, status.restarts, status.failures.len()), (ExtensionState::Ready, 0, 0));
+}
+
+#[tokio::test]
 async fn changes_at_once_wait_for_each_other() {
     let main = start(vec![puppet("a")]).await;
     let control = main.control();
@@ -63,6 +93,10 @@ async fn changes_at_once_wait_for_each_other() {
     assert_eq!(ids(&kept_to.extensions), ["a", "b", "c"]);
     assert_eq!(kept_to.extensions[0].restart.policy, RestartPolicy::Always);
     assert_eq!(tell(&main, "c", "echo 1").await.unwrap(), "1");
+    let (first, second) = tokio::join!(control.put(puppet("d")), control.put(puppet("d")));
+    for put in [first, second, control.remove("d").await] {
+        put.unwrap();
+    }
     let (b, c) = tokio::join!(control.remove("b"), control.remove("c"));
     for removed in [b, c] {
         removed.unwrap();

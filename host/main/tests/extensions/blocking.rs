@@ -12,7 +12,7 @@ use weir_host::{
     limits::LimitValue,
 };
 
-use super::support::{config, puppet};
+use super::support::{PATIENCE, config, puppet};
 
 fn start(services: Vec<Service>) -> Main {
     let builder = Main::builder(config(vec![puppet("a")]));
@@ -158,9 +158,10 @@ fn a_call_ends_at_its_deadline_while_its_handler_keeps_the_worker() {
     // The handler waits for the lock that its caller has.
     let held = lock.lock().unwrap();
     let call = || main.client().call_with("service@1", "wait", "", soon.clone());
-    assert!(matches!(wait(call()), Err(BlockingError::Call(Error::Timeout))));
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    assert_eq!(runtime.block_on(call()), Err(Error::Timeout));
+    assert_eq!(wait_for(PATIENCE, call()).unwrap(), Some(Err(Error::Timeout)));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let answer = runtime.block_on(async { tokio::time::timeout(PATIENCE, call()).await });
+    assert_eq!(answer.unwrap(), Err(Error::Timeout));
     drop(held);
     assert_eq!(echo(main.client(), "1").unwrap(), "1");
 }

@@ -63,7 +63,7 @@ async fn a_call_that_a_failure_ends_brings_it_to_the_embedding_program_and_its_c
     let limit = failure.limit.as_ref().unwrap();
     assert_eq!((limit.name.to_string(), limit.allowed), ("fuel-per-message".to_owned(), 500_000_000));
     assert!(failure.trace.iter().any(|name| name.contains("commands::spin")), "{:?}", failure.trace);
-    assert_eq!(failure.in_hand, [also, id]);
+    assert_eq!(*failure.in_hand, [also, id]);
     assert_eq!(forgotten.answer().await.unwrap_err().failure, failed.failure);
 
     let why = "`faulty` is not running: failed: `fuel-per-message` of 500000000 used up";
@@ -75,7 +75,7 @@ async fn a_call_that_a_failure_ends_brings_it_to_the_embedding_program_and_its_c
 
 #[tokio::test]
 async fn work_for_one_message_ends_at_its_time_and_the_failure_says_how_long_it_took() {
-    let allowed = Duration::from_millis(20);
+    let allowed = Duration::from_millis(200);
     let main = start(vec![puppet_with("a", |p| {
         p.limits.fuel_per_message = 1_000_000_000_000;
         p.limits.time_per_message = Some(allowed);
@@ -91,10 +91,10 @@ async fn work_for_one_message_ends_at_its_time_and_the_failure_says_how_long_it_
     }
     let call = main.client().begin("a@1", "run", "spin", CallOptions::default()).unwrap();
     let failure = call.answer().await.unwrap_err().failure.unwrap();
-    assert_eq!(failure.cause, "worked for one message for longer than `time-per-message` of 20ms");
+    assert_eq!(failure.cause, "worked for one message for longer than `time-per-message` of 200ms");
     let limit = failure.limit.as_ref().unwrap();
     assert_eq!(limit.name.to_string(), "time-per-message");
-    assert!(Duration::from_nanos(limit.used) > allowed && limit.allowed == 20_000_000, "{limit:?}");
+    assert!(Duration::from_nanos(limit.used) > allowed && limit.allowed == 200_000_000, "{limit:?}");
     reached(&main, "a", ExtensionState::Ready).await;
     assert_eq!(tell(&main, "a", "echo again").await.unwrap(), "again");
 }

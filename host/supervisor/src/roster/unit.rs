@@ -304,7 +304,7 @@ impl Unit {
     /// Returns the failure that ended a request, if it is still on record.
     pub fn failure_of(&self, message: MessageId) -> Option<FailureRecord> {
         let record = self.record.lock();
-        record.failures.iter().rev().find(|failure| failure.in_hand.contains(&message)).cloned()
+        record.failures.iter().rev().find(|failure| failure.in_hand.binary_search(&message).is_ok()).cloned()
     }
 
     /// Returns the extension's present status.

@@ -86,6 +86,8 @@ pub(super) struct Applying {
     reply: OrderReplyTo<ReloadReport>,
     /// When a stage holds. None if there are no stages, so that all extensions are of the first.
     holds: Option<Holds>,
+    /// The extension that changes alone, with its copies.
+    only: Option<ExtensionId>,
     /// The configured extensions, in the order of the configuration.
     configured: Vec<Arc<ExtensionConfig>>,
     /// The stages of extensions, from 1.
@@ -140,7 +142,7 @@ impl Supervisor {
             return answer([reply], || Err(ControlError::ShuttingDown));
         }
         if let Some(applying) = &self.applying {
-            let may_wait = matches!(wanted, WantedConfig::Changed(_)) && applying.holds.is_none();
+            let may_wait = wanted.only().is_some() && applying.holds.is_none();
             if may_wait && self.waiting.len() < WAITING_CHANGES {
                 return self.waiting.push_back((wanted, by, reply));
             }
@@ -154,6 +156,7 @@ impl Supervisor {
             by,
             reply,
             holds,
+            only: wanted.only(),
             configured: Vec::new(),
             stages: HashMap::new(),
             stage: 1,
@@ -175,24 +178,24 @@ impl Supervisor {
         // Files may be slow, and checks take time.
         self.tasks.spawn_blocking(move || {
             let read = wanted.read(file, &roster).and_then(|config| {
-                let rules = admission.read(&config.main).map_err(|error| error.to_string())?;
-                Ok((config, rules))
+                let rules = admission.read(&config.main);
+                Ok((config, rules.map_err(|error| ControlError::NotConfigured(error.to_string()))?))
             });
             Done::Read(Box::new(read))
         });
     }
 
     /// Goes on with the new configuration once it was read and checked, or refuses it.
-    pub(super) fn read(&mut self, read: Result<(Config, Rules), String>) {
+    pub(super) fn read(&mut self, read: Result<(Config, Rules), ControlError>) {
         let (config, rules) = match read {
             Ok(read) => read,
-            Err(reason) => return self.end_applying(Some(reason)),
+            Err(refused) => return self.end_applying(Some(refused)),
         };
         if let Some(reason) = refusal(&self.parts.roster.main(), &config) {
-            return self.end_applying(Some(reason));
+            return self.end_applying(Some(ControlError::NotConfigured(reason)));
         }
         if self.shutting_down {
-            return self.end_applying(Some("main is shutting down".to_owned()));
+            return self.end_applying(Some(ControlError::ShuttingDown));
         }
         self.parts.programs.admission().set(rules);
         self.plan(config);
@@ -378,8 +381,10 @@ impl Supervisor {
     fn change_one(&mut self, index: usize, config: Arc<ExtensionConfig>, main: &MainConfig) {
         let Some(slot) = self.slots.get(index) else { return };
         let has_failed = matches!(slot.life.state(), ExtensionState::BackingOff | ExtensionState::Failed);
-        // In stages, an extension that has failed starts again: what requires it changes only once it is up.
-        let is_retried = has_failed && self.is_in_stages();
+        // In stages, an extension that has failed starts again: what requires it changes only once it is up. So does one
+        // that is changed alone.
+        let is_meant = self.applying.as_ref().is_some_and(|applying| applying.only.is_some());
+        let is_retried = has_failed && (is_meant || self.is_in_stages());
         let is_to_run = slot.life.is_coming() || slot.life.state() == ExtensionState::BackingOff;
         let runs = slot.life.is_running() || is_to_run || is_retried;
         let is_same = config.runs_as(&slot.unit.configured());
@@ -432,7 +437,7 @@ impl Supervisor {
         }
     }
 
-    fn end_applying(&mut self, refused: Option<String>) {
+    fn end_applying(&mut self, refused: Option<ControlError>) {
         let Some(Applying { reply, mut report, .. }) = self.applying.take() else { return };
         // Sorted, because they come in the order in which their files were loaded.
         for extensions in [&mut report.added, &mut report.removed, &mut report.changed] {
@@ -443,7 +448,7 @@ impl Supervisor {
         self.parts.roster.set_reloading(false);
         let _nobody = self.parts.events.send(MainEvent::Reloaded.into());
         answer([reply], || match &refused {
-            Some(reason) => Err(ControlError::NotConfigured(reason.clone())),
+            Some(refused) => Err(refused.clone()),
             None => Ok(report.clone()),
         });
         while self.applying.is_none()

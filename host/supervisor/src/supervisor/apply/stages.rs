@@ -10,6 +10,7 @@ use std::{
 
 use tokio::time::Instant;
 use weir_bus::Phase;
+use weir_config::ExtensionConfig;
 use weir_names::ExtensionId;
 use weir_reports::{ExtensionState, ServingVersion, Standing};
 
@@ -49,6 +50,12 @@ impl Applying {
         self.reply.closed().await;
     }
 
+    /// Whether this extension may change.
+    fn is_meant(&self, extension: &ExtensionConfig) -> bool {
+        let own = extension.copy_of.as_ref().unwrap_or(&extension.id);
+        self.only.as_ref().is_none_or(|only| only == own)
+    }
+
     /// Whether this extension is of the present stage.
     pub(super) fn is_now(&self, id: &ExtensionId) -> bool {
         self.stage_of(id) == self.stage
@@ -76,6 +83,7 @@ impl Supervisor {
             }
             let extension = extension.clone();
             let index = match known {
+                Some(index) if was_listed && !applying.is_meant(&extension) => index,
                 Some(index) if was_listed => {
                     let running = self.slots.get(index).map(|slot| slot.unit.configured());
                     let difference = running.and_then(|running| running.table_difference(&extension));

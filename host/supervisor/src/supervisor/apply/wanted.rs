@@ -3,11 +3,13 @@
 use std::fmt;
 
 use weir_config::{Config, ConfigErrors, ConfigFile};
+use weir_names::ExtensionId;
 
+use super::super::ControlError;
 use crate::roster::Roster;
 
 /// Changes a configuration, or says why it cannot be changed so.
-type ConfigChange = Box<dyn FnOnce(&mut Config) -> Result<(), String> + Send>;
+type ConfigChange = Box<dyn FnOnce(&mut Config) -> Result<(), ControlError> + Send>;
 
 /// A configuration that is to be applied.
 pub enum WantedConfig {
@@ -15,9 +17,9 @@ pub enum WantedConfig {
     File,
     /// This one.
     Given(Box<Config>),
-    /// The one that Main keeps to, with this change. Fails with the reason if it cannot be changed so. Waits for another
-    /// change that is under way, unless that is made in stages.
-    Changed(ConfigChange),
+    /// The one that Main keeps to, with this change of one extension. The others are left alone, whatever their files are
+    /// now. Waits for another change that is under way, unless that is made in stages.
+    Changed(ExtensionId, ConfigChange),
 }
 
 impl fmt::Debug for WantedConfig {
@@ -25,20 +27,24 @@ impl fmt::Debug for WantedConfig {
         match self {
             Self::File => f.write_str("File"),
             Self::Given(config) => f.debug_tuple("Given").field(config).finish(),
-            Self::Changed(_) => f.write_str("Changed"),
+            Self::Changed(id, _) => f.debug_tuple("Changed").field(id).finish(),
         }
     }
 }
 
 impl WantedConfig {
+    /// The extension that is changed alone.
+    pub(super) fn only(&self) -> Option<ExtensionId> {
+        if let Self::Changed(id, _) = self { Some(id.clone()) } else { None }
+    }
+
     /// Returns the checked configuration, or why there is none.
-    pub(super) fn read(self, file: Option<ConfigFile>, roster: &Roster) -> Result<Config, String> {
-        let said = |errors: ConfigErrors| errors.to_string();
-        let mut config = match (self, file) {
-            (Self::File, Some(file)) => return file.read().map_err(said),
-            (Self::File, None) => Config::default(),
-            (Self::Given(config), _) => *config,
-            (Self::Changed(change), _) => {
+    pub(super) fn read(self, file: Option<ConfigFile>, roster: &Roster) -> Result<Config, ControlError> {
+        let refused = |errors: ConfigErrors| ControlError::NotConfigured(errors.to_string());
+        let mut config = match self {
+            Self::File => return file.ok_or(ControlError::NoFile)?.read().map_err(refused),
+            Self::Given(config) => *config,
+            Self::Changed(_, change) => {
                 let mut config = roster.configuration();
                 change(&mut config)?;
                 config
@@ -48,7 +54,7 @@ impl WantedConfig {
         let serves = roster.main().serves.clone();
         config.main.serves.retain(|contract| !serves.contains(contract));
         config.main.serves.extend(serves);
-        config.check().map_err(said)?;
+        config.check().map_err(refused)?;
         Ok(config)
     }
 }
