@@ -26,5 +26,4 @@ pub mod request;
 pub mod running;
 pub mod topics;
 
-mod sockets;
 mod work;

@@ -16,7 +16,7 @@ use crate::{
 /// Files of the tree that name versions: the template below `capi/install`, and the place.
 const TEMPLATES: [(&str, &str); 4] = [
     ("weir.pc.in", "lib/pkgconfig/weir.pc"),
-    ("weir-static.pc.in", "lib/pkgconfig/weir-static.pc"),
+    ("weir.pc.in", "lib/pkgconfig/weir-static.pc"),
     ("weirConfig.cmake.in", "lib/cmake/weir/weirConfig.cmake"),
     ("weirConfigVersion.cmake.in", "lib/cmake/weir/weirConfigVersion.cmake"),
 ];
@@ -76,6 +76,11 @@ pub(crate) fn install(built: &Path, prefix: &Path) -> Result<()> {
     for (template, place) in TEMPLATES {
         let text = files::read(capi.join("install").join(template))?;
         let text = text.replace("@VERSION@", version).replace("@SONAME@", &soname);
+        let (name, libraries) = match place.contains("static") {
+            true => ("weir-static", "${libdir}/libweir.a -lgcc_s -lpthread -lm -ldl"),
+            false => ("weir", "-L${libdir} -lweir"),
+        };
+        let text = text.replace("@NAME@", name).replace("@LIBS@", libraries);
         let place = prefix.join(place);
         files::write(&place, text)?;
     }

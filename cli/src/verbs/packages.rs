@@ -18,7 +18,7 @@ use semver::Version;
 use weir_host::{
     MainConfig,
     component::{Inspection, Signature, inspect},
-    config::ArtifactHash,
+    config::{ArtifactHash, not_in_this_build},
 };
 use weir_package::Package;
 
@@ -120,9 +120,10 @@ impl Fetched {
     /// Warns if this build cannot run what was fetched.
     fn warn_without_compiler() {
         if !cfg!(feature = "compiler") {
-            output::complain(
-                "warning: this build of Weir has no compiler, and runs no components: see `weir compile`",
-            );
+            let why = not_in_this_build("compiler");
+            output::complain(&format!(
+                "warning: compiling {why}. Only artifacts run here: see `weir compile`"
+            ));
         }
     }
 

@@ -57,7 +57,9 @@ impl Config {
 impl ExtensionConfig {
     /// Forgets the stanza if it says something else, because this configuration was changed in Rust.
     pub fn forget_other_stanza(&mut self) {
-        let is_own = |stanza: &Arc<Stanza>| stanza.config().is_ok_and(|config| config.runs_as(self));
+        // A stanza tells of the first instance.
+        let first = Self { instances: 1, ..self.clone() };
+        let is_own = |stanza: &Arc<Stanza>| stanza.config().is_ok_and(|config| config.runs_as(&first));
         if !self.stanza.as_ref().is_some_and(is_own) {
             self.stanza = None;
         }

@@ -212,16 +212,13 @@ async fn put_extension(
 ) -> Answered<ExtensionStatus> {
     let Path(id) = id?;
     let text = served.requests.read(body, Ok(MAX_STANZA)).await?;
-    let read = {
-        let control = control.clone();
-        move || match std::str::from_utf8(&text.bytes) {
-            Ok(text) => control.read_extension(text).map_err(|errors| errors.to_string()),
-            Err(_) => Err("the body is not UTF-8".to_owned()),
-        }
-    };
+    let text = String::from_utf8(text.bytes.to_vec());
+    let text = text.map_err(|_| Refusal::invalid("the body is not UTF-8"))?;
+    let reader = control.clone();
     // Off the worker thread, because a text of this length takes a while.
-    let read = tokio::task::spawn_blocking(read).await.map_err(|_| ControlError::ShuttingDown)?;
-    let extension = read.map_err(ControlError::NotConfigured)?;
+    let read = tokio::task::spawn_blocking(move || reader.read_extension(&text)).await;
+    let read = read.map_err(|_| ControlError::ShuttingDown)?;
+    let extension = read.map_err(|errors| ControlError::NotConfigured(errors.to_string()))?;
     if extension.id.as_str() != id {
         let other = extension.id;
         return Err(Refusal::invalid(format!(

@@ -123,7 +123,7 @@ enum Done {
     Loaded(Box<LoadedAnew>),
     Instead(Box<FoundInstead>),
     Saved(Box<(ExtensionId, Result<(), VersionError>, Option<OrderReply>)>),
-    Read(Box<Result<(Config, Rules), ControlError>>),
+    Read(Box<Result<(Config, Option<Rules>), ControlError>>),
 }
 
 /// The parts of a supervisor.

@@ -146,3 +146,29 @@ fn a_text_that_is_no_stanza_is_refused() {
     assert!(refused(&format!("{valid}class = 'gone'\n")).contains("stanza:4:9: in `extension[a].class`"));
     assert!(refused(&format!("{valid}gone = 5\n")).contains("unknown key `gone`"));
 }
+
+#[test]
+fn one_table_is_read_with_the_classes_of_the_files() {
+    let files = "[limits.tiny]\ninherits = 'min'\nlog-rate = 3\n";
+    let running = Loader::new().parse(files, "weir.toml", "/etc/weir".as_ref()).unwrap();
+    let table = "[[extension]]\nid = 'a'\npath = 'a.wasm'\nclass = 'tiny'\ninstances = 2\nupdate = {}\n";
+    let mut read = running.read_extension(table).unwrap();
+    assert_eq!((read.limits.log_rate, read.instances), (3, 2));
+    // What is not changed keeps its stanza, and what is changed in Rust does not.
+    read.forget_other_stanza();
+    assert!(read.stanza.is_some());
+    read.limits.log_rate = 4;
+    read.forget_other_stanza();
+    assert!(read.stanza.is_none());
+    for (more, said) in [
+        ("[queue.q]\n", "`queue` belongs in the configuration's file"),
+        ("[topic.t]\n", "`topic` belongs in the configuration's file"),
+        ("[peer.'app:a']\n", "`peer` belongs in the configuration's file"),
+        ("[main]\n", "main"),
+        ("[[extension]]\nid = 'b'\npath = 'b.wasm'\n", "a stanza has one extension"),
+        ("key = 1\n", "stanza:7:1"),
+    ] {
+        let errors = running.read_extension(&format!("{table}{more}")).unwrap_err().to_string();
+        assert!(errors.contains(said), "{more}: {errors}");
+    }
+}

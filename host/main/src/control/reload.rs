@@ -139,7 +139,7 @@ impl Control {
     /// [`ControlError::Unknown`] if no extension has this id. Otherwise the errors of [`add`](Self::add), as where another
     /// extension requires it.
     pub async fn remove(&self, id: &str) -> Result<(), ControlError> {
-        let id = self.unit(id)?.id().clone();
+        let id: ExtensionId = id.parse().map_err(|_| ControlError::Unknown(id.to_owned()))?;
         self.alter(&id, "remove", |config, id| {
             let place = place(config, id).ok_or_else(|| ControlError::Unknown(id.to_string()))?;
             config.extensions.remove(place);
@@ -156,11 +156,11 @@ impl Control {
         order: &'static str,
         may: impl FnOnce(&ExtensionId, Option<usize>) -> Result<(), ControlError> + Send + 'static,
     ) -> Result<(), ControlError> {
-        extension.forget_other_stanza();
         let id = extension.id.clone();
-        let report = self.alter(&id, order, |config, id| {
+        let report = self.alter(&id, order, move |config, id| {
             let known = place(config, id);
             may(id, known)?;
+            extension.forget_other_stanza();
             match known.and_then(|place| config.extensions.get_mut(place)) {
                 Some(known) => *known = extension,
                 None => config.extensions.push(extension),
@@ -172,16 +172,19 @@ impl Control {
             let (own, status) = (unit.id().clone(), unit.status());
             let failed = report.failed.iter().find(|failed| failed.extension == own);
             let reason = failed.map(|failed| failed.reason.clone());
+            let has_failed = matches!(
+                status.state,
+                ExtensionState::Failed | ExtensionState::BackingOff | ExtensionState::Quarantined
+            );
             match (reason, status.state) {
-                (
-                    reason,
-                    ExtensionState::Failed | ExtensionState::BackingOff | ExtensionState::Quarantined,
-                ) => {
-                    let reason = reason.or(status.reason).unwrap_or_else(|| status.state.to_string());
+                (Some(reason), ExtensionState::Ready | ExtensionState::Interrupted) => {
+                    return Err(ControlError::NotReloaded { id: own, reason });
+                }
+                (reason, state) if reason.is_some() || has_failed => {
+                    let reason = reason.or(status.reason).unwrap_or_else(|| state.to_string());
                     return Err(ControlError::NotStarted { id: own, reason });
                 }
-                (Some(reason), _) => return Err(ControlError::NotReloaded { id: own, reason }),
-                (None, _) => {}
+                _ => {}
             }
         }
         Ok(())

@@ -174,19 +174,23 @@ impl Supervisor {
         // Set before the event is sent, so that a listener that missed the event can ask.
         self.parts.roster.set_reloading(true);
         let _nobody = self.parts.events.send(MainEvent::Reloading.into());
+        let is_of_one = wanted.only().is_some();
         let (admission, roster) = (self.parts.programs.admission().clone(), self.parts.roster.clone());
         // Files may be slow, and checks take time.
         self.tasks.spawn_blocking(move || {
             let read = wanted.read(file, &roster).and_then(|config| {
+                if is_of_one {
+                    return Ok((config, None));
+                }
                 let rules = admission.read(&config.main);
-                Ok((config, rules.map_err(|error| ControlError::NotConfigured(error.to_string()))?))
+                Ok((config, Some(rules.map_err(|error| ControlError::NotConfigured(error.to_string()))?)))
             });
             Done::Read(Box::new(read))
         });
     }
 
     /// Goes on with the new configuration once it was read and checked, or refuses it.
-    pub(super) fn read(&mut self, read: Result<(Config, Rules), ControlError>) {
+    pub(super) fn read(&mut self, read: Result<(Config, Option<Rules>), ControlError>) {
         let (config, rules) = match read {
             Ok(read) => read,
             Err(refused) => return self.end_applying(Some(refused)),
@@ -197,7 +201,9 @@ impl Supervisor {
         if self.shutting_down {
             return self.end_applying(Some(ControlError::ShuttingDown));
         }
-        self.parts.programs.admission().set(rules);
+        if let Some(rules) = rules {
+            self.parts.programs.admission().set(rules);
+        }
         self.plan(config);
     }
 
@@ -381,16 +387,15 @@ impl Supervisor {
     fn change_one(&mut self, index: usize, config: Arc<ExtensionConfig>, main: &MainConfig) {
         let Some(slot) = self.slots.get(index) else { return };
         let has_failed = matches!(slot.life.state(), ExtensionState::BackingOff | ExtensionState::Failed);
-        // In stages, an extension that has failed starts again: what requires it changes only once it is up. So does one
-        // that is changed alone.
+        // In stages, an extension that has failed starts again: what requires it changes only once it is up.
+        let is_retried = has_failed && self.is_in_stages();
         let is_meant = self.applying.as_ref().is_some_and(|applying| applying.only.is_some());
-        let is_retried = has_failed && (is_meant || self.is_in_stages());
         let is_to_run = slot.life.is_coming() || slot.life.state() == ExtensionState::BackingOff;
         let runs = slot.life.is_running() || is_to_run || is_retried;
         let is_same = config.runs_as(&slot.unit.configured());
         let id = slot.unit.id().clone();
         let is_under_way = slot.reload.is_some() && is_same && slot.config.differences(&config).is_empty();
-        if is_under_way && !self.is_in_stages() {
+        if is_under_way && !self.is_in_stages() && !is_meant {
             // The reload under way loads the same file, so nothing is to do. Only a stage has to wait for it.
         } else if slot.reload.is_some() {
             let reason = "it is being reloaded already".to_owned();
@@ -404,14 +409,22 @@ impl Supervisor {
                 self.note_configured(index);
             }
             self.load(index, config, Asker::Configuration, is_retried);
-        } else if !is_same {
-            self.note_configured(index);
-            self.exchange(index, config, main);
-            self.report_on(|applying| applying.report.changed.push(id));
         } else {
-            slot.unit.set_configured(&config);
-            if self.retune(index, config) {
+            let is_to_start = is_meant && has_failed;
+            if !is_same {
+                self.note_configured(index);
+                self.exchange(index, config, main);
                 self.report_on(|applying| applying.report.changed.push(id));
+            } else {
+                slot.unit.set_configured(&config);
+                if self.retune(index, config) {
+                    self.report_on(|applying| applying.report.changed.push(id));
+                }
+            }
+            if is_to_start {
+                // Waited for as for a new one.
+                self.want(index);
+                self.report_on(|applying| applying.added.push(index));
             }
         }
     }
@@ -438,7 +451,9 @@ impl Supervisor {
     }
 
     fn end_applying(&mut self, refused: Option<ControlError>) {
-        let Some(Applying { reply, mut report, .. }) = self.applying.take() else { return };
+        let Some(Applying { reply, mut report, only, .. }) = self.applying.take() else { return };
+        let is_cut_off = only.is_some() && self.shutting_down;
+        let refused = refused.or_else(|| is_cut_off.then_some(ControlError::ShuttingDown));
         // Sorted, because they come in the order in which their files were loaded.
         for extensions in [&mut report.added, &mut report.removed, &mut report.changed] {
             extensions.sort_unstable();

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use weir_config::{Config, ConfigErrors, ConfigFile};
+use weir_config::{Config, ConfigErrors, ConfigFile, ExtensionConfig};
 use weir_names::ExtensionId;
 
 use super::super::ControlError;
@@ -43,7 +43,10 @@ impl WantedConfig {
         let refused = |errors: ConfigErrors| ControlError::NotConfigured(errors.to_string());
         let mut config = match self {
             Self::File => return file.ok_or(ControlError::NoFile)?.read().map_err(refused),
-            Self::Given(config) => *config,
+            Self::Given(mut config) => {
+                config.extensions.iter_mut().for_each(ExtensionConfig::forget_other_stanza);
+                *config
+            }
             Self::Changed(_, change) => {
                 let mut config = roster.configuration();
                 change(&mut config)?;
