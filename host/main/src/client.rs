@@ -18,7 +18,7 @@ use weir_names::{
 };
 use weir_supervisor::Roster;
 
-use self::operation::{answer, send};
+use self::operation::{answer, send, watched};
 pub(crate) use self::subscriber::received;
 pub use self::{
     call::{Call, CallError},
@@ -142,9 +142,8 @@ impl Client {
     ) -> Result<Call, Error> {
         let mut target = self.open(contract, operation, options.provider.as_deref())?;
         let room = self.room()?;
-        let pending = self.bus.watch(send(self, &mut target, payload.into(), &options)?);
-        let pending = if options.is_unanswered { pending.unanswered() } else { pending };
-        Ok(Call::new(self.clone(), pending, room))
+        let sent = send(self, &mut target, payload.into(), &options)?;
+        Ok(Call::new(self.clone(), watched(self, &options, sent), room))
     }
 
     /// Bytes of the largest payload that the present provider accepts.

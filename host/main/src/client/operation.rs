@@ -79,9 +79,14 @@ pub(super) async fn answer(
     send: impl FnOnce() -> Result<SentCall, Error>,
 ) -> Result<Bytes, Error> {
     let (sent, _) = switch(send);
-    let pending = client.bus.watch(sent?);
-    let pending = if options.is_unanswered { pending.unanswered() } else { pending };
-    outcome(client, pending).await
+    outcome(client, watched(client, options, sent?)).await
+}
+
+/// Gives a request that was sent its deadline.
+#[inline]
+pub(super) fn watched(client: &Client, options: &CallOptions, sent: SentCall) -> PendingCall {
+    let pending = client.bus.watch(sent);
+    if options.is_unanswered { pending.unanswered() } else { pending }
 }
 
 /// Waits for the answer to a request that was sent.
