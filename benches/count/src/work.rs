@@ -125,6 +125,7 @@ pub(crate) fn work(case: Case, operations: u32, artifacts: &Artifacts) -> Result
 
 fn config(case: Case, artifacts: &Artifacts) -> Result<Config> {
     let mut main = MainConfig::default();
+    main.request_timeout = PATIENCE;
     main.trusted_keys = vec![fs::read_to_string(artifacts.key())?.parse()?];
     let mut echo = ExtensionConfig::new("echo".parse()?, artifacts.echo());
     // The echo may use the worker thread all the time: under valgrind it would soon be over any share.

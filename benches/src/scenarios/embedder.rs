@@ -11,18 +11,30 @@ use futures_util::future::try_join_all;
 use tokio::{runtime::Runtime, time::timeout};
 use weir_host::{
     Builder, CallOptions, Client, Config, Control, ExtensionConfig, HandlerError, Main, MainConfig, Service,
-    blocking::wait,
+    blocking::{wait, wait_for},
     client::Subscriber,
     control::{ExtensionState, ExtensionStatus},
 };
 
 use super::device::{PATIENCE, wait_until};
 
-/// Main, and the calling runtime. Dropped, it shuts down.
+/// Main, and the calling runtime.
 #[derive(Debug)]
 pub(super) struct Embedder {
     main: Main,
     runtime: Runtime,
+}
+
+impl Drop for Embedder {
+    /// Waits for Main's end, so that it takes no time from what is measured next.
+    fn drop(&mut self) {
+        let control = self.main.control();
+        // Refused only in async code, where nothing is measured.
+        let _ended = wait_for(PATIENCE, async {
+            control.begin_shutdown().await;
+            control.ended().await;
+        });
+    }
 }
 
 /// What work on the worker thread uses. It is set once Main has started.

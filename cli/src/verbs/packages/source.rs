@@ -101,12 +101,17 @@ impl Source {
     /// ends this command, the program ends first.
     async fn ask(&self, program: &mut Command) -> anyhow::Result<Option<String>> {
         let mut printed = tempfile::tempfile().context("no temporary file can be made")?;
-        let mut child = program
-            .stdout(printed.try_clone().context("no temporary file can be made")?)
-            .spawn()
-            .map_err(|error| self.unavailable(error))?;
-        let ended = until_interrupted(async { Ok(child.wait().await?) }).await;
-        if ended.is_err() {
+        let out = printed.try_clone().context("no temporary file can be made")?;
+        let mut started = None;
+        let ended = until_interrupted(async {
+            // From here on, a signal does not end this command by itself.
+            let child = program.stdout(out).spawn().map_err(|error| self.unavailable(error))?;
+            Ok(started.insert(child).wait().await?)
+        })
+        .await;
+        if ended.is_err()
+            && let Some(child) = &mut started
+        {
             // It may have ended by itself.
             let _gone = child.kill().await;
         }

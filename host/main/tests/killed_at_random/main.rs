@@ -65,13 +65,25 @@ fn states(main: &Main) -> Vec<(String, ExtensionState)> {
     statuses.map(|status| (status.id.to_string(), status.state)).collect()
 }
 
-/// All senders have ended, but an abandoned request may still kill its receiver, until a later one is answered.
+/// All senders have ended, but what they left behind may still kill its receivers: until no inbox has anything of it, and
+/// a request is answered that came after what was in hand then.
 async fn last_deaths(main: &Main) {
+    loop {
+        let nothing_waits = main.control().extensions().iter().all(|status| status.inbox_messages == 0);
+        if all_answer(main).await && nothing_waits {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn all_answer(main: &Main) -> bool {
     for receiver in RECEIVERS {
-        while ask(main, receiver.id).await.is_err() {
-            tokio::task::yield_now().await;
+        if ask(main, receiver.id).await.is_err() {
+            return false;
         }
     }
+    true
 }
 
 async fn all_serve(main: &Main, ledger: &Ledger) {
