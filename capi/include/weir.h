@@ -573,6 +573,13 @@ bool weir_call_async(const struct weir_main *main,
 void weir_call_cancel(const struct weir_call_handle *call);
 
 /**
+ * Cancels a call as `weir_call_cancel` does, and ends the work for it: the extension that has it in hand is ended, and
+ * comes again at once. That is on record as a failure, but counts as none for a quarantine. Other calls that it has in
+ * hand fail with `WEIR_ERROR_KIND_TRAPPED`. Any thread. Does not block. NULL is fine.
+ */
+void weir_call_kill(const struct weir_call_handle *call);
+
+/**
  * Frees the handle of a call, and lets the call go on. Any thread. NULL is fine.
  */
 void weir_call_handle_free(struct weir_call_handle *call);

@@ -177,6 +177,8 @@ class call_handle {
     explicit call_handle(weir_call_handle *raw) noexcept : raw_(raw) {}
     /* The lambda then gets an error of the kind WEIR_ERROR_KIND_CANCELLED, unless it has run. */
     void cancel() const noexcept { weir_call_cancel(raw_.get()); }
+    /* A cancel that also ends the work: see `weir_call_kill`. */
+    void kill() const noexcept { weir_call_kill(raw_.get()); }
 
   private:
     std::unique_ptr<weir_call_handle, freed<weir_call_handle_free>> raw_;

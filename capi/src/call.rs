@@ -23,7 +23,14 @@ type OnAnswer = extern "C" fn(Option<Box<weir_buffer>>, Option<Box<weir_error>>,
 
 /// A call under way. Any thread may cancel it, one may free it.
 #[derive(Debug)]
-pub struct weir_call_handle(parking_lot::Mutex<Option<oneshot::Sender<()>>>);
+pub struct weir_call_handle(parking_lot::Mutex<Option<oneshot::Sender<Cancel>>>);
+
+/// What a cancel ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cancel {
+    Wait,
+    Work,
+}
 
 /// Calls an operation of a contract, and waits for the answer, for at most `timeout_ms` or as `WEIR_NO_TIMEOUT` says.
 /// Blocks: not in a callback on Main's thread.
@@ -80,11 +87,19 @@ pub extern "C" fn weir_call_async(
         let room = main.alive()?.work.room()?;
         let mut completion = Completion(Some(callback));
         room.spawn(async move {
-            let answer = client.call_with(&contract, &operation, payload, options(timeout_ms));
+            let mut call = match client.begin(&contract, &operation, payload, options(timeout_ms)) {
+                Ok(call) => call,
+                Err(error) => return completion.complete(Err(error.into())),
+            };
             tokio::select! {
                 biased;
-                Ok(()) = &mut cancelled => completion.complete(Err(weir_error::cancelled())),
-                answer = answer => completion.complete(answer.map_err(Into::into)),
+                Ok(cancel) = &mut cancelled => {
+                    if cancel == Cancel::Work {
+                        call.cancel();
+                    }
+                    completion.complete(Err(weir_error::cancelled()));
+                }
+                answer = call.answer() => completion.complete(answer.map_err(|error| error.error.into())),
             }
         });
         Ok(true)
@@ -99,11 +114,23 @@ pub extern "C" fn weir_call_async(
 /// later answer is discarded. The provider may have carried it out. Any thread. Does not block. NULL is fine.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_call_cancel(call: Option<&weir_call_handle>) {
+    cancel(call, Cancel::Wait);
+}
+
+/// Cancels a call as `weir_call_cancel` does, and ends the work for it: the extension that has it in hand is ended, and
+/// comes again at once. That is on record as a failure, but counts as none for a quarantine. Other calls that it has in
+/// hand fail with `WEIR_ERROR_KIND_TRAPPED`. Any thread. Does not block. NULL is fine.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_call_kill(call: Option<&weir_call_handle>) {
+    cancel(call, Cancel::Work);
+}
+
+fn cancel(call: Option<&weir_call_handle>, what: Cancel) {
     run_infallible(|| {
         let cancel = call.and_then(|call| call.0.lock().take());
         if let Some(cancel) = cancel {
             // Fails if the call is over.
-            let _over = cancel.send(());
+            let _over = cancel.send(what);
         }
     });
 }

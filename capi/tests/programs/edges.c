@@ -207,6 +207,7 @@ static void null_arguments(void)
     weir_main_free(NULL);
     weir_request_free(NULL);
     weir_call_cancel(NULL);
+    weir_call_kill(NULL);
     weir_call_handle_free(NULL);
     weir_subscription_free(NULL);
     weir_event_free(NULL);
@@ -276,10 +277,11 @@ static weir_error_kind call(const char *contract, const char *operation, const c
     return kind(error);
 }
 
-static void start_async(const char *operation, weir_call_handle **handle)
+static void start_async(const char *contract, const char *operation, const char *payload, weir_call_handle **handle)
 {
     weir_error *error;
-    CHECK(weir_call_async(weir, "own@1", operation, "", 0, WEIR_NO_TIMEOUT, on_answer, NULL, on_drop, handle, &error));
+    CHECK(weir_call_async(weir, contract, operation, payload, strlen(payload), WEIR_NO_TIMEOUT, on_answer, NULL,
+                          on_drop, handle, &error));
     CHECK(!error);
 }
 
@@ -302,7 +304,7 @@ static void calls(void)
 
     freed = 0;
     weir_call_handle *handle = NULL;
-    start_async("hold", &handle);
+    start_async("own@1", "hold", "", &handle);
     wait_for(&held, 2);
     weir_call_cancel(handle);
     wait_for(&answered, 1);
@@ -313,7 +315,7 @@ static void calls(void)
     weir_request_free(kept);
 
     /* A freed handle leaves its call alone. */
-    start_async("hold", &handle);
+    start_async("own@1", "hold", "", &handle);
     weir_call_handle_free(handle);
     wait_for(&held, 3);
     CHECK(weir_request_remaining_ms(kept) > 0 && strcmp(weir_request_sender(kept), "main") == 0);
@@ -321,6 +323,18 @@ static void calls(void)
     CHECK(weir_request_fail(kept, "no", "not now", &error));
     wait_for(&answered, 2);
     CHECK(last_kind == WEIR_ERROR_KIND_HANDLER);
+
+    /* A cancel ends the wait, and a kill the work. */
+    start_async("puppet@1", "run", "forget", &handle);
+    CHECK(call("puppet@1", "run", "echo in order", 20000) == 0);
+    weir_call_kill(handle);
+    wait_for(&answered, 3);
+    CHECK(last_kind == WEIR_ERROR_KIND_CANCELLED);
+    weir_call_handle_free(handle);
+    CHECK(call("puppet@1", "run", "echo again", 20000) == 0);
+    weir_buffer *status = weir_extension_status(weir, "puppet", &error);
+    CHECK(status && strstr(weir_buffer_data(status, NULL), "ended by the caller of request"));
+    weir_buffer_free(status);
 }
 
 static void callbacks(void)
@@ -381,7 +395,7 @@ static void after_the_end(void)
     CHECK(kind(error) == WEIR_ERROR_KIND_INVALID_ARGUMENT);
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, wait_for_an_event, waits) == 0);
-    start_async("hold", NULL);
+    start_async("own@1", "hold", "", NULL);
     wait_for(&held, 4);
 
     freed = 0;

@@ -18,6 +18,7 @@ mod event_lane;
 mod event_lanes;
 mod events;
 mod handover;
+mod kills;
 mod lane;
 mod lanes;
 pub(crate) mod requests;

@@ -90,6 +90,7 @@ impl Deref for Responder {
 impl Drop for Responder {
     fn drop(&mut self) {
         self.give(Err(Error::PeerGone));
+        self.let_go();
     }
 }
 

@@ -5,7 +5,7 @@ use std::{
     future::poll_fn,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::{Context, Poll, Waker},
 };
@@ -80,7 +80,14 @@ pub struct Waiter {
     is_watched: AtomicBool,
     /// Whether a canary took the request last.
     by_canary: AtomicBool,
+    /// Whether the end of the wait without an answer also ends the instance that has the request in hand.
+    kills: AtomicBool,
+    /// The instance of the receiver that took the request last, or [`LET_GO`].
+    taker: AtomicU64,
 }
+
+/// Stands for an instance once the duty to answer is gone: the request is answered, or will not be.
+const LET_GO: u64 = u64::MAX;
 
 #[derive(Debug)]
 pub(crate) enum ReplyTo {
@@ -114,6 +121,8 @@ impl Waiter {
             ended: Notify::new(),
             is_watched: AtomicBool::new(false),
             by_canary: AtomicBool::new(false),
+            kills: AtomicBool::new(false),
+            taker: AtomicU64::new(InstanceId::NOBODY.0),
         }
     }
 
@@ -139,9 +148,10 @@ impl Waiter {
     }
 
     /// Ends the wait without an answer. Returns false if the wait had ended before, and its outcome may be on its way.
-    pub fn cancel(&self) -> bool {
+    pub fn cancel(self: &Arc<Self>) -> bool {
         let first = self.end();
         if first {
+            self.end_work();
             self.end_span("cancelled");
             self.route.receiver.inbox().note_abandoned();
             if let ReplyTo::Lane { sender, instance } = &self.to {
@@ -149,6 +159,39 @@ impl Waiter {
             }
         }
         first
+    }
+
+    /// Makes the end of the wait without an answer, by a cancel or at the deadline, also end the instance that has the
+    /// request in hand.
+    pub(crate) fn set_killing(&self) {
+        self.kills.store(true, Ordering::Release);
+    }
+
+    /// Whether the end of the wait without an answer also ends the instance that has the request in hand.
+    pub fn is_killing(&self) -> bool {
+        self.kills.load(Ordering::Acquire)
+    }
+
+    /// Ends the work for the request, if its sender wants that.
+    fn end_work(self: &Arc<Self>) {
+        if self.is_killing() {
+            self.route.receiver.inbox().kill(self);
+        }
+    }
+
+    /// The instance that took the request last.
+    pub(crate) fn taker(&self) -> InstanceId {
+        InstanceId(self.taker.load(Ordering::Acquire))
+    }
+
+    /// Whether nobody has the duty to answer any more.
+    pub(crate) fn is_let_go(&self) -> bool {
+        self.taker().0 == LET_GO
+    }
+
+    #[inline]
+    pub(crate) fn let_go(&self) {
+        self.taker.store(LET_GO, Ordering::Release);
     }
 
     /// The peer that sent the request.
@@ -197,9 +240,10 @@ impl Waiter {
         self.route.stats.get_or_init(|| operations.of(&self.route.operation));
     }
 
-    /// Notes whether the peer that takes the request now is a canary, with these counts.
+    /// Notes the instance that takes the request now, and whether its peer is a canary, with these counts.
     #[inline]
-    pub(crate) fn take(&self, by_canary: bool, operations: &Operations) {
+    pub(crate) fn take(&self, instance: InstanceId, by_canary: bool, operations: &Operations) {
+        self.taker.store(instance.0, Ordering::Release);
         if by_canary {
             self.route.by_canary.get_or_init(|| operations.by_canary(&self.route.operation));
         }
@@ -278,13 +322,14 @@ impl Waiter {
     }
 
     /// Ends the wait at its deadline with an error, unless it has ended before.
-    pub(crate) fn expire(&self) {
+    pub(crate) fn expire(self: &Arc<Self>) {
         let error = if self.route.receiver.is_starting() {
             Error::NotReady(format!("`{}` is still starting", self.route.receiver.name()))
         } else {
             Error::Timeout
         };
         if self.give(Err(error)) {
+            self.end_work();
             self.route.receiver.inbox().note_abandoned();
         }
     }

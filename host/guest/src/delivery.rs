@@ -236,6 +236,11 @@ impl Delivery {
         self.in_hand.handling(&self.jobs)
     }
 
+    /// Returns the request in hand with this id.
+    pub(super) fn handling_of(&self, id: MessageId) -> Option<Handling> {
+        self.in_hand.handling_of(id)
+    }
+
     /// Returns the event or job that has been in hand the longest.
     pub(super) fn overdue(&self) -> Option<Handling> {
         self.held.oldest(None)

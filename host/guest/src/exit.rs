@@ -4,6 +4,7 @@ use std::{any::Any, io, time::Duration};
 
 use wasmtime::{Trap, component::ResourceTableError};
 use wasmtime_wasi::I32Exit;
+use weir_bus::MessageId;
 use weir_config::{LimitHit, LimitKey, LimitName, Limits};
 use weir_metrics::nanoseconds;
 use weir_names::harmless;
@@ -81,6 +82,9 @@ pub enum Exit {
         /// For how long a message may be in hand.
         allowed: Duration,
     },
+    /// The caller of a request that it had in hand wanted the work for it ended.
+    #[error("ended by the caller of request {0}, which it had in hand")]
+    Killed(MessageId),
     /// The host panicked.
     #[error("internal error: {0}")]
     Panicked(String),
@@ -181,7 +185,7 @@ impl Exit {
             Self::StopOverdue(allowed) => late(LimitKey::STOP_TIMEOUT, *allowed, *allowed),
             Self::WorkedTooLong { used, allowed } => late(LimitKey::TIME_PER_MESSAGE, *used, *allowed),
             Self::HandlerOverdue { used, allowed } => late(LimitKey::HANDLER_TIMEOUT, *used, *allowed),
-            Self::Finished | Self::Failed(_) | Self::Panicked(_) => None,
+            Self::Finished | Self::Failed(_) | Self::Killed(_) | Self::Panicked(_) => None,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     future::poll_fn,
     panic::{self, AssertUnwindSafe},
+    pin::pin,
     sync::Arc,
     task::Poll,
     time::SystemTime,
@@ -123,6 +124,7 @@ impl Instance {
         };
         let handling = match exit {
             Exit::HandlerOverdue { .. } => state.delivery.overdue(),
+            Exit::Killed(id) => state.delivery.handling_of(id),
             _ => state.delivery.handling(),
         };
         let ended_itself = matches!(exit, Exit::Finished | Exit::Failed(_));
@@ -146,6 +148,7 @@ impl Instance {
         let mut stopping = None;
         let mut is_ready = false;
         let mut handlers = HandlerLimit::new(store.data().delivery.held().clone(), limits.handler_timeout);
+        let mut killed = pin!(self.peer.killed());
         let guest = program.run(store);
         let mut guest = InTurn::new(
             guest,
@@ -157,6 +160,10 @@ impl Instance {
         loop {
             tokio::select! {
                 biased;
+                message = &mut killed => {
+                    self.note_stop(stopping);
+                    return Exit::Killed(message);
+                }
                 result = &mut guest => {
                     self.note_stop(stopping);
                     return Exit::of(result, limits);

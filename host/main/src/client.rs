@@ -120,7 +120,7 @@ impl Client {
     /// use weir_host::{CallOptions, Client, Error};
     ///
     /// async fn scale(client: &Client, image: Vec<u8>) -> Result<bytes::Bytes, Error> {
-    ///     let call = client.begin("images@1", "scale", image, CallOptions::default())?;
+    ///     let mut call = client.begin("images@1", "scale", image, CallOptions::default())?;
     ///     call.answer().await.map_err(|failed| {
     ///         if let Some(failure) = &failed.failure {
     ///             eprintln!("request {}: {}, in {:?}", failed.message, failure.cause, failure.trace);

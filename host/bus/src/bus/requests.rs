@@ -109,9 +109,21 @@ impl PendingCall {
         self
     }
 
+    /// Makes the end of the wait without an answer, by a drop or at the deadline, also end the instance that has the
+    /// request in hand. Other requests that it has in hand fail with it.
+    pub fn set_killing(&self) {
+        self.waiter.set_killing();
+    }
+
     /// Waits for the answer, at most until the deadline.
     pub async fn answer(mut self) -> Result<Bytes, Error> {
-        let Some(slot) = self.waiter.slot() else { return Err(Error::PeerGone) };
+        self.outcome().await
+    }
+
+    /// [`answer`](Self::answer), which may be waited for again until it is there. There is no second one.
+    pub async fn outcome(&mut self) -> Result<Bytes, Error> {
+        let slot = self.waiter.slot().filter(|_| !self.is_over);
+        let Some(slot) = slot else { return Err(Error::Invalid("the request has had its answer".into())) };
         let outcome = slot.outcome().await;
         self.is_over = true;
         outcome

@@ -2,11 +2,11 @@
 //!
 //! Decides an instance's next message, and what gets in when there is room again.
 
-use std::{collections::VecDeque, task::Waker};
+use std::{collections::VecDeque, sync::Arc, task::Waker};
 
 use parking_lot::MutexGuard;
 
-use super::{Filling, InboxLimits, TakeOptions, Taken, event_lanes::EventLanes, lane::Lane};
+use super::{Filling, InboxLimits, TakeOptions, Taken, event_lanes::EventLanes, kills::Kills, lane::Lane};
 use crate::{
     id::InstanceId,
     message::{Incoming, Reply, Request},
@@ -214,6 +214,8 @@ pub(super) struct InstanceEntry {
     pub(super) replies: Lane<Reply>,
     /// Wakes the one task in which the instance waits.
     pub(super) task: Option<Waker>,
+    /// Tells the task that runs the instance, if that asks.
+    pub(super) kills: Option<Arc<Kills>>,
 }
 
 impl InstanceEntry {

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use super::{Peer, phase::Phase};
 use crate::{
-    id::InstanceId,
+    id::{InstanceId, MessageId},
     inbox::{TakeOptions, Taken},
     message::{Incoming, Reply, Request},
 };
@@ -44,6 +44,11 @@ impl Peer {
     /// Tells the instance to stop.
     pub fn stop(&self) {
         self.inbox().stop(self.instance());
+    }
+
+    /// Waits until the instance must be ended, because a caller wants the work for this request ended.
+    pub fn killed(&self) -> impl Future<Output = MessageId> + use<> {
+        self.inbox().killed(self.instance())
     }
 
     /// Whether the instance was told to stop, or has ended.
@@ -98,7 +103,7 @@ impl Peer {
                 Incoming::Request(request) => match self.number_of(request) {
                     Some(number) => {
                         request.number = number;
-                        request.responder.take(self.is_canary(), self.operations());
+                        request.responder.take(self.instance(), self.is_canary(), self.operations());
                     }
                     None => {
                         self.refuse(taken);
@@ -132,7 +137,7 @@ impl Peer {
         if let Taken::Message(Incoming::Request(request)) = taken {
             if request.responder.stats().is_some() {
                 // Another instance serves the operation.
-                request.responder.take(self.is_canary(), self.operations());
+                request.responder.take(self.instance(), self.is_canary(), self.operations());
             }
             let unknown = Err(self.no_operation(request.responder.operation()));
             request.responder.give(unknown);

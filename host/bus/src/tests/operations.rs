@@ -198,7 +198,7 @@ async fn what_a_canary_does_not_serve_counts_for_it_and_what_another_takes_again
     provider.set_canary(true);
     let request = take_request(&provider);
     provider.set_canary(false);
-    request.responder.take(false, provider.operations());
+    request.responder.take(InstanceId::FIRST, false, provider.operations());
     request.responder.give(ok(""));
     drop(again);
     assert_eq!((ended(true), ended(false)), (0, 1));

@@ -48,9 +48,9 @@ impl Unanswered {
         Self { requests, answer }
     }
 
-    /// Returns the ids of the requests that somebody waits for, in their order.
+    /// Returns the ids of the requests that somebody waits for or had ended, in their order.
     pub fn ids(&self) -> Arc<[MessageId]> {
-        self.requests.iter().filter(|request| !request.is_done()).map(|request| request.id()).collect()
+        self.requests.iter().filter(|request| counts(request)).map(|request| request.id()).collect()
     }
 }
 
@@ -182,9 +182,9 @@ impl InHand {
         self.requests.len() >= self.max
     }
 
-    /// Forgets requests whose callers no longer wait.
+    /// Forgets requests whose callers no longer wait, unless the instance is ended for that.
     pub(super) fn forget_abandoned(&mut self) {
-        self.requests.retain(|held| !held.responder.is_done());
+        self.requests.retain(|held| counts(&held.responder));
     }
 
     /// Returns the message that the guest handles, as far as that can be told. It is the first unanswered one of the
@@ -194,6 +194,11 @@ impl InHand {
         let oldest =
             || self.requests.iter().find(|held| !held.responder.is_done()).map(HeldRequest::handling);
         self.given(jobs).or_else(oldest).or_else(|| jobs.handling(None))
+    }
+
+    pub(super) fn handling_of(&self, id: MessageId) -> Option<Handling> {
+        let place = place(&self.requests, id).ok()?;
+        self.requests.get(place).map(HeldRequest::handling)
     }
 
     /// Returns the message of the last receive that the guest handles, if one is left.
@@ -276,6 +281,11 @@ impl HeldRequest {
             operation,
         }
     }
+}
+
+/// Whether the sender of a request waits, or has the instance ended.
+fn counts(request: &Responder) -> bool {
+    !request.is_done() || request.is_killing()
 }
 
 /// Returns the place of the request with this id, or as an error the place where it belongs.

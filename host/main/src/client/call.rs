@@ -59,18 +59,39 @@ impl Call {
         self.pending.id()
     }
 
-    /// Waits for the answer.
+    /// Gives up the request, and ends the work for it, as a drop does with [`CallOptions::kill_on_drop`]. For a peer, ends
+    /// only the wait.
+    ///
+    /// [`CallOptions::kill_on_drop`]: super::CallOptions::kill_on_drop
+    pub fn cancel(self) {
+        if self.client.roster.is_some() {
+            self.pending.set_killing();
+        }
+    }
+
+    /// Waits for the answer. Dropping the future does not give up the request: wait again, drop the `Call`, or
+    /// [cancel](Self::cancel) it. There is no second answer: after the first comes [`Error::Invalid`].
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # async fn answered(mut call: weir_host::client::Call) {
+    /// if tokio::time::timeout(Duration::from_millis(100), call.answer()).await.is_err() {
+    ///     call.cancel();
+    /// }
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
     /// Any case of [`Error`]. With [`Error::Trapped`] comes the failure that caused it, while it is on record: the last 16
     /// of each extension are.
-    pub async fn answer(self) -> Result<Bytes, CallError> {
-        let Self { client, pending, _room } = self;
+    pub async fn answer(&mut self) -> Result<Bytes, CallError> {
+        let Self { client, pending, .. } = self;
         let message = pending.id();
-        outcome(&client, pending).await.map_err(|error| {
+        outcome(client, pending).await.map_err(|error| {
             let has_failed = matches!(error, Error::Trapped | Error::PeerGone);
-            let failure = client.roster.filter(|_| has_failed).and_then(|roster| roster.failure_of(message));
+            let failure =
+                client.roster.as_ref().filter(|_| has_failed).and_then(|roster| roster.failure_of(message));
             CallError { error, message, failure: failure.map(Arc::new) }
         })
     }

@@ -67,6 +67,9 @@ pub(super) fn send(
     options: &CallOptions,
 ) -> Result<SentCall, Error> {
     let Client { bus, peer, .. } = client;
+    if options.kill_on_drop && client.roster.is_none() {
+        return Err(Error::PermissionDenied("only the embedding program ends the work for a call".into()));
+    }
     let term = bus.term(target, options.timeout, client.parent(options.trace.as_ref()));
     note_wait(term.sent);
     bus.call(peer, target, payload, term, false).map_err(|error| client.explained(error, target.receiver()))
@@ -79,20 +82,23 @@ pub(super) async fn answer(
     send: impl FnOnce() -> Result<SentCall, Error>,
 ) -> Result<Bytes, Error> {
     let (sent, _) = switch(send);
-    outcome(client, watched(client, options, sent?)).await
+    outcome(client, &mut watched(client, options, sent?)).await
 }
 
 /// Gives a request that was sent its deadline.
 #[inline]
 pub(super) fn watched(client: &Client, options: &CallOptions, sent: SentCall) -> PendingCall {
     let pending = client.bus.watch(sent);
+    if options.kill_on_drop {
+        pending.set_killing();
+    }
     if options.is_unanswered { pending.unanswered() } else { pending }
 }
 
 /// Waits for the answer to a request that was sent.
-pub(super) async fn outcome(client: &Client, pending: PendingCall) -> Result<Bytes, Error> {
+pub(super) async fn outcome(client: &Client, pending: &mut PendingCall) -> Result<Bytes, Error> {
     // An answer that is there at once must not keep others from the thread for ever.
-    let answer = cooperative(pending.answer()).await;
+    let answer = cooperative(pending.outcome()).await;
     answer.map_err(|error| match error {
         Error::PeerGone if client.bus.is_closed() => Error::Ended,
         error => error,

@@ -21,6 +21,11 @@ pub struct CallOptions {
     /// deadline, even if its future is dropped, or if the session that sent it ends or loses its grant. A call that
     /// still waits for room is given up with its future.
     pub is_unanswered: bool,
+    /// Whether the end of the wait, by a drop of the future or at the deadline, also ends the work: the instance that has
+    /// the request in hand. It comes again at once, which counts as no failure for a restart or a quarantine, but is on
+    /// record as one. Other requests that it has in hand fail with [`Error::Trapped`](crate::Error::Trapped). For the
+    /// embedding program alone.
+    pub kill_on_drop: bool,
 }
 
 impl CallOptions {
@@ -28,6 +33,13 @@ impl CallOptions {
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
+        self
+    }
+
+    /// Makes the end of the wait end the work, too.
+    #[must_use]
+    pub fn kill_on_drop(mut self) -> Self {
+        self.kill_on_drop = true;
         self
     }
 

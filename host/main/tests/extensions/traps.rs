@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use tokio::time::timeout;
 use weir_host::{
-    CallOptions, Error, Main, Service,
+    CallOptions, Error, ExtensionConfig, Main, Service,
     config::RestartPolicy,
     control::{ExtensionState, FailureRecord},
     logs::{Level, Source},
+    peers::PeerConfig,
 };
 
-use super::support::{Gate, builder, puppet, puppet_with, reached, set, start, tell};
+use super::support::{Gate, PATIENCE, builder, puppet, puppet_with, reached, set, start, taken, tell, until};
 
 async fn last_failure(main: &Main, id: &str) -> FailureRecord {
     reached(main, id, ExtensionState::Failed).await;
@@ -51,7 +53,7 @@ async fn a_call_that_a_failure_ends_brings_it_to_the_embedding_program_and_its_c
     let caller = puppet_with("caller", |c| c.wants = vec!["faulty@1".parse().unwrap()]);
     let main = start(vec![puppet_with("faulty", |p| p.limits.fuel_per_message = 500_000_000), caller]).await;
     let begin = |text| main.client().begin("faulty@1", "run", text, CallOptions::default()).unwrap();
-    let (forgotten, spin) = (begin("forget"), begin("spin"));
+    let (mut forgotten, mut spin) = (begin("forget"), begin("spin"));
     let (also, id) = (forgotten.id(), spin.id());
     let failed = spin.answer().await.unwrap_err();
     // The record is there before the answer.
@@ -89,7 +91,7 @@ async fn work_for_one_message_ends_at_its_time_and_the_failure_says_how_long_it_
             "each message brings the time again"
         );
     }
-    let call = main.client().begin("a@1", "run", "spin", CallOptions::default()).unwrap();
+    let mut call = main.client().begin("a@1", "run", "spin", CallOptions::default()).unwrap();
     let failure = call.answer().await.unwrap_err().failure.unwrap();
     assert_eq!(failure.cause, "worked for one message for longer than `time-per-message` of 200ms");
     let limit = failure.limit.as_ref().unwrap();
@@ -97,6 +99,113 @@ async fn work_for_one_message_ends_at_its_time_and_the_failure_says_how_long_it_
     assert!(Duration::from_nanos(limit.used) > allowed && limit.allowed == 200_000_000, "{limit:?}");
     reached(&main, "a", ExtensionState::Ready).await;
     assert_eq!(tell(&main, "a", "echo again").await.unwrap(), "again");
+}
+
+/// Two failures would quarantine it, and it would not come again by itself.
+fn killable(id: &str) -> ExtensionConfig {
+    puppet_with(id, |p| {
+        p.limits.fuel_per_message = 1_000_000_000_000;
+        p.wants = vec!["gate@1".parse().unwrap()];
+        p.restart.policy = RestartPolicy::OnFailure;
+        p.restart.failures = 2;
+        (p.restart.backoff, p.restart.max_backoff) = (PATIENCE, PATIENCE);
+    })
+}
+
+#[tokio::test]
+async fn a_call_that_is_cancelled_ends_the_work_wherever_it_is_and_that_counts_as_no_failure() {
+    let gate = Gate::new();
+    let main = gate.start(vec![killable("a")]).await;
+    let begin =
+        |text: &str| main.client().begin("a@1", "run", text.to_owned(), CallOptions::default()).unwrap();
+    for _ in 0..3 {
+        // It computes, it waits for an answer, and it waits for its next message.
+        for work in ["spin", "call gate@1 pass", "forget"] {
+            let call = begin(work);
+            let id = call.id();
+            taken(&main, "a").await;
+            call.cancel();
+            assert_eq!(tell(&main, "a", "echo again").await.unwrap(), "again", "after `{work}`");
+            let failure = main.control().failure_of(id).unwrap();
+            assert_eq!(failure.cause, format!("ended by the caller of request {id}, which it had in hand"));
+            assert_eq!(failure.limit, None);
+        }
+    }
+    reached(&main, "a", ExtensionState::Ready).await;
+    assert_eq!(main.control().status("a").unwrap().restarts, 9);
+}
+
+#[tokio::test]
+async fn a_call_with_kill_on_drop_ends_the_work_at_its_deadline_and_with_its_future() {
+    let main = Gate::new().start(vec![killable("a")]).await;
+    let short = CallOptions::default().timeout(Duration::from_millis(20)).kill_on_drop();
+    let late = main.client().call_with("a@1", "run", "spin", short.clone()).await;
+    assert_eq!(late, Err(Error::Timeout));
+    assert_eq!(tell(&main, "a", "echo again").await.unwrap(), "again");
+
+    let long = CallOptions::default().kill_on_drop();
+    let call = main.client().call_with("a@1", "run", "call gate@1 pass", long);
+    assert!(timeout(Duration::from_millis(20), call).await.is_err());
+    assert_eq!(tell(&main, "a", "echo again").await.unwrap(), "again");
+    assert_eq!(main.control().status("a").unwrap().failures.len(), 2);
+
+    // Without it, only the wait ends: this one is still there when its answer comes.
+    let call = main.client().begin("a@1", "run", "burn 2000000", CallOptions::default()).unwrap();
+    taken(&main, "a").await;
+    drop(call);
+    assert_eq!(
+        main.client().call_with("a@1", "run", "echo 1", CallOptions::default().kill_on_drop()).await.unwrap(),
+        "1"
+    );
+    assert_eq!(main.control().status("a").unwrap().restarts, 2);
+}
+
+#[tokio::test]
+async fn a_cancelled_call_ends_nothing_that_has_not_its_request_in_hand() {
+    let gate = Gate::new();
+    let main = gate.start(vec![killable("a"), killable("b")]).await;
+    let begin =
+        |text: &str| main.client().begin("a@1", "run", text.to_owned(), CallOptions::default()).unwrap();
+    let mut first = begin("call gate@1 pass");
+    taken(&main, "a").await;
+    // It waits in the inbox, and is never taken.
+    begin("trap").cancel();
+    // It is answered, and the next one is in hand.
+    let answered = begin("echo early");
+    gate.open(1);
+    first.answer().await.unwrap();
+    until(|| main.client().waiters() == 0).await;
+    let mut next = begin("call gate@1 pass");
+    taken(&main, "a").await;
+    answered.cancel();
+    gate.open(1);
+    next.answer().await.unwrap();
+    assert_eq!(main.control().status("a").unwrap().restarts, 0);
+
+    // Whoever else has a request in hand of it hears of that as of a failure.
+    let (mut forgotten, killed) = (begin("forget"), begin("call gate@1 pass"));
+    taken(&main, "a").await;
+    killed.cancel();
+    let failed = forgotten.answer().await.unwrap_err();
+    assert_eq!(failed.error, Error::Trapped);
+    assert!(failed.failure.unwrap().cause.starts_with("ended by the caller"));
+    assert_eq!(main.control().status("b").unwrap().restarts, 0);
+}
+
+#[tokio::test]
+async fn only_the_embedding_program_ends_the_work_for_a_call() {
+    let main = Gate::new().start(vec![killable("a")]).await;
+    let mut app = PeerConfig::new("app:one".parse().unwrap());
+    app.wants = vec!["a@1".parse().unwrap()];
+    let session = main.peer(app).unwrap();
+    let refused =
+        session.client().call_with("a@1", "run", "echo", CallOptions::default().kill_on_drop()).await;
+    assert!(matches!(refused, Err(Error::PermissionDenied(_))), "{refused:?}");
+    let call = session.client().begin("a@1", "run", "burn 2000000", CallOptions::default()).unwrap();
+    taken(&main, "a").await;
+    call.cancel();
+    assert_eq!(tell(&main, "a", "echo still").await.unwrap(), "still");
+    assert_eq!(main.control().status("a").unwrap().restarts, 0);
 }
 
 async fn handled(main: &Main, id: &str) -> [Option<String>; 4] {

@@ -37,13 +37,17 @@ impl Supervisor {
         let change = self.fails(index, ended);
         let Some(slot) = self.slots.get_mut(index) else { return };
         let clean = ended.end.exit == Exit::Finished;
-        let step = slot.apply(LifecycleEvent::Ended {
-            clean,
-            hopeless: ended.end.is_hopeless,
-            hindered: matches!(ended.end.exit, Exit::Hindered { .. }),
-            at,
-            draw: fastrand::f64(),
-        });
+        let event = match ended.end.exit {
+            Exit::Killed(_) if slot.life.is_there() => LifecycleEvent::Killed,
+            _ => LifecycleEvent::Ended {
+                clean,
+                hopeless: ended.end.is_hopeless,
+                hindered: matches!(ended.end.exit, Exit::Hindered { .. }),
+                at,
+                draw: fastrand::f64(),
+            },
+        };
+        let step = slot.apply(event);
         let change = match slot.life.state() {
             ExtensionState::Quarantined => change.or_else(|| self.fails_for_good(index, ended)),
             _ => change,

@@ -46,6 +46,8 @@ pub(super) enum LifecycleEvent {
         /// A random number from 0 to 1 for the length of a delay.
         draw: f64,
     },
+    /// The instance was ended by a caller, who wanted the work for a request ended. That is no failure of the extension.
+    Killed,
     /// The restart delay is over.
     Due,
     /// The restart policy may have changed.
@@ -170,6 +172,7 @@ impl Lifecycle {
                 }
                 if hindered { self.delay(u32::MAX, draw, restart) } else { self.fail(at, draw, restart) }
             }
+            LifecycleEvent::Killed if self.is_there() => self.enter(ExtensionState::Loaded),
             LifecycleEvent::Due if self.state == ExtensionState::BackingOff => {
                 self.enter(ExtensionState::Loaded)
             }

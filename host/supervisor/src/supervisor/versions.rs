@@ -317,7 +317,7 @@ impl Supervisor {
         let (_, id, update) = self.versioned(index)?;
         let (slot, number) = (self.slots.get(index)?, ended.run.version.number()?);
         let (exit, state) = (&ended.end.exit, slot.life.state());
-        let is_no_fault = matches!(exit, Exit::Finished | Exit::Hindered { .. });
+        let is_no_fault = matches!(exit, Exit::Finished | Exit::Hindered { .. } | Exit::Killed(_));
         if is_no_fault || state == ExtensionState::Draining || slot.life.is_on_trial() {
             return None;
         }

@@ -104,6 +104,9 @@ impl Model {
             (LifecycleEvent::Ended { clean, at, draw, .. }, Up(_)) => {
                 return self.fails(clean, at, draw, restart);
             }
+            (LifecycleEvent::Killed, Up(ExtensionState::Ready | ExtensionState::Interrupted)) => {
+                self.situation = Waits(ExtensionState::Loaded);
+            }
             (LifecycleEvent::Due, Delayed) => self.situation = Waits(ExtensionState::Loaded),
             _ => {}
         }
@@ -158,6 +161,7 @@ fn event() -> impl Strategy<Value = (LifecycleEvent, Duration)> {
                 LifecycleEvent::Ended { clean, hopeless, hindered: hindered && !clean, at: Duration::ZERO, draw }
             },
         ),
+        1 => Just(LifecycleEvent::Killed),
         6 => Just(LifecycleEvent::Due),
     ];
     (event, (0..40_u32).prop_map(|passed| MS * passed))
