@@ -18,7 +18,6 @@ mod event_lane;
 mod event_lanes;
 mod events;
 mod handover;
-mod kills;
 mod lane;
 mod lanes;
 pub(crate) mod requests;
@@ -34,6 +33,7 @@ pub(crate) use self::event_lane::EventOrigin;
 use self::lanes::{Lanes, StopState, wake};
 pub use self::{
     event_lane::{LaneSettings, LaneStats},
+    handover::EndedByCaller,
     lanes::Seat,
 };
 use crate::{id::InstanceId, message::Incoming};

@@ -33,7 +33,7 @@ pub use self::{
         requests::{PendingCall, Sending, SentCall, Target},
     },
     id::{InstanceId, MessageId, OperationId, PeerId},
-    inbox::{Filling, Inbox, InboxLimits, LaneSettings, LaneStats, Seat, TakeOptions, Taken},
+    inbox::{EndedByCaller, Filling, Inbox, InboxLimits, LaneSettings, LaneStats, Seat, TakeOptions, Taken},
     message::{Event, Incoming, Published, Receipt, Reply, Request, Responder},
     operations::OperationStats,
     peer::{Access, Peer, PeerLimits, PeerStats, Phase},

@@ -175,7 +175,7 @@ impl Waiter {
     /// Ends the work for the request, if its sender wants that.
     fn end_work(self: &Arc<Self>) {
         if self.is_killing() {
-            self.route.receiver.inbox().kill(self);
+            self.route.receiver.inbox().end_work(self);
         }
     }
 
@@ -185,7 +185,7 @@ impl Waiter {
     }
 
     /// Whether nobody has the duty to answer any more.
-    pub(crate) fn is_let_go(&self) -> bool {
+    pub fn is_let_go(&self) -> bool {
         self.taker().0 == LET_GO
     }
 

@@ -3,7 +3,6 @@
 use std::{
     future::poll_fn,
     panic::{self, AssertUnwindSafe},
-    pin::pin,
     sync::Arc,
     task::Poll,
     time::SystemTime,
@@ -31,7 +30,7 @@ use super::{
     program::Program,
     sandbox::{self, Sandbox},
     settings::Settings,
-    signals::Signals,
+    signals::{Order, Signals},
     wasi::{self, Dirs, Machine},
 };
 
@@ -148,7 +147,8 @@ impl Instance {
         let mut stopping = None;
         let mut is_ready = false;
         let mut handlers = HandlerLimit::new(store.data().delivery.held().clone(), limits.handler_timeout);
-        let mut killed = pin!(self.peer.killed());
+        self.peer.set_ended_by_caller(self.signals.clone());
+        let mut order = self.signals.order(&self.peer);
         let guest = program.run(store);
         let mut guest = InTurn::new(
             guest,
@@ -160,10 +160,6 @@ impl Instance {
         loop {
             tokio::select! {
                 biased;
-                message = &mut killed => {
-                    self.note_stop(stopping);
-                    return Exit::Killed(message);
-                }
                 result = &mut guest => {
                     self.note_stop(stopping);
                     return Exit::of(result, limits);
@@ -172,10 +168,16 @@ impl Instance {
                     is_ready = true;
                     self.usage.ready.set(nanoseconds(started.elapsed()));
                 }
-                () = self.signals.stopped(), if stopping.is_none() => {
-                    stopping = Some(Instant::now());
-                    limit = TimeLimit::new(limits.stop_timeout);
-                }
+                order = poll_fn(&mut order) => match order {
+                    Order::Stop => {
+                        stopping = Some(Instant::now());
+                        limit = TimeLimit::new(limits.stop_timeout);
+                    }
+                    Order::End(request) => {
+                        self.note_stop(stopping);
+                        return Exit::Killed(request);
+                    }
+                },
                 used = poll_fn(|context| handlers.poll(context, |at| self.warn_of(at))) => {
                     self.note_stop(stopping);
                     return Exit::HandlerOverdue { used, allowed: limits.handler_timeout };

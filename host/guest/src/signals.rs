@@ -2,13 +2,17 @@
 
 use std::{
     future::poll_fn,
-    sync::atomic::{AtomicBool, Ordering},
-    task::{Poll, Waker},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Waker},
 };
 
 use futures_util::task::AtomicWaker;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
-use weir_bus::PeerId;
+use weir_bus::{EndedByCaller, MessageId, Peer, PeerId, Waiter};
 
 /// What an instance tells its supervisor while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,20 +43,38 @@ pub struct Signals {
     /// Whether another version is kept until this one is ready.
     is_on_trial: bool,
     ready: Notify,
-    stop: Stop,
+    is_to_stop: AtomicBool,
+    /// Requests for which the instance must be ended once it has them in hand.
+    ends_for: Mutex<Vec<Arc<Waiter>>>,
+    /// Whether there is something new for the task.
+    is_news: AtomicBool,
+    /// The one task that runs the instance.
+    task: AtomicWaker,
 }
 
-/// The order to finish, for the one task that runs the instance.
-#[derive(Debug, Default)]
-struct Stop {
-    is_asked: AtomicBool,
-    task: AtomicWaker,
+/// What the task of an instance must do.
+#[derive(Debug)]
+pub(super) enum Order {
+    /// Let it finish within its stop deadline.
+    Stop,
+    /// End it, because the caller of this request in hand wants that.
+    End(MessageId),
 }
 
 impl Signals {
     /// Makes the signals for the run of a peer with this number.
     pub fn new(peer: PeerId, run: u64, notices: async_channel::Sender<Noted>, is_on_trial: bool) -> Self {
-        Self { peer, run, notices, is_on_trial, ready: Notify::new(), stop: Stop::default() }
+        Self {
+            peer,
+            run,
+            notices,
+            is_on_trial,
+            ready: Notify::new(),
+            is_to_stop: AtomicBool::new(false),
+            ends_for: Mutex::default(),
+            is_news: AtomicBool::new(false),
+            task: AtomicWaker::new(),
+        }
     }
 
     /// Returns the number of this run.
@@ -62,21 +84,57 @@ impl Signals {
 
     /// Tells the task of the instance that it must finish within its stop deadline. The inbox tells the guest.
     pub fn stop(&self) {
-        self.stop.is_asked.store(true, Ordering::Release);
-        self.stop.task.wake();
+        self.is_to_stop.store(true, Ordering::Release);
+        self.tell();
+    }
+
+    fn tell(&self) {
+        self.is_news.store(true, Ordering::Release);
+        self.task.wake();
     }
 
     /// Waits until the instance must finish.
     pub fn stopped(&self) -> impl Future<Output = ()> {
-        // This is polled whenever the instance does anything, so the waker is registered again only if it has changed.
-        let mut known: Option<Waker> = None;
-        poll_fn(move |context| {
-            if !known.as_ref().is_some_and(|known| known.will_wake(context.waker())) {
-                self.stop.task.register(context.waker());
-                known = Some(context.waker().clone());
-            }
-            if self.stop.is_asked.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
+        poll_fn(|context| {
+            self.task.register(context.waker());
+            if self.is_to_stop.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
         })
+    }
+
+    /// Returns the next order for the task of the instance, which is this peer's present one. A stop comes once.
+    pub(super) fn order(&self, peer: &Peer) -> impl FnMut(&mut Context<'_>) -> Poll<Order> {
+        let (mut known, mut stops) = (None::<Waker>, false);
+        move |context| {
+            // This is polled whenever the instance does anything, so the waker is registered again only if it has changed
+            // or was used.
+            let is_known = known.as_ref().is_some_and(|known| known.will_wake(context.waker()));
+            if is_known && !self.is_news.load(Ordering::Acquire) {
+                return Poll::Pending;
+            }
+            self.task.register(context.waker());
+            known = Some(context.waker().clone());
+            self.is_news.store(false, Ordering::SeqCst);
+            if let Some(request) = self.must_end(peer) {
+                return Poll::Ready(Order::End(request));
+            }
+            if !stops && self.is_to_stop.load(Ordering::SeqCst) {
+                stops = true;
+                return Poll::Ready(Order::Stop);
+            }
+            Poll::Pending
+        }
+    }
+
+    /// Returns a request in hand for which the instance must be ended. Forgets those that nobody has any more.
+    fn must_end(&self, peer: &Peer) -> Option<MessageId> {
+        let mut requests = self.ends_for.lock();
+        let forgotten: Vec<_> = requests.extract_if(.., |request| request.is_let_go()).collect();
+        let found = requests.iter().find(|request| peer.has_in_hand(request)).map(|request| request.id());
+        // Those in the inbox may still be taken, by what runs at this moment.
+        self.is_news.fetch_or(!requests.is_empty(), Ordering::SeqCst);
+        drop(requests);
+        drop(forgotten);
+        found
     }
 
     /// Waits until the instance is ready, or is interrupted and not on trial.
@@ -92,5 +150,12 @@ impl Signals {
         }
         // Sending fails only when Main ends and nothing listens.
         let _main_ends = self.notices.send(Noted { peer: self.peer, run: self.run, notice }).await;
+    }
+}
+
+impl EndedByCaller for Signals {
+    fn end_for(&self, request: Arc<Waiter>) {
+        self.ends_for.lock().push(request);
+        self.tell();
     }
 }

@@ -1,13 +1,19 @@
 //! How the instances at an inbox follow each other: which one is current, and what happens to the messages that an
 //! ended instance leaves.
 
-use std::task::Waker;
+use std::{fmt::Debug, sync::Arc, task::Waker};
 
 use super::{
     Inbox, InboxLimits,
     lanes::{InstanceEntry, Seat, SeatState, StopState, wake},
 };
-use crate::{id::InstanceId, message::Incoming};
+use crate::{id::InstanceId, message::Incoming, waiter::Waiter};
+
+/// What runs an instance, and ends it if a caller wants the work for its request ended.
+pub trait EndedByCaller: Debug + Send + Sync {
+    /// Ends the instance, if it [has this request in hand](crate::Peer::has_in_hand) or takes it just now.
+    fn end_for(&self, request: Arc<Waiter>);
+}
 
 impl Inbox {
     /// Adds a seat for one more peer that serves this inbox. It refuses requests until the peer's phase is set.
@@ -53,6 +59,19 @@ impl Inbox {
         drop(lanes);
         waiting.into_iter().for_each(Waker::wake);
         drop(closed);
+    }
+
+    pub(crate) fn set_ended_by_caller(&self, instance: InstanceId, ended: Arc<dyn EndedByCaller>) {
+        if let Some(own) = self.lanes.lock().instance(instance) {
+            own.ended_by_caller = Some(ended);
+        }
+    }
+
+    /// Ends the instance that has this request in hand.
+    pub(crate) fn end_work(&self, request: &Arc<Waiter>) {
+        let told: Vec<_> =
+            self.lanes.lock().instances.iter().filter_map(|own| own.ended_by_caller.clone()).collect();
+        told.into_iter().for_each(|ended| ended.end_for(request.clone()));
     }
 
     pub(crate) fn is_current(&self, instance: InstanceId) -> bool {

@@ -6,7 +6,9 @@ use std::{collections::VecDeque, sync::Arc, task::Waker};
 
 use parking_lot::MutexGuard;
 
-use super::{Filling, InboxLimits, TakeOptions, Taken, event_lanes::EventLanes, kills::Kills, lane::Lane};
+use super::{
+    Filling, InboxLimits, TakeOptions, Taken, event_lanes::EventLanes, handover::EndedByCaller, lane::Lane,
+};
 use crate::{
     id::InstanceId,
     message::{Incoming, Reply, Request},
@@ -214,8 +216,8 @@ pub(super) struct InstanceEntry {
     pub(super) replies: Lane<Reply>,
     /// Wakes the one task in which the instance waits.
     pub(super) task: Option<Waker>,
-    /// Tells the task that runs the instance, if that asks.
-    pub(super) kills: Option<Arc<Kills>>,
+    /// Whom a caller tells that wants the work for its request ended.
+    pub(super) ended_by_caller: Option<Arc<dyn EndedByCaller>>,
 }
 
 impl InstanceEntry {

@@ -1,12 +1,13 @@
 //! The instance of a peer: how it begins, takes over, takes messages and ends.
 
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, atomic::Ordering};
 
 use super::{Peer, phase::Phase};
 use crate::{
-    id::{InstanceId, MessageId},
-    inbox::{TakeOptions, Taken},
+    id::InstanceId,
+    inbox::{EndedByCaller, TakeOptions, Taken},
     message::{Incoming, Reply, Request},
+    waiter::Waiter,
 };
 
 impl Peer {
@@ -46,9 +47,14 @@ impl Peer {
         self.inbox().stop(self.instance());
     }
 
-    /// Waits until the instance must be ended, because a caller wants the work for this request ended.
-    pub fn killed(&self) -> impl Future<Output = MessageId> + use<> {
-        self.inbox().killed(self.instance())
+    /// Sets whom a caller tells that wants the work of the present instance for its request ended.
+    pub fn set_ended_by_caller(&self, ended: Arc<dyn EndedByCaller>) {
+        self.inbox().set_ended_by_caller(self.instance(), ended);
+    }
+
+    /// Whether the present instance was the last that took this request.
+    pub fn has_in_hand(&self, request: &Waiter) -> bool {
+        request.taker() == self.instance()
     }
 
     /// Whether the instance was told to stop, or has ended.
