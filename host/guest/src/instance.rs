@@ -160,14 +160,6 @@ impl Instance {
         loop {
             tokio::select! {
                 biased;
-                result = &mut guest => {
-                    self.note_stop(stopping);
-                    return Exit::of(result, limits);
-                }
-                () = self.signals.became_ready(), if !is_ready => {
-                    is_ready = true;
-                    self.usage.ready.set(nanoseconds(started.elapsed()));
-                }
                 order = poll_fn(&mut order) => match order {
                     Order::Stop => {
                         stopping = Some(Instant::now());
@@ -178,6 +170,14 @@ impl Instance {
                         return Exit::Killed(request);
                     }
                 },
+                result = &mut guest => {
+                    self.note_stop(stopping);
+                    return Exit::of(result, limits);
+                }
+                () = self.signals.became_ready(), if !is_ready => {
+                    is_ready = true;
+                    self.usage.ready.set(nanoseconds(started.elapsed()));
+                }
                 used = poll_fn(|context| handlers.poll(context, |at| self.warn_of(at))) => {
                     self.note_stop(stopping);
                     return Exit::HandlerOverdue { used, allowed: limits.handler_timeout };

@@ -9,7 +9,7 @@ use weir_host::{
     control::{ControlError, ExtensionState},
 };
 
-use super::support::{PATIENCE, extension, puppet, puppet_with, start, tell};
+use super::support::{Gate, PATIENCE, extension, puppet, puppet_with, set, start, tell};
 
 fn ids(extensions: &[ExtensionConfig]) -> Vec<&str> {
     extensions.iter().map(|extension| extension.id.as_str()).collect()
@@ -114,7 +114,8 @@ async fn changes_at_once_wait_for_each_other() {
 #[tokio::test]
 async fn a_change_that_fails_says_why_and_costs_nothing() {
     let needs = puppet_with("needs", |it| it.requires = vec!["a@1".parse().unwrap()]);
-    let main = start(vec![puppet("a"), needs]).await;
+    let gate = Gate::new();
+    let main = gate.start(vec![puppet("a"), needs]).await;
     let control = main.control();
     let required = control.remove("a").await.unwrap_err();
     assert!(matches!(&required, ControlError::NotConfigured(why) if why.contains("a@1")), "{required}");
@@ -139,8 +140,13 @@ async fn a_change_that_fails_says_why_and_costs_nothing() {
     assert_eq!(ids(&control.configuration().extensions), ["a", "needs"]);
 
     // Whoever gives up a change that has not begun leaves all as it was.
-    let (first, _) = tokio::join!(control.add(puppet("b")), async {
+    let slow = puppet_with("b", |b| {
+        b.wants = vec!["gate@1".parse().unwrap()];
+        set(b, "start", "call gate@1 pass");
+    });
+    let (first, _) = tokio::join!(control.add(slow), async {
         assert!(control.add(puppet("c")).now_or_never().is_none());
+        gate.open(1);
     });
     first.unwrap();
     assert_eq!(ids(&control.configuration().extensions), ["a", "needs", "b"]);
