@@ -230,8 +230,9 @@ typedef struct weir_event weir_event;
 typedef struct weir_job weir_job;
 
 /**
- * A running Main. Any number of threads may use it at once. Free it with `weir_main_free`, after all other threads are
- * done with it. Handles that came from it, such as queues, may be freed before or after.
+ * A running Main, or a session with it: see `weir_session_open`. Any number of threads may use it at once. Free it with
+ * `weir_main_free`, after all other threads are done with it. Handles that came from it, such as queues, may be freed
+ * before or after.
  */
 typedef struct weir_main weir_main;
 
@@ -517,7 +518,7 @@ void weir_builder_free(struct weir_builder *builder);
 /**
  * Stops every extension, and waits for the last: at most for the longest `stop-timeout` and a second. Calls under way
  * fail. After that every function of this Main fails with `WEIR_ERROR_KIND_ENDED`. Blocks: not in a callback on Main's
- * thread.
+ * thread. Of a session it ends the session alone, and does not block.
  *
  * Errors: `WEIR_ERROR_KIND_ENDED` if it was shut down before, `WEIR_ERROR_KIND_PANIC` if it had ended by a fault of its
  * own.
@@ -526,8 +527,8 @@ bool weir_main_shutdown(const struct weir_main *main,
                         weir_error** error);
 
 /**
- * Frees Main; shuts it down before, if that was not done. Any thread, and no other may use `main` any more. Blocks as
- * `weir_main_shutdown` does, but in a callback on Main's thread it does not wait. NULL is fine.
+ * Frees Main, or a session; shuts it down before, if that was not done. Any thread, and no other may use `main` any more.
+ * Blocks as `weir_main_shutdown` does, but in a callback on Main's thread it does not wait. NULL is fine.
  */
 void weir_main_free(struct weir_main *main);
 
@@ -812,6 +813,37 @@ void weir_job_done(struct weir_job *job);
 void weir_job_give_back(struct weir_job *job);
 
 /**
+ * Begins a session under a name of the configuration, `[peer."NAME"]`, with its grants and limits. The handle is one of
+ * Main under this name: with it the program calls, publishes, subscribes, puts and takes as the peer. Functions that
+ * steer Main or tell of it fail with `WEIR_ERROR_KIND_PERMISSION_DENIED`. Free it with `weir_main_free`, which ends the
+ * session. Any thread. Does not block.
+ *
+ * Errors: `WEIR_ERROR_KIND_PERMISSION_DENIED` if no peer has this name, `WEIR_ERROR_KIND_LIMIT_EXCEEDED` if it has as
+ * many sessions as its `limits.sessions`, `WEIR_ERROR_KIND_ENDED`. Once the session has ended, because a reload took the
+ * name away or an operator ended it, the functions fail with `WEIR_ERROR_KIND_PEER_GONE`.
+ */
+struct weir_main *weir_session_open(const struct weir_main *main,
+                                    const char* name,
+                                    weir_error** error);
+
+/**
+ * Serves a contract in a session from now on: extensions that require it start. `operations` are the names of its
+ * operations with a space between them; `handler` gets the requests to all of them, as with `weir_builder_serve`. Any
+ * thread. Does not block.
+ *
+ * Errors: `WEIR_ERROR_KIND_PERMISSION_DENIED` without a grant, `WEIR_ERROR_KIND_INVALID` if a name is malformed or the
+ * contract is served already, `WEIR_ERROR_KIND_PEER_GONE` after the end of the session, and for the first call
+ * `WEIR_ERROR_KIND_LIMIT_EXCEEDED` if 4096 of `weir_call_async` and the like are under way.
+ */
+bool weir_session_serve(const struct weir_main *session,
+                        const char* contract,
+                        const char* operations,
+                        weir_handler handler,
+                        void *data,
+                        weir_drop drop,
+                        weir_error** error);
+
+/**
  * Starts an extension and what it requires, and waits until it is ready or interrupted. A running extension is left as
  * it is. Blocks: not in a callback on Main's thread.
  *
@@ -1010,6 +1042,38 @@ struct weir_buffer *weir_topics(const struct weir_main *main, weir_error** error
  * Errors: `WEIR_ERROR_KIND_ENDED`.
  */
 struct weir_buffer *weir_queues(const struct weir_main *main, weir_error** error);
+
+/**
+ * The first `most` jobs of a queue, as a JSON array: what `weir queue-jobs --json` shows. Any thread.
+ *
+ * Errors: `WEIR_ERROR_KIND_INVALID` if no such queue is configured.
+ */
+struct weir_buffer *weir_queue_jobs(const struct weir_main *main,
+                                    const char* queue,
+                                    size_t most,
+                                    weir_error** error);
+
+/**
+ * Puts the dead letter `id` of a queue back to where it came from, or all if `id` is 0. `moved`, which may be NULL, gets
+ * their number. Any thread. Does not block.
+ *
+ * Errors: `WEIR_ERROR_KIND_INVALID` if there is no such queue or dead letter, `WEIR_ERROR_KIND_OVERLOADED` if a queue has
+ * no room, `WEIR_ERROR_KIND_NO_PROVIDER` if a queue is no longer configured. What can go back has gone back then.
+ */
+bool weir_queue_requeue(const struct weir_main *main,
+                        const char* queue,
+                        uint64_t id,
+                        uint64_t *moved,
+                        weir_error** error);
+
+/**
+ * What extensions and peers describe of the contracts that they serve, as a JSON array: `contract`, `provider` and the
+ * OpenRPC `document`. Any thread, but not in a callback on Main's thread: it reads up to 64 KiB for each of them.
+ *
+ * Errors: `WEIR_ERROR_KIND_ENDED`.
+ */
+struct weir_buffer *weir_contracts(const struct weir_main *main,
+                                   weir_error** error);
 
 /**
  * What the event is. `WEIR_MAIN_EVENT_KIND_OTHER` for NULL.

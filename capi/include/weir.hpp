@@ -231,7 +231,7 @@ class config {
     std::unique_ptr<weir_config, freed<weir_config_free>> raw_;
 };
 
-/* A running Main. Its end, or its destructor, stops every extension. */
+/* A running Main, or a session with it. Its end, or its destructor, stops every extension, or ends the session. */
 class main {
   public:
     explicit main(weir_main *raw) noexcept : raw_(raw) {}
@@ -287,6 +287,25 @@ class main {
     std::string limits(const std::string &id) const { return text(checked(weir_limits, get(), id.c_str())); }
     std::string topics() const { return text(checked(weir_topics, get())); }
     std::string queues() const { return text(checked(weir_queues, get())); }
+    std::string queue_jobs(const std::string &queue, std::size_t most) const {
+        return text(checked(weir_queue_jobs, get(), queue.c_str(), most));
+    }
+    /* Puts all dead letters of a queue back, or the one with this id, and returns how many. */
+    std::uint64_t requeue(const std::string &queue, std::uint64_t id = 0) const {
+        std::uint64_t moved = 0;
+        checked(weir_queue_requeue, get(), queue.c_str(), id, &moved);
+        return moved;
+    }
+    std::string contracts() const { return text(checked(weir_contracts, get())); }
+    /* This Main under the name of a peer of the configuration, with the grants of that. */
+    main session(const std::string &name) const { return main(checked(weir_session_open, get(), name.c_str())); }
+    /* In a session: `act` takes a `request` to one of these operations, on Main's thread, and must not wait. There is a
+     * space between their names. */
+    template <typename F> void serve(const std::string &contract, const std::string &operations, F act) const {
+        weir_handler run = [](weir_request *raw, void *data) noexcept { (*static_cast<F *>(data))(request(raw)); };
+        checked(weir_session_serve, get(), contract.c_str(), operations.c_str(), run,
+                static_cast<void *>(new F(std::move(act))), &drop<F>);
+    }
     std::string reload() const { return text(checked(weir_reload, get())); }
     std::string reload(config with) const { return text(checked(weir_reload_with, get(), with.release())); }
     /* The file again, or `with`. */

@@ -15,7 +15,7 @@ use crate::{
     config::weir_config,
     error::weir_error,
     events::{self, OnMainEvent, weir_on_main_event},
-    request::{weir_handler, weir_request},
+    request::{unanswered, weir_handler, weir_request},
     running::weir_main,
     work::{self, Work},
 };
@@ -242,10 +242,6 @@ fn names(contract: &Text, operation: &Text) -> Result<(ContractName, OperationNa
     let (contract, operation) = (contract.get("contract")?, operation.get("operation")?);
     let wrong = |error: NameError| Error::Invalid(error.to_string());
     Ok((contract.parse().map_err(wrong)?, operation.parse().map_err(wrong)?))
-}
-
-fn unanswered() -> Answer {
-    Err(HandlerError::new("unanswered", "the program freed the request without an answer"))
 }
 
 /// Opened sockets, which Main serves from its start.

@@ -1,8 +1,11 @@
 //! Extensions while Main runs: start, stop, reload, and what there is to know, as JSON.
 
+use std::mem::MaybeUninit;
+
 use weir_host::{
     Control,
     blocking::wait,
+    client::MessageId,
     control::{ControlError, Holds},
 };
 
@@ -68,7 +71,7 @@ pub extern "C" fn weir_extension_versions(
     id: Text,
     error: ErrorOut,
 ) -> Option<Box<weir_buffer>> {
-    run(error, || weir_buffer::json(&given(main, "main")?.alive()?.control.versions(id.get("id")?)?))
+    run(error, || weir_buffer::json(&given(main, "main")?.control()?.versions(id.get("id")?)?))
 }
 
 /// Takes an extension's version on probation for proven, and waits until that is written down. Blocks: not in a
@@ -122,7 +125,7 @@ pub extern "C" fn weir_extension_roll_back_with_data(
 /// is applied then.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_reload(main: Option<&weir_main>, error: ErrorOut) -> Option<Box<weir_buffer>> {
-    run(error, || weir_buffer::json(&wait(given(main, "main")?.alive()?.control.reload())?))
+    run(error, || weir_buffer::json(&wait(given(main, "main")?.control()?.reload())?))
 }
 
 /// Applies what differs in another configuration, and returns the report, like `weir_reload`. Takes `config`, even if
@@ -138,7 +141,7 @@ pub extern "C" fn weir_reload_with(
 ) -> Option<Box<weir_buffer>> {
     run(error, || {
         let weir_config(config) = *given(config, "config")?;
-        weir_buffer::json(&wait(given(main, "main")?.alive()?.control.reload_with(config))?)
+        weir_buffer::json(&wait(given(main, "main")?.control()?.reload_with(config))?)
     })
 }
 
@@ -159,7 +162,7 @@ pub extern "C" fn weir_reload_in_stages(
     run(error, || {
         let config = config.map(|config| config.0);
         let holds = if until_proven { Holds::Proven } else { Holds::Up };
-        let control = &given(main, "main")?.alive()?.control;
+        let control = &given(main, "main")?.control()?;
         weir_buffer::json(&wait(control.reload_in_stages(config, holds))?)
     })
 }
@@ -174,7 +177,7 @@ pub extern "C" fn weir_reload_in_stages(
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_extension_put(main: Option<&weir_main>, table: Text, error: ErrorOut) -> bool {
     run(error, || {
-        let control = &given(main, "main")?.alive()?.control;
+        let control = &given(main, "main")?.control()?;
         let extension = control.read_extension(table.get("table")?)?;
         wait(control.put(extension))?;
         Ok(true)
@@ -195,7 +198,7 @@ pub extern "C" fn weir_extension_remove(main: Option<&weir_main>, id: Text, erro
 /// Errors: `WEIR_ERROR_KIND_ENDED`.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_extensions(main: Option<&weir_main>, error: ErrorOut) -> Option<Box<weir_buffer>> {
-    run(error, || weir_buffer::json(&given(main, "main")?.alive()?.control.extensions()))
+    run(error, || weir_buffer::json(&given(main, "main")?.control()?.extensions()))
 }
 
 /// One extension with its state and its last failures, as a JSON object. Any thread.
@@ -207,7 +210,7 @@ pub extern "C" fn weir_extension_status(
     id: Text,
     error: ErrorOut,
 ) -> Option<Box<weir_buffer>> {
-    run(error, || weir_buffer::json(&given(main, "main")?.alive()?.control.status(id.get("id")?)?))
+    run(error, || weir_buffer::json(&given(main, "main")?.control()?.status(id.get("id")?)?))
 }
 
 /// The last 100 events of an extension, oldest first, as a JSON array. Any thread.
@@ -219,7 +222,7 @@ pub extern "C" fn weir_extension_history(
     id: Text,
     error: ErrorOut,
 ) -> Option<Box<weir_buffer>> {
-    run(error, || weir_buffer::json(&given(main, "main")?.alive()?.control.history(id.get("id")?)?))
+    run(error, || weir_buffer::json(&given(main, "main")?.control()?.history(id.get("id")?)?))
 }
 
 /// The limits of the extension `id`, or of all if it is NULL, each with its source and its use, as JSON. The first call
@@ -233,7 +236,7 @@ pub extern "C" fn weir_limits(
     error: ErrorOut,
 ) -> Option<Box<weir_buffer>> {
     run(error, || {
-        let control = &given(main, "main")?.alive()?.control;
+        let control = &given(main, "main")?.control()?;
         let report = match id.optional("id")? {
             Some(id) => wait(control.limits_of(id))?,
             None => wait(async { Ok::<_, ControlError>(control.limits().await) })?,
@@ -247,7 +250,7 @@ pub extern "C" fn weir_limits(
 /// Errors: `WEIR_ERROR_KIND_ENDED`.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_topics(main: Option<&weir_main>, error: ErrorOut) -> Option<Box<weir_buffer>> {
-    run(error, || weir_buffer::json(&given(main, "main")?.alive()?.control.topics()))
+    run(error, || weir_buffer::json(&given(main, "main")?.control()?.topics()))
 }
 
 /// Every shared queue, with its depth, rates and losses, as a JSON array. Any thread.
@@ -255,7 +258,55 @@ pub extern "C" fn weir_topics(main: Option<&weir_main>, error: ErrorOut) -> Opti
 /// Errors: `WEIR_ERROR_KIND_ENDED`.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_queues(main: Option<&weir_main>, error: ErrorOut) -> Option<Box<weir_buffer>> {
-    run(error, || weir_buffer::json(&given(main, "main")?.alive()?.control.queues()))
+    run(error, || weir_buffer::json(&given(main, "main")?.control()?.queues()))
+}
+
+/// The first `most` jobs of a queue, as a JSON array: what `weir queue-jobs --json` shows. Any thread.
+///
+/// Errors: `WEIR_ERROR_KIND_INVALID` if no such queue is configured.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_queue_jobs(
+    main: Option<&weir_main>,
+    queue: Text,
+    most: usize,
+    error: ErrorOut,
+) -> Option<Box<weir_buffer>> {
+    run(error, || {
+        let control = given(main, "main")?.control()?;
+        weir_buffer::json(&control.queue_jobs(queue.get("queue")?, most)?)
+    })
+}
+
+/// Puts the dead letter `id` of a queue back to where it came from, or all if `id` is 0. `moved`, which may be NULL, gets
+/// their number. Any thread. Does not block.
+///
+/// Errors: `WEIR_ERROR_KIND_INVALID` if there is no such queue or dead letter, `WEIR_ERROR_KIND_OVERLOADED` if a queue has
+/// no room, `WEIR_ERROR_KIND_NO_PROVIDER` if a queue is no longer configured. What can go back has gone back then.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_queue_requeue(
+    main: Option<&weir_main>,
+    queue: Text,
+    id: u64,
+    moved: Option<&mut MaybeUninit<u64>>,
+    error: ErrorOut,
+) -> bool {
+    run(error, || {
+        let control = given(main, "main")?.control()?;
+        let count = control.requeue(queue.get("queue")?, (id > 0).then_some(MessageId(id)))?;
+        if let Some(moved) = moved {
+            moved.write(count);
+        }
+        Ok(true)
+    })
+}
+
+/// What extensions and peers describe of the contracts that they serve, as a JSON array: `contract`, `provider` and the
+/// OpenRPC `document`. Any thread, but not in a callback on Main's thread: it reads up to 64 KiB for each of them.
+///
+/// Errors: `WEIR_ERROR_KIND_ENDED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn weir_contracts(main: Option<&weir_main>, error: ErrorOut) -> Option<Box<weir_buffer>> {
+    run(error, || weir_buffer::json(&given(main, "main")?.control()?.contracts()))
 }
 
 fn steer(
@@ -265,7 +316,7 @@ fn steer(
     order: impl AsyncFn(&Control, &str) -> Result<(), ControlError>,
 ) -> bool {
     run(error, || {
-        let (control, id) = (&given(main, "main")?.alive()?.control, id.get("id")?);
+        let (control, id) = (&given(main, "main")?.control()?, id.get("id")?);
         wait(order(control, id))?;
         Ok(true)
     })

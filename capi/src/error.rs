@@ -10,7 +10,7 @@ use std::{
 use serde_json::{Value, json};
 use weir_host::{
     Error, StartError, blocking::BlockingError, config::ConfigErrors, control::ControlError,
-    hooks::HookError, host::WorkerPanicked,
+    hooks::HookError, host::WorkerPanicked, peers::PeerError,
 };
 
 use crate::c::{run_infallible, text};
@@ -224,6 +224,20 @@ impl From<HookError> for weir_error {
             HookError::Config(errors) => errors.into(),
             HookError::Ended => Self::ended(),
             error => Self::plain(weir_error_kind::Hooks, error.code(), chain(&error)),
+        }
+    }
+}
+
+impl From<PeerError> for weir_error {
+    fn from(error: PeerError) -> Self {
+        match error {
+            PeerError::Config(errors) => errors.into(),
+            PeerError::Bus(error) => error.into(),
+            PeerError::TooMany { allowed, .. } => {
+                let (used, allowed) = (u64::from(allowed) + 1, allowed.into());
+                Error::LimitExceeded { name: "sessions".into(), used, allowed }.into()
+            }
+            error => Error::PermissionDenied(error.to_string()).into(),
         }
     }
 }

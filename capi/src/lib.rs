@@ -24,6 +24,7 @@ pub mod log;
 pub mod queue;
 pub mod request;
 pub mod running;
+pub mod session;
 pub mod topics;
 
 mod work;

@@ -22,6 +22,8 @@ use crate::{
 /// `weir_request_free`, at once or later, on any thread. It must not throw.
 pub type weir_handler = Option<extern "C" fn(request: Box<weir_request>, data: *mut c_void)>;
 
+pub(crate) type OnRequest = extern "C" fn(request: Box<weir_request>, data: *mut c_void);
+
 /// A request in hand. One thread at a time may use it.
 #[derive(Debug)]
 pub struct weir_request {
@@ -123,4 +125,8 @@ impl weir_request {
         let given = self.answer.send(answer);
         if given_up || given.is_err() { Err(Error::Timeout.into()) } else { Ok(true) }
     }
+}
+
+pub(crate) fn unanswered() -> Answer {
+    Err(HandlerError::new("unanswered", "the program freed the request without an answer"))
 }

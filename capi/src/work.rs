@@ -18,7 +18,7 @@ const AT_ONCE: usize = 4096;
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Begins futures on Main's thread.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Work {
     room: Arc<Semaphore>,
     queue: Sender<Task>,

@@ -31,7 +31,9 @@ template <typename F> weir_error_kind kind_of(F act) {
 }
 
 static const std::string ECHO = "[[extension]]\nid = \"echo\"\npath = \"echo.wasm\"\nfulfills = [\"echo@1\"]\n";
-static const std::string QUEUE = "[queue.news]\nmessages = 10\n";
+static const std::string QUEUE = "[queue.news]\nmessages = 10\nmax-deliveries = 1\ndead-letter = \"dead\"\n[queue.dead]\n";
+static const std::string PEER = "[peer.\"app:screen\"]\nuid = 1000\nwants = [\"echo@1\"]\nfulfills = [\"screen@1\"]\n"
+                                "publishes = [\"screen.>\"]\nlimits.sessions = 1\n";
 
 int main(int count, char **arguments) try {
     CHECK(count == 2);
@@ -45,7 +47,7 @@ int main(int count, char **arguments) try {
     char own[] = "/tmp/weir-XXXXXX";
     CHECK(mkdtemp(own));
     const std::string socket = std::string(own) + "/weir.sock";
-    const std::string first = "[main]\ncontrol-socket = \"" + socket + "\"\n" + ECHO + QUEUE;
+    const std::string first = "[main]\ncontrol-socket = \"" + socket + "\"\n" + ECHO + QUEUE + PEER;
     auto whole = [&](const std::string &more) { return weir::config::parse(first + more, "all", dir.c_str()); };
     struct stat is_there;
     weir::builder builder(whole(""));
@@ -77,6 +79,42 @@ int main(int count, char **arguments) try {
     main.publish("t", "lost");
     CHECK(events.next()->payload == "one" && !events.next(weir::timeout(0)));
     CHECK(main.topics().find("\"t\"") != std::string::npos && main.queues().find("news") != std::string::npos);
+
+    {
+        weir::main screen = main.session("app:screen");
+        CHECK(screen.call("echo@1", "echo", "as screen") == "as screen");
+        CHECK(kind_of([&] { screen.call("screen@1", "show", ""); }) == WEIR_ERROR_KIND_PERMISSION_DENIED);
+        CHECK(kind_of([&] { screen.publish("t", "no"); }) == WEIR_ERROR_KIND_PERMISSION_DENIED);
+        CHECK(kind_of([&] { screen.status("echo"); }) == WEIR_ERROR_KIND_PERMISSION_DENIED);
+        CHECK(kind_of([&] { screen.session("app:screen"); }) == WEIR_ERROR_KIND_PERMISSION_DENIED);
+        CHECK(kind_of([&] { main.session("app:screen"); }) == WEIR_ERROR_KIND_LIMIT_EXCEEDED);
+        CHECK(kind_of([&] { main.session("app:other"); }) == WEIR_ERROR_KIND_PERMISSION_DENIED);
+        auto show = [](weir::request request) {
+            const std::string said = std::string(request.sender()) + " " + std::string(request.operation()) + " ";
+            if (request.payload() != "keep")
+                request.answer(said + std::string(request.payload()));
+        };
+        CHECK(kind_of([&] { screen.serve("echo@1", "echo", show); }) == WEIR_ERROR_KIND_PERMISSION_DENIED);
+        CHECK(kind_of([&] { main.serve("screen@1", "show", show); }) == WEIR_ERROR_KIND_INVALID_ARGUMENT);
+        screen.serve("screen@1", "show hide", show);
+        CHECK(main.call("screen@1", "hide", "now") == "main screen@1 hide now");
+        CHECK(kind_of([&] { main.call("screen@1", "show", "keep"); }) == WEIR_ERROR_KIND_HANDLER);
+        CHECK(kind_of([&] { screen.serve("screen@1", "blink", [](weir::request) {}); }) == WEIR_ERROR_KIND_INVALID);
+        CHECK(kind_of([&] { main.call("screen@1", "blink", ""); }) == WEIR_ERROR_KIND_INVALID);
+        CHECK(main.call("screen@1", "show", "still") == "main screen@1 show still");
+        screen.shutdown();
+        CHECK(kind_of([&] { screen.call("echo@1", "echo", ""); }) == WEIR_ERROR_KIND_ENDED);
+        CHECK(kind_of([&] { main.call("screen@1", "show", ""); }) == WEIR_ERROR_KIND_NO_PROVIDER);
+        CHECK(main.session("app:screen").call("echo@1", "echo", "again") == "again");
+    }
+    weir::queue news = main.queue("news");
+    news.put("x");
+    CHECK(main.queue_jobs("news", 9).find("main") != std::string::npos);
+    { auto given_back = news.take(); }
+    CHECK(main.queue_jobs("news", 9) == "[]" && main.queue_jobs("dead", 9) != "[]");
+    CHECK(kind_of([&] { main.requeue("dead", 99); }) == WEIR_ERROR_KIND_INVALID);
+    CHECK(main.requeue("dead") == 1 && main.requeue("dead") == 0 && main.queue_jobs("dead", 9) == "[]");
+    CHECK(main.contracts().front() == '[');
 
     main.put("[[extension]]\nid = \"more\"\npath = \"echo.wasm\"\n");
     CHECK(main.status("more").find("ready") != std::string::npos && main.history("more").front() == '[');

@@ -208,6 +208,9 @@ static void null_arguments(void)
     weir_request_free(NULL);
     weir_call_cancel(NULL);
     weir_call_kill(NULL);
+    CHECK(!weir_session_open(NULL, NULL, NULL) && !weir_session_serve(NULL, NULL, NULL, NULL, NULL, NULL, NULL));
+    CHECK(!weir_queue_requeue(NULL, NULL, 0, NULL, NULL) && !weir_queue_jobs(NULL, NULL, 0, NULL));
+    CHECK(!weir_contracts(NULL, NULL));
     weir_call_handle_free(NULL);
     weir_subscription_free(NULL);
     weir_event_free(NULL);

@@ -9,7 +9,6 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use weir_bus::{EndedByCaller, MessageId, Peer, PeerId, Waiter};
@@ -49,7 +48,7 @@ pub struct Signals {
     /// Whether there is something new for the task.
     is_news: AtomicBool,
     /// The one task that runs the instance.
-    task: AtomicWaker,
+    task: Mutex<Option<Waker>>,
 }
 
 /// What the task of an instance must do.
@@ -73,7 +72,7 @@ impl Signals {
             is_to_stop: AtomicBool::new(false),
             ends_for: Mutex::default(),
             is_news: AtomicBool::new(false),
-            task: AtomicWaker::new(),
+            task: Mutex::default(),
         }
     }
 
@@ -90,13 +89,20 @@ impl Signals {
 
     fn tell(&self) {
         self.is_news.store(true, Ordering::Release);
-        self.task.wake();
+        let task = self.task.lock().clone();
+        task.into_iter().for_each(Waker::wake);
+    }
+
+    /// Leaves the waker of the task. What is told later wakes it, each time.
+    fn wait(&self, task: &Waker) {
+        let former = self.task.lock().replace(task.clone());
+        drop(former);
     }
 
     /// Waits until the instance must finish.
     pub fn stopped(&self) -> impl Future<Output = ()> {
         poll_fn(|context| {
-            self.task.register(context.waker());
+            self.wait(context.waker());
             if self.is_to_stop.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
         })
     }
@@ -105,14 +111,14 @@ impl Signals {
     pub(super) fn order(&self, peer: &Peer) -> impl FnMut(&mut Context<'_>) -> Poll<Order> {
         let (mut known, mut stops) = (None::<Waker>, false);
         move |context| {
-            // This is polled whenever the instance does anything, so the waker is registered again only if it has changed
-            // or was used.
-            let is_known = known.as_ref().is_some_and(|known| known.will_wake(context.waker()));
-            if is_known && !self.is_news.load(Ordering::Acquire) {
+            // This is polled whenever the instance does anything, so the waker is left again only if it has changed.
+            if !known.as_ref().is_some_and(|known| known.will_wake(context.waker())) {
+                self.wait(context.waker());
+                known = Some(context.waker().clone());
+            }
+            if !self.is_news.load(Ordering::Acquire) {
                 return Poll::Pending;
             }
-            self.task.register(context.waker());
-            known = Some(context.waker().clone());
             self.is_news.store(false, Ordering::SeqCst);
             if let Some(request) = self.must_end(peer) {
                 return Poll::Ready(Order::End(request));

@@ -32,6 +32,10 @@ pub struct ServedRequest {
 }
 
 impl ServedRequest {
+    pub(crate) fn new(id: MessageId, sender: String, payload: Bytes, waiter: Arc<Waiter>) -> Self {
+        Self { id, sender, payload, waiter }
+    }
+
     /// The request's span, if it is recorded. The handler passes it on with what it sends, as in
     /// [`CallOptions::trace`](crate::client::CallOptions::trace).
     #[must_use]
@@ -234,12 +238,9 @@ impl Services {
                 Admission::Waits(room, own.handlers.clone())
             }
         };
-        let served = ServedRequest {
-            id: responder.id(),
-            sender: self.bus.peer(responder.sender()).map(|peer| peer.name().to_owned()).unwrap_or_default(),
-            payload,
-            waiter: responder.waiter(),
-        };
+        let sender = self.bus.peer(responder.sender()).map(|peer| peer.name().to_owned());
+        let served =
+            ServedRequest::new(responder.id(), sender.unwrap_or_default(), payload, responder.waiter());
         handlers.spawn(answer(handler, served, responder, admission, own.threads.clone()));
     }
 }

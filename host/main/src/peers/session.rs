@@ -19,6 +19,7 @@ use super::{Live, PeerSessionLimits, Registry, SessionEnd, SessionId};
 use crate::{
     client::{Client, ReceivedEvent, received},
     contracts,
+    service::ServedRequest,
 };
 
 /// The session of a program under a name, until dropped. Then its subscriptions end, its contracts have no provider,
@@ -77,6 +78,13 @@ impl PeerRequest {
     #[must_use]
     pub fn trace(&self) -> Option<TraceContext> {
         self.responder.span().map(|span| *span.context())
+    }
+
+    /// The request as a handler of a [`Service`](crate::Service) gets it.
+    #[must_use]
+    pub fn served(&self) -> ServedRequest {
+        let Self { id, sender, payload, responder, .. } = self;
+        ServedRequest::new(*id, sender.clone(), payload.clone(), responder.waiter())
     }
 
     /// Time left for the answer.

@@ -126,6 +126,8 @@ async fn a_call_that_is_cancelled_ends_the_work_wherever_it_is_and_that_counts_a
             taken(&main, "a").await;
             call.cancel();
             assert_eq!(tell(&main, "a", "echo again").await.unwrap(), "again", "after `{work}`");
+            // It may have answered before it came to its end.
+            until(|| main.control().failure_of(id).is_some()).await;
             let failure = main.control().failure_of(id).unwrap();
             assert_eq!(failure.cause, format!("ended by the caller of request {id}, which it had in hand"));
             assert_eq!(failure.limit, None);
