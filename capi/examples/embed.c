@@ -1,6 +1,8 @@
 /* A program that serves extensions and uses them: a contract, calls, events, jobs, states and log lines.
  *
- *     embed device.toml
+ *     embed device.toml [weir-compile-helper]
+ *
+ * With the absolute path of that program, components are compiled in a process of their own.
  *
  * The file has an extension `puppet`, which does what it is told, and a queue `work`: see capi/tests/c.rs.
  */
@@ -231,7 +233,7 @@ static void steer(weir_main *weir)
 int main(int count, char **arguments)
 {
     weir_error *error = NULL;
-    if (count != 2)
+    if (count != 2 && count != 3)
         return EXIT_FAILURE;
     if (!weir_log_start("info", on_log, NULL, NULL, &error))
         fail("log", error);
@@ -242,6 +244,8 @@ int main(int count, char **arguments)
         !weir_builder_serve(builder, "platform.info@1", "later", on_later, NULL, on_drop, &error) ||
         !weir_builder_serve_blocking(builder, "platform.info@1", "slow", on_slow, NULL, on_drop, &error))
         fail("builder", error);
+    if (count == 3 && !weir_builder_compile_in_child(builder, arguments[2], &error))
+        fail("compile helper", error);
     weir_main *weir = weir_builder_start(builder, &error);
     if (!weir)
         fail("start", error);

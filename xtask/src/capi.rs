@@ -21,6 +21,9 @@ const TEMPLATES: [(&str, &str); 4] = [
     ("weirConfigVersion.cmake.in", "lib/cmake/weir/weirConfigVersion.cmake"),
 ];
 
+/// Compiles components in a process of its own.
+pub(crate) const HELPER: &str = "weir-compile-helper";
+
 const HEADERS: [&str; 2] = ["weir.h", "weir.hpp"];
 
 #[derive(Debug, clap::Args)]
@@ -38,25 +41,33 @@ pub(crate) struct Arguments {
 
 /// Builds the library, and installs it.
 pub(crate) fn capi(arguments: &Arguments) -> Result<()> {
-    let built = build(&arguments.profile, arguments.no_compiler)?;
-    install(&built, &arguments.prefix)?;
+    let (built, helper) = build(&arguments.profile, arguments.no_compiler)?;
+    install(&built, helper.as_deref(), &arguments.prefix)?;
     println!("installed in {}", arguments.prefix.display());
     Ok(())
 }
 
-/// Builds the shared and the static library; returns their directory.
-fn build(profile: &str, no_compiler: bool) -> Result<PathBuf> {
+/// Builds the shared and the static library, and the program that compiles for them unless they have no compiler. Returns
+/// the directory of the libraries, and the program.
+fn build(profile: &str, no_compiler: bool) -> Result<(PathBuf, Option<PathBuf>)> {
     let mut build = cargo(["rustc", "--package", "weir-capi", "--lib", "--profile", profile])?;
     build.args(["--crate-type", "cdylib,staticlib"]);
     if no_compiler {
         build.args(["--no-default-features", "--features", "http,sockets,store"]);
     }
     run(&mut build)?;
-    Ok(target_dir()?.join(if profile == "dev" { "debug" } else { profile }))
+    let built = target_dir()?.join(if profile == "dev" { "debug" } else { profile });
+    let helper = (!no_compiler).then(|| built.join(HELPER));
+    if helper.is_some() {
+        // The library is chosen, too, so that both have the same features and nothing is built twice.
+        let packages = ["build", "--package", "weir-capi", "--package", "weir-host", "--profile", profile];
+        run(cargo(packages)?.args(["--bin", HELPER]))?;
+    }
+    Ok((built, helper))
 }
 
-/// Installs libraries of `built` below `prefix`.
-pub(crate) fn install(built: &Path, prefix: &Path) -> Result<()> {
+/// Installs libraries of `built`, and the program that compiles for them, below `prefix`.
+pub(crate) fn install(built: &Path, helper: Option<&Path>, prefix: &Path) -> Result<()> {
     let (version, soname) = (env!("CARGO_PKG_VERSION"), soname());
     let capi = root()?.join("capi");
     for directory in ["include", "lib/pkgconfig", "lib/cmake/weir"] {
@@ -73,6 +84,15 @@ pub(crate) fn install(built: &Path, prefix: &Path) -> Result<()> {
     let names = format!("libweir.so.{soname}");
     link(&file, &library.join(&names))?;
     link(&names, &library.join("libweir.so"))?;
+    let programs = prefix.join("libexec");
+    match helper {
+        Some(helper) => {
+            files::make_directory(&programs)?;
+            copy(helper, &programs.join(HELPER))?;
+        }
+        // That of an earlier installation is of another version.
+        None => remove(&programs.join(HELPER))?,
+    }
     for (template, place) in TEMPLATES {
         let text = files::read(capi.join("install").join(template))?;
         let text = text.replace("@VERSION@", version).replace("@SONAME@", &soname);

@@ -57,6 +57,12 @@ pub(crate) fn check() -> Result<Vec<String>> {
             expect(&mut Command::new(program("embed")), &tree, &config, EMBED_END)?;
         }
         expect(&mut valgrind(&program("embed")), &tree, &config, EMBED_END)?;
+        // Whatever the cache has, this compiles anew.
+        let own = directory.path().join("own-cache");
+        let mut in_child = Command::new(program("embed"));
+        in_child.env("XDG_CACHE_HOME", &own);
+        expect_with(&mut in_child, &tree, &[&config, &tree.join("libexec").join(capi::HELPER)], EMBED_END)?;
+        fs::remove_dir_all(own).context("the compiler left no cache")?;
     }
     let careless = by_pkg_config.join("edges");
     expect(&mut valgrind(&careless), &tree, &config.with_file_name("puppet.wasm"), "")?;
@@ -68,7 +74,9 @@ fn tree(directory: &TempDir) -> Result<PathBuf> {
     let (installed, moved) = (directory.path().join("installed"), directory.path().join("moved here"));
     // The whole workspace is chosen, as for all its tests, so that wasmtime is built once.
     run(&mut cargo(["test", "--workspace", "--test", "header", "--no-run"])?)?;
-    capi::install(&target_dir()?.join("debug/deps"), &installed)?;
+    run(cargo(["build", "--workspace"])?.args(["--bin", capi::HELPER]))?;
+    let built = target_dir()?.join("debug");
+    capi::install(&built.join("deps"), Some(&built.join(capi::HELPER)), &installed)?;
     fs::rename(&installed, &moved).context("cannot move the tree")?;
     Ok(moved)
 }
@@ -123,7 +131,11 @@ fn valgrind(program: &Path) -> Command {
 
 /// Runs a program, and fails unless its output ends with `end`.
 fn expect(command: &mut Command, tree: &Path, argument: &Path, end: &str) -> Result<()> {
-    command.arg(argument).env("LD_LIBRARY_PATH", tree.join("lib"));
+    expect_with(command, tree, &[argument], end)
+}
+
+fn expect_with(command: &mut Command, tree: &Path, arguments: &[&Path], end: &str) -> Result<()> {
+    command.args(arguments).env("LD_LIBRARY_PATH", tree.join("lib"));
     let printed = output(command)?;
     ensure!(printed.ends_with(end), "{command:?} is to print {end:?} at the end, and prints {printed:?}");
     Ok(())
