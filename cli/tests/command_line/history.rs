@@ -41,7 +41,7 @@ fn every_change_that_is_asked_for_is_logged_with_who_asked_and_what_came_of_it()
     }
     fs::write(main.path().join("weir.toml"), "[main]\nservs = 1\n").unwrap();
     let who = asked(&main, &["reload"]);
-    let said = main.until("reload of the configuration: the configuration was not reloaded: ");
+    let said = main.until("reload of the configuration: the configuration was not changed: ");
     assert!(said.contains("unknown key `servs`") && said.contains(&who), "{said}");
     main.signal(Signal::HUP);
     main.until("by=\"SIGHUP\"");

@@ -143,7 +143,7 @@ fn a_wrong_configuration_is_shown_as_check_shows_it_and_nothing_of_it_is_applied
     let file = main.path().join("weir.toml");
     for args in [&["reload"][..], &["reload", "--json"]] {
         let refused = main.weir(args);
-        let said = format!("error: the configuration was not reloaded: {}{mistake}", file.display());
+        let said = format!("error: the configuration was not changed: {}{mistake}", file.display());
         assert_eq!((refused.code, refused.stdout.as_str(), refused.stderr), (1, "", said));
     }
     assert_eq!(own_name(&main, "a"), "a");

@@ -25,7 +25,7 @@ async fn an_extension_is_added_changed_and_removed_while_the_others_serve() {
     let again = control.add(changes.clone()).await.unwrap_err();
     assert_eq!(
         again.to_string(),
-        "the configuration was not reloaded: `new` is configured already: update it, or choose another id"
+        "the configuration was not changed: `new` is configured already: update it, or choose another id"
     );
 
     changes.config.insert("size".to_owned(), "7".to_owned());

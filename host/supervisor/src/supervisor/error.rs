@@ -30,7 +30,7 @@ pub enum ControlError {
     #[error("{0} is being reloaded already: try again when that is done")]
     Reloading(String),
     /// The new configuration has a mistake, or this Main cannot take it. Nothing of it was applied.
-    #[error("the configuration was not reloaded: {0}")]
+    #[error("the configuration was not changed: {0}")]
     NotConfigured(String),
     /// Main was not started from a file.
     #[error("this Main was not started from a file: there is nothing to read again")]
