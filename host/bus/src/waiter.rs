@@ -82,6 +82,8 @@ pub struct Waiter {
     by_canary: AtomicBool,
     /// Whether the end of the wait without an answer also ends the instance that has the request in hand.
     kills: AtomicBool,
+    /// Whether the request counts as failed before the wait has ended.
+    is_counted: AtomicBool,
     /// The instance of the receiver that took the request last, or [`LET_GO`].
     taker: AtomicU64,
 }
@@ -122,6 +124,7 @@ impl Waiter {
             is_watched: AtomicBool::new(false),
             by_canary: AtomicBool::new(false),
             kills: AtomicBool::new(false),
+            is_counted: AtomicBool::new(false),
             taker: AtomicU64::new(InstanceId::NOBODY.0),
         }
     }
@@ -228,7 +231,7 @@ impl Waiter {
     /// before.
     pub fn give(&self, outcome: Result<Bytes, Error>) -> bool {
         let is_first = self.give_unmeasured(outcome);
-        if is_first && let Some(stats) = self.stats() {
+        if is_first && let Some(stats) = self.uncounted() {
             let now = moment(Instant::now().into_std());
             stats.durations().add(now.saturating_sub(self.term.sent));
         }
@@ -257,6 +260,11 @@ impl Waiter {
         if is_by_canary { self.route.by_canary.get() } else { self.route.stats.get() }
     }
 
+    /// The counts that the request goes to, unless it is counted: its deadline may pass before it is answered then.
+    fn uncounted(&self) -> Option<&Arc<OperationStats>> {
+        self.stats().filter(|_| !self.is_counted.load(Ordering::Acquire))
+    }
+
     /// Gives the outcome to the sender, without counting how long the request took. The caller counts that with the
     /// time that it reads next. Returns false if the wait had ended before.
     ///
@@ -270,7 +278,9 @@ impl Waiter {
             bytes if bytes > allowed => Err(Error::TooLarge { bytes, allowed }),
             _ => Ok(payload),
         });
-        if let (Err(error), Some(stats)) = (&outcome, self.stats()) {
+        if let Err(error) = &outcome
+            && let Some(stats) = self.uncounted()
+        {
             stats.count_failed(error);
         }
         self.hand_over(outcome);
@@ -279,7 +289,8 @@ impl Waiter {
 
     /// Counts that the request failed with this error, before [`give_counted`](Self::give_counted) gives it.
     pub fn count_failure(&self, error: &Error) {
-        if let Some(stats) = self.stats().filter(|_| !self.is_done()) {
+        if let Some(stats) = self.uncounted().filter(|_| !self.is_done()) {
+            self.is_counted.store(true, Ordering::Release);
             stats.count_failed(error);
             stats.durations().add(moment(Instant::now().into_std()).saturating_sub(self.term.sent));
         }

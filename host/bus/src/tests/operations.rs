@@ -63,6 +63,16 @@ async fn a_failure_that_is_counted_before_it_is_given_counts_once() {
     drop(held);
     assert_eq!(call.answer().await, Err(Error::Trapped));
     assert_eq!(counts(&bus), counted);
+
+    // Its deadline may pass before it is given.
+    let late = bus.call(&caller, "c@1", "").unwrap();
+    let held = take_request(&provider);
+    held.responder.count_failure(&Error::Trapped);
+    assert_eq!(late.answer().await, Err(Error::Timeout));
+    held.responder.give_counted(Error::Trapped);
+    let counted = counts(&bus);
+    let [(_, 2, _, failed)] = &counted[..] else { panic!("{counted:?}") };
+    assert_eq!(&failed[..], &[("trapped", 2)][..]);
 }
 
 #[tokio::test(start_paused = true)]
