@@ -13,7 +13,7 @@ use crate::{
     buffer::weir_buffer,
     c::{ErrorOut, Text, given, run},
     config::weir_config,
-    running::weir_main,
+    running::{refuse_on_mains_thread, weir_main},
 };
 
 /// Starts an extension and what it requires, and waits until it is ready or interrupted. A running extension is left as
@@ -301,12 +301,15 @@ pub extern "C" fn weir_queue_requeue(
 }
 
 /// What extensions and peers describe of the contracts that they serve, as a JSON array: `contract`, `provider` and the
-/// OpenRPC `document`. Any thread, but not in a callback on Main's thread: it reads up to 64 KiB for each of them.
+/// OpenRPC `document`. It reads up to 64 KiB for each of them: not in a callback on Main's thread.
 ///
 /// Errors: `WEIR_ERROR_KIND_ENDED`.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_contracts(main: Option<&weir_main>, error: ErrorOut) -> Option<Box<weir_buffer>> {
-    run(error, || weir_buffer::json(&given(main, "main")?.control()?.contracts()))
+    run(error, || {
+        refuse_on_mains_thread()?;
+        weir_buffer::json(&given(main, "main")?.control()?.contracts())
+    })
 }
 
 fn steer(

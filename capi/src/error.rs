@@ -232,6 +232,7 @@ impl From<PeerError> for weir_error {
     fn from(error: PeerError) -> Self {
         match error {
             PeerError::Config(errors) => errors.into(),
+            PeerError::Stopping => Self::ended(),
             PeerError::Bus(error) => error.into(),
             PeerError::TooMany { allowed, .. } => {
                 let (used, allowed) = (u64::from(allowed) + 1, allowed.into());

@@ -50,7 +50,9 @@ pub extern "C" fn weir_main_shutdown(main: Option<&weir_main>, error: ErrorOut) 
         let main = given(main, "main")?;
         match &main.holds {
             Holds::Session(session) => {
-                main.has_ended.store(true, Ordering::Release);
+                if main.has_ended.swap(true, Ordering::AcqRel) {
+                    return Err(weir_error::ended());
+                }
                 session.end();
             }
             Holds::Main(whole) => {

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, ffi::c_void, sync::Arc};
 
-use futures_util::{StreamExt, stream::FuturesUnordered};
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use parking_lot::Mutex;
 use tokio::task::coop::consume_budget;
 use weir_host::{
@@ -108,7 +108,8 @@ impl Held {
         self.handlers.lock().insert(name.clone(), handler.into());
         if let Err(error) = self.session.serve(contract, operations) {
             let refused = self.handlers.lock().remove(&name);
-            // Outside the lock, because this frees data of C.
+            drop((room, is_serving));
+            // Outside the locks, because this frees data of C.
             drop(refused);
             return Err(error.into());
         }
@@ -133,7 +134,11 @@ async fn serve(session: Arc<Session>, handlers: Arc<Handlers>) {
         let wanted = Wanted { requests: in_hand.len() < IN_HAND, events: false };
         tokio::select! {
             message = session.next(wanted) => match message {
-                None => break,
+                None => {
+                    // What C has answered by now goes out.
+                    while let Some(Some(())) = in_hand.next().now_or_never() {}
+                    break;
+                }
                 Some(PeerMessage::Request(request)) => {
                     let handler = handlers.lock().get(&request.contract).cloned();
                     in_hand.extend(handler.map(|handler| handled(request, &handler)));

@@ -167,12 +167,20 @@ impl Waiter {
     /// Makes the end of the wait without an answer, by a cancel or at the deadline, also end the instance that has the
     /// request in hand.
     pub(crate) fn set_killing(&self) {
-        self.kills.store(true, Ordering::Release);
+        self.kills.store(true, Ordering::SeqCst);
+    }
+
+    /// [`set_killing`](Self::set_killing), for a wait that may have ended already. Of both orders one sees the other.
+    pub(crate) fn kill_late(self: &Arc<Self>) {
+        self.set_killing();
+        if self.is_done() {
+            self.end_work();
+        }
     }
 
     /// Whether the end of the wait without an answer also ends the instance that has the request in hand.
     pub fn is_killing(&self) -> bool {
-        self.kills.load(Ordering::Acquire)
+        self.kills.load(Ordering::SeqCst)
     }
 
     /// Ends the work for the request, if its sender wants that.
@@ -185,11 +193,6 @@ impl Waiter {
     /// The instance that took the request last.
     pub(crate) fn taker(&self) -> InstanceId {
         InstanceId(self.taker.load(Ordering::Acquire))
-    }
-
-    /// Whether nobody has the duty to answer any more.
-    pub fn is_let_go(&self) -> bool {
-        self.taker().0 == LET_GO
     }
 
     #[inline]
@@ -289,8 +292,9 @@ impl Waiter {
 
     /// Counts that the request failed with this error, before [`give_counted`](Self::give_counted) gives it.
     pub fn count_failure(&self, error: &Error) {
-        if let Some(stats) = self.uncounted().filter(|_| !self.is_done()) {
-            self.is_counted.store(true, Ordering::Release);
+        if let Some(stats) = self.stats().filter(|_| !self.is_done())
+            && !self.is_counted.swap(true, Ordering::AcqRel)
+        {
             stats.count_failed(error);
             stats.durations().add(moment(Instant::now().into_std()).saturating_sub(self.term.sent));
         }

@@ -43,7 +43,7 @@ pub struct Signals {
     is_on_trial: bool,
     ready: Notify,
     is_to_stop: AtomicBool,
-    /// Requests for which the instance must be ended once it has them in hand.
+    /// Requests whose waits have ended, for which the instance must be ended if it has them in hand.
     ends_for: Mutex<Vec<Arc<Waiter>>>,
     /// Whether there is something new for the task.
     is_news: AtomicBool,
@@ -119,11 +119,11 @@ impl Signals {
             if !self.is_news.load(Ordering::Acquire) {
                 return Poll::Pending;
             }
-            self.is_news.store(false, Ordering::SeqCst);
+            self.is_news.swap(false, Ordering::AcqRel);
             if let Some(request) = self.must_end(peer) {
                 return Poll::Ready(Order::End(request));
             }
-            if !stops && self.is_to_stop.load(Ordering::SeqCst) {
+            if !stops && self.is_to_stop.load(Ordering::Acquire) {
                 stops = true;
                 return Poll::Ready(Order::Stop);
             }
@@ -131,16 +131,11 @@ impl Signals {
         }
     }
 
-    /// Returns a request in hand for which the instance must be ended. Forgets those that nobody has any more.
+    /// Returns a request in hand for which the instance must be ended. The others are answered, or will not be taken: their
+    /// waits had ended before this was told.
     fn must_end(&self, peer: &Peer) -> Option<MessageId> {
-        let mut requests = self.ends_for.lock();
-        let forgotten: Vec<_> = requests.extract_if(.., |request| request.is_let_go()).collect();
-        let found = requests.iter().find(|request| peer.has_in_hand(request)).map(|request| request.id());
-        // Those in the inbox may still be taken, by what runs at this moment.
-        self.is_news.fetch_or(!requests.is_empty(), Ordering::SeqCst);
-        drop(requests);
-        drop(forgotten);
-        found
+        let requests = std::mem::take(&mut *self.ends_for.lock());
+        requests.iter().find(|request| peer.has_in_hand(request)).map(|request| request.id())
     }
 
     /// Waits until the instance is ready, or is interrupted and not on trial.

@@ -97,6 +97,14 @@ impl Sending {
     }
 }
 
+impl SentCall {
+    /// Makes the end of the wait without an answer, by a drop or at the deadline, also end the instance that has the
+    /// request in hand. Other requests that it has in hand fail with it.
+    pub fn set_killing(&self) {
+        self.0.waiter.set_killing();
+    }
+}
+
 impl PendingCall {
     /// The number of the request.
     pub fn id(&self) -> MessageId {
@@ -109,10 +117,11 @@ impl PendingCall {
         self
     }
 
-    /// Makes the end of the wait without an answer, by a drop or at the deadline, also end the instance that has the
-    /// request in hand. Other requests that it has in hand fail with it.
-    pub fn set_killing(&self) {
-        self.waiter.set_killing();
+    /// Gives up the request, and ends the instance that has it in hand, also if the wait has ended at its deadline. Other
+    /// requests that it has in hand fail with it.
+    pub fn kill(mut self) {
+        self.is_unanswered = false;
+        self.waiter.kill_late();
     }
 
     /// Waits for the answer, at most until the deadline.

@@ -59,13 +59,13 @@ impl Call {
         self.pending.id()
     }
 
-    /// Gives up the request, and ends the work for it, as a drop does with [`CallOptions::kill_on_drop`]. For a peer, ends
-    /// only the wait.
+    /// Gives up the request, and ends the work for it, as a drop does with [`CallOptions::kill_on_drop`], also after the
+    /// deadline. For a peer, ends only the wait.
     ///
     /// [`CallOptions::kill_on_drop`]: super::CallOptions::kill_on_drop
     pub fn cancel(self) {
         if self.client.roster.is_some() {
-            self.pending.set_killing();
+            self.pending.kill();
         }
     }
 

@@ -88,11 +88,11 @@ pub(super) async fn answer(
 /// Gives a request that was sent its deadline.
 #[inline]
 pub(super) fn watched(client: &Client, options: &CallOptions, sent: SentCall) -> PendingCall {
-    let pending = client.bus.watch(sent);
     if options.kill_on_drop {
-        pending.set_killing();
+        sent.set_killing();
     }
-    if options.is_unanswered { pending.unanswered() } else { pending }
+    let pending = client.bus.watch(sent);
+    if options.is_unanswered && !options.kill_on_drop { pending.unanswered() } else { pending }
 }
 
 /// Waits for the answer to a request that was sent.

@@ -21,10 +21,12 @@ pub struct CallOptions {
     /// deadline, even if its future is dropped, or if the session that sent it ends or loses its grant. A call that
     /// still waits for room is given up with its future.
     pub is_unanswered: bool,
-    /// Whether the end of the wait, by a drop of the future or at the deadline, also ends the work: the instance that has
-    /// the request in hand. It comes again at once, which counts as no failure for a restart or a quarantine, but is on
-    /// record as one. Other requests that it has in hand fail with [`Error::Trapped`](crate::Error::Trapped). For the
-    /// embedding program alone.
+    /// Whether the end of the wait, by a drop of the future or at the deadline, also ends the work: the instance of the
+    /// extension that has the request in hand, or in a batch that it took. It comes again at once, which counts as no
+    /// failure for a restart or a quarantine, but is on record as one. With it end other requests in hand, as
+    /// [`Error::Trapped`](crate::Error::Trapped), events in hand are lost, and jobs are delivered again. Of other
+    /// receivers only the wait ends. For the embedding program alone. Goes before
+    /// [`is_unanswered`](Self::is_unanswered).
     pub kill_on_drop: bool,
 }
 

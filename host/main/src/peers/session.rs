@@ -254,6 +254,8 @@ impl Session {
     pub fn poll_next(&self, wanted: Wanted, context: &mut Context<'_>) -> Poll<Option<PeerMessage>> {
         let options =
             TakeOptions { events: wanted.events, hold: Some(!wanted.requests), task: Some(context.waker()) };
+        // Whoever holds a request hears of its end from `given_up`. A hold must hold all the same.
+        let _given_up = self.live.peer.take_abandoned_in_hand();
         match self.live.peer.take_with(&options) {
             Taken::Message(Incoming::Request(request)) => {
                 Poll::Ready(Some(PeerMessage::Request(self.request(request))))

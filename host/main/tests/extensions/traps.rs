@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use weir_host::{
     CallOptions, Error, ExtensionConfig, Main, Service,
-    config::RestartPolicy,
+    config::{ReloadMode, RestartPolicy},
     control::{ExtensionState, FailureRecord},
     logs::{Level, Source},
     peers::PeerConfig,
@@ -151,6 +151,16 @@ async fn a_call_with_kill_on_drop_ends_the_work_at_its_deadline_and_with_its_fut
     assert_eq!(tell(&main, "a", "echo again").await.unwrap(), "again");
     assert_eq!(main.control().status("a").unwrap().failures.len(), 2);
 
+    // A cancel ends the work after the deadline, too, and whatever the call was.
+    let mut late = CallOptions::default().timeout(Duration::from_millis(20));
+    for is_unanswered in [false, true] {
+        late.is_unanswered = is_unanswered;
+        let mut call = main.client().begin("a@1", "run", "spin", late.clone()).unwrap();
+        assert_eq!(call.answer().await.unwrap_err().error, Error::Timeout);
+        call.cancel();
+        assert_eq!(tell(&main, "a", "echo again").await.unwrap(), "again");
+    }
+
     // Without it, only the wait ends: this one is still there when its answer comes.
     let call = main.client().begin("a@1", "run", "burn 2000000", CallOptions::default()).unwrap();
     taken(&main, "a").await;
@@ -159,7 +169,7 @@ async fn a_call_with_kill_on_drop_ends_the_work_at_its_deadline_and_with_its_fut
         main.client().call_with("a@1", "run", "echo 1", CallOptions::default().kill_on_drop()).await.unwrap(),
         "1"
     );
-    assert_eq!(main.control().status("a").unwrap().restarts, 2);
+    assert_eq!(main.control().status("a").unwrap().restarts, 4);
 }
 
 #[tokio::test]
@@ -192,6 +202,29 @@ async fn a_cancelled_call_ends_nothing_that_has_not_its_request_in_hand() {
     assert_eq!(failed.error, Error::Trapped);
     assert!(failed.failure.unwrap().cause.starts_with("ended by the caller"));
     assert_eq!(main.control().status("b").unwrap().restarts, 0);
+}
+
+#[tokio::test]
+async fn what_is_ended_while_its_successor_starts_gives_its_place_to_that() {
+    let gate = Gate::new();
+    gate.open(1);
+    let mut a = killable("a");
+    a.reload = ReloadMode::Overlap;
+    set(&mut a, "start", "call gate@1 pass");
+    let main = gate.start(vec![a]).await;
+    let (reloaded, ()) = tokio::join!(main.control().reload_extension("a"), async {
+        until(|| main.client().waiters() == 1).await;
+        let call = main.client().begin("a@1", "run", "spin", CallOptions::default()).unwrap();
+        let id = call.id();
+        taken(&main, "a").await;
+        call.cancel();
+        until(|| main.control().failure_of(id).is_some()).await;
+        gate.open(1);
+    });
+    reloaded.unwrap();
+    assert_eq!(tell(&main, "a", "echo new").await.unwrap(), "new");
+    // No third one asked the gate.
+    assert_eq!((gate.is_used_up(), main.client().waiters()), (true, 0));
 }
 
 #[tokio::test]

@@ -37,9 +37,10 @@ impl Supervisor {
         let change = self.fails(index, ended);
         let Some(slot) = self.slots.get_mut(index) else { return };
         let clean = ended.end.exit == Exit::Finished;
-        let event = match ended.end.exit {
-            Exit::Killed(_) if slot.life.is_there() => LifecycleEvent::Killed,
-            _ => LifecycleEvent::Ended {
+        let is_killed = matches!(ended.end.exit, Exit::Killed(_)) && slot.life.comes_after_kill();
+        let event = match is_killed {
+            true => LifecycleEvent::Killed,
+            false => LifecycleEvent::Ended {
                 clean,
                 hopeless: ended.end.is_hopeless,
                 hindered: matches!(ended.end.exit, Exit::Hindered { .. }),
@@ -70,8 +71,8 @@ impl Supervisor {
         ended.run.version.note_end(clean && was == ExtensionState::Starting);
         let mut next_restart = None;
         // The phase is set once, so that requests are neither refused in between nor left waiting.
-        let is_succeeded =
-            slot.is_succeeded() && matches!(state, ExtensionState::BackingOff | ExtensionState::Failed);
+        let is_succeeded = slot.is_succeeded()
+            && (is_killed || matches!(state, ExtensionState::BackingOff | ExtensionState::Failed));
         let comes_again = is_succeeded || state == ExtensionState::Loaded;
         version.peer.set_phase(if comes_again { Phase::Replacing } else { Phase::Down });
         match (step, state) {
@@ -105,6 +106,7 @@ impl Supervisor {
                 let is_fault = !matches!(ended.end.exit, Exit::Hindered { .. });
                 self.fall_back(index, &ended.end.exit.to_string(), is_fault);
             }
+            (_, ExtensionState::Loaded) if is_succeeded => self.adopt(index),
             (_, ExtensionState::Loaded) => self.put_next(index),
             _ => {
                 let reason = reason.unwrap_or_else(|| "it finished before it was ready".to_owned());

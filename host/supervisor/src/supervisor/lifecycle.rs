@@ -117,6 +117,12 @@ impl Lifecycle {
         matches!(self.state, ExtensionState::Ready | ExtensionState::Interrupted)
     }
 
+    /// Whether another instance comes at once if a caller has the running one ended. One on trial that may not serve yet
+    /// has failed its trial, and one that drains goes its way.
+    pub(super) fn comes_after_kill(&self) -> bool {
+        self.is_there() || (self.state == ExtensionState::Starting && !self.is_on_trial)
+    }
+
     /// Whether an instance is on its way: it starts, waits for what it requires, or follows one that drains. A failed
     /// extension is not on its way, even if it waits.
     pub(super) fn is_coming(&self) -> bool {
@@ -172,7 +178,7 @@ impl Lifecycle {
                 }
                 if hindered { self.delay(u32::MAX, draw, restart) } else { self.fail(at, draw, restart) }
             }
-            LifecycleEvent::Killed if self.is_there() => self.enter(ExtensionState::Loaded),
+            LifecycleEvent::Killed if self.comes_after_kill() => self.enter(ExtensionState::Loaded),
             LifecycleEvent::Due if self.state == ExtensionState::BackingOff => {
                 self.enter(ExtensionState::Loaded)
             }

@@ -104,7 +104,7 @@ impl Model {
             (LifecycleEvent::Ended { clean, at, draw, .. }, Up(_)) => {
                 return self.fails(clean, at, draw, restart);
             }
-            (LifecycleEvent::Killed, Up(ExtensionState::Ready | ExtensionState::Interrupted)) => {
+            (LifecycleEvent::Killed, Up(state)) if state != ExtensionState::Starting || !self.on_trial => {
                 self.situation = Waits(ExtensionState::Loaded);
             }
             (LifecycleEvent::Due, Delayed) => self.situation = Waits(ExtensionState::Loaded),

@@ -40,7 +40,8 @@ impl Supervisor {
             return;
         }
         match slot.life.state() {
-            ExtensionState::BackingOff | ExtensionState::Failed => {}
+            // Loaded after a caller had it ended.
+            ExtensionState::BackingOff | ExtensionState::Failed | ExtensionState::Loaded => {}
             ExtensionState::Stopped => return self.give_up_reload(index, "the version before has finished"),
             _ => return self.give_up_reload(index, "the version before has failed for good"),
         }
