@@ -24,6 +24,9 @@ const TEMPLATES: [(&str, &str); 4] = [
 /// Compiles components in a process of its own.
 pub(crate) const HELPER: &str = "weir-compile-helper";
 
+/// What valgrind is not to report.
+pub(crate) const SUPPRESSIONS: &str = "share/weir/valgrind.supp";
+
 const HEADERS: [&str; 2] = ["weir.h", "weir.hpp"];
 
 #[derive(Debug, clap::Args)]
@@ -70,13 +73,14 @@ fn build(profile: &str, no_compiler: bool) -> Result<(PathBuf, Option<PathBuf>)>
 pub(crate) fn install(built: &Path, helper: Option<&Path>, prefix: &Path) -> Result<()> {
     let (version, soname) = (env!("CARGO_PKG_VERSION"), soname());
     let capi = root()?.join("capi");
-    for directory in ["include", "lib/pkgconfig", "lib/cmake/weir"] {
+    for directory in ["include", "lib/pkgconfig", "lib/cmake/weir", "share/weir"] {
         let directory = prefix.join(directory);
         files::make_directory(&directory)?;
     }
     for header in HEADERS {
         copy(&capi.join("include").join(header), &prefix.join("include").join(header))?;
     }
+    copy(&capi.join("install/valgrind.supp"), &prefix.join(SUPPRESSIONS))?;
     let library = prefix.join("lib");
     let file = format!("libweir.so.{version}");
     copy(&built.join("libweir_capi.a"), &library.join("libweir.a"))?;

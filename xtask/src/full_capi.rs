@@ -51,21 +51,25 @@ pub(crate) fn check() -> Result<Vec<String>> {
         let program = |name: &str| programs.join(name);
         for (name, printed) in [("first", FIRST), ("first-static", FIRST), ("first-cpp", FIRST_CPP)] {
             expect(&mut Command::new(program(name)), &tree, &echo, printed)?;
-            expect(&mut valgrind(&program(name)), &tree, &echo, printed)?;
+            expect(&mut valgrind(&tree, &program(name)), &tree, &echo, printed)?;
         }
         for _ in 0..RUNS {
             expect(&mut Command::new(program("embed")), &tree, &config, EMBED_END)?;
         }
-        expect(&mut valgrind(&program("embed")), &tree, &config, EMBED_END)?;
+        expect(&mut valgrind(&tree, &program("embed")), &tree, &config, EMBED_END)?;
         // Whatever the cache has, this compiles anew.
         let own = directory.path().join("own-cache");
         let mut in_child = Command::new(program("embed"));
         in_child.env("XDG_CACHE_HOME", &own);
         expect_with(&mut in_child, &tree, &[&config, &tree.join("libexec").join(capi::HELPER)], EMBED_END)?;
-        fs::remove_dir_all(own).context("the compiler left no cache")?;
+        // The same, in this process.
+        fs::remove_dir_all(&own).context("the compiler left no cache")?;
+        let mut cold = valgrind(&tree, &program("embed"));
+        expect(cold.env("XDG_CACHE_HOME", &own), &tree, &config, EMBED_END)?;
+        fs::remove_dir_all(own).context("the library left no cache")?;
     }
     let careless = by_pkg_config.join("edges");
-    expect(&mut valgrind(&careless), &tree, &config.with_file_name("puppet.wasm"), "")?;
+    expect(&mut valgrind(&tree, &careless), &tree, &config.with_file_name("puppet.wasm"), "")?;
     Ok(Vec::new())
 }
 
@@ -121,9 +125,10 @@ fn by_cmake(tree: &Path, to: &Path) -> Result<PathBuf> {
     Ok(to.to_owned())
 }
 
-fn valgrind(program: &Path) -> Command {
+fn valgrind(tree: &Path, program: &Path) -> Command {
     let mut command = Command::new("valgrind");
     command
+        .arg(format!("--suppressions={}", tree.join(capi::SUPPRESSIONS).display()))
         .args(["--quiet", "--error-exitcode=99", "--leak-check=full", "--errors-for-leak-kinds=definite"])
         .arg(program);
     command

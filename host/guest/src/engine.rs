@@ -120,9 +120,12 @@ impl Runtime {
             return Ok(engines.clone());
         }
         let config = kind.config(self.class)?;
-        let pooled = self.pooled.map(|at_once| Engine::new(&with_pools(config.clone(), at_once)));
+        let pooled = self.pooled.and_then(|at_once| Engine::new(&with_pools(config.clone(), at_once)).ok());
         let on_demand = Engine::new(&config)?;
-        let engines: Engines = pooled.into_iter().flatten().chain([on_demand]).collect();
+        let engines: Engines = match pooled {
+            Some(pooled) => [pooled, on_demand].into(),
+            None => [on_demand].into(),
+        };
         by_kind.insert(kind, engines.clone());
         Ok(engines)
     }

@@ -52,7 +52,11 @@ async fn a_trap_is_told_to_its_caller_and_the_others_answers_go_on() {
 async fn a_call_that_a_failure_ends_brings_it_to_the_embedding_program_and_its_case_to_all_others() {
     let caller = puppet_with("caller", |c| c.wants = vec!["faulty@1".parse().unwrap()]);
     let main = start(vec![puppet_with("faulty", |p| p.limits.fuel_per_message = 500_000_000), caller]).await;
+    let mut app = PeerConfig::new("app:one".parse().unwrap());
+    app.wants = vec!["faulty@1".parse().unwrap()];
+    let app = main.peer(app).unwrap();
     let begin = |text| main.client().begin("faulty@1", "run", text, CallOptions::default()).unwrap();
+    let mut of_app = app.client().begin("faulty@1", "run", "forget", CallOptions::default()).unwrap();
     let (mut forgotten, mut spin) = (begin("forget"), begin("spin"));
     let (also, id) = (forgotten.id(), spin.id());
     let failed = spin.answer().await.unwrap_err();
@@ -65,7 +69,7 @@ async fn a_call_that_a_failure_ends_brings_it_to_the_embedding_program_and_its_c
     let limit = failure.limit.as_ref().unwrap();
     assert_eq!((limit.name.to_string(), limit.allowed), ("fuel-per-message".to_owned(), 500_000_000));
     assert!(failure.trace.iter().any(|name| name.contains("commands::spin")), "{:?}", failure.trace);
-    assert_eq!(*failure.in_hand, [also, id]);
+    assert_eq!(*failure.in_hand, [of_app.id(), also, id]);
     assert_eq!(forgotten.answer().await.unwrap_err().failure, failed.failure);
 
     let why = "`faulty` is not running: failed: `fuel-per-message` of 500000000 used up";
@@ -73,6 +77,10 @@ async fn a_call_that_a_failure_ends_brings_it_to_the_embedding_program_and_its_c
     assert_eq!(refused, Err(Error::NoProvider(why.to_owned())));
     let heard = tell(&main, "caller", "call faulty@1 run echo").await.unwrap_err();
     assert!(heard.contains("`faulty` is not running") && !heard.contains("fuel"), "{heard}");
+    let heard = of_app.answer().await.unwrap_err();
+    assert_eq!((heard.to_string(), heard.failure), (Error::Trapped.to_string(), None));
+    let refused = app.client().call("faulty@1", "run", "echo").await;
+    assert_eq!(refused, Err(Error::NoProvider("`faulty` is not running".to_owned())));
 }
 
 #[tokio::test]
