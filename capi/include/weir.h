@@ -575,8 +575,9 @@ void weir_call_cancel(const struct weir_call_handle *call);
 
 /**
  * Cancels a call as `weir_call_cancel` does, if its callback has not run, and ends the work for it: the extension that has
- * it in hand is ended, and comes again at once. A call in a session, or to a program, is only cancelled. That is on record as a failure, but counts as none for a quarantine. Other calls that it has in
- * hand fail with `WEIR_ERROR_KIND_TRAPPED`. Any thread. Does not block. NULL is fine.
+ * it in hand is ended, and comes again at once. That is on record as a failure, but counts as none for a quarantine. Other
+ * calls that it has in hand fail with `WEIR_ERROR_KIND_TRAPPED`. A call in a session, or to a program, is only cancelled.
+ * Any thread. Does not block. NULL is fine.
  */
 void weir_call_kill(const struct weir_call_handle *call);
 
@@ -1068,7 +1069,7 @@ bool weir_queue_requeue(const struct weir_main *main,
 
 /**
  * What extensions and peers describe of the contracts that they serve, as a JSON array: `contract`, `provider` and the
- * OpenRPC `document`. It reads up to 64 KiB for each of them: not in a callback on Main's thread.
+ * OpenRPC `document`. Blocks: not in a callback on Main's thread.
  *
  * Errors: `WEIR_ERROR_KIND_ENDED`.
  */

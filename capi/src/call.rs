@@ -118,8 +118,9 @@ pub extern "C" fn weir_call_cancel(call: Option<&weir_call_handle>) {
 }
 
 /// Cancels a call as `weir_call_cancel` does, if its callback has not run, and ends the work for it: the extension that has
-/// it in hand is ended, and comes again at once. A call in a session, or to a program, is only cancelled. That is on record as a failure, but counts as none for a quarantine. Other calls that it has in
-/// hand fail with `WEIR_ERROR_KIND_TRAPPED`. Any thread. Does not block. NULL is fine.
+/// it in hand is ended, and comes again at once. That is on record as a failure, but counts as none for a quarantine. Other
+/// calls that it has in hand fail with `WEIR_ERROR_KIND_TRAPPED`. A call in a session, or to a program, is only cancelled.
+/// Any thread. Does not block. NULL is fine.
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_call_kill(call: Option<&weir_call_handle>) {
     cancel(call, Cancel::Work);

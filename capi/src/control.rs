@@ -301,7 +301,7 @@ pub extern "C" fn weir_queue_requeue(
 }
 
 /// What extensions and peers describe of the contracts that they serve, as a JSON array: `contract`, `provider` and the
-/// OpenRPC `document`. It reads up to 64 KiB for each of them: not in a callback on Main's thread.
+/// OpenRPC `document`. Blocks: not in a callback on Main's thread.
 ///
 /// Errors: `WEIR_ERROR_KIND_ENDED`.
 #[unsafe(no_mangle)]

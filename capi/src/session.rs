@@ -4,7 +4,7 @@ use std::{collections::HashMap, ffi::c_void, sync::Arc};
 
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use parking_lot::Mutex;
-use tokio::task::coop::consume_budget;
+use tokio::task::coop::{consume_budget, unconstrained};
 use weir_host::{
     Error,
     names::ContractName,
@@ -135,8 +135,8 @@ async fn serve(session: Arc<Session>, handlers: Arc<Handlers>) {
         tokio::select! {
             message = session.next(wanted) => match message {
                 None => {
-                    // What C has answered by now goes out.
-                    while let Some(Some(())) = in_hand.next().now_or_never() {}
+                    // What C has answered by now goes out, whatever this task has left of tokio's budget.
+                    unconstrained(async { while let Some(Some(())) = in_hand.next().now_or_never() {} }).await;
                     break;
                 }
                 Some(PeerMessage::Request(request)) => {

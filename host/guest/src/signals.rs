@@ -88,7 +88,8 @@ impl Signals {
     }
 
     fn tell(&self) {
-        self.is_news.store(true, Ordering::Release);
+        // Not a store, so that whoever clears it sees what all before this one have told.
+        self.is_news.swap(true, Ordering::AcqRel);
         let task = self.task.lock().clone();
         task.into_iter().for_each(Waker::wake);
     }

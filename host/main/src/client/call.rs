@@ -59,8 +59,8 @@ impl Call {
         self.pending.id()
     }
 
-    /// Gives up the request, and ends the work for it, as a drop does with [`CallOptions::kill_on_drop`], also after the
-    /// deadline. For a peer, ends only the wait.
+    /// Gives up the request, and ends the work for it, as a drop does with [`CallOptions::kill_on_drop`]. Also after the
+    /// deadline, unless the extension has taken another request in its place by then. For a peer, ends only the wait.
     ///
     /// [`CallOptions::kill_on_drop`]: super::CallOptions::kill_on_drop
     pub fn cancel(self) {

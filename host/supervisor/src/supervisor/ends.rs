@@ -103,7 +103,7 @@ impl Supervisor {
         self.set_state(index, state, reason.clone());
         match (step, state) {
             (Step::FallBack, _) => {
-                let is_fault = !matches!(ended.end.exit, Exit::Hindered { .. });
+                let is_fault = !matches!(ended.end.exit, Exit::Hindered { .. } | Exit::Killed(_));
                 self.fall_back(index, &ended.end.exit.to_string(), is_fault);
             }
             (_, ExtensionState::Loaded) if is_succeeded => self.adopt(index),
