@@ -68,9 +68,7 @@ pub extern "C" fn weir_builder_serve(
         let (contract, operation) = names(&contract, &operation)?;
         let (handler, called) = (handler?, format!("{contract} {operation}"));
         let handler = move |served: ServedRequest| {
-            let (request, answer) = weir_request::new(served, &called);
-            let (function, data) = handler.function();
-            function(request, data);
+            let answer = weir_request::hand_over(served, &called, &handler);
             async move { answer.await.unwrap_or_else(|_freed| unanswered()) }
         };
         given(builder, "builder")?.add(contract, |service| service.on(operation, handler));
@@ -99,9 +97,7 @@ pub extern "C" fn weir_builder_serve_blocking(
         let (handler, called) = (handler?, format!("{contract} {operation}"));
         let handler = move |served: ServedRequest| -> Answer {
             let asked = served.clone();
-            let (request, answer) = weir_request::new(served, &called);
-            let (function, data) = handler.function();
-            function(request, data);
+            let answer = weir_request::hand_over(served, &called, &handler);
             match wait_for(asked.remaining(), answer) {
                 Ok(Some(Ok(answer))) => answer,
                 Ok(Some(Err(_freed))) => unanswered(),

@@ -162,7 +162,7 @@ pub extern "C" fn weir_reload_in_stages(
     run(error, || {
         let config = config.map(|config| config.0);
         let holds = if until_proven { Holds::Proven } else { Holds::Up };
-        let control = &given(main, "main")?.control()?;
+        let control = given(main, "main")?.control()?;
         weir_buffer::json(&wait(control.reload_in_stages(config, holds))?)
     })
 }
@@ -177,7 +177,7 @@ pub extern "C" fn weir_reload_in_stages(
 #[unsafe(no_mangle)]
 pub extern "C" fn weir_extension_put(main: Option<&weir_main>, table: Text, error: ErrorOut) -> bool {
     run(error, || {
-        let control = &given(main, "main")?.control()?;
+        let control = given(main, "main")?.control()?;
         let extension = control.read_extension(table.get("table")?)?;
         wait(control.put(extension))?;
         Ok(true)
@@ -236,7 +236,7 @@ pub extern "C" fn weir_limits(
     error: ErrorOut,
 ) -> Option<Box<weir_buffer>> {
     run(error, || {
-        let control = &given(main, "main")?.control()?;
+        let control = given(main, "main")?.control()?;
         let report = match id.optional("id")? {
             Some(id) => wait(control.limits_of(id))?,
             None => wait(async { Ok::<_, ControlError>(control.limits().await) })?,
@@ -319,7 +319,7 @@ fn steer(
     order: impl AsyncFn(&Control, &str) -> Result<(), ControlError>,
 ) -> bool {
     run(error, || {
-        let (control, id) = (&given(main, "main")?.control()?, id.get("id")?);
+        let (control, id) = (given(main, "main")?.control()?, id.get("id")?);
         wait(order(control, id))?;
         Ok(true)
     })

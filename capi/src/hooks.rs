@@ -39,7 +39,7 @@ pub extern "C" fn weir_hooks_run(
     error: ErrorOut,
 ) -> Option<Box<weir_buffer>> {
     run(error, || {
-        let hooks = &given(main, "main")?.hooks()?;
+        let hooks = given(main, "main")?.hooks()?;
         refuse_on_mains_thread()?;
         let call: Call = match call.optional("call")? {
             None => Call::default(),

@@ -14,7 +14,7 @@ use weir_host::{
 };
 
 use crate::{
-    c::{Bytes, Data, ErrorOut, Text, given, run, run_infallible, text},
+    c::{Bytes, Callback, Data, ErrorOut, Text, given, run, run_infallible, text},
     error::weir_error,
 };
 
@@ -105,11 +105,18 @@ pub extern "C" fn weir_request_free(request: Option<Box<weir_request>>) {
 }
 
 impl weir_request {
-    pub(crate) fn new(served: ServedRequest, operation: &str) -> (Box<Self>, oneshot::Receiver<Answer>) {
+    /// Hands a request for this operation to a handler. Its answer comes unless C frees the request.
+    pub(crate) fn hand_over(
+        served: ServedRequest,
+        operation: &str,
+        handler: &Callback<OnRequest>,
+    ) -> oneshot::Receiver<Answer> {
         let (answer, answered) = oneshot::channel();
         let payload = Bytes::new(&served.payload);
         let (sender, operation) = (text(&*served.sender), text(operation));
-        (Box::new(Self { payload, sender, operation, served, answer }), answered)
+        let (function, data) = handler.function();
+        function(Box::new(Self { payload, sender, operation, served, answer }), data);
+        answered
     }
 
     fn remaining_ms(&self) -> u64 {

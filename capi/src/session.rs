@@ -155,14 +155,12 @@ async fn serve(session: Arc<Session>, handlers: Arc<Handlers>) {
 /// Gives C a request, and returns the wait for its answer.
 fn handled(request: PeerRequest, handler: &Callback<OnRequest>) -> impl Future<Output = ()> + Send + use<> {
     let called = format!("{} {}", request.contract, request.operation);
-    let (given, answered) = weir_request::new(request.served(), &called);
-    let (function, data) = handler.function();
-    function(given, data);
+    let answered = weir_request::hand_over(request.served(), &called, handler);
     async move {
         let given_up = request.given_up();
         tokio::select! {
             answer = answered => {
-                // Too late if the caller has given up meanwhile, which `given` tells C.
+                // Too late if the caller has given up meanwhile, which C could ask.
                 let _in_time = request.answer(answer.unwrap_or_else(|_freed| unanswered()));
             }
             () = given_up => {}

@@ -56,7 +56,10 @@ impl Inbox {
     /// instance gets requests and events. After a stop come only the replies still expected, and then stop again. An
     /// ended instance is told to stop.
     pub fn take(&self, instance: InstanceId) -> Taken {
-        self.take_with(instance, &TakeOptions { events: true, hold: None, task: None })
+        self.take_with(
+            instance,
+            &TakeOptions { events: true, hold: None, counts_abandoned: false, task: None },
+        )
     }
 
     /// Takes the next message like [`take`](Self::take), with options.
@@ -184,6 +187,8 @@ pub struct TakeOptions<'w> {
     /// Whether requests stay in the inbox from now on; `None` leaves this as it is. Requests do not stay while a sender
     /// may have given up on a request in hand.
     pub hold: Option<bool>,
+    /// Whether `hold` counts requests in hand that were given up. It then holds whatever senders do.
+    pub counts_abandoned: bool,
     /// The task to wake later, if there is nothing now.
     pub task: Option<&'w Waker>,
 }

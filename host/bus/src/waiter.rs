@@ -84,12 +84,10 @@ pub struct Waiter {
     kills: AtomicBool,
     /// Whether the request counts as failed before the wait has ended.
     is_counted: AtomicBool,
-    /// The instance of the receiver that took the request last, or [`LET_GO`].
+    /// The instance of the receiver that took the request last. Nobody once the duty to answer is gone: the request is
+    /// answered, or will not be.
     taker: AtomicU64,
 }
-
-/// Stands for an instance once the duty to answer is gone: the request is answered, or will not be.
-const LET_GO: u64 = u64::MAX;
 
 #[derive(Debug)]
 pub(crate) enum ReplyTo {
@@ -197,7 +195,7 @@ impl Waiter {
 
     #[inline]
     pub(crate) fn let_go(&self) {
-        self.taker.store(LET_GO, Ordering::Release);
+        self.taker.store(InstanceId::NOBODY.0, Ordering::Release);
     }
 
     /// The peer that sent the request.

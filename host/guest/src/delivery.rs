@@ -319,7 +319,8 @@ impl Delivery {
             self.show_in_hand();
         }
         // `hold` is given each time, because the inbox forgets it when a caller gives up.
-        let look = TakeOptions { events: true, hold: Some(self.in_hand.is_full()), task };
+        let look =
+            TakeOptions { events: true, hold: Some(self.in_hand.is_full()), counts_abandoned: false, task };
         match self.jobs.takes {
             true => self.next_from_inbox_or_queue(look, clock, to),
             false => self.next_from_inbox(&look, clock, to),

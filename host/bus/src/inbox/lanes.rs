@@ -56,7 +56,8 @@ impl Lanes {
         let is_current = self.is_current(instance);
         let Some(own) = self.instance(instance) else { return (Taken::Stop, false) };
         // If a sender has given up on a request in hand, the instance may have fewer in hand than it thinks.
-        own.holds_requests = options.hold.unwrap_or(own.holds_requests) && !own.has_abandoned_in_hand;
+        let has_fewer = own.has_abandoned_in_hand && !options.counts_abandoned;
+        own.holds_requests = options.hold.unwrap_or(own.holds_requests) && !has_fewer;
         if own.stop == StopState::Asked {
             own.stop = StopState::Told;
             return (Taken::Stop, false);

@@ -96,7 +96,7 @@ impl Peer {
     /// with an error and skipped.
     #[inline]
     pub fn take(&self) -> Taken {
-        self.take_with(&TakeOptions { events: true, hold: None, task: None })
+        self.take_with(&TakeOptions { events: true, hold: None, counts_abandoned: false, task: None })
     }
 
     /// Takes the next message like [`take`](Self::take), with options.

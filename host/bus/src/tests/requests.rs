@@ -364,3 +364,19 @@ async fn replies_to_a_dead_instance_do_not_reach_the_next() {
     first.responder.give(ok("late"));
     assert!(matches!(caller.take(), Taken::Empty));
 }
+
+#[tokio::test]
+async fn a_hold_that_counts_what_was_given_up_holds_whatever_senders_do() {
+    let bus = TestBus::new();
+    let (provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
+    let [given_up, _waits] = [bus.call(&caller, "c@1", "").unwrap(), bus.call(&caller, "c@1", "").unwrap()];
+    let _in_hand = take_request(&provider);
+    drop(given_up);
+    let held = |counts_abandoned| {
+        let options = TakeOptions { events: true, hold: Some(true), counts_abandoned, task: None };
+        provider.take_with(&options)
+    };
+    assert!(matches!(held(true), Taken::Empty));
+    assert!(matches!(held(true), Taken::Empty));
+    assert!(matches!(held(false), Taken::Message(Incoming::Request(_))));
+}

@@ -252,10 +252,12 @@ impl Session {
 
     /// Polls for a wanted message, for a task that does more than [`next`](Self::next).
     pub fn poll_next(&self, wanted: Wanted, context: &mut Context<'_>) -> Poll<Option<PeerMessage>> {
-        let options =
-            TakeOptions { events: wanted.events, hold: Some(!wanted.requests), task: Some(context.waker()) };
-        // Whoever holds a request hears of its end from `given_up`. A hold must hold all the same.
-        let _given_up = self.live.peer.take_abandoned_in_hand();
+        let options = TakeOptions {
+            events: wanted.events,
+            hold: Some(!wanted.requests),
+            counts_abandoned: true,
+            task: Some(context.waker()),
+        };
         match self.live.peer.take_with(&options) {
             Taken::Message(Incoming::Request(request)) => {
                 Poll::Ready(Some(PeerMessage::Request(self.request(request))))
