@@ -42,6 +42,13 @@ pub(crate) struct Arguments {
     no_compiler: bool,
 }
 
+impl Arguments {
+    /// What the page for embedders in C says.
+    pub(crate) fn release(prefix: PathBuf) -> Self {
+        Self { prefix, profile: "release".to_owned(), no_compiler: false }
+    }
+}
+
 /// Builds the library, and installs it.
 pub(crate) fn capi(arguments: &Arguments) -> Result<()> {
     let (built, helper) = build(&arguments.profile, arguments.no_compiler)?;
@@ -70,7 +77,7 @@ fn build(profile: &str, no_compiler: bool) -> Result<(PathBuf, Option<PathBuf>)>
 }
 
 /// Installs libraries of `built`, and the program that compiles for them, below `prefix`.
-pub(crate) fn install(built: &Path, helper: Option<&Path>, prefix: &Path) -> Result<()> {
+fn install(built: &Path, helper: Option<&Path>, prefix: &Path) -> Result<()> {
     let (version, soname) = (env!("CARGO_PKG_VERSION"), soname());
     let capi = root()?.join("capi");
     for directory in ["include", "lib/pkgconfig", "lib/cmake/weir", "share/weir"] {

@@ -14,7 +14,8 @@ use crate::{
     bench, browser,
     demo::fleet::{self, Programs},
     dist::Target,
-    full_capi, full_contracts, full_http, full_prometheus, full_sdks, full_shipping, instructions, release,
+    full_contracts, full_embedders, full_http, full_prometheus, full_sdks, full_shipping, instructions,
+    release,
     run::{cargo, output, run as run_command},
     setup::{self, VALGRIND},
     tools,
@@ -79,9 +80,9 @@ const GROUPS: [Group; 18] = [
         run: nats,
     },
     Group {
-        name: "capi",
-        about: "the C library, installed and moved: examples by pkg-config and CMake, with many threads and under valgrind",
-        run: full_capi::check,
+        name: "embedders",
+        about: "the pages for embedders, outside the clone: every block and example in Rust with default features; the C library, installed and moved, with many threads, under valgrind and sanitizers",
+        run: full_embedders::check,
     },
     Group {
         name: "armv7",

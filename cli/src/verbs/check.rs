@@ -79,7 +79,7 @@ fn warnings(config: &Config, mappings: Result<(), TooFewMappings>) -> Vec<String
             "`main.serves` is for programs that embed Weir: `weir run` serves nothing itself".to_owned(),
         );
     }
-    if let (Some(dir), Some(false)) = (&config.main.cache_dir, cache_is_ours(&config.main)) {
+    if let (Some(dir), Some(false)) = (config.main.cache(), cache_is_ours(&config.main)) {
         warnings.push(format!(
             "what is compiled here is not kept for `weir run`: the cache `{}` is not this user's alone",
             dir.display()

@@ -36,7 +36,7 @@ pub(crate) const NAME_SHOWN: usize = 64;
 #[derive(Debug)]
 struct RoutingTable {
     /// Main and every extension that there ever was, with copies, by number.
-    peers: Vec<Arc<Peer>>,
+    peers: Vec<Entry>,
     /// Names of programs, by number minus [`PeerId::FIRST_NAME`]. They stay, because messages carry their numbers.
     names: Vec<Arc<Peer>>,
     /// The programs outside Main that are connected now, by number.
@@ -47,13 +47,37 @@ struct RoutingTable {
     of_main: Vec<ContractName>,
 }
 
+#[derive(Debug)]
+enum Entry {
+    Peer(Arc<Peer>),
+    /// The name of an extension that was forgotten: messages that it sent carry its number.
+    Forgotten(Arc<str>),
+}
+
 impl RoutingTable {
-    fn get(&self, id: PeerId) -> Option<&Arc<Peer>> {
+    fn get(&self, id: PeerId) -> Option<Arc<Peer>> {
         let at = |first: PeerId| usize::try_from(id.0 - first.0).ok();
         match id {
-            id if id >= PeerId::FIRST_SESSION => self.sessions.get(&id),
-            id if id >= PeerId::FIRST_NAME => self.names.get(at(PeerId::FIRST_NAME)?),
-            _ => self.peers.get(at(PeerId::MAIN)?),
+            id if id >= PeerId::FIRST_SESSION => self.sessions.get(&id).cloned(),
+            id if id >= PeerId::FIRST_NAME => self.names.get(at(PeerId::FIRST_NAME)?).cloned(),
+            _ => Some(match self.peers.get(at(PeerId::MAIN)?)? {
+                Entry::Peer(peer) => peer.clone(),
+                Entry::Forgotten(name) => {
+                    Arc::new(Peer::new(id, name.clone(), PeerLimits::NONE, Access::default()))
+                }
+            }),
+        }
+    }
+
+    fn peers(&self) -> impl Iterator<Item = &Arc<Peer>> {
+        self.peers.iter().filter_map(|entry| if let Entry::Peer(peer) = entry { Some(peer) } else { None })
+    }
+
+    fn put(&mut self, id: PeerId, entry: Entry) -> Option<Arc<Peer>> {
+        let place = usize::try_from(id.0).ok().and_then(|place| self.peers.get_mut(place))?;
+        match std::mem::replace(place, entry) {
+            Entry::Peer(before) => Some(before),
+            Entry::Forgotten(_) => None,
         }
     }
 }
@@ -63,7 +87,7 @@ impl Owners {
         let main = Arc::new(Peer::main(main_limits));
         main.set_phase(Phase::Ready);
         let table = RoutingTable {
-            peers: vec![main.clone()],
+            peers: vec![Entry::Peer(main.clone())],
             names: Vec::new(),
             sessions: HashMap::new(),
             last_session: PeerId::FIRST_SESSION,
@@ -88,7 +112,7 @@ impl Owners {
             Some(original) => Peer::copy(number, name, limits, access, original),
         });
         let fulfills = peer.fulfills();
-        table.peers.push(peer.clone());
+        table.peers.push(Entry::Peer(peer.clone()));
         table.owners.extend(fulfills.into_iter().map(|contract| (contract, peer.clone())));
         self.changed();
         peer
@@ -96,8 +120,7 @@ impl Owners {
 
     pub(crate) fn replace(&self, peer: &Arc<Peer>, claim: bool) {
         let mut table = self.table.write();
-        let place = usize::try_from(peer.id().0).ok().and_then(|place| table.peers.get_mut(place));
-        let before = place.map(|place| std::mem::replace(place, peer.clone()));
+        let before = table.put(peer.id(), Entry::Peer(peer.clone()));
         for contract in before.iter().flat_map(|before| before.fulfills()) {
             if table.owners.get(&contract).is_some_and(|owner| owner.id() == peer.id()) {
                 table.owners.remove(&contract);
@@ -115,6 +138,11 @@ impl Owners {
         let mut table = self.table.write();
         table.owners.retain(|_, owner| owner.id() != peer.id());
         self.changed();
+    }
+
+    /// Keeps only the name of an extension that owns nothing.
+    pub(crate) fn forget(&self, peer: &Peer) {
+        self.table.write().put(peer.id(), Entry::Forgotten(peer.shared_name()));
     }
 
     /// Returns the name of programs, with these grants from now on. The name owns the contracts that it may serve until
@@ -196,7 +224,7 @@ impl Owners {
         // Done before the table is locked: it wakes senders, which may use the table.
         session.set_phase(Phase::Down);
         let mut table = self.table.write();
-        let Some(name) = table.get(session.sender()).cloned() else { return false };
+        let Some(name) = table.get(session.sender()) else { return false };
         table.sessions.remove(&session.id());
         let mut has_owned = false;
         for owner in table.owners.values_mut().filter(|owner| owner.id() == session.id()) {
@@ -237,20 +265,20 @@ impl Owners {
     pub(crate) fn named(&self, name: &str) -> Vec<PeerId> {
         let table = self.table.read();
         let is_meant = |peer: &&Arc<Peer>| peer.name() == name;
-        match table.peers.iter().find(is_meant) {
+        match table.peers().find(is_meant) {
             Some(peer) => vec![peer.id()],
             None => table.sessions.values().filter(is_meant).map(|peer| peer.id()).collect(),
         }
     }
 
     pub(crate) fn get(&self, id: PeerId) -> Option<Arc<Peer>> {
-        self.table.read().get(id).cloned()
+        self.table.read().get(id)
     }
 
-    /// Returns Main, every extension that there ever was, except copies, and every name of programs.
+    /// Returns Main, every extension that was not forgotten, except copies, and every name of programs.
     pub(crate) fn providers(&self) -> Vec<Arc<Peer>> {
         let table = self.table.read();
-        let peers = table.peers.iter().filter(|peer| peer.original() == peer.id());
+        let peers = table.peers().filter(|peer| peer.original() == peer.id());
         peers.chain(&table.names).cloned().collect()
     }
 

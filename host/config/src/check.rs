@@ -100,7 +100,7 @@ impl<'c> Judged<'c> {
         self.state_dir_apart(&mut errors);
         self.paths(&mut errors);
         sections().for_each(|section| section.check(self, &mut errors));
-        self.written_dirs(&mut errors);
+        self.written_dirs(&self.config.main, &mut errors);
         self.guest_dirs(&mut errors);
         self.doubles(&mut errors);
         self.owners(&mut errors);

@@ -139,6 +139,18 @@ impl Config {
         self.check_parts(true)
     }
 
+    /// Checks that no directory granted for writing overlaps with the cache, the data directory or the state directory of
+    /// a Main that runs with `running`: they stay until its next start.
+    ///
+    /// # Errors
+    ///
+    /// Returns all that overlap.
+    pub fn check_beside(&self, running: &MainConfig) -> Result<(), ConfigErrors> {
+        let (locations, mut errors) = (self.read_from.locations(&self.sections), Vec::new());
+        Judged { config: self, locations: &locations }.written_dirs(running, &mut errors);
+        ConfigErrors::none_of(errors)
+    }
+
     /// Checks ranges and parts as [`check`](Self::check) does. A missing part is a fault only if the configuration is
     /// `complete`.
     pub(super) fn check_parts(&self, complete: bool) -> Result<(), ConfigErrors> {

@@ -27,7 +27,10 @@ const CONTROL_SOCKET: &str = "control-socket";
 
 const TRUSTED_KEY: &str = "a public key, as `weir keygen` shows it";
 
-/// The range of sizes in `[main]`: 1 MiB to 1 TiB.
+/// The range of the cache's size.
+const CACHE: Shape = Shape::Size(0..=1 << 40);
+
+/// The range of other sizes in `[main]`: 1 MiB to 1 TiB.
 const BYTES: Shape = Shape::Size(1 << 20..=1 << 40);
 
 /// The configuration of Main itself.
@@ -44,11 +47,12 @@ pub struct MainConfig {
     /// The directory that contains every component. With `None`, components may be anywhere. A configuration from a
     /// file has a directory.
     pub plugin_dir: Option<PathBuf>,
-    /// The cache of compiled code. Main creates it with mode 700 and owns it, so it contains no component. With `None`
-    /// there is no cache. A configuration from a file has one.
+    /// The cache of compiled code. Main creates it with mode 700 and owns it, so it contains no component. With `None` it
+    /// is [where a file without this key has it](Self::default_cache_dir). But where that directory cannot be made, or
+    /// another part of the configuration speaks against it, there is no cache.
     pub cache_dir: Option<PathBuf>,
-    /// Size of Main's files in [`cache_dir`](Self::cache_dir), in bytes: 1 MiB to 1 TiB. Default: 256 MiB. The least
-    /// recently used are removed first.
+    /// Size of Main's files in [`cache_dir`](Self::cache_dir), in bytes: up to 1 TiB. Default: 256 MiB. The least
+    /// recently used are removed first. With 0 there is no cache.
     pub cache_size: u64,
     /// The directory of the key-value stores' files. Main creates it with mode 700. `None` allows no stores.
     pub data_dir: Option<PathBuf>,
@@ -83,6 +87,19 @@ pub struct MainConfig {
 }
 
 impl MainConfig {
+    /// Where a configuration has its cache that does not say where: the first of `$CACHE_DIRECTORY`, else
+    /// `$XDG_CACHE_HOME/weir`, `$HOME/.cache/weir` or `/var/cache/weir`. Variables with a relative path are ignored.
+    #[must_use]
+    pub fn default_cache_dir() -> PathBuf {
+        default_cache_dir(&Environment::of_process())
+    }
+
+    /// The directory of the cache, if there is one.
+    #[must_use]
+    pub fn cache(&self) -> Option<&Path> {
+        self.cache_dir.as_deref().filter(|_| self.cache_size > 0)
+    }
+
     /// The control socket of the Main that runs with this file. Ignores other keys, included files, and the
     /// environment except for the default. So it answers even if [`Loader::load`](super::Loader::load) cannot read the
     /// file.
@@ -129,7 +146,8 @@ impl Table for MainConfig {
         /// for itself alone. No directory that a guest may write to can overlap with it.
         "data-dir" data_dir = path(HOST_DIR).optional(), default("no stores");
         /// The size of all of Main's files in `main.cache-dir`. The least recently used go first.
-        "cache-size" cache_size = number(BYTES);
+        /// With 0 there is no cache.
+        "cache-size" cache_size = number(CACHE);
         /// Where Main keeps what it must remember: the proven versions of extensions with
         /// [`update`](updates.md). Main makes the directory for itself alone, with mode 700: neither a component nor
         /// `main.plugin-dir` can be in it, and it cannot overlap with `main.cache-dir` or `main.data-dir`. No directory

@@ -53,5 +53,6 @@ pub use self::{
     program::{
         Admission, ArtifactFacts, Compilation, ComponentOrigin, LoadError, LoadFault, OpenComponent, Rules,
         RulesError, Signature, SignatureError, artifact_facts, cache_is_ours, check, component_is_whole,
+        default_cache,
     },
 };

@@ -32,7 +32,13 @@ mod symbols;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, path::Path, sync::Arc, thread, time::Duration};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread,
+    time::Duration,
+};
 
 use tokio::{sync::Semaphore, time::timeout};
 use wasmtime::{
@@ -435,7 +441,9 @@ pub fn check(
     let (class, _) = AddressClass::of(main.address_space);
     let runtime = Runtime::new(class).map_err(|error| failed(LoadFault::Engine(said(&error))))?;
     let mut config = main.clone();
-    config.cache_dir = config.cache_dir.filter(|_| cache_is_ours(main) == Some(true));
+    if cache_is_ours(main) != Some(true) {
+        config.cache_size = 0;
+    }
     let admission = Admission::new(main, None).map_err(|error| failed(LoadFault::Rules(Box::new(error))))?;
     let sources = Sources::new(&config, admission.into(), compilation.clone(), Arc::default());
     let programs = Programs::new(runtime, sources, 1);
@@ -450,7 +458,14 @@ pub fn check(
 /// configured, if the directory is not there, or if this build cannot compile.
 #[must_use]
 pub fn cache_is_ours(main: &MainConfig) -> Option<bool> {
-    compiler::cache_is_ours(main.cache_dir.as_deref()?)
+    compiler::cache_is_ours(main.cache()?)
+}
+
+/// [The usual directory](MainConfig::default_cache_dir) of a cache, made if need be. Returns none if it cannot be made,
+/// belongs to somebody else too, or this build cannot compile.
+#[must_use]
+pub fn default_cache() -> Option<PathBuf> {
+    compiler::default_cache()
 }
 
 /// Runs a future on a thread and runtime of its own, because the caller may be on another runtime, or on none.

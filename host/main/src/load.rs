@@ -39,7 +39,7 @@ pub fn loader() -> Loader {
 }
 
 /// Adds empty sections of hooks and stores if they are missing, so that a configuration made in Rust is checked like
-/// one from a file.
+/// one from a file, and the usual cache if none is named and nothing speaks against it.
 pub(crate) fn complete(config: &mut Config) {
     if config.section::<HooksConfig>().is_none() {
         config.set_section(HooksConfig::default());
@@ -47,5 +47,12 @@ pub(crate) fn complete(config: &mut Config) {
     #[cfg(feature = "store")]
     if config.section::<weir_store::StoresConfig>().is_none() {
         config.set_section(weir_store::StoresConfig::default());
+    }
+    if config.main.cache_dir.is_none() && config.main.cache_size > 0 {
+        config.main.cache_dir = weir_guest::default_cache();
+        // Nobody named this directory, so it must not make a good configuration bad.
+        if config.check().is_err() {
+            config.main.cache_dir = None;
+        }
     }
 }

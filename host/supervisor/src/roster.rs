@@ -24,7 +24,7 @@ pub struct Roster(RwLock<Table>);
 #[derive(Debug)]
 struct Table {
     main: Arc<MainConfig>,
-    /// Every extension, by peer number, with those that are no longer configured.
+    /// Every extension, by peer number, with the [last](Roster::forget) of those that are no longer configured.
     units: Vec<Arc<Unit>>,
     /// The configured extensions, in the order of the configuration.
     listed: Vec<Arc<Unit>>,
@@ -117,7 +117,7 @@ impl Roster {
         self.all().iter().rev().find_map(|unit| unit.failure_of(message))
     }
 
-    /// Returns every extension since Main started, by peer number, from 1.
+    /// Returns every extension that was not [forgotten](Self::forget), by peer number.
     pub fn all(&self) -> Vec<Arc<Unit>> {
         self.0.read().units.clone()
     }
@@ -134,5 +134,10 @@ impl Roster {
         let mut table = self.0.write();
         table.listed = listed;
         table.units.extend(new);
+    }
+
+    /// Drops what is known of an extension that is no longer configured.
+    pub fn forget(&self, unit: &Arc<Unit>) {
+        self.0.write().units.retain(|known| !Arc::ptr_eq(known, unit));
     }
 }

@@ -136,6 +136,8 @@ impl Program {
             .args(&self.arguments)
             .current_dir(&self.package)
             .env("WEIR_TEST_GUESTS", guests)
+            // Not the cache of the developer.
+            .env("XDG_CACHE_HOME", target_dir()?.join("test-cache"))
             .stdout(said.try_clone()?)
             .stderr(said.try_clone()?);
         set_environment(&mut program)?;

@@ -17,7 +17,7 @@ use crate::exit::chain;
 /// user's directory for data or state, there is only a warning: Main needs no cache, and may run as that user.
 pub(super) fn dirs(config: &Config) -> (Vec<ConfigError>, Vec<String>) {
     let (mut errors, mut warnings) = (Vec::new(), Vec::new());
-    if let Some((dir, error, _)) = config.main.cache_dir.as_deref().and_then(not_writable) {
+    if let Some((dir, error, _)) = config.main.cache().and_then(not_writable) {
         warnings.push(format!(
             "in `main.cache-dir`: this user cannot write to `{}`: {error}. `weir run` would compile at each start",
             dir.display()

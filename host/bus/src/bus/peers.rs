@@ -49,6 +49,12 @@ impl Bus {
         peer.set_phase(Phase::Down);
     }
 
+    /// Drops a [retired](Self::retire) and [disconnected](Self::disconnect) extension but for its name, which its messages
+    /// may still need. Its counts go, too.
+    pub fn forget(&self, peer: &Peer) {
+        self.owners.forget(peer);
+    }
+
     /// Ends the subscriptions of a peer that reads no more, and answers callers that wait for it with `peer-gone`. Does
     /// nothing while this peer or another one that shares its inbox takes requests.
     pub fn disconnect(&self, peer: &Peer) {

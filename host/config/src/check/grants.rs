@@ -11,7 +11,7 @@ use super::{
     repeated,
 };
 use crate::{
-    DirGrant, DirMode, SecretSource, StoreGrant,
+    DirGrant, DirMode, MainConfig, SecretSource, StoreGrant,
     error::{ConfigError, Location},
     key::Places,
     schema::ProtectedDir,
@@ -46,11 +46,12 @@ struct ProtectedDirs(BTreeMap<PathBuf, ProtectedDir>);
 impl<'c> Judged<'c> {
     /// Refuses grants to write to the cache, whose code runs outside the sandbox, to `main.data-dir` and
     /// `main.state-dir`, and to directories that other crates protect.
-    pub(super) fn written_dirs(&self, errors: &mut Vec<ConfigError>) {
+    pub(in super::super) fn written_dirs(&self, main: &MainConfig, errors: &mut Vec<ConfigError>) {
         let sections = self.config.sections.all();
         let protected = sections.flat_map(|section| section.protected(&self.locations.sections));
-        let protected = ProtectedDirs::new(protected.chain(self.data_dir()).chain(self.state_dir()));
-        let cache = self.config.main.cache_dir.clone().map(|dir| ProtectedDir {
+        let protected = protected.chain(self.data_dir(main)).chain(self.state_dir(main));
+        let protected = ProtectedDirs::new(protected);
+        let cache = main.cache_dir.clone().map(|dir| ProtectedDir {
             key: "main.cache-dir".to_owned(),
             dir,
             location: None,
@@ -89,10 +90,10 @@ impl<'c> Judged<'c> {
     }
 
     /// `main.data-dir`, if it is set: only Main may write the files of stores.
-    fn data_dir(&self) -> Option<ProtectedDir> {
+    fn data_dir(&self, main: &MainConfig) -> Option<ProtectedDir> {
         Some(ProtectedDir {
             key: "main.data-dir".to_owned(),
-            dir: self.config.main.data_dir.clone()?,
+            dir: main.data_dir.clone()?,
             location: self.locations.main.of("data-dir"),
             why: "a guest that writes there can change the stores of others",
             note: "the directory of stores is set here",
@@ -100,10 +101,10 @@ impl<'c> Judged<'c> {
     }
 
     /// `main.state-dir`, if it is set: only Main may say which versions are proven, and what they are granted.
-    fn state_dir(&self) -> Option<ProtectedDir> {
+    fn state_dir(&self, main: &MainConfig) -> Option<ProtectedDir> {
         Some(ProtectedDir {
             key: "main.state-dir".to_owned(),
-            dir: self.config.main.state_dir.clone()?,
+            dir: main.state_dir.clone()?,
             location: self.locations.main.of("state-dir"),
             why: "a guest that writes there can change the versions and grants of others",
             note: "the directory of versions is set here",

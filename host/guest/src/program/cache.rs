@@ -73,6 +73,11 @@ pub(super) fn is_ours(dir: &Path) -> Option<bool> {
     }
 }
 
+/// Makes a directory of entries, unless it is there. Returns whether it can be used.
+pub(super) fn make(dir: &Path) -> bool {
+    Cache::new(dir.to_owned(), 0).dir.make().is_ok()
+}
+
 impl EntryId {
     pub(super) fn new(component: ArtifactHash, engine: &Engine) -> Self {
         // With the format in the hash, entries in another format count as entries of another engine.

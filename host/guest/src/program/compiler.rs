@@ -1,13 +1,18 @@
 //! Turns a component into its code: takes the code from the cache, or else compiles the component.
 
 #[cfg(feature = "compiler")]
-pub(super) use with::{Compiler, cache_is_ours};
+pub(super) use with::{Compiler, cache_is_ours, default_cache};
 #[cfg(not(feature = "compiler"))]
-pub(super) use without::{Compiler, cache_is_ours};
+pub(super) use without::{Compiler, cache_is_ours, default_cache};
 
 #[cfg(feature = "compiler")]
 mod with {
-    use std::{iter, path::Path, sync::Arc, time::Instant};
+    use std::{
+        iter,
+        path::{Path, PathBuf},
+        sync::Arc,
+        time::Instant,
+    };
 
     use wasmtime::Engine;
 
@@ -29,6 +34,11 @@ mod with {
         cache::is_ours(dir)
     }
 
+    pub(in super::super) fn default_cache() -> Option<PathBuf> {
+        let dir = MainConfig::default_cache_dir();
+        cache::make(&dir).then_some(dir)
+    }
+
     #[derive(Debug)]
     pub(in super::super) struct Compiler {
         compilation: Compilation,
@@ -46,7 +56,7 @@ mod with {
             logs: Arc<Logs>,
             under_way: Arc<Compilations>,
         ) -> Option<Self> {
-            let cache = config.cache_dir.clone().map(|dir| Cache::new(dir, config.cache_size));
+            let cache = config.cache().map(|dir| Cache::new(dir.to_owned(), config.cache_size));
             (compilation != Compilation::PrecompiledOnly).then_some(Self {
                 compilation,
                 cache,
@@ -128,7 +138,10 @@ mod with {
 
 #[cfg(not(feature = "compiler"))]
 mod without {
-    use std::{path::Path, sync::Arc};
+    use std::{
+        path::{Path, PathBuf},
+        sync::Arc,
+    };
 
     use wasmtime::Engine;
 
@@ -146,6 +159,11 @@ mod without {
 
     /// Returns none, because nothing is compiled here.
     pub(in super::super) fn cache_is_ours(_: &Path) -> Option<bool> {
+        None
+    }
+
+    /// Returns none, as above.
+    pub(in super::super) fn default_cache() -> Option<PathBuf> {
         None
     }
 

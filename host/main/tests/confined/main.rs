@@ -100,7 +100,7 @@ fn this_program() -> PathBuf {
 /// Main, not with the cache of the developer.
 fn uncached() -> MainConfig {
     let mut main = MainConfig::default();
-    main.cache_dir = None;
+    main.cache_size = 0;
     main
 }
 

@@ -4,12 +4,12 @@ use std::fs;
 
 use futures_util::FutureExt;
 use weir_host::{
-    Error, ExtensionConfig,
-    config::{ComponentSource, ReloadMode, RestartPolicy},
+    Error, ExtensionConfig, Main,
+    config::{ComponentSource, QueueConfig, ReloadMode, RestartPolicy},
     control::{ControlError, ExtensionState},
 };
 
-use super::support::{Gate, PATIENCE, extension, puppet, puppet_with, set, start, tell};
+use super::support::{Gate, PATIENCE, config, extension, puppet, puppet_with, set, start, tell};
 
 fn ids(extensions: &[ExtensionConfig]) -> Vec<&str> {
     extensions.iter().map(|extension| extension.id.as_str()).collect()
@@ -153,4 +153,36 @@ async fn a_change_that_fails_says_why_and_costs_nothing() {
     let gone = control.remove("c").await;
     assert!(matches!(gone, Err(ControlError::Unknown(_))), "{gone:?}");
     tokio::time::timeout(PATIENCE, main.shutdown()).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn what_was_removed_long_ago_is_only_a_name_and_can_come_anew() {
+    let mut config = config(vec![puppet("stays")]);
+    config.queues.insert("q".parse().unwrap(), QueueConfig::default());
+    let main = Main::builder(config).start().await.unwrap();
+    let control = main.control();
+    let first = puppet_with("first", |it| {
+        it.puts = vec!["q".parse().unwrap()];
+        it.instances = 2;
+    });
+    control.add(first.clone()).await.unwrap();
+    tell(&main, "first", "put q x").await.unwrap();
+    control.remove("first").await.unwrap();
+    // An extension that comes back soon goes on with what is known of it.
+    control.add(first.clone()).await.unwrap();
+    assert_eq!(control.status("first").unwrap().restarts, 1);
+    control.remove("first").await.unwrap();
+    for number in 0..20 {
+        let id = format!("e{number}");
+        control.add(puppet(&id)).await.unwrap();
+        control.remove(&id).await.unwrap();
+    }
+    let gone = main.client().call("first@1", "run", "echo").await;
+    assert!(matches!(gone, Err(Error::UnknownContract(_))), "{gone:?}");
+    let mut queue = main.client().queue("q").unwrap();
+    assert_eq!(&*queue.try_take().unwrap().sender(), "first");
+    control.add(first).await.unwrap();
+    assert_eq!(tell(&main, "first", "echo 1").await.unwrap(), "1");
+    let known: Vec<_> = control.extensions().into_iter().map(|it| (it.id.to_string(), it.restarts)).collect();
+    assert_eq!(known, [("stays", 0), ("first", 0), ("first.2", 0)].map(|(id, n)| (id.to_owned(), n)));
 }

@@ -1,12 +1,12 @@
 //! Components from memory.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use sha2::{Digest, Sha256};
 use weir_host::{
     Config, ExtensionConfig, Main, MainConfig,
     component::{Compilation, SigningKey, compile},
-    config::{ArtifactHash, ComponentSource, Limits, ReloadMode, Traces},
+    config::{ArtifactHash, ComponentSource, DirGrant, Limits, ReloadMode, Traces},
     control::ExtensionState,
 };
 
@@ -41,6 +41,7 @@ async fn a_component_in_memory_is_compiled_in_a_process_of_its_own_and_answers()
     // A file must be in the plugin directory; bytes need not.
     let mut main = MainConfig::default();
     main.plugin_dir = Some("/nonexistent".into());
+    main.cache_size = 0;
     let config = Config::new(main, vec![pinned, puppet("b", bytes)]);
     let main = Main::builder(config).compilation(child()).start().await.unwrap();
     for id in ["a", "b"] {
@@ -129,4 +130,35 @@ async fn a_reload_with_other_bytes_is_a_change_and_one_with_the_same_bytes_is_no
         assert_ne!(hash(&main), first);
         assert_eq!(tell(&main, "a", "echo 2").await.unwrap(), "2");
     }
+}
+
+#[tokio::test]
+async fn a_configuration_that_names_no_cache_has_the_usual_one_where_no_guest_may_write() {
+    let usual = MainConfig::default_cache_dir();
+    let config = |extensions| Config::new(MainConfig::default(), extensions);
+    let writing = |dir: &Path| {
+        let grant = DirGrant::read_write(dir, "/data".parse().unwrap());
+        super::support::puppet_with("writes", |it| it.grants.dirs = vec![grant])
+    };
+    let running = async |config| Main::builder(config).start().await.unwrap();
+    let cache = |main: &Main| main.control().configuration().main.cache().map(Path::to_owned);
+
+    let main = running(config(vec![super::support::puppet("a")])).await;
+    assert_eq!(cache(&main), Some(usual.clone()));
+    let mut off = config(vec![]);
+    off.main.cache_size = 0;
+    assert_eq!(cache(&running(off).await), None);
+    assert_eq!(cache(&running(config(vec![writing(&usual)])).await), None);
+
+    // The cache of a Main that runs stays until its next start, whatever the next configuration names.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut moved = config(vec![writing(&usual)]);
+    moved.main.cache_dir = Some(elsewhere.path().join("cache"));
+    moved.check().unwrap();
+    for wanted in [config(vec![writing(&usual)]), moved] {
+        let refused = main.control().reload_with(wanted).await.unwrap_err().to_string();
+        assert!(refused.contains("`main.cache-dir`") && refused.contains("writes"), "{refused}");
+    }
+    let added = main.control().add(writing(&usual)).await.unwrap_err().to_string();
+    assert!(added.contains("`main.cache-dir`"), "{added}");
 }

@@ -460,6 +460,10 @@ impl Supervisor {
         }
         report.failed.sort_unstable_by(|one, other| one.extension.cmp(&other.extension));
         self.end_what_may_not_run();
+        for unit in self.slots.forget_removed() {
+            self.parts.bus.forget(&unit.version().peer);
+            self.parts.roster.forget(&unit);
+        }
         self.parts.roster.set_reloading(false);
         let _nobody = self.parts.events.send(MainEvent::Reloaded.into());
         answer([reply], || match &refused {

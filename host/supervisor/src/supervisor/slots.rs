@@ -1,7 +1,7 @@
 //! The supervisor's table of extensions: lives, running instances and requirements. Starts and stops nothing.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -20,6 +20,9 @@ use super::{
     waiting::Alternative,
 };
 use crate::roster::{Unit, Version};
+
+/// How many extensions that are no longer configured keep their counts and history, in case they come back.
+const KEPT_REMOVED: usize = 16;
 
 #[derive(Debug)]
 pub(super) struct Slot {
@@ -113,6 +116,12 @@ impl Slot {
         }
     }
 
+    /// Whether the extension is no longer configured, and nothing of it is under way.
+    fn is_over(&self) -> bool {
+        let is_asked = !self.starters.is_empty() || !self.stoppers.is_empty() || self.reload.is_some();
+        !self.is_listed && !is_asked && self.runs().next().is_none()
+    }
+
     pub(super) fn runs(&self) -> impl Iterator<Item = &Run> {
         [&self.current, &self.successor, &self.predecessor].into_iter().flatten()
     }
@@ -130,11 +139,15 @@ impl Slot {
     }
 }
 
-/// Every extension since Main started. Its index is its peer number minus 1.
+/// Every extension since Main started that was not [forgotten](Slots::forget_removed). Its index is its peer number minus
+/// 1.
 #[derive(Debug)]
 pub(super) struct Slots {
-    all: Vec<Slot>,
+    all: BTreeMap<usize, Slot>,
+    next: usize,
     by_id: HashMap<ExtensionId, usize>,
+    /// Extensions that are no longer configured, in the order in which they were removed.
+    removed: Vec<usize>,
     /// The contracts that Main serves.
     serves: Vec<ContractName>,
     /// Knows which contracts programs outside Main serve.
@@ -147,8 +160,9 @@ pub(super) struct Slots {
 
 impl Slots {
     pub(super) fn new(units: Vec<Arc<Unit>>, serves: Vec<ContractName>, bus: Arc<Bus>) -> Self {
-        let (by_id, owners) = (HashMap::new(), HashMap::new());
-        let mut slots = Self { all: Vec::new(), by_id, serves, bus, owners, after: Vec::new() };
+        let (all, by_id, owners) = (BTreeMap::new(), HashMap::new(), HashMap::new());
+        let (removed, after) = (Vec::new(), Vec::new());
+        let mut slots = Self { all, next: 0, by_id, removed, serves, bus, owners, after };
         for unit in units {
             slots.push(unit);
         }
@@ -157,17 +171,43 @@ impl Slots {
     }
 
     pub(super) fn push(&mut self, unit: Arc<Unit>) -> usize {
-        let index = self.all.len();
+        let index = self.next;
+        self.next += 1;
         self.by_id.insert(unit.id().clone(), index);
-        self.all.push(Slot::new(unit));
+        self.all.insert(index, Slot::new(unit));
         index
+    }
+
+    /// Drops extensions that are no longer configured and have ended, but for the last 16. Returns them. One that has
+    /// copies goes with these.
+    pub(super) fn forget_removed(&mut self) -> Vec<Arc<Unit>> {
+        let now = self.those(|slot| !slot.is_listed);
+        self.removed.retain(|index| now.binary_search(index).is_ok());
+        let new: Vec<_> = now.into_iter().filter(|index| !self.removed.contains(index)).collect();
+        self.removed.extend(new);
+        let excess = self.removed.len().saturating_sub(KEPT_REMOVED);
+        let mut forgotten = Vec::new();
+        for index in self.removed.iter().take(excess).copied().collect::<Vec<_>>() {
+            let together =
+                self.get(index).map(|slot| self.instances_ever(slot.original())).unwrap_or_default();
+            let is_over = |index: &usize| self.get(*index).is_some_and(Slot::is_over);
+            if !together.iter().all(is_over) {
+                continue;
+            }
+            for slot in together.iter().filter_map(|index| self.all.remove(index)) {
+                self.by_id.remove(slot.unit.id());
+                forgotten.push(slot.unit);
+            }
+        }
+        self.removed.retain(|index| self.all.contains_key(index));
+        forgotten
     }
 
     /// Works out owners and order anew, after the configured extensions or what they fulfill, require or want has
     /// changed.
     pub(super) fn connect(&mut self) {
         let owns = |slot: &Slot| slot.is_listed && slot.config.copy_of.is_none();
-        let listed = self.all.iter().enumerate().filter(|(_, slot)| owns(slot));
+        let listed = self.iter().filter(|(_, slot)| owns(slot));
         self.owners = listed
             .flat_map(|(index, slot)| {
                 slot.config.fulfills.iter().map(move |contract| (contract.clone(), index))
@@ -176,9 +216,11 @@ impl Slots {
         let owners = |contracts: &[ContractName]| -> Vec<usize> {
             contracts.iter().filter_map(|contract| self.owners.get(contract).copied()).collect()
         };
-        let requires: Vec<_> = self.all.iter().map(|slot| owners(&slot.config.requires)).collect();
-        let wants: Vec<_> = self.all.iter().map(|slot| owners(&slot.config.wants)).collect();
-        self.after = order::after(&requires, &wants);
+        let by_index = |contracts: fn(&ExtensionConfig) -> &[ContractName]| -> Vec<_> {
+            let of = |index| self.get(index).map(|slot| owners(contracts(&slot.config))).unwrap_or_default();
+            (0..self.next).map(of).collect()
+        };
+        self.after = order::after(&by_index(|config| &config.requires), &by_index(|config| &config.wants));
     }
 
     /// Returns the extensions that this one starts after and stops before.
@@ -187,15 +229,15 @@ impl Slots {
     }
 
     pub(super) fn get(&self, index: usize) -> Option<&Slot> {
-        self.all.get(index)
+        self.all.get(&index)
     }
 
     pub(super) fn get_mut(&mut self, index: usize) -> Option<&mut Slot> {
-        self.all.get_mut(index)
+        self.all.get_mut(&index)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &Slot)> {
-        self.all.iter().enumerate()
+        self.all.iter().map(|(index, slot)| (*index, slot))
     }
 
     pub(super) fn those(&self, are: impl Fn(&Slot) -> bool) -> Vec<usize> {
@@ -207,7 +249,7 @@ impl Slots {
         self.find_ever(id).filter(|index| self.get(*index).is_some_and(|slot| slot.is_listed))
     }
 
-    /// Finds an extension by its id, even if it is no longer configured.
+    /// Finds an extension by its id, even if it is no longer configured, unless it was forgotten.
     pub(super) fn find_ever(&self, id: &ExtensionId) -> Option<usize> {
         self.by_id.get(id).copied()
     }
@@ -222,12 +264,16 @@ impl Slots {
     /// Returns an extension and all configured extensions that serve the same inbox.
     pub(super) fn sharing(&self, index: usize) -> Vec<usize> {
         let Some(own) = self.get(index) else { return Vec::new() };
-        let original = own.original();
-        // Copies are numbered without gaps, with those that are no longer configured.
-        let copies = (2..).map_while(|number| self.find_ever(&original.copy(number)));
-        let all = self.find_ever(original).into_iter().chain(copies);
         let is_listed = |other: usize| self.get(other).is_some_and(|slot| slot.is_listed);
+        let all = self.instances_ever(own.original()).into_iter();
         all.filter(|other| *other == index || is_listed(*other)).collect()
+    }
+
+    /// Returns an extension and its copies, with those that are no longer configured.
+    fn instances_ever(&self, original: &ExtensionId) -> Vec<usize> {
+        // Copies are numbered without gaps.
+        let copies = (2..).map_while(|number| self.find_ever(&original.copy(number)));
+        self.find_ever(original).into_iter().chain(copies).collect()
     }
 
     /// Returns the extensions that start as soon as what they require is ready.

@@ -26,7 +26,11 @@ pub(crate) struct Stage {
 
 impl Stage {
     /// Starts the neighbour, and others with files in `dir`.
-    pub(crate) fn new(dir: TempDir, main: MainConfig, others: Vec<ExtensionConfig>) -> Self {
+    pub(crate) fn new(dir: TempDir, mut main: MainConfig, others: Vec<ExtensionConfig>) -> Self {
+        if main.cache_dir.is_none() {
+            // Not the cache of the developer.
+            main.cache_size = 0;
+        }
         let extensions = [vec![echo(&dir)], others].concat();
         Self::start(Main::builder(Config::new(main, extensions)), dir)
     }

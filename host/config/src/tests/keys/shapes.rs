@@ -32,16 +32,15 @@ fn a_value_out_of_range_is_refused() {
             let around = below.into_iter().chain([range.end() + 1]).map(|number| number.to_string());
             ["-1".to_owned()].into_iter().chain(around).chain(["99999999999999999999".to_owned()]).collect()
         }
-        Shape::Size(range) => vec![
-            "0".to_owned(),
-            "-1".to_owned(),
-            (range.start() - 1).to_string(),
-            (range.end() + 1).to_string(),
-            format!("\"{}\"", written(range.start() - 1)),
-            format!("\"{}\"", written(range.end() + 1)),
-            "\"99999999999999999999 GiB\"".to_owned(),
-            "\"much\"".to_owned(),
-        ],
+        Shape::Size(range) => {
+            let below = range.start().checked_sub(1);
+            let around = || below.into_iter().chain([range.end() + 1]);
+            let zero = below.map(|_| 0);
+            let numbers = zero.into_iter().chain(around()).map(|number| number.to_string());
+            let sizes = around().map(|size| format!("\"{}\"", written(size)));
+            let others = ["-1", "\"99999999999999999999 GiB\"", "\"much\""].map(ToOwned::to_owned);
+            numbers.chain(sizes).chain(others).collect()
+        }
         Shape::Time(range) => vec![
             "\"0s\"".to_owned(),
             "\"-1s\"".to_owned(),

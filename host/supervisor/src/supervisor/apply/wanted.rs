@@ -38,8 +38,15 @@ impl WantedConfig {
         if let Self::Changed(id, _) = self { Some(id.clone()) } else { None }
     }
 
-    /// Returns the checked configuration, or why there is none.
+    /// Returns the configuration, checked by itself and beside what is running, or why there is none.
     pub(super) fn read(self, file: Option<ConfigFile>, roster: &Roster) -> Result<Config, ControlError> {
+        let refused = |errors: ConfigErrors| ControlError::NotConfigured(errors.to_string());
+        let config = self.checked(file, roster)?;
+        config.check_beside(&roster.main()).map_err(refused)?;
+        Ok(config)
+    }
+
+    fn checked(self, file: Option<ConfigFile>, roster: &Roster) -> Result<Config, ControlError> {
         let refused = |errors: ConfigErrors| ControlError::NotConfigured(errors.to_string());
         let mut config = match self {
             Self::File => return file.ok_or(ControlError::NoFile)?.read().map_err(refused),
