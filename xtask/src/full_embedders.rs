@@ -50,7 +50,10 @@ const SANITIZERS: [&str; 2] = ["-fsanitize=address,undefined", "-fno-sanitize-re
 
 /// What the blocks in C and C++ have around them.
 const AROUND: [(&str, &str); 2] = [
-    ("c", "#include <stdio.h>\n#include <string.h>\n#include <weir.h>\nvoid log_json(const char *json);\n"),
+    (
+        "c",
+        "#include <stdio.h>\n#include <string.h>\n#include <weir.h>\nvoid log_json(const char *json);\nstatic weir_error *error;\n",
+    ),
     ("cpp", "#include <weir.hpp>\n"),
 ];
 

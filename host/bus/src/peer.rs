@@ -178,10 +178,11 @@ impl Peer {
         }
     }
 
-    /// Whether no message reaches the peer while it waits. That is so for an extension. Tasks of Main and of programs
-    /// wait independently.
-    pub(crate) fn stands_still(&self) -> bool {
-        self.kind == Kind::Extension
+    /// Whether no message reaches the peer while it waits. That is so for an extension, unless it is a server. Tasks of
+    /// Main and of programs wait independently.
+    pub fn stands_still(&self) -> bool {
+        let is_concurrent = || self.grants.read(|access| access.is_some_and(|access| access.is_concurrent));
+        self.kind == Kind::Extension && !is_concurrent()
     }
 
     /// Whether the peer is a program outside Main that has left.

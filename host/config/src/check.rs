@@ -2,6 +2,7 @@
 
 mod budget;
 mod grants;
+mod mounts;
 mod parties;
 mod paths;
 mod queues;
@@ -104,10 +105,12 @@ impl<'c> Judged<'c> {
         self.guest_dirs(&mut errors);
         self.doubles(&mut errors);
         self.owners(&mut errors);
+        self.mounts(&mut errors);
         if complete {
             self.providers(&mut errors);
             self.queues(&mut errors);
             self.stores(&mut errors);
+            self.callers_of_mounts(&mut errors);
             sections().for_each(|section| section.check_names(self, &mut errors));
         }
         self.cycles(&mut errors);
@@ -248,6 +251,7 @@ impl<'c> Judged<'c> {
         warnings.extend(self.jobs_for_nobody());
         warnings.extend(self.unreachable_peers());
         warnings.extend(self.forgotten_versions());
+        warnings.extend(self.open_mounts());
         warnings
     }
 

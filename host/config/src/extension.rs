@@ -1,13 +1,16 @@
 //! The configuration of one extension.
 
+#[cfg(test)]
+mod tests;
+
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use bytes::Bytes;
 use weir_names::{ContractName, ExtensionId, HookDirName, QueueName, RequestPolicy, TopicPattern, harmless};
 
 use super::{
-    ArtifactHash, ComponentSource, Grants, Limits, ReloadMode, RestartConfig, SecretSource, Stanza,
-    SubscribeGrant, UpdateConfig, bytes,
+    ArtifactHash, ComponentSource, Grants, Limits, ReloadMode, RestartConfig, SecretSource, ServesHttp,
+    Stanza, SubscribeGrant, UpdateConfig, bytes,
     key::{Key, Places, Table},
     kind::{flag, number, optional_table, policy, table, text, texts, word},
     limits::{class, limits},
@@ -87,6 +90,9 @@ pub struct ExtensionConfig {
     /// When a new version is proven, and when it goes back to the last proven one. With `None`, a new version stays
     /// once it is ready.
     pub update: Option<UpdateConfig>,
+    /// How it serves HTTP. The component then exports `wasi:http/incoming-handler`. `None` for a program that runs by
+    /// itself.
+    pub serves_http: Option<ServesHttp>,
     /// The detail of its traces.
     pub traces: Traces,
     /// What is checked by its own description of its contracts. Default: [`Validate::Nothing`].
@@ -170,6 +176,7 @@ impl ExtensionConfig {
             restart: RestartConfig::default(),
             reload: ReloadMode::default(),
             update: None,
+            serves_http: None,
             traces: Traces::default(),
             validate: Validate::default(),
             plugin_dir: None,
@@ -180,7 +187,8 @@ impl ExtensionConfig {
     }
 
     /// The memory that counts against [`MainConfig::memory_budget`](super::MainConfig::memory_budget), in bytes:
-    /// `memory`, `stack` and the inbox of each of its `instances`. `memory` and `stack` count twice with
+    /// `memory`, `stack` and the inbox of each of its `instances`, of an HTTP server as many `memory` and `stack` as
+    /// requests run at once. `memory` and `stack` count twice with
     /// [`ReloadMode::Overlap`], which runs two versions for a while.
     ///
     /// A running extension may take more memory, which does not count: host stack up to
@@ -195,8 +203,18 @@ impl ExtensionConfig {
             ReloadMode::StopFirst => instance,
             ReloadMode::Overlap => instance.saturating_mul(2),
         };
+        let reloaded =
+            reloaded.saturating_mul(self.serves_http.as_ref().map_or(1, |http| http.at_once.into()));
         // Requests have one lane, replies and events another.
         reloaded.saturating_add(inbox_bytes.saturating_mul(2)).saturating_mul(self.instances.into())
+    }
+
+    /// The contract under which requests by HTTP are passed to it, if it serves them. Only Main may call it.
+    #[must_use]
+    pub fn http_contract(&self) -> Option<ContractName> {
+        self.serves_http.as_ref()?;
+        let id = self.copy_of.as_ref().unwrap_or(&self.id);
+        format!("http.{id}@1").parse().ok()
     }
 
     /// The configuration of its first instance.
@@ -315,6 +333,9 @@ impl Table for ExtensionConfig {
         /// When a new version, of its component or its table, is proven: [versions prove themselves](updates.md). Until
         /// then it goes back to the last proven one if it does not hold.
         "update" update = optional_table(), default("none: a new version stays once it is ready");
+        /// Where it serves HTTP, behind the [gateway](#gateway): its component exports `wasi:http/incoming-handler`, and
+        /// runs only while it has requests. [HTTP servers](http-servers.md).
+        "serves-http" serves_http = optional_table(), default("none: it runs by itself");
         /// What traces of its failures tell of each function: its name, or also its number and offset, which [`weir
         /// symbolise`](command-line.md#weir-symbolise) turns into lines of the source. That makes its compiled code
         /// larger by a tenth to an eighth, in memory and in the cache. An artifact has the setting of its compilation
@@ -382,116 +403,5 @@ fn secret(section: &mut Section<'_, '_>) -> Option<SecretSource> {
             }
             None
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use toml::de::DeTable;
-    use weir_names::Policy;
-
-    use super::*;
-    use crate::{HttpGrant, RestartPolicy, tests::parse_in};
-
-    #[test]
-    fn an_instance_is_as_good_for_whoever_differs_in_what_it_does_not_see() {
-        let a = ExtensionConfig::new("a".parse().unwrap(), "a.wasm");
-        // Add a new field to one of the lists below.
-        let ExtensionConfig {
-            id: _,
-            component: _,
-            sha256: _,
-            signature: _,
-            signed_as: _,
-            limits: _,
-            fulfills: _,
-            requires: _,
-            wants: _,
-            publishes: _,
-            subscribes: _,
-            puts: _,
-            takes: _,
-            runs: _,
-            when_full: _,
-            instances: _,
-            grants: _,
-            config: _,
-            secrets: _,
-            autostart: _,
-            restart: _,
-            reload: _,
-            update: _,
-            traces: _,
-            validate: _,
-            plugin_dir: _,
-            copy_of: _,
-            canary: _,
-            stanza: _,
-        } = &a;
-        let runs_as_before = |change: fn(&mut ExtensionConfig)| {
-            let mut changed = a.clone();
-            change(&mut changed);
-            assert_ne!(changed, a);
-            changed.runs_as(&a)
-        };
-        let of_the_instance: [fn(&mut ExtensionConfig); 22] = [
-            |it| it.id = "b".parse().unwrap(),
-            |it| it.component = ComponentSource::Path("b".into()),
-            |it| it.component = ComponentSource::Bytes(Bytes::from_static(b"b")),
-            |it| it.sha256 = Some(ArtifactHash::from_bytes([1; 32])),
-            |it| it.signed_as = Some("b".parse().unwrap()),
-            |it| it.limits.log_rate += 1,
-            |it| it.fulfills.push("a@1".parse().unwrap()),
-            |it| it.requires.push("a@1".parse().unwrap()),
-            |it| it.wants.push("a@1".parse().unwrap()),
-            |it| it.publishes.push("t".parse().unwrap()),
-            |it| it.subscribes.push("t".parse().unwrap()),
-            |it| it.puts.push("q".parse().unwrap()),
-            |it| it.takes.push("q".parse().unwrap()),
-            |it| it.runs.push("h".parse().unwrap()),
-            |it| it.when_full = RequestPolicy::Block,
-            |it| it.instances = 2,
-            |it| it.traces = Traces::Lines,
-            |it| it.validate = Validate::Requests,
-            |it| it.grants.net.push("[::1]:80".parse().unwrap()),
-            |it| it.grants.http.push(HttpGrant::new("http://[::1]".parse().unwrap())),
-            |it| drop(it.config.insert("a".to_owned(), "b".to_owned())),
-            |it| drop(it.secrets.insert("a".to_owned(), SecretSource::File("b".into()))),
-        ];
-        assert_eq!(of_the_instance.map(runs_as_before), [false; 22]);
-        let subscribing = ExtensionConfig { subscribes: vec!["t".parse().unwrap()], ..a.clone() };
-        let mut changed = subscribing.clone();
-        changed.subscribes[0].policy = Policy::Latest;
-        assert!(!changed.runs_as(&subscribing));
-        let of_the_supervisor: [fn(&mut ExtensionConfig); 9] = [
-            |it| it.signature = Some("".into()),
-            |it| it.plugin_dir = Some(PathBuf::new()),
-            |it| it.canary = Some(it.id.copy(2)),
-            |it| it.limits.compile_memory += 1,
-            |it| it.autostart = false,
-            |it| it.restart.policy = RestartPolicy::Never,
-            |it| it.reload = ReloadMode::Overlap,
-            |it| it.update = Some(UpdateConfig::default()),
-            |it| it.stanza = Some(Stanza::of_extension(&DeTable::new(), Path::new(""), None).into()),
-        ];
-        assert_eq!(of_the_supervisor.map(runs_as_before), [true; 9]);
-    }
-
-    #[test]
-    fn an_instance_is_as_good_wherever_the_same_limits_come_from() {
-        let parsed = |text: &str| parse_in(text, Path::new("/")).unwrap().extensions.remove(0);
-        let text = "[limits.small]\nmemory = '8 MiB'\n[[extension]]\nid = 'a'\npath = 'a.wasm'\n";
-        let of_class = parsed(&format!("{text}class = 'small'"));
-        let moved = parsed(&format!("# A comment.\n{text}class = 'small'"));
-        let own = parsed(&format!("{text}limits.memory = '8 MiB'"));
-        let mut made = ExtensionConfig::new("a".parse().unwrap(), "/a.wasm");
-        made.limits.memory = 8 << 20;
-        for other in [moved, own, made] {
-            assert!(other != of_class && other.runs_as(&of_class), "{other:?}");
-        }
-        let other_class = parsed("[[extension]]\nid = 'a'\npath = 'a.wasm'\nclass = 'min'");
-        assert!(!other_class.runs_as(&of_class));
     }
 }

@@ -15,6 +15,7 @@ use std::{
 
 use weir_names::{StoreName, harmless};
 
+pub(crate) use self::http::parse_path;
 pub use self::http::{AddressGrant, AddressRange, HttpGrant, HttpMethod, HttpTarget};
 use super::{
     differences::{Facts, quoted},
@@ -196,7 +197,7 @@ pub struct GrantError {
 }
 
 impl GrantError {
-    fn new(text: &str, expected: &'static str) -> Self {
+    pub(crate) fn new(text: &str, expected: &'static str) -> Self {
         Self { text: quote(text), expected }
     }
 }

@@ -30,6 +30,7 @@ mod schema;
 mod secret;
 mod section;
 mod sections;
+mod serves_http;
 mod shape;
 mod stanza;
 #[cfg(test)]
@@ -59,6 +60,7 @@ pub use queue::{QueueConfig, SubscribeGrant, TopicConfig};
 pub use restart::{ReloadMode, RestartConfig, RestartPolicy};
 pub use revoked::{Revoked, RevokedError};
 pub use secret::{CredentialName, CredentialNameError, SecretError, SecretSource};
+pub use serves_http::{MountPath, ServesHttp};
 pub use shape::Shape;
 pub use stanza::Stanza;
 pub use update::{ErrorRate, Factor, FactorError, UpdateConfig};

@@ -165,7 +165,7 @@ impl WasiCommand {
         machine.http = program.sends_http.then(|| Box::new(outlet.access(limits, &usage, name)));
         let mut sandbox = Sandbox::new(limits, net, machine, &usage, activity.clone());
         sandbox.may_block = runs_on.may_block();
-        let end = match sandbox::new_store(program.pre.engine(), sandbox, limits) {
+        let end = match sandbox::new_store(program.engine(), sandbox, limits) {
             Err(error) => End::System { reason: said(&error), trace: Vec::new() },
             Ok(mut store) => {
                 let guest = program.run(&mut store);

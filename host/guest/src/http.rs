@@ -5,6 +5,8 @@
 #[cfg(feature = "http")]
 mod body;
 #[cfg(feature = "http")]
+mod exchange;
+#[cfg(feature = "http")]
 mod offered;
 
 use std::sync::{Arc, atomic::AtomicU64};
@@ -16,19 +18,27 @@ use weir_schedule::SharedShare;
 use crate::{imports::why_not_this_version, keyvalue};
 
 #[cfg(feature = "http")]
-pub(crate) use self::offered::{HttpAccess, add_to_linker};
+pub use self::exchange::{HttpBody, HttpBodyError, HttpExchanges};
+#[cfg(feature = "http")]
+pub(crate) use self::{
+    exchange::{AnswerSender, begin},
+    offered::{HttpAccess, add_to_linker},
+};
 
 /// Sends the requests of guests, if this build has the feature `http`. Clones share the sender.
 #[derive(Clone, Debug, Default)]
 pub struct Http {
     #[cfg(feature = "http")]
     sender: Option<weir_http::HttpSender>,
+    /// The requests for extensions that serve HTTP.
+    #[cfg(feature = "http")]
+    pub exchanges: HttpExchanges,
 }
 
 #[cfg(feature = "http")]
 impl From<weir_http::HttpSender> for Http {
     fn from(sender: weir_http::HttpSender) -> Self {
-        Self { sender: Some(sender) }
+        Self { sender: Some(sender), exchanges: HttpExchanges::default() }
     }
 }
 
@@ -67,9 +77,6 @@ pub(crate) fn why_not_offered(import: &str) -> String {
     }
     let interface = import.split('@').next().unwrap_or_default();
     match interface {
-        "wasi:http/incoming-handler" => {
-            "which Weir does not offer: apps reach Main through the gateway".to_owned()
-        }
         _ if cfg!(not(feature = "http")) && is_known(interface) => {
             format!("which {}", not_in_this_build("http"))
         }

@@ -80,7 +80,10 @@ impl Guest for InstanceState {
     }
 
     fn deadline_in_hand(&self) -> Option<Instant> {
-        self.delivery.deadline_in_hand()
+        match &self.exchange {
+            Some(exchange) => exchange.parent().deadline.map(Into::into),
+            None => self.delivery.deadline_in_hand(),
+        }
     }
 }
 
@@ -189,14 +192,21 @@ fn add_lifecycle(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Re
     linker.func_wrap_async("ready", |mut store: Store<'_>, ()| {
         Box::new(async move {
             meter::charge(&mut store, 0)?;
-            store.data_mut().delivery.readiness.ready().await;
+            // A server is ready by itself.
+            let state = store.data_mut();
+            if state.exchange.is_none() {
+                state.delivery.readiness.ready().await;
+            }
             Ok(())
         })
     })?;
     linker.func_wrap_async("interrupted", |mut store: Store<'_>, (Cut(reason),): (Reason,)| {
         Box::new(async move {
             meter::charge(&mut store, reason.len())?;
-            store.data_mut().delivery.readiness.interrupted(reason).await;
+            let state = store.data_mut();
+            if state.exchange.is_none() {
+                state.delivery.readiness.interrupted(reason).await;
+            }
             Ok(())
         })
     })?;

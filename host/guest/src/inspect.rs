@@ -163,19 +163,29 @@ impl Inspection {
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if !self.exports.iter().any(|name| name.starts_with("wasi:cli/run@0.2.")) {
+        if !self.serves_http() && !self.exports.iter().any(|name| name.starts_with("wasi:cli/run@0.2.")) {
             notes.push(
-                "it exports no `wasi:cli/run` of WASI 0.2, so it is no program and cannot be run".to_owned(),
+                "it exports neither `wasi:cli/run` nor `wasi:http/incoming-handler` of WASI 0.2, so it cannot be run"
+                    .to_owned(),
             );
         }
-        if !self.imports.iter().any(|name| name.starts_with("weir:iec/")) {
+        if !self.serves_http() && !self.imports.iter().any(|name| name.starts_with("weir:iec/")) {
             notes.push("it imports nothing of `weir:iec`, so nobody can talk to it".to_owned());
         }
+        if self.serves_http() && cfg!(not(feature = "http")) {
+            notes.push(format!("it serves HTTP, which {}", weir_config::not_in_this_build("http")));
+        }
         notes.extend(self.unoffered());
-        if self.manifest.is_none() {
+        if self.manifest.is_none() && !self.serves_http() {
             notes.push("it has no manifest: ask its author what it serves and needs".to_owned());
         }
         notes
+    }
+
+    /// Whether it is an HTTP server: it exports `wasi:http/incoming-handler`.
+    #[must_use]
+    pub fn serves_http(&self) -> bool {
+        self.exports.iter().any(|name| name.starts_with("wasi:http/incoming-handler@0.2."))
     }
 
     /// Returns a text for each import that this build of Weir does not offer, as in ``it imports `a:b/c@1.0.0`, which

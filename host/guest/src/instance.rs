@@ -21,7 +21,7 @@ use super::{
     delivery::{Checks, HandlerLimit, Handling, Unanswered},
     dir_locks::DirLock,
     exit::Exit,
-    http::Http,
+    http::{Http, HttpAccess},
     instance_state::InstanceState,
     keyvalue::KeyValue,
     meter,
@@ -57,6 +57,15 @@ pub struct Instance {
     pub signals: Arc<Signals>,
     /// Counts what the instance uses.
     pub usage: Arc<Usage>,
+}
+
+/// What an extension is granted of the machine, opened.
+pub(crate) struct Opened {
+    dirs: Dirs,
+    /// The addresses that it may reach.
+    pub(crate) net: Arc<[NetGrant]>,
+    /// Held until nothing is left of its instances.
+    _locks: Vec<DirLock>,
 }
 
 /// What all guests of one Main share.
@@ -101,11 +110,17 @@ impl Instance {
             () = self.signals.stopped() => Err(Exit::Finished),
             () = limit.over() => Err(self.opens_late()),
         };
-        let store = opened.and_then(|(machine, net, locks)| {
-            let store = self.new_store(&program, machine, net, activity.clone());
-            store.map(|store| (store, locks)).map_err(|error| Exit::cannot_start(&error, None))
+        #[cfg(feature = "http")]
+        let opened = match (opened, self.config.serves_http.clone()) {
+            (Ok(opened), Some(http)) => return Box::pin(self.serve(program, opened, http)).await,
+            (opened, _) => opened,
+        };
+        let store = opened.and_then(|opened| {
+            let machine = self.machine_in(&opened);
+            let store = self.new_store(&program, machine, opened.net.clone(), activity.clone());
+            store.map(|store| (store, opened)).map_err(|error| Exit::cannot_start(&error, None))
         });
-        let (mut store, _locks) = match store {
+        let (mut store, _opened) = match store {
             Ok(store) => store,
             Err(exit) => return InstanceEnd::of(exit),
         };
@@ -221,18 +236,18 @@ impl Instance {
         }
     }
 
-    /// Reads the values and secrets, opens the stores, and makes the guest's view of the machine. Files are opened off
-    /// the worker thread, because a dead network file system would block it.
-    async fn surroundings(&self) -> Result<(Machine, Arc<[NetGrant]>, Vec<DirLock>), Exit> {
+    /// Reads the values and secrets, and opens the stores and directories. Files are opened off the worker thread, because a
+    /// dead network file system would block it.
+    async fn surroundings(&self) -> Result<Opened, Exit> {
         self.settings.set(self.openings.values(&self.config).await?);
         self.shared.key_value.open(&self.config.grants.stores).await?;
-        self.machine().await.map_err(|error| Exit::not_opened(&error))
+        self.opened().await.map_err(|error| Exit::not_opened(&error))
     }
 
-    /// Opens, locks and counts the granted directories, and makes the guest's view of the machine.
-    async fn machine(&self) -> wasmtime::Result<(Machine, Arc<[NetGrant]>, Vec<DirLock>)> {
+    /// Opens, locks and counts the granted directories.
+    async fn opened(&self) -> wasmtime::Result<Opened> {
         let net: Arc<[_]> = self.config.grants.net.clone().into();
-        let (dirs, locks) = match &self.config.grants.dirs {
+        let (dirs, _locks) = match &self.config.grants.dirs {
             none if none.is_empty() => Default::default(),
             dirs => {
                 let paths = dirs.iter().map(|dir| dir.host.clone()).collect();
@@ -248,7 +263,12 @@ impl Instance {
                 opened
             }
         };
-        Ok((wasi::context(&self.config, &net, &self.output, dirs), net, locks))
+        Ok(Opened { dirs, net, _locks })
+    }
+
+    /// Makes the guest's view of the machine.
+    pub(crate) fn machine_in(&self, opened: &Opened) -> Machine {
+        wasi::context(&self.config, &opened.net, &self.output, opened.dirs.clone())
     }
 
     /// Returns the end of an instance that cannot be ready in time, because its directories, stores or secrets are not
@@ -259,8 +279,19 @@ impl Instance {
         Exit::Hindered { reason, limit: late.limit() }
     }
 
+    /// Makes the access to HTTP, and says if it allows nothing.
+    pub(crate) fn http_access(&self, program: &Program) -> HttpAccess {
+        let output = self.output.clone();
+        let say = move |text: &str| output.say(Level::Warn, text);
+        let grants = &self.config.grants.http;
+        if grants.is_empty() && program.sends_http {
+            self.output.say(Level::Info, "it imports `wasi:http`, and `grants.http` allows nothing");
+        }
+        self.shared.http.access(grants, &self.config.limits, &self.usage, self.share.elsewhere(), say)
+    }
+
     /// Makes the Store of the instance, with its access to HTTP and stores, and with the checks of requests to it.
-    fn new_store(
+    pub(crate) fn new_store(
         &self,
         program: &Program,
         mut machine: Machine,
@@ -268,33 +299,27 @@ impl Instance {
         activity: Arc<Activity>,
     ) -> wasmtime::Result<Store<InstanceState>> {
         let limits = &self.config.limits;
-        if program.sends_http {
-            let output = self.output.clone();
-            let say = move |text: &str| output.say(Level::Warn, text);
-            let grants = &self.config.grants.http;
-            if grants.is_empty() {
-                self.output.say(Level::Info, "it imports `wasi:http`, and `grants.http` allows nothing");
-            }
-            let access = self.shared.http.access(grants, limits, &self.usage, self.share.elsewhere(), say);
-            machine.http = Some(Box::new(access));
+        if program.sends_http && machine.http.is_none() {
+            machine.http = Some(Box::new(self.http_access(program)));
         }
         // A copy of an extension uses the store entries of its original.
         let owner = self.config.copy_of.as_ref().unwrap_or(&self.config.id);
         machine.stores = self.shared.key_value.access(owner.as_str(), &self.config.grants.stores, limits);
         let sandbox = Sandbox::new(limits, net, machine, &self.usage, activity);
         let mut state = InstanceState::new(self, sandbox);
-        if let Some(checks) = Checks::of(&self.config, program) {
+        if let Some(checks) = Checks::of(&self.config, program).filter(|_| self.config.serves_http.is_none())
+        {
             if checks.has_none_of(&self.config.fulfills) {
                 self.output.say(Level::Warn, "`validate` checks nothing: it describes none of its contracts");
             }
             state.delivery.checks = Some(checks);
         }
-        sandbox::new_store(program.pre.engine(), state, limits)
+        sandbox::new_store(program.engine(), state, limits)
     }
 }
 
 /// Is ready once an instance has worked for one message for longer than it may. To be polled whenever it lets others run.
-fn worked_too_long(activity: &Activity, limits: &Limits) -> Poll<Exit> {
+pub(crate) fn worked_too_long(activity: &Activity, limits: &Limits) -> Poll<Exit> {
     let over = limits.time_per_message.and_then(|allowed| Some((activity.works_longer(allowed)?, allowed)));
     over.map_or(Poll::Pending, |(used, allowed)| Poll::Ready(Exit::WorkedTooLong { used, allowed }))
 }

@@ -2,9 +2,17 @@
 //!
 //! Owns what the guest asks of others. [`delivery`](super::delivery) owns the messages that the guest is given.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::Bytes;
+use tokio::time::Instant;
 use wasmtime_wasi::{WasiCtxView, WasiView};
 use weir_bus::{Bus, Error, Parent, Peer, PeerId, Putting, Sending, SentCall, Target, Term};
 use weir_schedule::note_wait;
@@ -28,6 +36,28 @@ pub struct InstanceState {
     pub(super) inbox: Option<u32>,
     /// The operations that the guest has opened, by number.
     targets: Vec<Target>,
+    /// The request by HTTP that the guest handles. None of an extension that has an inbox.
+    pub(super) exchange: Option<Exchange>,
+}
+
+/// What bounds the work for a request by HTTP.
+#[derive(Clone, Debug)]
+pub(super) struct Exchange {
+    /// Until the answer begins.
+    pub(super) head: Parent,
+    pub(super) is_answered: Arc<AtomicBool>,
+    /// When the work ends, also after the answer has begun.
+    pub(super) end: Instant,
+}
+
+impl Exchange {
+    /// What a message of the guest is part of now.
+    pub(super) fn parent(&self) -> Parent {
+        match self.is_answered.load(Ordering::Acquire) {
+            true => Parent { deadline: Some(self.end), ..self.head.clone() },
+            false => self.head.clone(),
+        }
+    }
 }
 
 impl InstanceState {
@@ -44,6 +74,7 @@ impl InstanceState {
             sandbox,
             inbox: None,
             targets: Vec::new(),
+            exchange: None,
         }
     }
 
@@ -84,7 +115,7 @@ impl InstanceState {
     ) -> Result<SentCall, Error> {
         self.send_to(target, options, |bus, peer, target, term| {
             note_wait(term.sent);
-            bus.call(peer, target, payload, term, true)
+            bus.call(peer, target, payload, term, peer.stands_still())
         })
     }
 
@@ -137,7 +168,7 @@ impl InstanceState {
             timeout => timeout.map(|ms| Duration::from_millis(ms.into())),
         };
         let parent = match options.parent {
-            None => self.delivery.cause(),
+            None => self.exchange.as_ref().map_or_else(|| self.delivery.cause(), Exchange::parent),
             Some(id) => self.delivery.parent(id)?,
         };
         Ok((timeout, parent))

@@ -24,10 +24,14 @@ mod output;
 mod program;
 mod quota;
 mod sandbox;
+#[cfg(feature = "http")]
+mod serve;
 mod settings;
 mod signals;
 mod wasi;
 
+#[cfg(feature = "http")]
+pub use self::http::{HttpBody, HttpBodyError, HttpExchanges};
 #[cfg(feature = "compiler")]
 pub use self::program::{NotAKey, NotAVersion, SigningKey, compile, compile_helper, confinement_warning};
 pub use self::{

@@ -20,6 +20,7 @@ mod held;
 #[cfg(feature = "compiler")]
 mod helper;
 mod input;
+mod linked;
 mod load_permit;
 mod open;
 mod packed;
@@ -41,18 +42,17 @@ use std::{
 };
 
 use tokio::{sync::Semaphore, time::timeout};
-use wasmtime::{
-    Engine, Store,
-    component::{Component, Linker, types::ComponentItem},
-};
-use wasmtime_wasi::p2::bindings::CommandPre;
+use wasmtime::{Engine, Store};
+#[cfg(feature = "http")]
+use wasmtime_wasi_http::p2::bindings::Proxy;
 use weir_config::{ArtifactHash, ComponentSource, ExtensionConfig, Limits, MainConfig, Traces};
 use weir_logs::Logs;
-use weir_names::{ExtensionId, harmless};
+use weir_names::ExtensionId;
 use weir_openrpc::Descriptions;
 
 #[cfg(not(feature = "compiler"))]
 pub(super) use self::code::Kernel;
+pub(super) use self::linked::{Linked, World};
 pub use self::{
     admission::{Admission, Rules, RulesError},
     artifact::ArtifactFacts,
@@ -65,11 +65,12 @@ pub use self::{
 };
 use self::{
     admission::{Candidate, Voucher},
-    brief::Brief,
+    brief::Pooled,
     code::Code,
     compiler::Compiler,
     held::HeldPrograms,
     input::{ComponentInput, InputKind, InputLimits},
+    linked::{imports_http, linked},
     load_permit::{LoadPermit, LoadPermits},
 };
 #[cfg(feature = "compiler")]
@@ -83,9 +84,6 @@ pub use self::{
 use super::{
     engine::{AddressClass, EngineKind, Runtime},
     exit::{NotInstantiated, said},
-    http::why_not_offered,
-    imports::is_offered,
-    inspect::MAX_NAME,
     instance_state::InstanceState,
     sandbox::Guest,
 };
@@ -95,7 +93,7 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// A compiled and linked component.
 pub struct Program<G: 'static = InstanceState> {
-    pub(super) pre: CommandPre<G>,
+    pub(super) linked: Linked<G>,
     /// The hash of the file.
     pub hash: ArtifactHash,
     /// Bytes of Main's memory that the code takes.
@@ -109,11 +107,38 @@ pub struct Program<G: 'static = InstanceState> {
 }
 
 impl<G: Guest> Program<G> {
+    #[cfg_attr(
+        not(feature = "http"),
+        expect(clippy::infallible_destructuring_match, reason = "a build with the feature has servers, too")
+    )]
     pub(super) async fn run(&self, store: &mut Store<G>) -> wasmtime::Result<Result<(), ()>> {
+        let pre = match &self.linked {
+            Linked::Program(pre) => pre,
+            #[cfg(feature = "http")]
+            Linked::HttpServer(_) => wasmtime::bail!("a server is no program that runs by itself"),
+        };
         // Boxed, because the future would otherwise keep the space for instantiation while the guest runs.
-        let command =
-            Box::pin(self.pre.instantiate_async(&mut *store)).await.map_err(NotInstantiated::mark)?;
+        let command = Box::pin(pre.instantiate_async(&mut *store)).await.map_err(NotInstantiated::mark)?;
         command.wasi_cli_run().call_run(store).await
+    }
+
+    pub(super) fn engine(&self) -> &Engine {
+        match &self.linked {
+            Linked::Program(pre) => pre.engine(),
+            #[cfg(feature = "http")]
+            Linked::HttpServer(pre) => pre.engine(),
+        }
+    }
+
+    /// Makes an instance that serves HTTP.
+    #[cfg(feature = "http")]
+    pub(super) async fn server(&self, store: &mut Store<G>) -> wasmtime::Result<Proxy> {
+        match &self.linked {
+            Linked::HttpServer(pre) => {
+                Box::pin(pre.instantiate_async(store)).await.map_err(NotInstantiated::mark)
+            }
+            Linked::Program(_) => wasmtime::bail!("a program that runs by itself is no server"),
+        }
     }
 }
 
@@ -146,6 +171,8 @@ pub struct LoadRequest<'w> {
     pub traces: Traces,
     /// Whether blocking work may block the waiting thread.
     pub may_block: bool,
+    /// For an HTTP server, how many instances it may have at once.
+    pub servers: Option<u32>,
 }
 
 impl<'w> LoadRequest<'w> {
@@ -162,6 +189,7 @@ impl<'w> LoadRequest<'w> {
             limits,
             traces: Traces::default(),
             may_block: false,
+            servers: None,
         }
     }
 
@@ -175,6 +203,10 @@ impl<'w> LoadRequest<'w> {
 
     fn engine(&self) -> EngineKind {
         EngineKind::of(self.limits, self.traces)
+    }
+
+    fn world(&self) -> World {
+        if self.servers.is_some() { World::HttpServer } else { World::Program }
     }
 }
 
@@ -191,6 +223,7 @@ impl<'w> From<&'w ExtensionConfig> for LoadRequest<'w> {
             limits: &config.limits,
             traces: config.traces,
             may_block: false,
+            servers: config.serves_http.as_ref().map(|http| http.at_once),
         }
     }
 }
@@ -206,8 +239,8 @@ pub struct Programs<G: 'static = InstanceState> {
     held: HeldPrograms<G>,
     /// The free places in pools. None if only memory bounds the number of instances.
     places: Option<Arc<Semaphore>>,
-    /// The programs of extensions that end as soon as their work is done.
-    brief: Option<Box<Brief>>,
+    /// The programs whose instances come and go.
+    pooled: Option<Box<Pooled>>,
 }
 
 /// A component that was opened, and whether it may run.
@@ -232,9 +265,9 @@ impl Programs {
     pub fn new(runtime: Runtime, sources: Sources, at_once: u16) -> Self {
         let (sources, permits) = (Arc::new(sources), Arc::new(LoadPermits::new(at_once)));
         let lasting =
-            Self { runtime, sources, permits, held: HeldPrograms::default(), places: None, brief: None };
-        let brief = Some(Box::new(Brief::new(&lasting)));
-        Self { brief, ..lasting }
+            Self { runtime, sources, permits, held: HeldPrograms::default(), places: None, pooled: None };
+        let pooled = Some(Box::new(Pooled::new(&lasting)));
+        Self { pooled, ..lasting }
     }
 }
 
@@ -247,7 +280,7 @@ impl<G: Guest> Programs<G> {
             permits: self.permits.clone(),
             held: HeldPrograms::default(),
             places: None,
-            brief: None,
+            pooled: None,
         }
     }
 
@@ -280,7 +313,7 @@ impl<G: Guest> Programs<G> {
         let (hash, stamp) = (input.hash, input.stamp);
         let found = |fault: LoadFault| fault.of(wanted.origin(), Some(hash));
         let voucher = admitted.map_err(found)?;
-        let slot = self.held.slot(hash, wanted.engine());
+        let slot = self.held.slot(hash, wanted.engine(), wanted.world());
         let program = slot.get_or_try_init(|| self.prepare(input, wanted)).await.map_err(found)?.clone();
         code::check(program.footprint, wanted.limits.code_size).map_err(found)?;
         Ok((Loaded { program, voucher, for_others: slot }, stamp))
@@ -291,8 +324,8 @@ impl<G: Guest> Programs<G> {
         if let Some(path) = component.path() {
             self.held.forget(path);
         }
-        if let Some(brief) = &self.brief {
-            brief.read_again(component);
+        if let Some(pooled) = &self.pooled {
+            pooled.read_again(component);
         }
     }
 
@@ -332,14 +365,15 @@ impl<G: Guest> Programs<G> {
         let (code_size, class, places) = (wanted.limits.code_size, self.runtime.class(), self.places.clone());
         // Boxed, because the caller's future would otherwise keep the space of a compilation.
         let (code, permit) = Box::pin(self.sources.code(input, wanted, &engine, class, permit)).await?;
+        let world = wanted.world();
         let load = move || {
             let footprint = code.footprint();
-            let (component, pre) = linked::<G>(&code, &engines, class, code_size)?;
+            let (component, linked) = linked::<G>(&code, &engines, class, code_size, world)?;
             #[cfg(not(feature = "compiler"))]
             crate::calibration::keep(|| code.kernel());
             let descriptions = Descriptions::new(code.contracts()).into();
             let sends_http = imports_http(&component);
-            Ok(Arc::new(Program { pre, hash, footprint, descriptions, places, sends_http }))
+            Ok(Arc::new(Program { linked, hash, footprint, descriptions, places, sends_http }))
         };
         permit.blocking(load).await
     }
@@ -379,51 +413,6 @@ impl Sources {
             (InputKind::Component, None) => Err(LoadFault::NotCompiled),
         }
     }
-}
-
-/// Loads code, and resolves the imports of its component.
-fn linked<G: Guest>(
-    code: &Code,
-    engines: &[Engine],
-    class: AddressClass,
-    code_size: u64,
-) -> Result<(Component, CommandPre<G>), LoadFault> {
-    // The next engine is tried when one refuses the code, because its pools may be too small for it.
-    let mut loaded = Err(LoadFault::CutOff);
-    for engine in engines {
-        loaded = code.load(engine, class, code_size);
-        if loaded.is_ok() {
-            break;
-        }
-    }
-    let component = loaded?;
-    let misfit = |reason| LoadFault::World { world: G::WORLD, reason };
-    // Imports are checked here, because the linker ignores interfaces without imported functions.
-    if let Some(import) = unoffered(&component) {
-        let why = why_not_offered(&import);
-        return Err(misfit(format!("it imports `{import}`, {why}")));
-    }
-    // The linker is made anew for each load, because it takes the memory of three idle extensions.
-    let mut linker = Linker::new(component.engine());
-    G::add_to_linker(&mut linker).map_err(|error| LoadFault::Engine(said(&error)))?;
-    let pre =
-        linker.instantiate_pre(&component).and_then(CommandPre::new).map_err(|error| misfit(said(&error)))?;
-    Ok((component, pre))
-}
-
-/// Returns the first interface that the component imports and Weir does not offer.
-fn unoffered(component: &Component) -> Option<String> {
-    let ty = component.component_type();
-    let mut imports = ty.imports(component.engine());
-    let (name, _) = imports.find(|(name, import)| {
-        matches!(import.ty, ComponentItem::ComponentInstance(_)) && !is_offered(name)
-    })?;
-    Some(harmless(name, MAX_NAME))
-}
-
-fn imports_http(component: &Component) -> bool {
-    let ty = component.component_type();
-    ty.imports(component.engine()).any(|(name, _)| name.starts_with("wasi:http/outgoing-handler@"))
 }
 
 /// Loads an extension's file as a Main with this configuration would, to see whether it could run. None of it is run.

@@ -13,13 +13,17 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use weir_bus::{EndedByCaller, MessageId, Peer, PeerId, Waiter};
 
+use crate::instance::InstanceEnd;
+
 /// What an instance tells its supervisor while it runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Notice {
     /// The instance serves.
     Ready,
     /// The instance cannot serve for now, for this reason.
     Interrupted(String),
+    /// A request by HTTP failed, and the extension serves on.
+    Failed(Box<InstanceEnd>),
 }
 
 /// A notice and the run that gave it. The notice counts only while that run goes on.
@@ -147,7 +151,12 @@ impl Signals {
     /// Tells the supervisor, and ends the wait for readiness unless the instance is interrupted and on trial.
     pub(super) async fn notify(&self, notice: Notice) {
         // An interrupted instance has started, too, but only a ready one ends a trial.
-        if notice == Notice::Ready || !self.is_on_trial {
+        let starts = match &notice {
+            Notice::Ready => true,
+            Notice::Interrupted(_) => !self.is_on_trial,
+            Notice::Failed(_) => false,
+        };
+        if starts {
             self.ready.notify_one();
         }
         // Sending fails only when Main ends and nothing listens.

@@ -70,6 +70,15 @@ impl fmt::Debug for HttpClient {
     }
 }
 
+impl HttpClient {
+    /// Another client of the same guest, for an instance beside. Both have the guest's limits together, and each ends with
+    /// its own requests.
+    #[must_use]
+    pub fn beside(&self) -> Self {
+        Self { alive: watch::Sender::new(()), sender: self.sender.clone(), shared: self.shared.clone() }
+    }
+}
+
 /// What the sender's thread knows of a guest.
 pub(crate) struct Shared {
     /// The number of the guest, which no other guest has.

@@ -20,6 +20,9 @@ pub struct Attached {
     pub control: Control,
     /// Begins sessions of programs outside Main.
     pub peers: Peers,
+    /// Passes requests by HTTP to the extensions that serve them.
+    #[cfg(feature = "http")]
+    pub http: crate::http_servers::HttpServers,
     /// Tells the work when to end.
     pub closed: Closed,
     pub(crate) parts: Parts,

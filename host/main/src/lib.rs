@@ -46,6 +46,8 @@ pub mod traffic;
 
 mod contracts;
 mod hooks_service;
+#[cfg(feature = "http")]
+mod http_servers;
 mod load;
 mod lock;
 mod parts;
@@ -99,10 +101,11 @@ pub mod config {
         ComponentLockError, ComponentLockFault, ComponentSource, Config, ConfigError, ConfigErrors,
         CredentialName, CredentialNameError, Difference, DirGrant, DirMode, Effect, ErrorRate,
         ExtensionConfig, Factor, FactorError, FileLock, GrantError, Grants, GuestPath, HttpGrant, HttpMethod,
-        HttpTarget, Limits, Loader, LockedExtension, MainConfig, NetGrant, PeerConfig, PeerSessionLimits,
-        QueueConfig, ReloadMode, RestartConfig, RestartPolicy, Revoked, RevokedError, SecretSource, Shape,
-        StoreGrant, SubscribeGrant, TableChange, TableDifference, TokenHash, TokenHashError, TopicConfig,
-        Traces, TrustedKey, UpdateConfig, Validate, extend, keys, not_in_this_build, words,
+        HttpTarget, Limits, Loader, LockedExtension, MainConfig, MountPath, NetGrant, PeerConfig,
+        PeerSessionLimits, QueueConfig, ReloadMode, RestartConfig, RestartPolicy, Revoked, RevokedError,
+        SecretSource, ServesHttp, Shape, StoreGrant, SubscribeGrant, TableChange, TableDifference, TokenHash,
+        TokenHashError, TopicConfig, Traces, TrustedKey, UpdateConfig, Validate, extend, keys,
+        not_in_this_build, words,
     };
     pub use weir_names::{CpuShare, CpuShareError, Policy, QueuePolicy, RequestPolicy};
 }
@@ -120,9 +123,11 @@ pub mod hooks {
     };
 }
 
-/// Requests by HTTP that extensions and hooks send: the table `[http]` of a [`Config`].
+/// Requests by HTTP that extensions and hooks send: the table `[http]` of a [`Config`]. And those that extensions serve: see
+/// [`Attached::http`](attached::Attached::http).
 #[cfg(feature = "http")]
 pub mod http {
+    pub use crate::http_servers::{HttpBody, HttpBodyError, HttpServer, HttpServers};
     pub use weir_http::HttpConfig;
 }
 

@@ -34,6 +34,15 @@ impl Peers {
         self.0.clone().admit(name, Some(proof))
     }
 
+    /// Begins a session under the first of these names that the proof is for.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`admit`](Self::admit).
+    pub fn admit_one(&self, names: &[PeerName], proof: Proof<'_>) -> Result<Session, PeerError> {
+        self.0.clone().admit_one(names, proof)
+    }
+
     /// Begins a session for a program that the embedding program vouches for.
     ///
     /// # Errors

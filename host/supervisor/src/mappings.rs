@@ -56,7 +56,9 @@ fn check(extensions: &[ExtensionConfig], allowed: Option<u64>) -> Result<(), Too
     let count = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
     match allowed {
         Some(allowed) => {
-            let instances = extensions.iter().map(|extension| u64::from(extension.instances)).sum();
+            let at_once = |it: &ExtensionConfig| it.serves_http.as_ref().map_or(1, |http| http.at_once);
+            let instances =
+                extensions.iter().map(|it| u64::from(it.instances) * u64::from(at_once(it))).sum();
             fits(instances, count(programs.len()), allowed)
         }
         None => Ok(()),

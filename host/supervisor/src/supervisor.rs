@@ -330,6 +330,7 @@ impl Supervisor {
             Notice::Interrupted(reason) => {
                 (LifecycleEvent::Interrupted, Phase::Interrupted(reason.clone()), Some(reason))
             }
+            Notice::Failed(end) => return self.request_failed(index, part, *end),
         };
         match part {
             InstanceRole::Predecessor => {}

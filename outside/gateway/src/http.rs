@@ -24,6 +24,8 @@ use weir_host::{
     traces::{TraceContext, TraceContextError},
 };
 
+#[cfg(feature = "servers")]
+use crate::servers::ServerRefused;
 use crate::{
     Listen, Origin,
     conversation::{converse, message_max},
@@ -50,6 +52,8 @@ pub(crate) struct Caller {
     /// The user at the other end of a Unix socket.
     pub(crate) uid: Option<u32>,
     pub(crate) is_unix: bool,
+    #[cfg_attr(not(feature = "servers"), expect(dead_code, reason = "for servers alone"))]
+    pub(crate) is_tls: bool,
     /// Notified once a request has proved its name.
     pub(crate) proved: Arc<Notify>,
     pub(crate) flow: Arc<Flow>,
@@ -64,7 +68,7 @@ type PathOf = Result<Path<String>, PathRejection>;
 
 /// Why a request gets an error of HTTP in place of an answer.
 #[derive(Debug, thiserror::Error)]
-enum Refused {
+pub(crate) enum Refused {
     /// The word tells the operator why: it is counted, and logged unless it is [`PROOF`]. The client does not get it.
     #[error("no peer has this name and this proof")]
     Denied(&'static str),
@@ -82,6 +86,9 @@ enum Refused {
     Handshake(#[from] HandshakeError),
     #[error("there is nothing here; `/v1/peers/NAME/rpc` takes JSON-RPC")]
     NotFound,
+    #[cfg(feature = "servers")]
+    #[error(transparent)]
+    Server(#[from] ServerRefused),
     #[error("`{}` is not possible here", harmless(.0, METHOD_SHOWN))]
     Method(Method),
     #[error("the content type must be `application/json`")]
@@ -108,9 +115,9 @@ const SHOWN: usize = 128;
 
 /// Why a request was refused. It travels with the answer to [`check_host`], which counts and logs it.
 #[derive(Clone, Debug)]
-struct Reason {
-    code: &'static str,
-    text: String,
+pub(crate) struct Reason {
+    pub(crate) code: &'static str,
+    pub(crate) text: String,
 }
 
 /// What a request for a ticket says.
@@ -124,7 +131,7 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/v1/peers/{name}/rpc", get(open).post(single))
         .route("/v1/peers/{name}/tickets", post(issue))
-        .fallback(async || Refused::NotFound)
+        .fallback(mounted)
         .method_not_allowed_fallback(async |method: Method| Refused::Method(method))
         .layer(from_fn_with_state(shared.clone(), check_host))
         .with_state(shared)
@@ -145,7 +152,8 @@ async fn check_host(
         true => next.run(request).await,
         false => Refused::Host.into_response(),
     };
-    if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+    let stays_open = answer.extensions_mut().remove::<StaysOpen>().is_some();
+    if answer.status() != StatusCode::SWITCHING_PROTOCOLS && !stays_open {
         // A connection that stayed open after its answer would count neither as a stranger nor as a session.
         answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
@@ -156,6 +164,25 @@ async fn check_host(
         Some(Reason { code, text }) => shared.part.refused(code, || format!("{asked}: {text}")),
     }
     answer
+}
+
+/// Marks an answer after which the connection takes further requests, though it counts as a stranger's.
+#[derive(Clone, Debug)]
+pub(crate) struct StaysOpen;
+
+/// Passes a request for a path that is not the gateway's to the extension that serves it.
+#[cfg(feature = "servers")]
+async fn mounted(
+    State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Response, Refused> {
+    crate::servers::pass(&shared, &caller, request).await
+}
+
+#[cfg(not(feature = "servers"))]
+async fn mounted() -> Refused {
+    Refused::NotFound
 }
 
 /// A request as the log shows it, without the query, which may have a ticket.
@@ -189,7 +216,7 @@ impl fmt::Display for Asked {
 
 /// The text of a header. `None` if it is missing, is not in ASCII or is there twice: another reader of the request,
 /// such as a proxy, could take the other one.
-fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
+pub(crate) fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let mut values = headers.get_all(name).iter();
     values.next().filter(|_| values.next().is_none())?.to_str().ok()
 }
@@ -323,23 +350,28 @@ fn admit(
             Some(known.ok_or(Refused::Origin)?)
         }
     };
+    let proof = proof(caller, headers);
+    let session = match (ticket, proof) {
+        (Some(ticket), _) => {
+            let session = origin.and_then(|origin| shared.tickets.redeem(name, ticket, origin));
+            session.ok_or(Refused::Denied("ticket"))
+        }
+        (None, Some(proof)) => shared.peers.admit(name, proof).map_err(Refused::from),
+        (None, None) => Err(Refused::Denied("no-proof")),
+    }?;
+    caller.proved.notify_one();
+    Ok(session)
+}
+
+/// The proof of a name that a request has: a token, or the user of its process.
+pub(crate) fn proof<'h>(caller: &Caller, headers: &'h HeaderMap) -> Option<Proof<'h>> {
     let token = only(headers, &header::AUTHORIZATION).and_then(|value| value.split_once(' '));
     let token =
         token.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
     // A proxy in front of a Unix socket must not lend its user to pages, nor to requests with a wrong token.
-    let has_proof = origin.is_some() || headers.contains_key(header::AUTHORIZATION);
-    let uid = caller.uid.filter(|_| !has_proof);
-    let session = match (ticket, token, uid) {
-        (Some(ticket), ..) => {
-            let session = origin.and_then(|origin| shared.tickets.redeem(name, ticket, origin));
-            session.ok_or(Refused::Denied("ticket"))
-        }
-        (None, Some(token), _) => shared.peers.admit(name, Proof::Token(token)).map_err(Refused::from),
-        (None, None, Some(uid)) => shared.peers.admit(name, Proof::Uid(uid)).map_err(Refused::from),
-        (None, None, None) => Err(Refused::Denied("no-proof")),
-    }?;
-    caller.proved.notify_one();
-    Ok(session)
+    let has_other = headers.contains_key(header::ORIGIN) || headers.contains_key(header::AUTHORIZATION);
+    let uid = caller.uid.filter(|_| !has_other);
+    token.map(Proof::Token).or(uid.map(Proof::Uid))
 }
 
 /// The origin in the configuration that `origin` matches, if its pages may log in under this name.
@@ -404,6 +436,8 @@ impl From<Ending> for Refused {
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
         let (status, code) = match &self {
+            #[cfg(feature = "servers")]
+            Self::Server(refused) => return refused.answer(),
             Self::Denied(_) => (StatusCode::UNAUTHORIZED, "denied"),
             Self::Origin => (StatusCode::FORBIDDEN, "origin"),
             Self::Host => (StatusCode::MISDIRECTED_REQUEST, "host"),

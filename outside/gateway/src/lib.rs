@@ -1,6 +1,7 @@
 //! The gateway: apps call contracts and hear events by JSON-RPC, over WebSocket and HTTP; simple clients by plain streams.
+//! Behind it stand the extensions that serve HTTP.
 //!
-//! `docs/apps.md` describes the protocols. Each WebSocket, stream, POST and ticket is a
+//! `docs/apps.md` and `docs/http-servers.md` describe the protocols. Each WebSocket, stream, POST and ticket is a
 //! [`Session`](weir_host::peers::Session), which has the grants and limits: the gateway knows nothing of the host's
 //! inside. All of it runs on a thread of its own.
 //!
@@ -29,6 +30,8 @@ mod outbox;
 mod post;
 mod rpc;
 mod server;
+#[cfg(feature = "servers")]
+mod servers;
 mod shared;
 mod stream;
 mod streams;

@@ -241,6 +241,7 @@ impl Door {
         let caller = Caller {
             uid: stream.uid,
             is_unix: stream.is_unix,
+            is_tls: stream.wants_tls,
             proved: proved.clone(),
             flow,
             _permit: Arc::new(permit),

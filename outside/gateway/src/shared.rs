@@ -17,6 +17,8 @@ pub(crate) struct Shared {
     pub(crate) config: GatewayConfig,
     pub(crate) peers: Peers,
     pub(crate) control: Control,
+    #[cfg(feature = "servers")]
+    pub(crate) servers: weir_host::http::HttpServers,
     /// Counts and logs what is refused.
     pub(crate) part: Part,
     pub(crate) hub: Arc<Hub>,
@@ -50,10 +52,26 @@ impl Ending {
 
 impl Shared {
     pub(crate) fn new(config: GatewayConfig, attached: &Attached, hub: Arc<Hub>) -> Arc<Self> {
-        let (part, Attached { peers, control, .. }) = (attached.part(PART), attached.clone());
+        let (part, attached) = (attached.part(PART), attached.clone());
+        #[cfg(feature = "servers")]
+        let servers = attached.http;
+        let Attached { peers, control, .. } = attached;
         let (tickets, rates, strangers) = (Tickets::default(), Rates::default(), Arc::default());
         let (pings, ending) = (watch::Sender::new(()), watch::Sender::new(None));
-        Arc::new(Self { config, peers, control, part, hub, tickets, rates, strangers, pings, ending })
+        Arc::new(Self {
+            config,
+            peers,
+            control,
+            #[cfg(feature = "servers")]
+            servers,
+            part,
+            hub,
+            tickets,
+            rates,
+            strangers,
+            pings,
+            ending,
+        })
     }
 
     /// Ends all connections.

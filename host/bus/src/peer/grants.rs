@@ -24,6 +24,8 @@ pub struct Access {
     pub puts: Vec<QueueName>,
     /// Queues that the peer may take jobs from.
     pub takes: Vec<QueueName>,
+    /// Whether several tasks of the peer wait independently. Of an extension, only one does otherwise.
+    pub is_concurrent: bool,
 }
 
 /// What a peer may reach, and whether that can change while it runs.

@@ -13,6 +13,7 @@ fn narrow() -> Access {
         subscribes: vec![("in.>".parse().unwrap(), LaneSettings::default())],
         puts: vec!["puts".parse().unwrap()],
         takes: vec!["takes".parse().unwrap()],
+        is_concurrent: false,
     }
 }
 

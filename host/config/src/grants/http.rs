@@ -177,7 +177,7 @@ fn is_below_a_top_level(name: &str) -> bool {
 }
 
 /// Reads a path, which must be so plain that all servers agree on its meaning.
-fn parse_path(text: &str) -> Option<String> {
+pub(crate) fn parse_path(text: &str) -> Option<String> {
     let path = text.strip_suffix('/').unwrap_or(text);
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,=:@".contains(&byte);
     let is_segment = |segment: &str| !matches!(segment, "" | "." | "..") && segment.bytes().all(is_plain);

@@ -50,7 +50,9 @@ fn keys() -> Vec<KnownKey> {
 fn valid(key: &KnownKey) -> Option<String> {
     let (_, name) = split(&key.path);
     let text = match &key.shape {
-        Shape::Flag if ["data-too", "require-signature", "retain"].contains(&name) => "true",
+        Shape::Flag if ["access-log", "data-too", "open", "require-signature", "retain"].contains(&name) => {
+            "true"
+        }
         Shape::Flag => "false",
         Shape::Count(range) if range.contains(&77_000_000) => "77_000_000",
         Shape::Count(_) => "7",
@@ -66,6 +68,7 @@ fn valid(key: &KnownKey) -> Option<String> {
         Shape::Share(_) => "\"7%\"",
         Shape::Values | Shape::ValuesAndTables => "{ a = \"b\" }",
         Shape::Text(_) | Shape::Choice(_) => match name {
+            "path" if key.path.contains(".serves-http.") => "\"/z\"",
             "inherits" | "class" => "\"max\"",
             "mode" if key.path.contains(".stores.") => "\"ro\"",
             "mode" => "\"rw\"",
@@ -87,6 +90,7 @@ fn valid(key: &KnownKey) -> Option<String> {
             "include" => "[\"valid/conf.d/10-storage.toml\"]",
             "net" => "[\"example.com:443\"]",
             "methods" => "[\"PUT\"]",
+            "peers" => "[\"app:other\", \"app:given\"]",
             "addresses" => "[\"private\", \"192.0.2.0/24\"]",
             "requires" => "[\"given@1\"]",
             "publishes" => "[\"t\"]",
@@ -114,6 +118,9 @@ fn document(path: &str, name: &str, value: &str) -> String {
         // A secret has one source.
         "extension.config.NAME" if name.is_empty() => vec![("from-file", "\"given\"")],
         "extension.grants.http" => vec![("to", "\"https://a.example\"")],
+        // Either of both says who may reach it.
+        "extension.serves-http" if name == "open" => vec![("path", "\"/a\"")],
+        "extension.serves-http" => vec![("path", "\"/a\""), ("peers", "[\"app:given\"]")],
         "extension.grants.stores" => vec![("name", "\"s\"")],
         "extension.subscribes" | "peer.NAME.subscribes" => vec![("topic", "\"a\"")],
         _ => Vec::new(),
@@ -138,7 +145,9 @@ fn document(path: &str, name: &str, value: &str) -> String {
     let uses_class = "[[extension]]\nid = \"b\"\npath = \"b.wasm\"\nclass = \"small\"\n";
     let given = "[[extension]]\nid = \"given\"\npath = \"given.wasm\"\nfulfills = [\"given@1\"]\n\
                  [queue.given]\n";
+    let peers = "[peer.\"app:given\"]\n[peer.\"app:other\"]\n";
     match path {
+        _ if path.starts_with("extension.serves-http.") => format!("{table}{entries}\n{peers}"),
         _ if path.starts_with("limits.") => format!("{table}{entries}\n{uses_class}"),
         _ if path.starts_with("extension.") || path.starts_with("peer.NAME.") => {
             format!("{table}{entries}\n{given}")

@@ -43,7 +43,7 @@ pub struct Unanswered {
 }
 
 impl Unanswered {
-    pub(super) fn new(requests: Vec<Responder>, answer: Error) -> Self {
+    pub(crate) fn new(requests: Vec<Responder>, answer: Error) -> Self {
         requests.iter().for_each(|request| request.count_failure(&answer));
         Self { requests, answer }
     }

@@ -24,12 +24,14 @@ use wasmtime_wasi_http::{
             http::{
                 outgoing_handler::Host,
                 types::{
-                    self, ErrorCode, HeaderError, HostFields as _, HostOutgoingRequest as _, Method, Scheme,
+                    self, ErrorCode, HeaderError, HostFields as _, HostOutgoingBody as HostOutgoingBodyCalls,
+                    HostOutgoingRequest as _, HostOutgoingResponse as HostOutgoingResponseCalls, Method,
+                    Scheme,
                 },
             },
         },
-        body::HostIncomingBody,
-        types::HostOutgoingRequest,
+        body::{HostIncomingBody, HostOutgoingBody},
+        types::{HostOutgoingRequest, HostOutgoingResponse},
     },
 };
 use weir_config::{HttpGrant, LimitHit, LimitKey, Limits};
@@ -64,12 +66,19 @@ pub(crate) struct HttpAccess {
     outgoing: Outgoing,
     /// The most bytes of a request's path with its query.
     path: usize,
+    /// The bodies of answers that the guest has begun and not finished.
+    unfinished: Vec<u32>,
 }
 
 /// The access of a guest that has been given none: every request is refused.
 impl Default for HttpAccess {
     fn default() -> Self {
-        Self { context: WasiHttpCtx::new(), outgoing: Outgoing::default(), path: DEFAULT_PATH }
+        Self {
+            context: WasiHttpCtx::new(),
+            outgoing: Outgoing::default(),
+            path: DEFAULT_PATH,
+            unfinished: Vec::new(),
+        }
     }
 }
 
@@ -97,12 +106,28 @@ impl Http {
             let guest = HttpGuest { grants: grants.into(), usage: usage.clone(), worked, say: Box::new(say) };
             sender.client(guest, limits)
         });
+        HttpAccess::new(client, size(limits.http_header_size))
+    }
+}
+
+impl HttpAccess {
+    fn new(client: Option<HttpClient>, header_size: usize) -> Self {
         let mut context = WasiHttpCtx::new();
         // Headers take Main's memory even if they are never sent. A request with more than the limit fails, and with
         // twice the limit the guest ends.
-        context.set_field_size_limit(size(limits.http_header_size.saturating_mul(2)));
+        context.set_field_size_limit(header_size.saturating_mul(2));
         let outgoing = Outgoing { client, ..Default::default() };
-        HttpAccess { context, outgoing, path: size(limits.http_header_size) }
+        Self { context, outgoing, path: header_size, unfinished: Vec::new() }
+    }
+
+    /// Access for another instance of the same guest. Their limits hold for both together.
+    pub(crate) fn beside(&self) -> Self {
+        Self::new(self.outgoing.client.as_ref().map(HttpClient::beside), self.path)
+    }
+
+    /// Whether the guest has finished the body of each answer that it has begun.
+    pub(crate) fn has_finished(&self) -> bool {
+        self.unfinished.is_empty()
     }
 }
 
@@ -149,7 +174,37 @@ fn add_bounded<G: Guest>(types: &mut LinkerInstance<'_, G>) -> wasmtime::Result<
             Ok((if is_long { Err(()) } else { view.set_path_with_query(request, text)? },))
         },
     )?;
-    add_fields(types)
+    add_fields(types)?;
+    add_answers(types)
+}
+
+/// Watches the bodies of answers: one that a guest has begun and not finished is not whole, although wasmtime-wasi-http
+/// ends it so with the guest.
+fn add_answers<G: Guest>(types: &mut LinkerInstance<'_, G>) -> wasmtime::Result<()> {
+    types.func_wrap(
+        "[method]outgoing-response.body",
+        |mut store: StoreContextMut<'_, G>, (answer,): (Resource<HostOutgoingResponse>,)| {
+            let guest = store.data_mut();
+            let body = HostOutgoingResponseCalls::body(&mut view(guest), answer)?;
+            if let Ok(body) = &body {
+                guest.sandbox_mut().http.get_or_insert_default().unfinished.push(body.rep());
+            }
+            Ok((body,))
+        },
+    )?;
+    types.func_wrap(
+        "[static]outgoing-body.finish",
+        |mut store: StoreContextMut<'_, G>,
+         (body, trailers): (Resource<HostOutgoingBody>, Option<Resource<FieldMap>>)| {
+            let (guest, rep) = (store.data_mut(), body.rep());
+            let finished = match HostOutgoingBodyCalls::finish(&mut view(guest), body, trailers) {
+                Ok(()) => Ok(()),
+                Err(error) => Err(error.downcast()?),
+            };
+            guest.sandbox_mut().http.get_or_insert_default().unfinished.retain(|begun| *begun != rep);
+            Ok((finished,))
+        },
+    )
 }
 
 /// The name and value of a header, as a guest hands them over.
@@ -348,7 +403,7 @@ pub(crate) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
 }
 
 /// Returns wasmtime-wasi-http's part of the Store, and charges for the call.
-fn view<G: Guest>(guest: &mut G) -> WasiHttpCtxView<'_> {
+pub(super) fn view<G: Guest>(guest: &mut G) -> WasiHttpCtxView<'_> {
     let sandbox = guest.sandbox_mut();
     sandbox.meter.enter_wasi();
     let HttpAccess { context, outgoing, .. } = &mut **sandbox.http.get_or_insert_default();

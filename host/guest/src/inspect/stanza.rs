@@ -31,6 +31,9 @@ impl Inspection {
             channels(manifest, &mut line);
             grants(&manifest.grants, &mut line);
         }
+        if self.serves_http() {
+            line("serves-http", format!("{{ path = \"/{FILL_IN}/\", peers = [\"{FILL_IN}\"] }}"));
+        }
         if self.imports.iter().any(|name| name.starts_with("wasi:http/outgoing-handler@")) {
             line("grants.http", format!("[{{ to = \"https://{FILL_IN}\", methods = [\"GET\"] }}]"));
         }

@@ -1,7 +1,8 @@
-//! Programs of extensions that end by themselves as soon as their work is done.
+//! Programs whose instances come and go, and come from pools: of extensions that end by themselves as soon as their work is
+//! done, and of HTTP servers.
 //!
-//! These programs are kept for the next start, and their instances come from pools. Both cost memory, which is bounded
-//! for all of them together. Which extensions these are is decided elsewhere.
+//! Those of brief extensions are kept for the next start. Both cost memory, which is bounded for all of them together.
+//! Which extensions these are is decided elsewhere.
 
 #[cfg(test)]
 mod tests;
@@ -18,32 +19,55 @@ use crate::{instance_state::InstanceState, memory::size};
 /// How many instances the pools have room for. Further ones are allocated on demand.
 const PLACES: u32 = 8;
 
+/// How many instances of HTTP servers the pools have room for. A server that finds less room than it may need has all of
+/// its instances on demand.
+const SERVERS: u32 = 64;
+
 /// How many bytes of code are kept.
 const KEPT: u64 = 4 << 20;
 
-/// The programs of brief extensions, with the pools that their instances come from.
+/// The programs of brief extensions and of servers, with the pools that their instances come from.
 #[derive(Debug)]
-pub(super) struct Brief {
-    programs: Programs<InstanceState>,
-    /// The free places in the pools.
-    places: Arc<Semaphore>,
-    /// The programs that are kept. The last used one is at the end.
+pub(super) struct Pooled {
+    brief: Pool,
+    servers: Pool,
+    /// The programs of brief extensions that are kept. The last used one is at the end.
     kept: Mutex<VecDeque<Loaded>>,
+}
+
+#[derive(Debug)]
+struct Pool {
+    programs: Programs<InstanceState>,
+    /// The free places.
+    places: Arc<Semaphore>,
 }
 
 /// An instance's place in the pools, held while it runs. Empty for an instance that uses no pools.
 #[derive(Debug)]
 pub struct PoolPermit(#[expect(dead_code, reason = "held, not read")] Option<OwnedSemaphorePermit>);
 
-impl Brief {
+impl Pool {
+    fn new(others: &Programs, size_of_pools: u32) -> Self {
+        let places = Arc::new(Semaphore::new(size(size_of_pools.into())));
+        let programs = Programs { places: Some(places.clone()), ..others.in_pools(size_of_pools) };
+        Self { programs, places }
+    }
+
+    /// Takes so many places, if they are free.
+    fn take(&self, instances: u32) -> Option<OwnedSemaphorePermit> {
+        self.places.clone().try_acquire_many_owned(instances).ok()
+    }
+}
+
+impl Pooled {
     pub(super) fn new(others: &Programs) -> Self {
-        let places = Arc::new(Semaphore::new(size(PLACES.into())));
-        let programs = Programs { places: Some(places.clone()), ..others.in_pools(PLACES) };
-        Self { programs, places, kept: Mutex::default() }
+        let (brief, servers) = (Pool::new(others, PLACES), Pool::new(others, SERVERS));
+        Self { brief, servers, kept: Mutex::default() }
     }
 
     pub(super) fn read_again(&self, component: &ComponentSource) {
-        self.programs.read_again(component);
+        self.brief.programs.read_again(component);
+        self.servers.programs.read_again(component);
     }
 
     /// Keeps this program, unless it is too large. Drops the least recently used ones beyond the bound.
@@ -64,29 +88,33 @@ impl Brief {
 }
 
 impl Programs {
-    /// Loads a component for one instance. The instance comes from pools, if it `is_brief` and they have a free place,
-    /// and the program is then kept if it is small enough.
+    /// Loads a component for one instance, or for those of a server. They come from pools, if the instance `is_brief` or
+    /// is a server's and there are free places. A brief program is then kept if it is small enough.
     pub async fn load_for_one(
         &self,
         wanted: LoadRequest<'_>,
         is_brief: bool,
     ) -> Result<(Loaded, PoolPermit), LoadError> {
-        if let Some(brief) = self.brief.as_ref().filter(|_| is_brief)
-            && let Ok(place) = brief.places.clone().try_acquire_owned()
-        {
-            let loaded = brief.programs.load(wanted).await?;
-            brief.keep(&loaded);
-            return Ok((loaded, PoolPermit(Some(place))));
+        let Some(pooled) = &self.pooled else { return Ok((self.load(wanted).await?, PoolPermit(None))) };
+        let (pool, instances) = match wanted.servers {
+            Some(servers) => (&pooled.servers, servers),
+            None => (&pooled.brief, 1),
+        };
+        let place = if is_brief || wanted.servers.is_some() { pool.take(instances) } else { None };
+        let Some(place) = place else { return Ok((self.load(wanted).await?, PoolPermit(None))) };
+        let loaded = pool.programs.load(wanted).await?;
+        if wanted.servers.is_none() {
+            pooled.keep(&loaded);
         }
-        Ok((self.load(wanted).await?, PoolPermit(None)))
+        Ok((loaded, PoolPermit(Some(place))))
     }
 }
 
 impl Loaded {
-    /// Adds a place in the pools for one instance, if the program needs that. Returns none if no place is free.
-    pub fn for_one(self) -> Option<(Self, PoolPermit)> {
+    /// Adds places in the pools for this many instances, if the program needs that. Returns none if they are not free.
+    pub fn for_instances(self, instances: u32) -> Option<(Self, PoolPermit)> {
         let place = match &self.program.places {
-            Some(places) => Some(places.clone().try_acquire_owned().ok()?),
+            Some(places) => Some(places.clone().try_acquire_many_owned(instances).ok()?),
             None => None,
         };
         Some((self, PoolPermit(place)))

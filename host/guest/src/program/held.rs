@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 use weir_config::ArtifactHash;
 
-use super::{LoadRequest, Program, admission::Voucher, stamp::FileStamp};
+use super::{LoadRequest, Program, World, admission::Voucher, stamp::FileStamp};
 use crate::{engine::EngineKind, instance_state::InstanceState};
 
 /// How many files are known at most. Further ones are read at each load.
@@ -44,8 +44,8 @@ impl<G> Clone for Loaded<G> {
 /// The place where the first load of some bytes leaves the program for others.
 pub(super) type ProgramSlot<G> = OnceCell<Arc<Program<G>>>;
 
-/// The hash of the component, and the kind of engine.
-type ProgramKey = (ArtifactHash, EngineKind);
+/// The hash of the component, the kind of engine, and what it is run as.
+type ProgramKey = (ArtifactHash, EngineKind, World);
 
 /// The programs in use, as long as others hold them.
 #[derive(Debug)]
@@ -64,6 +64,7 @@ struct KnownFile<G: 'static> {
     plugin_dir: Option<PathBuf>,
     file_size: u64,
     engine: EngineKind,
+    world: World,
     voucher: Voucher,
     slot: Weak<ProgramSlot<G>>,
 }
@@ -76,14 +77,14 @@ impl<G> Default for HeldPrograms<G> {
 
 impl<G> HeldPrograms<G> {
     /// Returns the slot for these bytes. The slot has the program once a load of these bytes has succeeded.
-    pub(super) fn slot(&self, hash: ArtifactHash, engine: EngineKind) -> Arc<ProgramSlot<G>> {
+    pub(super) fn slot(&self, hash: ArtifactHash, engine: EngineKind, world: World) -> Arc<ProgramSlot<G>> {
         let by_bytes = &mut self.0.lock().by_bytes;
         by_bytes.retain(|_, slot| slot.strong_count() > 0);
-        if let Some(slot) = by_bytes.get(&(hash, engine)).and_then(Weak::upgrade) {
+        if let Some(slot) = by_bytes.get(&(hash, engine, world)).and_then(Weak::upgrade) {
             return slot;
         }
         let slot = Arc::new(ProgramSlot::default());
-        by_bytes.insert((hash, engine), Arc::downgrade(&slot));
+        by_bytes.insert((hash, engine, world), Arc::downgrade(&slot));
         slot
     }
 
@@ -95,8 +96,8 @@ impl<G> HeldPrograms<G> {
         let (stamp, voucher, slot) = {
             let index = self.0.lock();
             let known = index.by_path.get(path)?;
-            let was = (known.plugin_dir.as_deref(), known.file_size, known.engine);
-            let is_as_wanted = was == (plugin_dir, limits.file_size, wanted.engine());
+            let was = (known.plugin_dir.as_deref(), known.file_size, known.engine, known.world);
+            let is_as_wanted = was == (plugin_dir, limits.file_size, wanted.engine(), wanted.world());
             (known.stamp, known.voucher.clone(), known.slot.upgrade().filter(|_| is_as_wanted)?)
         };
         let program = slot.get()?.clone();
@@ -121,6 +122,7 @@ impl<G> HeldPrograms<G> {
                 plugin_dir: wanted.plugin_dir.map(Path::to_owned),
                 file_size: wanted.limits.file_size,
                 engine: wanted.engine(),
+                world: wanted.world(),
                 voucher: loaded.voucher.clone(),
                 slot: Arc::downgrade(&loaded.for_others),
             };

@@ -5,7 +5,7 @@ use std::path::Path;
 use weir_config::{AddressSpace, Limits, Traces};
 
 use super::{
-    Compilation, LoadError, LoadFault, SigningKey, apart,
+    Compilation, LoadError, LoadFault, SigningKey, World, apart,
     code::Code,
     compilation::CompileTask,
     input::{ComponentInput, InputKind, InputLimits},
@@ -78,5 +78,7 @@ fn check_links(code: &Code, class: AddressClass, limits: &Limits, traces: Traces
     let engine = |error: wasmtime::Error| LoadFault::Engine(said(&error));
     let runtime = Runtime::new(class).map_err(engine)?;
     let engines = runtime.engines(EngineKind::of(limits, traces)).map_err(engine)?;
-    linked::<InstanceState>(code, &engines, class, limits.code_size).map(drop)
+    let links = |world| linked::<InstanceState>(code, &engines, class, limits.code_size, world).map(drop);
+    // A server is none of the programs, and its error is that of a program that is none either.
+    links(World::Program).or_else(|fault| links(World::HttpServer).map_err(|_| fault))
 }

@@ -32,6 +32,8 @@ use super::{
     Builder, Main, StartError, Started,
     worker::{OpenBus, Worker, WorkerRuntime},
 };
+#[cfg(feature = "http")]
+use crate::http_servers::HttpServers;
 use crate::{
     attached::{Attached, Attachment, Attachments, Closed},
     client::Client,
@@ -80,6 +82,10 @@ impl Builder {
         let services = core.services(services, &hooks, &stores, threads)?;
         let sections = core.reconfigured(on_reload, &hooks, &stores);
 
+        #[cfg(feature = "http")]
+        let http_servers =
+            HttpServers::new(&core.bus, &core.roster, &core.logs, shared.http.exchanges.clone());
+
         let (commands, orders) = async_channel::bounded(COMMANDS);
         let (ending, ended) = async_channel::bounded(1);
         let (closing, closed) = watch::channel(false);
@@ -118,6 +124,8 @@ impl Builder {
             client: client.clone(),
             control: control.clone(),
             peers: peers.clone(),
+            #[cfg(feature = "http")]
+            http: http_servers,
             closed: Closed(closed),
             parts,
         };

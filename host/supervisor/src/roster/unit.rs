@@ -357,8 +357,10 @@ pub(crate) fn on_the_bus(extension: &ExtensionConfig, main: &MainConfig) -> (Pee
     // Hooks and stores in the configuration imply a grant to call the contracts that give access to them.
     let hooks = (!extension.runs.is_empty()).then(|| HOOKS_CONTRACT.parse().ok()).flatten();
     let stores = (!extension.grants.stores.is_empty()).then(|| STORE_CONTRACT.parse().ok()).flatten();
+    let http = extension.http_contract();
     let access = Access {
-        fulfills: extension.fulfills.clone(),
+        is_concurrent: http.is_some(),
+        fulfills: extension.fulfills.iter().cloned().chain(http).collect(),
         calls: extension
             .requires
             .iter()

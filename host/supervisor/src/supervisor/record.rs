@@ -2,14 +2,28 @@
 
 use std::time::SystemTime;
 
-use weir_guest::{Exit, Unanswered};
+use weir_guest::{Exit, InstanceEnd, Unanswered};
 use weir_logs::{Level, Source};
 use weir_reports::{ExtensionState, FailureRecord, HandledMessage};
 
-use super::{Supervisor, run::End};
+use super::{InstanceRole, Supervisor, run::End};
 use crate::{events::MainEvent, roster::Unit};
 
 impl Supervisor {
+    /// Records that a request to a server failed, which serves on.
+    pub(super) fn request_failed(&self, index: usize, role: InstanceRole, end: InstanceEnd) {
+        let Some(slot) = self.slots.get(index) else { return };
+        let run = match role {
+            InstanceRole::Current => &slot.current,
+            InstanceRole::Successor => &slot.successor,
+            InstanceRole::Predecessor => &slot.predecessor,
+        };
+        let hash = run.as_ref().and_then(|run| Some(run.version.program()?.program.hash.to_string()));
+        let InstanceEnd { exit, handling, time, unanswered } = end;
+        let end = End { handling, unanswered, hash, time, ..End::of(exit) };
+        self.record_failure(&slot.unit, &end, slot.life.state(), None);
+    }
+
     /// Logs and keeps a failure, and sends its event. `then` is the state that follows.
     pub(super) fn record_failure(
         &self,

@@ -5,7 +5,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::SystemTime};
 use futures_util::FutureExt;
 use weir_config::ExtensionConfig;
 use weir_guest::{
-    Exit, Handling, Instance, InstanceEnd, LoadError, LoadRequest, Loaded, Programs, Signals, Unanswered,
+    Exit, Handling, Instance, InstanceEnd, LoadError, LoadRequest, Programs, Signals, Unanswered,
 };
 use weir_names::chain;
 use weir_versions::{Chosen, Versions};
@@ -62,36 +62,37 @@ pub(super) async fn run(
     let config = run.version.config.clone();
     // What was revoked since it was loaded is loaded again, and refused.
     let kept = run.version.program().filter(|kept| programs.admits(LoadRequest::from(&*config), kept));
-    let (loaded, _place) = match kept.and_then(Loaded::for_one) {
-        Some(loaded) => loaded,
-        None => {
-            let load = async {
-                let mut wanted = LoadRequest::from(&*config);
-                if let Some((configured, versions)) = configured.clone() {
-                    let chosen = choose(&programs, versions, configured, false).await;
-                    let chosen = chosen.map_err(|error| End::not_loaded(&error))?;
-                    if *chosen.config != *run.version.config {
-                        return Err(End { instead: Some(chosen), ..End::of(Exit::Finished) });
+    let (loaded, _place) =
+        match kept.and_then(|kept| kept.for_instances(LoadRequest::from(&*config).servers.unwrap_or(1))) {
+            Some(loaded) => loaded,
+            None => {
+                let load = async {
+                    let mut wanted = LoadRequest::from(&*config);
+                    if let Some((configured, versions)) = configured.clone() {
+                        let chosen = choose(&programs, versions, configured, false).await;
+                        let chosen = chosen.map_err(|error| End::not_loaded(&error))?;
+                        if *chosen.config != *run.version.config {
+                            return Err(End { instead: Some(chosen), ..End::of(Exit::Finished) });
+                        }
+                        run.version.note_chosen(chosen.number, chosen.is_canary);
+                        wanted.sha256 = chosen.hash.or(wanted.sha256);
                     }
-                    run.version.note_chosen(chosen.number, chosen.is_canary);
-                    wanted.sha256 = chosen.hash.or(wanted.sha256);
+                    let loaded = programs.load_for_one(wanted, run.version.is_brief()).await;
+                    loaded.map_err(|error| End::not_loaded(&error))
+                };
+                // Boxed, because the task would keep the space of a load for as long as the instance runs.
+                let load = Box::pin(AssertUnwindSafe(load).catch_unwind());
+                let loaded = tokio::select! {
+                    loaded = load => loaded,
+                    () = run.signals.stopped() => return Ended { run, end: End::of(Exit::Finished) },
+                };
+                match loaded {
+                    Ok(Ok(loaded)) => loaded,
+                    Err(panic) => return Ended { run, end: End::of(Exit::panicked(&*panic)) },
+                    Ok(Err(end)) => return Ended { run, end },
                 }
-                let loaded = programs.load_for_one(wanted, run.version.is_brief()).await;
-                loaded.map_err(|error| End::not_loaded(&error))
-            };
-            // Boxed, because the task would keep the space of a load for as long as the instance runs.
-            let load = Box::pin(AssertUnwindSafe(load).catch_unwind());
-            let loaded = tokio::select! {
-                loaded = load => loaded,
-                () = run.signals.stopped() => return Ended { run, end: End::of(Exit::Finished) },
-            };
-            match loaded {
-                Ok(Ok(loaded)) => loaded,
-                Err(panic) => return Ended { run, end: End::of(Exit::panicked(&*panic)) },
-                Ok(Err(end)) => return Ended { run, end },
             }
-        }
-    };
+        };
     let program = loaded.program.clone();
     let entered = match entry {
         Some(entry) => {

@@ -15,6 +15,8 @@ mod loss;
 mod post;
 mod queues;
 mod served;
+#[cfg(feature = "servers")]
+mod servers;
 mod stream_faults;
 mod streams;
 mod support;

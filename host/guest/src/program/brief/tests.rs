@@ -3,7 +3,7 @@
 use weir_config::{Limits, MainConfig};
 
 use super::*;
-use crate::program::{Compilation, Runtime, Sources, tests::wanted};
+use crate::program::{Compilation, Linked, Runtime, Sources, tests::wanted};
 
 fn programs() -> Programs {
     let sources =
@@ -12,7 +12,7 @@ fn programs() -> Programs {
 }
 
 fn free(programs: &Programs) -> usize {
-    programs.brief.as_ref().unwrap().places.available_permits()
+    programs.pooled.as_ref().unwrap().brief.places.available_permits()
 }
 
 #[tokio::test]
@@ -33,12 +33,12 @@ async fn who_finds_no_place_in_the_pools_has_its_instance_on_demand() {
     assert_eq!(free(&programs), 0);
     let (further, _) = programs.load_for_one(wanted, true).await.unwrap();
     assert!(Arc::ptr_eq(&further.program, &lasting.program));
-    assert!(held[0].0.clone().for_one().is_none());
-    assert!(lasting.clone().for_one().is_some());
+    assert!(held[0].0.clone().for_instances(1).is_none());
+    assert!(lasting.clone().for_instances(1).is_some());
 
     let (again, place) = held.pop().unwrap();
     drop(place);
-    assert!(again.for_one().is_some());
+    assert!(again.for_instances(1).is_some());
     drop(held);
     assert_eq!(free(&programs), places);
 }
@@ -53,11 +53,16 @@ async fn a_program_is_kept_for_the_next_start_until_others_take_its_place() {
     let (again, _) = programs.load_for_one(wanted(&component, &limits), true).await.unwrap();
     assert!(std::ptr::eq(kept.as_ptr(), Arc::as_ptr(&again.program)));
 
-    let brief = programs.brief.as_ref().unwrap();
+    let brief = programs.pooled.as_ref().unwrap();
     let of_bytes = |footprint| {
-        let Program { pre, hash, places, .. } = &*again.program;
+        let Program { linked, hash, places, .. } = &*again.program;
+        let linked = match linked {
+            Linked::Program(pre) => Linked::Program(pre.clone()),
+            #[cfg(feature = "http")]
+            Linked::HttpServer(pre) => Linked::HttpServer(pre.clone()),
+        };
         let program = Program {
-            pre: pre.clone(),
+            linked,
             hash: *hash,
             footprint,
             descriptions: Arc::default(),
