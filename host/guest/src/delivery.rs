@@ -261,6 +261,12 @@ impl Delivery {
         Unanswered::new(reached, answer)
     }
 
+    /// Forgets requests whose replies have come, for a guest that hears none.
+    pub(super) fn forget_replies(&mut self) {
+        self.under_way.retain(|_, waiter| !waiter.is_done());
+        self.show_under_way();
+    }
+
     /// Fails if the guest already has as many requests of its own under way as its limit allows.
     pub(super) fn check_under_way(&self) -> Result<(), Error> {
         let (used, allowed) = (self.under_way.len() as u64 + 1, self.in_flight);

@@ -194,7 +194,7 @@ fn add_lifecycle(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Re
             meter::charge(&mut store, 0)?;
             // A server is ready by itself.
             let state = store.data_mut();
-            if state.exchange.is_none() {
+            if !state.is_server {
                 state.delivery.readiness.ready().await;
             }
             Ok(())
@@ -204,7 +204,7 @@ fn add_lifecycle(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Re
         Box::new(async move {
             meter::charge(&mut store, reason.len())?;
             let state = store.data_mut();
-            if state.exchange.is_none() {
+            if !state.is_server {
                 state.delivery.readiness.interrupted(reason).await;
             }
             Ok(())

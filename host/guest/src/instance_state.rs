@@ -36,7 +36,9 @@ pub struct InstanceState {
     pub(super) inbox: Option<u32>,
     /// The operations that the guest has opened, by number.
     targets: Vec<Target>,
-    /// The request by HTTP that the guest handles. None of an extension that has an inbox.
+    /// Whether the guest serves HTTP, and so has no inbox.
+    pub(super) is_server: bool,
+    /// The request by HTTP that the guest handles.
     pub(super) exchange: Option<Exchange>,
 }
 
@@ -74,6 +76,7 @@ impl InstanceState {
             sandbox,
             inbox: None,
             targets: Vec::new(),
+            is_server: config.serves_http.is_some(),
             exchange: None,
         }
     }
@@ -127,6 +130,9 @@ impl InstanceState {
         payload: Bytes,
         options: &abi::Options,
     ) -> Result<(u64, Sending), Error> {
+        if self.is_server {
+            self.delivery.forget_replies();
+        }
         self.delivery.check_under_way()?;
         let (waiter, sending) =
             self.send_to(target, options, |bus, peer, target, term| bus.send(peer, target, payload, term))?;

@@ -17,7 +17,11 @@ use std::{
 use futures_util::FutureExt;
 use http::Response;
 use parking_lot::Mutex;
-use tokio::{task::JoinSet, time::Instant};
+use tokio::{
+    sync::oneshot::{self, error::TryRecvError},
+    task::JoinSet,
+    time::Instant,
+};
 use wasmtime::{AsContextMut, Store};
 use wasmtime_wasi_http::p2::{
     bindings::{
@@ -83,6 +87,10 @@ impl Instance {
             Ok(()) => server.clone().run().await,
             Err(exit) => exit,
         };
+        // Nothing is left of the instances before the locks of directories are.
+        for warm in std::mem::take(&mut *server.idle.lock()) {
+            dropped(warm);
+        }
         server.instance.output.report_dropped();
         InstanceEnd::of(exit)
     }
@@ -119,6 +127,7 @@ impl Server {
         let (mut is_stopping, mut records) = (false, Records::default());
         loop {
             if is_stopping && running.is_empty() {
+                records.say_left_out(&self.instance.output);
                 return Exit::Finished;
             }
             let is_full = running.len() >= usize::try_from(self.http.at_once).unwrap_or(usize::MAX);
@@ -153,6 +162,7 @@ impl Server {
                 }
                 () = limit.over(), if is_stopping => {
                     running.shutdown().await;
+                    records.say_left_out(&self.instance.output);
                     return Exit::StopOverdue(config.limits.stop_timeout);
                 }
             }
@@ -170,7 +180,7 @@ impl Server {
             return None;
         };
         let scheme = if exchange.is_tls { Scheme::Https } else { Scheme::Http };
-        let (http, answer, client) = exchange.begin();
+        let (http, answer, mut client) = exchange.begin();
         let handling = Handling {
             message: Some(responder.id()),
             sequence: None,
@@ -195,7 +205,7 @@ impl Server {
                 None => self.fresh(activity.clone()).await?,
             };
             // Dropped before the Store, whose end would make the body look whole.
-            let guard = CutOff(cut_off);
+            let mut guard = CutOff(Some(cut_off));
             warm.served += 1;
             let Warm { store, proxy, .. } = &mut warm;
             meter::deliver(&mut store.as_context_mut(), 1)
@@ -212,25 +222,27 @@ impl Server {
                 Err(error) => Err(error),
             };
             meter::finish(store);
-            // A guest that has exited is of no further use, and one that left a body unfinished has cut it off.
-            let is_done =
-                handled.is_ok() && store.data().sandbox.http.as_ref().is_none_or(|it| it.has_finished());
+            // Else the end of the Store cuts off what is unfinished.
+            if store.data().sandbox.http.as_ref().is_none_or(|access| access.has_finished()) {
+                guard.0 = None;
+            }
+            let has_returned = handled.is_ok();
             let exit = Exit::of(handled.map(Ok), limits).in_sandbox(&store.data().sandbox);
             if exit != Exit::Finished {
                 return Err(exit);
             }
-            if !is_done {
-                return Ok(None);
-            }
-            std::mem::forget(guard);
-            Ok(Some(warm))
+            // A guest that has exited is of no further use, nor is one that goes on writing.
+            let is_kept = has_returned && guard.0.is_none();
+            drop(guard);
+            Ok(if is_kept { Some(warm) } else { None })
         };
         let work = AssertUnwindSafe(self.in_turn(work, activity.clone())).catch_unwind();
         let mut limit = TimeLimit::new(limits.handler_timeout);
+        let has_all = AtomicBool::new(false);
         let ended = tokio::select! {
             biased;
             // Comes first, because a guest may fail for want of its client.
-            () = left(client) => return None,
+            () = left(&mut client, &has_all) => return None,
             ended = work => ended.unwrap_or_else(|panic| Err(Exit::panicked(&*panic))),
             exit = poll_fn(|_| worked_too_long(&activity, limits)), if limits.time_per_message.is_some() => Err(exit),
             () = limit.over() => {
@@ -246,6 +258,13 @@ impl Server {
                     responder.give(Err(error.into()));
                 }
                 warm.into_iter().for_each(|warm| self.keep(warm));
+                None
+            }
+            // A client may have all that it wants before the guest has written all, as after HEAD, or have left meanwhile.
+            Err(_)
+                if has_all.load(Ordering::Relaxed)
+                    || !matches!(client.try_recv(), Err(TryRecvError::Empty)) =>
+            {
                 None
             }
             Err(exit) => {
@@ -276,11 +295,12 @@ impl Server {
     /// Keeps an instance for its next request, or drops it.
     fn keep(&self, warm: Warm) {
         if self.http.requests_per_instance > 1 && warm.served < self.http.requests_per_instance {
+            // The work for the last request does not count for the next.
+            warm.activity.deliver(0);
             self.idle.lock().push(warm);
             return;
         }
-        // Dropping the Store writes the guest's last output, and that may panic.
-        let _panicked = panic::catch_unwind(AssertUnwindSafe(|| drop(warm)));
+        dropped(warm);
     }
 
     /// Runs a guest in the turns and within the share of the extension.
@@ -299,14 +319,10 @@ struct Records {
 }
 
 impl Records {
-    /// Whether another failure is recorded: 10 in a second. The others are counted, and said with the next.
+    /// Whether another failure is recorded: 10 in a second. The others are counted, and said later.
     fn take(&mut self, output: &Output) -> bool {
         if self.began.is_none_or(|began| began.elapsed() >= Duration::from_secs(1)) {
-            let left_out = std::mem::take(&mut self.left_out);
-            if left_out > 0 {
-                output
-                    .say(Level::Warn, &format!("{left_out} further requests failed, and are not on record"));
-            }
+            self.say_left_out(output);
             (self.began, self.taken) = (Some(Instant::now()), 0);
         }
         let is_recorded = self.taken < 10;
@@ -317,22 +333,37 @@ impl Records {
         }
         is_recorded
     }
+
+    fn say_left_out(&mut self, output: &Output) {
+        let left_out = std::mem::take(&mut self.left_out);
+        if left_out > 0 {
+            output.say(Level::Warn, &format!("{left_out} further requests failed, and are not on record"));
+        }
+    }
 }
 
-/// Marks a body as cut off, unless it is forgotten.
-struct CutOff(Arc<AtomicBool>);
+/// Marks a body as cut off, unless it has been taken out.
+struct CutOff(Option<Arc<AtomicBool>>);
 
 impl Drop for CutOff {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
+        if let Some(is_cut_off) = &self.0 {
+            is_cut_off.store(true, Ordering::Release);
+        }
     }
 }
 
-/// Waits until the client has left, for ever if it gets the whole answer.
-async fn left(client: tokio::sync::oneshot::Receiver<()>) {
+/// Waits until the client has left. Notes if it has the whole answer, and then waits for ever.
+async fn left(client: &mut oneshot::Receiver<()>, has_all: &AtomicBool) {
     if client.await.is_ok() {
+        has_all.store(true, Ordering::Relaxed);
         std::future::pending().await
     }
+}
+
+/// Drops an instance. That writes the guest's last output, which may panic.
+fn dropped(warm: Warm) {
+    let _panicked = panic::catch_unwind(AssertUnwindSafe(|| drop(warm)));
 }
 
 /// Passes the head of an answer on, and ends the request.

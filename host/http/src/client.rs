@@ -56,10 +56,13 @@ pub struct Timeouts {
     pub deadline: Option<Instant>,
 }
 
-/// Sends the requests of one guest. When it is dropped, all its requests end and its connections close.
+/// Sends the requests of one guest. When it is dropped, all its requests end, and its connections close unless it was made
+/// [beside](Self::beside) another client.
 pub struct HttpClient {
     /// Dropping this ends everything, so it is the first field.
     alive: watch::Sender<()>,
+    /// Fails once the client is dropped that the others were made beside. Connections, which all of them use, stay till then.
+    all: watch::Receiver<()>,
     sender: HttpSender,
     shared: Arc<Shared>,
 }
@@ -71,11 +74,17 @@ impl fmt::Debug for HttpClient {
 }
 
 impl HttpClient {
-    /// Another client of the same guest, for an instance beside. Both have the guest's limits together, and each ends with
-    /// its own requests.
+    /// Another client of the same guest, for an instance beside. Both have the guest's limits and connections together, and
+    /// each ends with its own requests.
     #[must_use]
     pub fn beside(&self) -> Self {
-        Self { alive: watch::Sender::new(()), sender: self.sender.clone(), shared: self.shared.clone() }
+        let Self { all, sender, shared, .. } = self;
+        Self {
+            alive: watch::Sender::new(()),
+            all: all.clone(),
+            sender: sender.clone(),
+            shared: shared.clone(),
+        }
     }
 }
 
@@ -103,6 +112,8 @@ pub(crate) struct Order {
     pub(crate) client: Arc<Shared>,
     /// Fails once the client is dropped.
     pub(crate) ended: watch::Receiver<()>,
+    /// Fails once the client is dropped that has the connections.
+    pub(crate) all: watch::Receiver<()>,
     pub(crate) route: Route,
     /// The most time until the connection is made: the guest's `http.timeout`, or less.
     pub(crate) connect: Duration,
@@ -149,7 +160,8 @@ impl HttpClient {
             timeout: limits.http_timeout,
             total_timeout: limits.http_total_timeout,
         };
-        Self { sender, shared: Arc::new(shared), alive: watch::Sender::new(()) }
+        let alive = watch::Sender::new(());
+        Self { all: alive.subscribe(), alive, sender, shared: Arc::new(shared) }
     }
 
     /// Sends a request with an absolute URL. Sets the request's `Host`.
@@ -200,6 +212,7 @@ impl HttpClient {
         let order = Order {
             client: shared.clone(),
             ended: self.alive.subscribe(),
+            all: self.all.clone(),
             route,
             connect: at_most(timeouts.connect),
             first_byte: at_most(timeouts.first_byte),

@@ -109,7 +109,7 @@ impl Dialer {
         } else {
             handshake(stream, order).await?
         };
-        let mut ended = order.ended.clone();
+        let mut ended = order.all.clone();
         tokio::spawn(charged(order.client.clone(), async move {
             let _open = open;
             tokio::select! {

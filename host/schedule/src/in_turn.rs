@@ -186,9 +186,13 @@ impl<F: Future> Future for InTurn<F> {
         this.usage.add_cpu(spent);
         this.usage.cpu_second.add_at(end, spent);
         measure_ending(end);
-        this.share.spend(spent);
         if this.is_shared {
-            *this.kept.lock() = this.share;
+            // Others may have spent from it within this run.
+            let mut kept = this.kept.lock();
+            kept.spend(spent);
+            this.share = *kept;
+        } else {
+            this.share.spend(spent);
         }
         this.turns.look.ran(since);
         let (had_turn, looked) = (this.ticket.take(), this.look.take());

@@ -125,9 +125,8 @@ async fn answered(
     };
     let answer = answer.map_err(ServerRefused::Failed)?;
     Ok(match session {
-        // The connection counts as a session's until the end of the answer, and then it ends.
+        // The connection counts as the session's until the end of the answer, and then it ends.
         Some(session) => {
-            caller.proved.notify_one();
             let ended = Box::pin(session.ended());
             answer.map(|body| Body::new(PeerBody { body, ended, _session: session }))
         }
@@ -147,10 +146,12 @@ fn sender(
     headers: &HeaderMap,
 ) -> Result<Session, Refused> {
     let proof = proof(caller, headers).ok_or(ServerRefused::Peer)?;
-    shared.peers.admit_one(&server.serves.peers, proof).map_err(|error| match error {
+    let session = shared.peers.admit_one(&server.serves.peers, proof).map_err(|error| match error {
         PeerError::Denied => ServerRefused::Peer.into(),
         other => Refused::from(other),
-    })
+    })?;
+    caller.proved.notify_one();
+    Ok(session)
 }
 
 /// Makes of a client's request what the server gets.

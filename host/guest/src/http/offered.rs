@@ -12,7 +12,7 @@ use http::{HeaderName, HeaderValue, Request, Response};
 use http_body_util::BodyExt;
 use wasmtime::{
     StoreContextMut,
-    component::{ComponentType, Lift, Linker, LinkerInstance, Resource},
+    component::{ComponentType, Lift, Linker, LinkerInstance, Resource, ResourceType},
 };
 use wasmtime_wasi_http::{
     Error, FieldMap, FieldMapError, RequestOptions, WasiBody, WasiHttp, WasiHttpCtx, WasiHttpCtxView,
@@ -192,6 +192,12 @@ fn add_answers<G: Guest>(types: &mut LinkerInstance<'_, G>) -> wasmtime::Result<
             Ok((body,))
         },
     )?;
+    types.resource("outgoing-body", ResourceType::host::<HostOutgoingBody>(), |mut store, rep| {
+        let guest = store.data_mut();
+        guest.sandbox_mut().http.get_or_insert_default().unfinished.retain(|begun| *begun != rep);
+        // A body that is dropped unfinished fails by itself.
+        HostOutgoingBodyCalls::drop(&mut view(guest), Resource::new_own(rep))
+    })?;
     types.func_wrap(
         "[static]outgoing-body.finish",
         |mut store: StoreContextMut<'_, G>,
