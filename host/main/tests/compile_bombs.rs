@@ -50,7 +50,9 @@ async fn no_bomb_moves_the_memory_of_main() {
         fs::write(dir.path().join(name), component).unwrap();
     }
     let names = bombs.iter().map(|(name, ..)| *name).chain(["warm-up"]);
-    let config = Config::new(MainConfig::default(), names.map(extension).collect());
+    let mut main = MainConfig::default();
+    main.cache_size = 0;
+    let config = Config::new(main, names.map(extension).collect());
     let helper = env!("CARGO_BIN_EXE_weir-compile-helper").into();
     let compilation = Compilation::Child { program: helper, arguments: Vec::new() };
     let main = Main::builder(config).compilation(compilation).start().await.unwrap();

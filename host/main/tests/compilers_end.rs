@@ -22,6 +22,13 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The tests count the children of their process.
 static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
+/// Nothing is found that another test has compiled.
+fn uncached() -> MainConfig {
+    let mut main = MainConfig::default();
+    main.cache_size = 0;
+    main
+}
+
 fn deaf() -> Compilation {
     Compilation::Child { program: "/bin/sleep".into(), arguments: vec!["1000".into()] }
 }
@@ -37,7 +44,7 @@ fn extension(dir: &TempDir) -> ExtensionConfig {
 }
 
 async fn main_with(extension: ExtensionConfig) -> Main {
-    let config = Config::new(MainConfig::default(), vec![extension]);
+    let config = Config::new(uncached(), vec![extension]);
     Main::builder(config).compilation(deaf()).start().await.unwrap()
 }
 
@@ -94,7 +101,7 @@ fn a_main_that_has_shut_down_leaves_no_compiler_dead_or_alive() {
     let dir = tempfile::tempdir().unwrap();
     let mut extension = extension(&dir);
     extension.autostart = true;
-    let config = Config::new(MainConfig::default(), vec![extension]);
+    let config = Config::new(uncached(), vec![extension]);
     // From a program without tokio.
     let (main, _started) = Main::builder(config).compilation(deaf()).launch().unwrap();
     while children().is_empty() {
@@ -119,7 +126,7 @@ async fn what_takes_as_long_to_compile_as_failures_count_is_not_compiled_for_eve
     bomb.restart.policy = RestartPolicy::OnFailure;
     bomb.restart.window = Duration::from_millis(100);
     bomb.restart.backoff = Duration::from_millis(1);
-    let config = Config::new(MainConfig::default(), vec![bomb]);
+    let config = Config::new(uncached(), vec![bomb]);
     let (main, _started) = Main::builder(config).compilation(deaf()).launch().unwrap();
     let status = || main.control().status("a").unwrap();
     let has_ended = || matches!(status().state, ExtensionState::Quarantined | ExtensionState::Failed);

@@ -262,7 +262,9 @@ async fn a_stage_waits_for_its_canary_and_for_the_instances_that_follow() {
     main.control().roll_back("a", None).await.unwrap();
     let report = report.await.unwrap();
     let why = report.failed[0].reason.as_str();
-    assert_eq!((failed(&report).as_str(), why), ("a.3", "version 3 was refused: an operator rolled it back"));
+    // Those that follow the canary may still be on their way to it.
+    assert!(failed(&report).ends_with("a.3"), "{report:?}");
+    assert_eq!(why, "version 3 was refused: an operator rolled it back");
     assert_eq!(report.stopped_at, Some(1));
     main.shutdown().await.unwrap();
 }

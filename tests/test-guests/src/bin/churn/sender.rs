@@ -203,9 +203,11 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// The number of earlier requests to the same receiver that have not ended.
+    /// The number of earlier requests to the same receiver that have not ended. One that is due ends on another thread than
+    /// those that are answered, so its end may come a little later.
     fn overtaken(&self, sent: &Sent) -> usize {
-        let is_before = |other: &&Sent| other.to == sent.to && other.ask.number < sent.ask.number;
+        let is_before =
+            |other: &&Sent| other.to == sent.to && other.ask.number < sent.ask.number && !other.is_due();
         self.under_way.values().filter(is_before).count()
     }
 
