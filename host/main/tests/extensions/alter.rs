@@ -180,7 +180,8 @@ async fn what_was_removed_long_ago_is_only_a_name_and_can_come_anew() {
     let gone = main.client().call("first@1", "run", "echo").await;
     assert!(matches!(gone, Err(Error::UnknownContract(_))), "{gone:?}");
     let mut queue = main.client().queue("q").unwrap();
-    assert_eq!(&*queue.try_take().unwrap().sender(), "first");
+    let sender = queue.try_take().unwrap().sender();
+    assert!(["first", "first.2"].contains(&&*sender), "{sender}");
     control.add(first).await.unwrap();
     assert_eq!(tell(&main, "first", "echo 1").await.unwrap(), "1");
     let known: Vec<_> = control.extensions().into_iter().map(|it| (it.id.to_string(), it.restarts)).collect();
