@@ -101,10 +101,10 @@ impl Table for ServesHttp {
 }
 
 impl MountPath {
-    /// Whether the path of a request is this one or below it.
+    /// Whether the path of a request is this one or below it, and not the gateway's.
     #[must_use]
     pub fn covers(&self, path: &str) -> bool {
-        is_within(path, &self.0)
+        is_within(path, &self.0) && !is_within(path, OF_THE_GATEWAY)
     }
 
     /// The path: `/`, or without a slash at its end.
@@ -154,7 +154,8 @@ mod tests {
             assert!(!shop.covers(path), "{path}");
         }
         let all: MountPath = "/".parse().unwrap();
-        assert!(["/", "/a", "/v1x"].iter().all(|path| all.covers(path)) && !all.covers("*"));
+        assert!(["/", "/a", "/v1x"].iter().all(|path| all.covers(path)));
+        assert!(!["*", "/v1", "/v1/", "/v1/peers"].iter().any(|path| all.covers(path)));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::{imports::why_not_this_version, keyvalue};
 pub use self::exchange::{HttpBody, HttpBodyError, HttpExchanges};
 #[cfg(feature = "http")]
 pub(crate) use self::{
-    exchange::{AnswerSender, begin},
+    exchange::{AnswerSender, HttpExchange, begin},
     offered::{HttpAccess, add_to_linker},
 };
 

@@ -34,6 +34,8 @@ mod wasi;
 pub use self::http::{HttpBody, HttpBodyError, HttpExchanges};
 #[cfg(feature = "compiler")]
 pub use self::program::{NotAKey, NotAVersion, SigningKey, compile, compile_helper, confinement_warning};
+#[cfg(feature = "http")]
+pub use self::serve::http_operation;
 pub use self::{
     calibration::fuel_per_ms,
     command::{AT_ONCE, Cut, End, Ended, RunsOn, Surroundings, WasiCommand},

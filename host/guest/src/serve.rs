@@ -15,7 +15,7 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use http::Response;
+use http::{Method, Response};
 use parking_lot::Mutex;
 use tokio::{
     sync::oneshot::{self, error::TryRecvError},
@@ -24,10 +24,7 @@ use tokio::{
 };
 use wasmtime::{AsContextMut, Store};
 use wasmtime_wasi_http::p2::{
-    bindings::{
-        Proxy,
-        http::types::{ErrorCode, Scheme},
-    },
+    bindings::{Proxy, http::types::ErrorCode},
     body::HyperOutgoingBody,
 };
 use weir_bus::{
@@ -41,7 +38,7 @@ use weir_schedule::{Activity, Handoff, InTurn, TimeLimit};
 use crate::{
     delivery::{Handling, Unanswered},
     exit::Exit,
-    http::{self as exchanges, AnswerSender, HttpAccess},
+    http::{self as exchanges, AnswerSender, HttpAccess, HttpExchange},
     instance::{Instance, InstanceEnd, Opened, worked_too_long},
     instance_state::{Exchange, InstanceState},
     meter,
@@ -50,9 +47,16 @@ use crate::{
     signals::{Notice, Order},
 };
 
-/// The operations of a server, by methods. The last one is for all other methods.
-pub(crate) const OPERATIONS: [&str; 8] =
-    ["get", "head", "post", "put", "delete", "patch", "options", "other"];
+/// The operations of a server: the methods that count by themselves, and one for all others.
+const OPERATIONS: [&str; 8] = ["get", "head", "post", "put", "delete", "patch", "options", "other"];
+
+/// The operation that a request of this method counts as.
+#[must_use]
+pub fn http_operation(method: &Method) -> &'static str {
+    let is_its =
+        |operation: &&str| operation.bytes().map(|it| it.to_ascii_uppercase()).eq(method.as_str().bytes());
+    OPERATIONS.into_iter().find(is_its).unwrap_or("other")
+}
 
 /// What all requests of a server share.
 struct Server {
@@ -179,8 +183,7 @@ impl Server {
             responder.give(Err(Error::Invalid("it is reached by HTTP alone".to_owned())));
             return None;
         };
-        let scheme = if exchange.is_tls { Scheme::Https } else { Scheme::Http };
-        let (http, answer, mut client) = exchange.begin();
+        let HttpExchange { request: http, scheme, answer, mut client } = exchange;
         let handling = Handling {
             message: Some(responder.id()),
             sequence: None,

@@ -4,16 +4,13 @@ use std::sync::Arc;
 
 use weir_bus::{Bus, Error};
 use weir_config::{HttpMethod, ServesHttp};
-use weir_guest::HttpExchanges;
 pub use weir_guest::{HttpBody, HttpBodyError};
+use weir_guest::{HttpExchanges, http_operation};
 use weir_logs::{Level, Logs, Source};
 use weir_names::{ExtensionId, TraceContext};
 use weir_supervisor::Roster;
 
 use crate::client::{CallOptions, Client};
-
-/// The methods that count by themselves. All others count together, as `other`.
-const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
 
 /// The extensions that serve HTTP. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -100,11 +97,10 @@ impl HttpServers {
         is_tls: bool,
         trace: Option<TraceContext>,
     ) -> Result<http::Response<HttpBody>, Error> {
-        let method = METHODS.iter().find(|own| **own == request.method().as_str());
-        let operation = method.map_or_else(|| "other".to_owned(), |method| method.to_lowercase());
+        let operation = http_operation(request.method());
         let ticket = self.exchanges.put(request, is_tls);
         let options = CallOptions { trace, ..CallOptions::default() };
-        let outcome = self.client.call_with(&server.contract, &operation, ticket.payload(), options).await;
+        let outcome = self.client.call_with(&server.contract, operation, ticket.payload(), options).await;
         // An answer with a status of 500 or more is there, although it counts as an error.
         match (ticket.answer(), outcome) {
             (Some(answer), _) => Ok(answer),

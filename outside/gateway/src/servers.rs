@@ -78,9 +78,7 @@ pub(crate) async fn pass(
     request: Request,
 ) -> Result<Response, Refused> {
     let path = request.uri().path();
-    let is_ours = path.strip_prefix("/v1").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    let server = if is_ours { None } else { shared.servers.find(path) };
-    let server = server.ok_or(Refused::NotFound)?;
+    let server = shared.servers.find(path).ok_or(Refused::NotFound)?;
     let began = Instant::now();
     let asked = (request.method().clone(), path.to_owned());
     let answer = match answered(shared, caller, &server, request).await {

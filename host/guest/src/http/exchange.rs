@@ -73,11 +73,10 @@ struct Waiting {
 #[derive(Debug)]
 pub(crate) struct HttpExchange {
     pub(crate) request: Request<HttpBody>,
-    pub(crate) is_tls: bool,
-    answer: oneshot::Sender<Response<HttpBody>>,
+    pub(crate) scheme: Scheme,
+    pub(crate) answer: AnswerSender,
     /// Gets a value when the client has the whole answer, and is closed when it has left before.
     pub(crate) client: oneshot::Receiver<()>,
-    has_body: bool,
 }
 
 /// The client's end of a request. Dropped before the whole answer has been read, it ends the handler's work.
@@ -96,7 +95,9 @@ impl HttpExchanges {
         let number = self.0.last.fetch_add(1, Ordering::Relaxed);
         let ((answer, answered), (whole, client)) = (oneshot::channel(), oneshot::channel());
         let has_body = request.method() != Method::HEAD;
-        self.0.exchanges.lock().insert(number, HttpExchange { request, is_tls, answer, client, has_body });
+        let answer = AnswerSender { answer, has_body };
+        let scheme = if is_tls { Scheme::Https } else { Scheme::Http };
+        self.0.exchanges.lock().insert(number, HttpExchange { request, scheme, answer, client });
         HttpTicket { number, waiting: self.0.clone(), answer: answered, whole: Some(whole) }
     }
 
@@ -126,14 +127,6 @@ impl HttpTicket {
 impl Drop for HttpTicket {
     fn drop(&mut self) {
         self.waiting.exchanges.lock().remove(&self.number);
-    }
-}
-
-impl HttpExchange {
-    /// Takes the request apart: what the guest gets, and what stays for its answer.
-    pub(crate) fn begin(self) -> (Request<HttpBody>, AnswerSender, oneshot::Receiver<()>) {
-        let Self { request, answer, client, has_body, .. } = self;
-        (request, AnswerSender { answer, has_body }, client)
     }
 }
 

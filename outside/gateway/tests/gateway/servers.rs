@@ -15,20 +15,16 @@ use crate::support::{PATIENCE, Stage, bearer, becomes, request, soon};
 /// A Main with the guest `server` at `/shop`, open to anybody. `http` is added to its table `serves-http`, and `more` to
 /// the table of the extension.
 async fn stage(http: &str, more: &str) -> Stage {
-    stage_with("", http, more).await
-}
-
-async fn stage_with(main: &str, http: &str, more: &str) -> Stage {
     let dir = tempfile::tempdir().unwrap();
     std::fs::copy(test_guests::path("server"), dir.path().join("server.wasm")).unwrap();
-    let text = shop(main, http, more);
+    let text = shop(http, more);
     Stage::in_dir(dir, "", &text).await
 }
 
-fn shop(main: &str, http: &str, more: &str) -> String {
+fn shop(http: &str, more: &str) -> String {
     let cache = concat!(env!("CARGO_TARGET_TMPDIR"), "/cache");
     format!(
-        "# main cache-dir = '{cache}'\n{main}[[extension]]\nid = 'shop'\npath = 'server.wasm'\nwants = ['echo@1']\n\
+        "# main cache-dir = '{cache}'\n[[extension]]\nid = 'shop'\npath = 'server.wasm'\nwants = ['echo@1']\n\
          serves-http.path = '/shop/'\nserves-http.open = true\n{http}\n{more}\n"
     )
 }
@@ -323,6 +319,7 @@ async fn only_named_peers_reach_a_server_that_is_not_open() {
 
 #[tokio::test]
 async fn bodies_come_and_go_piece_by_piece() {
+    let small = stage("serves-http.max-body = '10 B'", "").await;
     let stage = stage(
         "serves-http.max-body = '64 MiB'",
         "limits.memory = '8 MiB'\nlimits.fuel-per-message = 5_000_000_000",
@@ -341,7 +338,6 @@ async fn bodies_come_and_go_piece_by_piece() {
     let mut head = [0; 12];
     soon(refused.read_exact(&mut head)).await.unwrap();
     assert_eq!(&head, b"HTTP/1.1 413");
-    let small = stage_with("", "serves-http.max-body = '10 B'", "").await;
     let chunked = "POST /shop/size HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\nb\r\n01234567890\r\n0\r\n\r\n";
     let told = small.raw(chunked).await;
     assert!(told.body.contains("HttpRequestBodySize"), "{told:?}");
@@ -416,7 +412,7 @@ async fn a_reload_lets_what_runs_end_and_another_path_takes_effect() {
         rest.len()
     });
     stage
-        .reload(&shop("", "serves-http.path = '/other'", "").replacen("serves-http.path = '/shop/'\n", "", 1))
+        .reload(&shop("serves-http.path = '/other'", "").replacen("serves-http.path = '/shop/'\n", "", 1))
         .await;
     assert!(reading.await.unwrap() > 6_500_000 - 1000);
     assert_eq!(stage.get("/other").await, (200, "hello".to_owned()));
