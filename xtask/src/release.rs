@@ -11,7 +11,7 @@ mod pages;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Display,
-    fs, iter,
+    iter,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -31,8 +31,10 @@ const NAMES: &str = "packaging/names.toml";
 /// The directory of all packages, below the target directory. Cargo puts crates into `package` there.
 const PACKAGES: &str = "release-packages";
 
-/// The folder of the golden lists, one for each package.
-const LISTS: &str = "packaging/files";
+/// The golden lists: for each registry, the files of each package.
+const LISTS: &str = "packaging/files.json";
+
+type Lists = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
@@ -84,12 +86,14 @@ struct Release {
     names: Names,
     /// Whether the golden lists are written instead of compared.
     bless: bool,
+    lists: Lists,
     findings: Vec<String>,
 }
 
 impl Release {
     fn begin(bless: bool) -> Result<Self> {
-        let mut release = Self { names: names()?, bless, findings: Vec::new() };
+        let lists = lists()?;
+        let mut release = Self { names: names()?, bless, lists, findings: Vec::new() };
         let changelog = changelog::faults(&files::read("CHANGELOG.md")?, VERSION);
         release.findings.extend(changelog.into_iter().map(|fault| format!("CHANGELOG.md: {fault}")));
         release.findings.extend(pages::faults(&release.names)?);
@@ -97,6 +101,9 @@ impl Release {
     }
 
     fn end(self) -> Result<()> {
+        if self.bless {
+            files::write(&root()?.join(LISTS), serde_json::to_string_pretty(&self.lists)? + "\n")?;
+        }
         if !self.findings.is_empty() {
             bail!("{} to mend before a release:\n{}", self.findings.len(), self.findings.join("\n"));
         }
@@ -125,28 +132,24 @@ impl Release {
         files: &BTreeSet<String>,
         readme: Option<&str>,
     ) -> Result<()> {
-        let list = Path::new(LISTS).join(registry).join(format!("{}.txt", package.replace('/', "-")));
         let title = format!("{package} ({registry})");
+        let list = self.lists.entry(registry.to_owned()).or_default().entry(package.to_owned()).or_default();
         if self.bless {
-            let path = root()?.join(&list);
-            files::make_directory(path.parent().context("a list lies in no directory")?)?;
-            let lines: String = files.iter().map(|file| format!("{file}\n")).collect();
-            files::write(&path, lines)?;
+            list.clone_from(files);
         } else {
-            let golden = fs::read_to_string(root()?.join(&list)).unwrap_or_default();
-            let golden: BTreeSet<_> = golden.lines().map(ToOwned::to_owned).collect();
+            let golden = std::mem::take(list);
             let accept = "or accept that with `cargo xtask release --bless`";
             for stray in files.difference(&golden) {
                 self.find(
                     &title,
-                    format!("has `{stray}`, which is not in `{}`", list.display()),
+                    format!("has `{stray}`, which is not in `{LISTS}`"),
                     format!("remove it, {accept}"),
                 );
             }
             for missing in golden.difference(files) {
                 self.find(
                     &title,
-                    format!("has no `{missing}`, which is in `{}`", list.display()),
+                    format!("has no `{missing}`, which is in `{LISTS}`"),
                     format!("bring it back, {accept}"),
                 );
             }
@@ -169,6 +172,10 @@ impl Release {
         }
         Ok(())
     }
+}
+
+fn lists() -> Result<Lists> {
+    serde_json::from_str(&files::read(LISTS)?).with_context(|| format!("cannot read `{LISTS}`"))
 }
 
 fn names() -> Result<Names> {
@@ -196,18 +203,20 @@ mod tests {
 
     #[test]
     fn a_stray_file_and_a_missing_one_are_found() {
-        let mut release = Release { names: names().unwrap(), bless: false, findings: Vec::new() };
-        let listed = files::read("packaging/files/npm/weir-client.txt").unwrap();
-        let mut files: BTreeSet<_> = listed.lines().map(ToOwned::to_owned).collect();
+        let lists = lists().unwrap();
+        let mut files = lists["npm"]["weir-client"].clone();
+        let mut release =
+            Release { names: names().unwrap(), bless: false, lists: lists.clone(), findings: Vec::new() };
         release.contents("npm", "weir-client", &files, Some("")).unwrap();
         assert_eq!(release.findings, Vec::<String>::new());
 
+        release.lists = lists;
         files.remove("LICENSE");
         files.insert("notes.txt".to_owned());
         release.contents("npm", "weir-client", &files, Some("[a](gone.md)")).unwrap();
         let beginnings = [
-            "has `notes.txt`, which is not in `packaging/files/npm/weir-client.txt`: remove it",
-            "has no `LICENSE`, which is in `packaging/files/npm/weir-client.txt`: bring it back",
+            "has `notes.txt`, which is not in `packaging/files.json`: remove it",
+            "has no `LICENSE`, which is in `packaging/files.json`: bring it back",
             "has no `LICENSE`: put it",
             "its README links to `gone.md`",
         ];

@@ -98,10 +98,17 @@ fn checked<'c>(config: &'c Config, inspected: &mut Inspected<'c>) -> Vec<Checked
     let compilation = compilation();
     let is_same = |a: &ExtensionConfig, b: &ExtensionConfig| {
         (&a.component, a.sha256, &a.limits, a.traces) == (&b.component, b.sha256, &b.limits, b.traces)
+            && a.serves_http.is_some() == b.serves_http.is_some()
     };
     for extension in &config.extensions {
         let before = config.extensions.iter().zip(&faults).find(|(other, _)| is_same(other, extension));
         let fault = before.map(|(_, fault)| fault.clone()).unwrap_or_else(|| {
+            // What shows at once needs no compiler.
+            let found = inspected.of(extension);
+            let found = found.filter(|found| extension.sha256.is_none_or(|pinned| pinned == found.sha256));
+            if let Some(misfit) = found.and_then(|found| found.misfit(extension)) {
+                return Some((false, misfit));
+            }
             let what = format!("checking `{}`", extension.id);
             let check = || weir_host::component::check(&config.main, extension, &compilation);
             let error = output::during(&what, check).err()?;

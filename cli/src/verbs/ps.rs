@@ -28,7 +28,7 @@ const CLEAR: &str = "\x1b[2J\x1b[H";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-CPU is the processor time of the extension, CPU% its share of the last second. MEMORY is used and allowed
+KIND is `extension`, or `http` for a server. CPU is the processor time of the extension, CPU% its share of the last second. MEMORY is used and allowed
 memory, INBOX is waiting messages and bytes, SHED is messages that found no room. In STATE, `probation` is a
 new version that is not proven yet, and `held back` another version than the configured one; `weir versions
 ID` says more. Below are the configured programs outside Main; `weir peers` shows their sessions. --watch
@@ -131,10 +131,11 @@ fn failures_in(all: &Value) -> Vec<&Value> {
 
 /// Makes the table of `weir ps`, and below it says why extensions have failed.
 fn listed(extensions: &[ExtensionStatus]) -> String {
-    let mut table = table(["ID", "STATE", "CPU", "CPU%", "MEMORY", "INBOX", "SHED", "RESTARTS"]);
+    let mut table = table(["ID", "KIND", "STATE", "CPU", "CPU%", "MEMORY", "INBOX", "SHED", "RESTARTS"]);
     table.add_rows(extensions.iter().map(|extension| {
         vec![
             Cell::new(&extension.id),
+            Cell::new(extension.kind()),
             state(&state_of(extension)),
             Cell::new(time(extension.cpu.as_secs_f64())),
             Cell::new(percent(extension.cpu_share)),

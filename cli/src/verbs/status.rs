@@ -68,12 +68,17 @@ fn status(extension: &ExtensionStatus, compared: Option<&str>) -> String {
         ("config", compared.unwrap_or(NOTHING).to_owned()),
     ];
     let refused = extension.refused.map(|refused| ("refused", refused.to_string()));
+    let http = extension.http.as_ref().map(|http| {
+        let classes = http.answers.classes().map(|(class, count)| format!("{count} {class}"));
+        ("http", format!("{}, {}", http.path, classes.join(", ")))
+    });
     let version = extension.version.map(|version| {
         let what = mark(&version).unwrap_or(version.standing.as_str());
         ("version", format!("{} ({what})", version.number))
     });
     let mut text: String = facts
         .iter()
+        .chain(&http)
         .chain(&version)
         .chain(&refused)
         .map(|(name, value)| format!("{name:<10}{}\n", printable(value)))

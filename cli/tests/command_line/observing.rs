@@ -13,7 +13,7 @@ fn ps_lists_every_extension_with_what_it_uses() {
     let main = Running::with(PUPPETS);
     let table = main.weir(&["ps"]).good();
     let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(rows[0], ["ID", "STATE", "CPU", "CPU%", "MEMORY", "INBOX", "SHED", "RESTARTS"]);
+    assert_eq!(rows[0], ["ID", "KIND", "STATE", "CPU", "CPU%", "MEMORY", "INBOX", "SHED", "RESTARTS"]);
     assert_eq!(rows[1][..2], ["puppet", "ready"]);
     assert_eq!(rows[2][..2], ["spare", "loaded"]);
     let puppet = &main.json(&["ps", "--json"])["extensions"][0];

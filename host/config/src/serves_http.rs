@@ -2,7 +2,7 @@
 //!
 //! Owns the values. Knows nothing of requests and listeners: the gateway compares them with these values.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, path::PathBuf, str::FromStr};
 
 use weir_names::PeerName;
 
@@ -10,7 +10,7 @@ use super::{
     GrantError, HttpMethod,
     grants::parse_path,
     key::Table,
-    kind::{flag, number, text, texts},
+    kind::{flag, number, socket, text, texts},
     shape::Shape,
 };
 use crate::keys;
@@ -35,6 +35,8 @@ pub struct ServesHttp {
     pub open: bool,
     /// The peers that may send requests, with a proof of their name.
     pub peers: Vec<PeerName>,
+    /// A Unix socket of its own, of 1 to 107 bytes. Whoever can open it may send requests.
+    pub socket: Option<PathBuf>,
     /// Requests that run at once: 1 to 1,024. Default: 8. Further ones wait in the inbox.
     pub at_once: u32,
     /// Requests that an instance serves, one after the other: 1 to 1,000,000. Default: 1, a new instance for each.
@@ -50,6 +52,12 @@ pub struct ServesHttp {
 pub struct MountPath(String);
 
 impl ServesHttp {
+    /// Whether it is reached at the addresses of the gateway, which all servers have together.
+    #[must_use]
+    pub fn is_mounted(&self) -> bool {
+        self.open || !self.peers.is_empty()
+    }
+
     /// A server for this path, which nobody may reach yet.
     #[must_use]
     pub fn new(path: MountPath) -> Self {
@@ -58,6 +66,7 @@ impl ServesHttp {
             methods: Vec::new(),
             open: false,
             peers: Vec::new(),
+            socket: None,
             at_once: 8,
             requests_per_instance: 1,
             max_body: 16 << 20,
@@ -76,7 +85,7 @@ impl Table for ServesHttp {
     keys! {
         ServesHttp;
         /// Requests for this path, and for what is below, are its own. Of several extensions, the one with the longest
-        /// path gets a request, and no two can have one path. It begins with `/`, and is not `/v1` or below, which is the
+        /// path gets a request, and no two that the gateway lets others reach can have one path. It begins with `/`, and is not `/v1` or below, which is the
         /// gateway's.
         "path" path = text(PATH, str::parse::<MountPath>), required(PATH);
         /// The methods of the requests that it gets. Others are answered with status 405.
@@ -86,6 +95,10 @@ impl Table for ServesHttp {
         /// The peers that may send requests. They prove their names [as for JSON-RPC](apps.md), and the server reads the
         /// name in the header `weir-peer`.
         "peers" peers = texts(PEER, str::parse);
+        /// A Unix socket of its own, for a reverse proxy: all requests there are for this server, also below `/v1`.
+        /// Whoever can open it may send requests. Everybody can, as far as the directories above let them. It needs a
+        /// `[gateway]`.
+        "socket" socket = socket().optional(), default("none");
         /// Requests that run at once, each in an instance of its own. Further ones wait in the inbox. The memory of so
         /// many instances counts against `main.memory-budget`.
         "at-once" at_once = number(Shape::Count(1..=1024));
@@ -101,10 +114,16 @@ impl Table for ServesHttp {
 }
 
 impl MountPath {
-    /// Whether the path of a request is this one or below it, and not the gateway's.
+    /// Whether the path of a request is this one or below it.
+    #[must_use]
+    pub fn contains(&self, path: &str) -> bool {
+        is_within(path, &self.0)
+    }
+
+    /// Whether the path of a request at the gateway is this one or below it, and not the gateway's.
     #[must_use]
     pub fn covers(&self, path: &str) -> bool {
-        is_within(path, &self.0) && !is_within(path, OF_THE_GATEWAY)
+        self.contains(path) && !is_within(path, OF_THE_GATEWAY)
     }
 
     /// The path: `/`, or without a slash at its end.
@@ -156,6 +175,7 @@ mod tests {
         let all: MountPath = "/".parse().unwrap();
         assert!(["/", "/a", "/v1x"].iter().all(|path| all.covers(path)));
         assert!(!["*", "/v1", "/v1/", "/v1/peers"].iter().any(|path| all.covers(path)));
+        assert!(all.contains("/v1/peers") && !shop.contains("/v1/peers"));
     }
 
     #[test]

@@ -192,6 +192,13 @@ fn extensions(text: &mut Text, all: &[ExtensionStatus]) {
             failures.sample(&[("extension", &status.id), ("limit", limit)], count);
         }
     }
+    let mut answers =
+        text.counter("weir_extension_http_answers", "Answers to its clients by HTTP, by their status.");
+    for status in all {
+        for (class, count) in status.http.iter().flat_map(|http| http.answers.classes()) {
+            answers.sample(&[("extension", &status.id), ("status", &class)], count);
+        }
+    }
     let mut refused =
         text.counter("weir_extension_refused_requests", "Requests to it that did not fit its description.");
     for status in all {

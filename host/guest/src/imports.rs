@@ -1,4 +1,4 @@
-//! The imports of guests: `weir:iec`, WASI 0.2 and `wasi:config/store`.
+//! The imports of guests: `weir:iec`, WASI 0.2, `wasi:config/store` and `wasi:logging`.
 //!
 //! `weir:iec` is linked by hand, because only functions that are linked by hand reach the Store to charge and renew
 //! fuel.
@@ -16,6 +16,7 @@ macro_rules! replace {
 mod channel;
 pub(crate) mod counted;
 mod events;
+mod logging;
 mod narrowed;
 mod paths;
 pub(crate) mod pollables;
@@ -38,7 +39,7 @@ use weir_bus::{Error, PeerId};
 use weir_names::harmless;
 
 use super::{
-    abi::{self, Cut, First, Handed, Text},
+    abi::{self, Cut, Handed, Text},
     delivery::MAX_REASON,
     http,
     instance_state::InstanceState,
@@ -97,7 +98,7 @@ fn add_extension(linker: &mut Linker<InstanceState>) -> wasmtime::Result<()> {
     queues::add_to_linker(&mut linker.instance(&interface("queues"))?)?;
     add_lifecycle(&mut linker.instance(&interface("lifecycle"))?)?;
     add_peers(&mut linker.instance(&interface("peers"))?)?;
-    add_log(&mut linker.instance(&interface("log"))?)
+    logging::add_to_linker(linker)
 }
 
 /// Adds the imports of commands: WASI, without special files.
@@ -142,6 +143,9 @@ pub(super) fn why_not_this_version(import: &str) -> Option<String> {
 /// built for any release of WASI 0.2 fits.
 pub(super) fn is_offered(import: &str) -> bool {
     const WASI: [&str; 6] = ["cli", "clocks", "filesystem", "io", "random", "sockets"];
+    if logging::NAMES.contains(&import) {
+        return true;
+    }
     let Some((interface, version)) = import.split_once('@') else { return false };
     let package = interface.split('/').next().unwrap_or_default();
     match package.split_once(':') {
@@ -215,26 +219,6 @@ fn add_lifecycle(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Re
         store.data_mut().fault = Some(harmless(&reason, MAX_REASON));
         Ok(())
     })
-}
-
-/// The message of a log line. A few more bytes are taken than are shown, so that a cut can be told.
-type LogMessage = Cut<{ weir_logs::MAX_LINE + 4 }>;
-
-/// The fields of a log line. Fields beyond those that are shown are left out.
-type Fields = First<abi::Field, { weir_logs::MAX_FIELDS }>;
-
-/// `weir:iec/log`: log lines with fields.
-fn add_log(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Result<()> {
-    linker.func_wrap(
-        "write",
-        |mut store: Store<'_>, (level, Cut(message), First(fields)): (abi::Level, LogMessage, Fields)| {
-            let texts = fields.iter().flat_map(|field| [&field.name.0, &field.value.0]);
-            meter::charge_texts(&mut store, texts.chain([&message]))?;
-            let fields = fields.into_iter().map(|field| (field.name.0, field.value.0));
-            store.data().output.log(level.into(), &message, fields);
-            Ok(())
-        },
-    )
 }
 
 /// `weir:iec/peers`: the names of peers.

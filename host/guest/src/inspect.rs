@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 use wasmparser::{ComponentTypeRef, Parser, Payload};
-use weir_config::ArtifactHash;
+use weir_config::{ArtifactHash, ExtensionConfig};
 use weir_names::harmless;
 use weir_openrpc::{Document, MAX_SECTION, SECTION};
 
@@ -22,6 +22,10 @@ use super::{
     imports::is_offered,
     program::{self, LoadError},
 };
+
+/// What a program exports, and what an HTTP server does: the beginnings of the interfaces' names.
+const RUN: &str = "wasi:cli/run@0.2.";
+const HANDLER: &str = "wasi:http/incoming-handler@0.2.";
 
 const MANIFEST_SECTION: &str = "weir:manifest";
 
@@ -110,17 +114,7 @@ pub struct Inspection {
 /// its contracts are invalid. A missing manifest is no error.
 pub fn inspect(path: &Path) -> Result<Inspection, InspectError> {
     let (bytes, hash) = program::read(path)?;
-    let mut found = Inspection {
-        path: path.to_owned(),
-        bytes: bytes.len() as u64,
-        sha256: hash,
-        imports: Vec::new(),
-        exports: Vec::new(),
-        manifest: None,
-        contracts: Vec::new(),
-    };
-    found.read(&bytes)?;
-    Ok(found)
+    Inspection::of(path, &bytes, hash)
 }
 
 /// Reads what is asked for of the manifest in a component, if it has one, or returns what is wrong with it. What else is
@@ -158,12 +152,26 @@ fn read_manifest<M>(section: &[u8], is_second: bool, read: ReadManifest<M>) -> R
 }
 
 impl Inspection {
+    pub(crate) fn of(path: &Path, bytes: &[u8], hash: ArtifactHash) -> Result<Self, InspectError> {
+        let mut found = Self {
+            path: path.to_owned(),
+            bytes: bytes.len() as u64,
+            sha256: hash,
+            imports: Vec::new(),
+            exports: Vec::new(),
+            manifest: None,
+            contracts: Vec::new(),
+        };
+        found.read(bytes)?;
+        Ok(found)
+    }
+
     /// Returns what speaks against the component as an extension, judged by its imports, its exports and whether it has
     /// a manifest.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if !self.serves_http() && !self.exports.iter().any(|name| name.starts_with("wasi:cli/run@0.2.")) {
+        if !self.serves_http() && !begins(&self.exports, RUN) {
             notes.push(
                 "it exports neither `wasi:cli/run` nor `wasi:http/incoming-handler` of WASI 0.2, so it cannot be run"
                     .to_owned(),
@@ -185,7 +193,16 @@ impl Inspection {
     /// Whether it is an HTTP server: it exports `wasi:http/incoming-handler`.
     #[must_use]
     pub fn serves_http(&self) -> bool {
-        self.exports.iter().any(|name| name.starts_with("wasi:http/incoming-handler@0.2."))
+        begins(&self.exports, HANDLER)
+    }
+
+    /// Why it cannot run as this extension, if that shows before compiling.
+    #[must_use]
+    pub fn misfit(&self, extension: &ExtensionConfig) -> Option<String> {
+        let is_server = extension.serves_http.is_some();
+        let of_world =
+            || misfit(is_server, |name| begins(&self.imports, name), |name| begins(&self.exports, name));
+        self.unoffered().into_iter().next().or_else(of_world)
     }
 
     /// Returns a text for each import that this build of Weir does not offer, as in ``it imports `a:b/c@1.0.0`, which
@@ -261,6 +278,32 @@ impl Inspection {
     fn bad_manifest(&self, message: String) -> InspectError {
         InspectError::Manifest { path: self.path.clone(), message }
     }
+}
+
+fn begins(names: &[String], begin: &str) -> bool {
+    names.iter().any(|name| name.starts_with(begin))
+}
+
+/// Why a component cannot run as a program or as an HTTP server. `imports` and `exports` say whether it has an interface
+/// whose name begins so.
+pub(crate) fn misfit(
+    is_server: bool,
+    imports: impl Fn(&str) -> bool,
+    exports: impl Fn(&str) -> bool,
+) -> Option<String> {
+    let why = match (is_server, exports(HANDLER), exports(RUN)) {
+        (false, _, true) => return None,
+        (false, true, false) => "it is an HTTP server: say where with `serves-http`",
+        (false, false, false) => "it exports no `wasi:cli/run` of WASI 0.2",
+        (true, false, _) => {
+            "it exports no `wasi:http/incoming-handler` of WASI 0.2, so it cannot have `serves-http`"
+        }
+        (true, true, _) if imports("weir:iec/channel@") => {
+            "it imports `weir:iec/channel`, and a server has no inbox to receive from"
+        }
+        (true, true, _) => return None,
+    };
+    Some(why.to_owned())
 }
 
 fn shown<S: Serializer>(hash: &ArtifactHash, serializer: S) -> Result<S::Ok, S::Error> {

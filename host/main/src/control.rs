@@ -20,7 +20,8 @@ use weir_names::{ExtensionId, MAIN, TraceId};
 use weir_openrpc::{Descriptions, Document};
 pub use weir_reports::{
     BeingCompiled, DataSnapshot, DataStatus, ExtensionState, ExtensionStatus, FailureRecord, HandledMessage,
-    OperationStatus, ServingVersion, Standing, VersionChange, VersionFigures, VersionStatus, VersionsStatus,
+    HttpAnswers, HttpServerStatus, OperationStatus, ServingVersion, Standing, VersionChange, VersionFigures,
+    VersionStatus, VersionsStatus,
 };
 use weir_supervisor::{Change, MainEvent, MainEvents, Order, Roster, Unit, UntilEnded};
 pub use weir_supervisor::{ControlError, HistoryEntry, HistoryEvent, Holds, NotReloaded, ReloadReport};

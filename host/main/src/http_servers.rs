@@ -1,6 +1,6 @@
 //! Requests by HTTP to extensions that serve them: for a program, such as the gateway, that listens for them.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use weir_bus::{Bus, Error};
 use weir_config::{HttpMethod, ServesHttp};
@@ -8,7 +8,7 @@ pub use weir_guest::{HttpBody, HttpBodyError};
 use weir_guest::{HttpExchanges, http_operation};
 use weir_logs::{Level, Logs, Source};
 use weir_names::{ExtensionId, TraceContext};
-use weir_supervisor::Roster;
+use weir_supervisor::{Roster, Unit};
 
 use crate::client::{CallOptions, Client};
 
@@ -30,6 +30,7 @@ pub struct HttpServer {
     /// What it serves, and for whom.
     pub serves: ServesHttp,
     contract: String,
+    unit: Arc<Unit>,
 }
 
 impl HttpServer {
@@ -58,25 +59,49 @@ impl HttpServers {
         Self { client, roster: roster.clone(), exchanges, logs: logs.clone() }
     }
 
-    /// Writes a line to the log of a server, as from Main.
-    pub fn log(&self, server: &HttpServer, text: &str) {
-        self.logs.write(&server.id.as_str().into(), Level::Info, Source::Main, text, std::iter::empty());
+    /// Notes an answer to a client: counts its status, and writes the line, if there is one, to the log of the server, as
+    /// from Main.
+    pub fn answered(&self, server: &HttpServer, status: http::StatusCode, line: Option<&str>) {
+        server.unit.count_http_answer(status.as_u16());
+        if let Some(line) = line {
+            self.logs.write(&server.id.shared(), Level::Info, Source::Main, line, std::iter::empty());
+        }
     }
 
-    /// The extension with the longest path that covers this one, whether or not it runs.
+    /// The extension with the longest path that covers this one at the gateway, whether or not it runs.
     #[must_use]
     pub fn find(&self, path: &str) -> Option<HttpServer> {
+        let length = |unit: &Unit| {
+            let config = &unit.version().config;
+            let own = config.serves_http.as_ref().filter(|own| own.is_mounted() && own.path.covers(path));
+            own.filter(|_| config.copy_of.is_none()).map(|own| own.path.as_str().len())
+        };
+        let longest = |unit: Arc<Unit>| Some((length(&unit)?, unit));
+        let units = self.roster.listed().into_iter().filter_map(longest);
+        let (_, unit) = units.max_by_key(|(length, _)| *length)?;
+        Self::server(unit)
+    }
+
+    /// The server with this id, if its path covers this one, as at a socket of its own.
+    #[must_use]
+    pub fn with_id(&self, id: &ExtensionId, path: &str) -> Option<HttpServer> {
+        Self::server(self.roster.find(id.as_str())?).filter(|server| server.serves.path.contains(path))
+    }
+
+    /// The sockets of servers that have their own.
+    #[must_use]
+    pub fn sockets(&self) -> BTreeMap<PathBuf, ExtensionId> {
         let listed = self.roster.listed();
         let configs = listed.iter().map(|unit| unit.version().config.clone());
-        let covers = |config: &Arc<weir_config::ExtensionConfig>| {
-            config.copy_of.is_none() && config.serves_http.as_ref().is_some_and(|it| it.path.covers(path))
-        };
-        let longest = |config: &Arc<weir_config::ExtensionConfig>| {
-            config.serves_http.as_ref().map(|it| it.path.as_str().len())
-        };
-        let config = configs.filter(covers).max_by_key(longest)?;
+        let own = configs.filter(|config| config.copy_of.is_none());
+        own.filter_map(|config| Some((config.serves_http.as_ref()?.socket.clone()?, config.id.clone())))
+            .collect()
+    }
+
+    fn server(unit: Arc<Unit>) -> Option<HttpServer> {
+        let config = unit.version().config.clone();
         let contract = config.http_contract()?.to_string();
-        Some(HttpServer { id: config.id.clone(), serves: config.serves_http.clone()?, contract })
+        Some(HttpServer { id: config.id.clone(), serves: config.serves_http.clone()?, contract, unit })
     }
 
     /// Passes a request to the server, and returns its answer: the head when it is there, and then the body as it comes.

@@ -135,7 +135,7 @@ pub mod http {
 pub mod names {
     pub use weir_names::{
         CallGrant, ContractName, ExtensionId, HookDirName, NameError, OperationName, PeerName, QueueName,
-        StoreName, Topic, TopicPattern, codec, harmless, is_harmful, log_filter,
+        StoreName, Topic, TopicPattern, chain, codec, harmless, is_harmful, log_filter,
     };
 }
 

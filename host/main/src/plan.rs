@@ -259,8 +259,10 @@ impl Files {
     /// What is wrong with a file that can be read. Compiles nothing, and looks into no section unless a signature covers
     /// it.
     fn fault(&mut self, extension: &ExtensionConfig, rules: &Rules) -> Option<String> {
-        if let Err(error) = OpenComponent::of(extension, rules) {
-            return Some(chain(&error));
+        match OpenComponent::of(extension, rules).map(|mut opened| opened.misfit(extension)) {
+            Err(error) => return Some(chain(&error)),
+            Ok(misfit @ Some(_)) => return misfit,
+            Ok(None) => {}
         }
         let look = || component_is_whole(extension).err().map(|error| chain(&error));
         match extension.component.path() {

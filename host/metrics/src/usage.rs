@@ -41,6 +41,8 @@ pub struct Usage {
     pub http_refused: AtomicU64,
     /// Requests by HTTP that took longer than `http.total-timeout`, and were ended.
     pub http_timed_out: AtomicU64,
+    /// Answers to requests by HTTP that it serves, by the first digit of their status, from 2 to 5.
+    pub http_answers: [AtomicU64; 4],
     /// Lines logged in a second.
     pub log_rate: PerSecond,
     /// Lines lost because of the rate limit.

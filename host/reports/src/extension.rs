@@ -121,12 +121,58 @@ pub struct ExtensionStatus {
     /// Contracts it owns.
     #[serde(default)]
     pub fulfills: Vec<ContractName>,
+    /// What it serves by HTTP. `None` if it is no server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<HttpServerStatus>,
     /// Its last failures, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<FailureRecord>,
     /// Failures so far, by the limit that caused them; under an empty name, those of any other cause. Not in JSON.
     #[serde(skip)]
     pub failed: BTreeMap<String, u64>,
+}
+
+impl ExtensionStatus {
+    /// What it is, in one word: `http` for an HTTP server, else `extension`.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        if self.http.is_some() { "http" } else { "extension" }
+    }
+}
+
+/// An extension as an HTTP server.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct HttpServerStatus {
+    /// Its path, for requests to it and below.
+    pub path: String,
+    /// The answers that its clients got.
+    pub answers: HttpAnswers,
+}
+
+/// Answers by HTTP, by the class of their status. Answers of the gateway in place of the server, such as 413 and 503, count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub struct HttpAnswers {
+    /// Successes.
+    #[serde(rename = "2xx")]
+    pub successes: u64,
+    /// Redirections.
+    #[serde(rename = "3xx")]
+    pub redirections: u64,
+    /// Faults of the client.
+    #[serde(rename = "4xx")]
+    pub client_errors: u64,
+    /// Faults of the server.
+    #[serde(rename = "5xx")]
+    pub server_errors: u64,
+}
+
+impl HttpAnswers {
+    /// The classes, each with its number of answers.
+    #[must_use]
+    pub fn classes(&self) -> [(&'static str, u64); 4] {
+        let Self { successes, redirections, client_errors, server_errors } = *self;
+        [("2xx", successes), ("3xx", redirections), ("4xx", client_errors), ("5xx", server_errors)]
+    }
 }
 
 /// A component that is being compiled.

@@ -19,7 +19,10 @@ mod traffic;
 mod version;
 
 pub use self::{
-    extension::{BeingCompiled, ExtensionState, ExtensionStatus, FailureRecord, HandledMessage, MessageId},
+    extension::{
+        BeingCompiled, ExtensionState, ExtensionStatus, FailureRecord, HandledMessage, HttpAnswers,
+        HttpServerStatus, MessageId,
+    },
     limit_hit::{LimitHit, LimitName, LimitUnit, LimitValue},
     peer::{PeerCounts, PeerStatus, SessionId, SessionStatus},
     span::{Span, SpanKind},

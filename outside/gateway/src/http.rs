@@ -19,7 +19,7 @@ use tokio::{
     time::timeout,
 };
 use weir_host::{
-    names::harmless,
+    names::{ExtensionId, harmless},
     peers::{PeerError, Proof, Session, SessionEnd},
     traces::{TraceContext, TraceContextError},
 };
@@ -54,6 +54,9 @@ pub(crate) struct Caller {
     pub(crate) is_unix: bool,
     #[cfg_attr(not(feature = "servers"), expect(dead_code, reason = "for servers alone"))]
     pub(crate) is_tls: bool,
+    /// The server whose own socket this is.
+    #[cfg_attr(not(feature = "servers"), expect(dead_code, reason = "for servers alone"))]
+    pub(crate) server: Option<ExtensionId>,
     /// Notified once a request has proved its name.
     pub(crate) proved: Arc<Notify>,
     pub(crate) flow: Arc<Flow>,
@@ -125,6 +128,12 @@ pub(crate) struct Reason {
 #[serde(deny_unknown_fields)]
 struct TicketRequest {
     origin: String,
+}
+
+/// The routes of a server's own socket: all are the server's.
+#[cfg(feature = "servers")]
+pub(crate) fn server_router(shared: Arc<Shared>) -> Router {
+    Router::new().fallback(mounted).layer(from_fn_with_state(shared.clone(), check_host)).with_state(shared)
 }
 
 pub(crate) fn router(shared: Arc<Shared>) -> Router {

@@ -24,6 +24,8 @@
 mod config;
 mod conversation;
 mod http;
+#[cfg(feature = "tls")]
+mod http2;
 mod hub;
 mod methods;
 mod outbox;

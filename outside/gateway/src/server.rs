@@ -1,8 +1,11 @@
 //! The thread of the gateway: its listeners, and the way of a connection to its protocol.
 
-use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+#[cfg(feature = "servers")]
+use std::collections::BTreeMap;
+use std::{future::pending, io, net::SocketAddr, path::PathBuf, pin::Pin, sync::Arc, time::Duration};
 
 use axum::Router;
+use futures_util::future::OptionFuture;
 use hyper::{
     Request,
     body::Incoming,
@@ -13,15 +16,26 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
+#[cfg(feature = "servers")]
+use tokio::task::AbortHandle;
 use tokio::{
     sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc},
     task::JoinSet,
     time::timeout,
 };
 use weir_connection::{Place, Remote};
-use weir_host::attached::{Attached, on_thread};
+use weir_host::{
+    attached::{Attached, on_thread},
+    names::ExtensionId,
+};
+#[cfg(feature = "servers")]
+use weir_host::{events::MainEvent, names::chain};
 use weir_sockets::SocketError;
 
+#[cfg(feature = "servers")]
+use crate::Listen;
+#[cfg(feature = "tls")]
+use crate::http2::{self, Watch};
 use crate::{
     GatewayConfig, PART, http,
     http::Caller,
@@ -122,6 +136,7 @@ impl Gateway {
             router: http::router(shared.clone()),
             shared: shared.clone(),
             tls: self.tls.clone(),
+            server: None,
             free: Arc::new(Semaphore::new(places)),
             alive,
         };
@@ -134,6 +149,8 @@ impl Gateway {
             tracing::info!("the gateway listens on `{}`{what}", listener.address().unwrap_or_default());
             tasks.spawn(door.clone().listen(listener, is_http));
         }
+        #[cfg(feature = "servers")]
+        tasks.spawn(door.clone().listen_for_servers());
         drop(door);
         let (events, timers) = (shared.clone(), shared.clone());
         tasks.spawn(async move { events.hub.run().await });
@@ -169,6 +186,8 @@ struct Door {
     shared: Arc<Shared>,
     router: Router,
     tls: Option<Tls>,
+    /// The server whose own socket this is the door of.
+    server: Option<ExtensionId>,
     /// The places of `gateway.connections` that are free.
     free: Arc<Semaphore>,
     /// When the gateway ends, it waits until every connection has dropped its clone.
@@ -189,6 +208,58 @@ impl Door {
                 Err(error) => {
                     tracing::warn!("the gateway cannot accept: {error}");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Listens on the servers' own sockets, as the configuration has them, also after a reload.
+    #[cfg(feature = "servers")]
+    async fn listen_for_servers(self) -> Result<(), String> {
+        let mut events = self.shared.control.events();
+        let mut listening: BTreeMap<PathBuf, (ExtensionId, AbortHandle, Bound)> = BTreeMap::new();
+        let mut tasks = JoinSet::new();
+        loop {
+            let wanted = self.shared.servers.sockets();
+            // First those that go: another server may have the path now.
+            listening.retain(|path, (id, task, _)| {
+                let stays = wanted.get(path) == Some(id);
+                if !stays {
+                    task.abort();
+                }
+                stays
+            });
+            for (path, id) in wanted {
+                if listening.contains_key(&path) {
+                    continue;
+                }
+                let bound = Bound::new(&Listen::Unix(path.clone())).map_err(|error| chain(&error));
+                let listener = bound.and_then(|bound| match bound.listener() {
+                    Ok(listener) => Ok((listener, bound)),
+                    Err(error) => Err(error.to_string()),
+                });
+                match listener {
+                    Ok((listener, bound)) => {
+                        tracing::info!("the gateway listens on `unix:{}` for `{id}`", path.display());
+                        let router = http::server_router(self.shared.clone());
+                        let door = Self { server: Some(id.clone()), router, ..self.clone() };
+                        listening.insert(path, (id, tasks.spawn(door.listen(listener, true)), bound));
+                    }
+                    Err(error) => tracing::error!("`{id}` has no socket of its own: {error}"),
+                }
+            }
+            loop {
+                tokio::select! {
+                    event = events.next() => match event {
+                        Some(MainEvent::Reloaded | MainEvent::Version { .. } | MainEvent::Lagged { .. }) => break,
+                        Some(_) => {}
+                        // Main has ended, and ends the gateway.
+                        None => pending().await,
+                    },
+                    Some(ended) = tasks.join_next() => match ended {
+                        Err(error) if error.is_cancelled() => {}
+                        ended => return ended.unwrap_or_else(|error| Err(error.to_string())),
+                    },
                 }
             }
         }
@@ -236,9 +307,14 @@ impl Door {
         }
     }
 
-    async fn converse(self, stream: Stream, flow: Arc<Flow>, mut place: Place, permit: OwnedSemaphorePermit) {
+    async fn converse(self, stream: Stream, flow: Arc<Flow>, place: Place, permit: OwnedSemaphorePermit) {
         let proved = Arc::new(Notify::new());
+        if self.server.is_some() {
+            // Whoever can open it counts as known.
+            proved.notify_one();
+        }
         let caller = Caller {
+            server: self.server.clone(),
             uid: stream.uid,
             is_unix: stream.is_unix,
             is_tls: stream.wants_tls,
@@ -248,6 +324,29 @@ impl Door {
             _alive: self.alive.clone(),
         };
         let router = TowerToHyperService::new(self.router.clone());
+        #[cfg(feature = "tls")]
+        if stream.is_http2 {
+            let (watch, flow) = (Arc::new(Watch::default()), caller.flow.clone());
+            let requests = watch.clone();
+            let service = service_fn(move |mut request: Request<Incoming>| {
+                let under = requests.begin(&mut request);
+                request.extensions_mut().insert(caller.clone());
+                let answer = router.call(request);
+                async move { answer.await.map(|answer| under.answered(answer)) }
+            });
+            let builder = http2::builder(u32::try_from(MAX_HEAD).unwrap_or(u32::MAX));
+            let connection = builder.serve_connection(TokioIo::new(stream.io), service);
+            let end = || watch.end(&flow, READ_TIMEOUT);
+            return self
+                .drive(
+                    connection,
+                    hyper::server::conn::http2::Connection::graceful_shutdown,
+                    end,
+                    &proved,
+                    place,
+                )
+                .await;
+        }
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(caller.clone());
             router.call(request)
@@ -258,25 +357,45 @@ impl Door {
             .max_buf_size(MAX_HEAD)
             .serve_connection(TokioIo::new(stream.io), service)
             .with_upgrades();
-        let mut connection = std::pin::pin!(connection);
-        let first = tokio::select! {
-            // In this order, so that a connection that has just proved its name keeps its place.
-            biased;
-            ended = connection.as_mut() => Some(ended),
-            () = proved.notified() => None,
-            () = place.taken() => return self.made_room(),
-            _ending = self.shared.ending() => return,
-        };
-        drop(place);
-        let ended = match first {
-            Some(ended) => ended,
-            None => tokio::select! {
-                ended = connection.as_mut() => ended,
-                _ending = self.shared.ending() => {
-                    connection.as_mut().graceful_shutdown();
-                    connection.await
+        let graceful = http1::UpgradeableConnection::graceful_shutdown;
+        self.drive(connection, graceful, pending, &proved, place).await;
+    }
+
+    /// Serves a connection to its end. Before it has proved a name it gives way to others; later it ends gracefully with
+    /// the gateway. It ends with what `end` returns, too, which says whether what is under way may end.
+    async fn drive<C: Future<Output = hyper::Result<()>>, E: Future<Output = bool>>(
+        &self,
+        connection: C,
+        graceful: fn(Pin<&mut C>),
+        end: impl Fn() -> E,
+        proved: &Notify,
+        place: Place,
+    ) {
+        let (mut connection, mut ends) = (std::pin::pin!(connection), std::pin::pin!(end()));
+        let (mut place, mut is_last) = (Some(place), false);
+        let ended = loop {
+            tokio::select! {
+                // In this order, so that a connection that has just proved its name keeps its place.
+                biased;
+                ended = connection.as_mut() => break ended,
+                () = proved.notified(), if place.is_some() => place = None,
+                Some(()) = OptionFuture::from(place.as_mut().map(Place::taken)) => return self.made_room(),
+                may_end = ends.as_mut() => {
+                    if !may_end {
+                        return;
+                    }
+                    is_last = true;
+                    graceful(connection.as_mut());
+                    ends.set(end());
                 }
-            },
+                _ending = self.shared.ending(), if !is_last => {
+                    if place.is_some() {
+                        return;
+                    }
+                    is_last = true;
+                    graceful(connection.as_mut());
+                }
+            }
         };
         if let Err(error) = ended {
             tracing::debug!("a connection to the gateway broke: {error}");

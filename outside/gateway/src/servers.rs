@@ -15,6 +15,7 @@ use axum::{
 };
 use futures_util::future::OptionFuture;
 use http_body_util::BodyExt;
+use hyper::body::{Frame, SizeHint};
 use tokio::time::{Sleep, sleep};
 use weir_host::{
     Error,
@@ -78,17 +79,16 @@ pub(crate) async fn pass(
     request: Request,
 ) -> Result<Response, Refused> {
     let path = request.uri().path();
-    let server = shared.servers.find(path).ok_or(Refused::NotFound)?;
+    let server = match &caller.server {
+        Some(id) => shared.servers.with_id(id, path),
+        None => shared.servers.find(path),
+    };
+    let server = server.ok_or(Refused::NotFound)?;
     let began = Instant::now();
     let asked = (request.method().clone(), path.to_owned());
-    let answer = match answered(shared, caller, &server, request).await {
-        Ok(answer) => answer,
-        Err(Refused::Server(refused)) => refused.answer(),
-        Err(refused) => return Err(refused),
-    };
-    if server.serves.access_log {
-        shared.servers.log(&server, &line(&asked, answer.status(), began.elapsed()));
-    }
+    let answer = answered(shared, caller, &server, request).await.unwrap_or_else(Refused::into_response);
+    let line = server.serves.access_log.then(|| line(&asked, answer.status(), began.elapsed()));
+    shared.servers.answered(&server, answer.status(), line.as_deref());
     Ok(answer)
 }
 
@@ -106,8 +106,11 @@ async fn answered(
     if request.method() == Method::CONNECT || !server.takes(request.method()) {
         return Err(ServerRefused::Method(server.allow()).into());
     }
-    let session =
-        if server.serves.open { None } else { Some(sender(shared, caller, server, request.headers())?) };
+    // Whoever can open a server's own socket may send.
+    let session = match server.serves.open || caller.server.is_some() {
+        true => None,
+        false => Some(sender(shared, caller, server, request.headers())?),
+    };
     let traceparent = only(request.headers(), &HeaderName::from_static("traceparent"));
     // Strangers cannot have their requests recorded, which would push out the spans of others.
     let may_sample = caller.is_unix || session.is_some();
@@ -186,7 +189,7 @@ fn prepared(
         parts.headers.insert(PEER, HeaderValue::from_str(peer.as_str()).map_err(|_| ServerRefused::Peer)?);
     }
     let allowed = server.serves.max_body;
-    if http_body::Body::size_hint(&body).lower() > allowed {
+    if hyper::body::Body::size_hint(&body).lower() > allowed {
         return Err(ServerRefused::Body(allowed));
     }
     let body = BoundedBody { body, left: allowed, late: None }.boxed_unsync();
@@ -200,14 +203,14 @@ struct BoundedBody {
     late: Option<Pin<Box<Sleep>>>,
 }
 
-impl http_body::Body for BoundedBody {
+impl hyper::body::Body for BoundedBody {
     type Data = Bytes;
     type Error = HttpBodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<http_body::Frame<Bytes>, HttpBodyError>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, HttpBodyError>>> {
         let this = &mut *self;
         let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(context) else {
             let late = this.late.get_or_insert_with(|| Box::pin(sleep(BODY_TIMEOUT)));
@@ -235,7 +238,7 @@ impl http_body::Body for BoundedBody {
         self.body.is_end_stream()
     }
 
-    fn size_hint(&self) -> http_body::SizeHint {
+    fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
     }
 }
@@ -247,14 +250,14 @@ struct PeerBody {
     _session: Session,
 }
 
-impl http_body::Body for PeerBody {
+impl hyper::body::Body for PeerBody {
     type Data = Bytes;
     type Error = HttpBodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<http_body::Frame<Bytes>, HttpBodyError>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, HttpBodyError>>> {
         if self.ended.as_mut().poll(context).is_ready() {
             return Poll::Ready(Some(Err(HttpBodyError::CutOff)));
         }
@@ -265,7 +268,7 @@ impl http_body::Body for PeerBody {
         self.body.is_end_stream()
     }
 
-    fn size_hint(&self) -> http_body::SizeHint {
+    fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
     }
 }

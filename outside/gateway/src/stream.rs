@@ -192,6 +192,9 @@ pub(crate) struct Stream {
     pub(crate) source: Remote,
     /// Whether the client must begin with TLS.
     pub(crate) wants_tls: bool,
+    /// Whether the client has chosen HTTP/2.
+    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "clients choose it within TLS"))]
+    pub(crate) is_http2: bool,
 }
 
 /// An address that was bound. Nobody accepts connections there yet.
@@ -276,13 +279,13 @@ impl Stream {
         let _without = set_socket_keepalive(&stream, true)
             .and_then(|()| set_tcp_keepidle(&stream, KEEPALIVE))
             .and_then(|()| set_tcp_keepintvl(&stream, KEEPALIVE / 6));
-        Self { io: Box::new(stream), uid: None, is_unix: false, source, wants_tls }
+        Self { io: Box::new(stream), uid: None, is_unix: false, source, wants_tls, is_http2: false }
     }
 
     fn unix(stream: UnixStream) -> Self {
         let credentials = stream.peer_cred().ok();
         let uid = credentials.map(|credentials| credentials.uid());
         let source = Remote::process(uid, credentials.and_then(|credentials| credentials.pid()));
-        Self { io: Box::new(stream), uid, is_unix: true, source, wants_tls: false }
+        Self { io: Box::new(stream), uid, is_unix: true, source, wants_tls: false, is_http2: false }
     }
 }

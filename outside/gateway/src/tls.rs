@@ -18,6 +18,9 @@ mod rustls {
         stream::{Io, Stream},
     };
 
+    /// The name of HTTP/2 for ALPN (RFC 9113, 3.2).
+    const HTTP2: &[u8] = b"h2";
+
     impl Io for TlsStream<Box<dyn Io>> {}
 
     /// Accepts TLS with the operator's certificate.
@@ -47,13 +50,14 @@ mod rustls {
                 .with_safe_default_protocol_versions()
                 .and_then(|config| config.with_no_client_auth().with_single_cert(chain, private))
                 .map_err(|error| failed(certificate, &error))?;
-            config.alpn_protocols = vec![b"http/1.1".to_vec()];
+            config.alpn_protocols = vec![HTTP2.to_vec(), b"http/1.1".to_vec()];
             Ok(Self(TlsAcceptor::from(Arc::new(config))))
         }
 
         pub(crate) async fn accept(&self, stream: Stream) -> std::io::Result<Stream> {
-            let io = Box::new(self.0.accept(stream.io).await?);
-            Ok(Stream { io, ..stream })
+            let secured = self.0.accept(stream.io).await?;
+            let is_http2 = secured.get_ref().1.alpn_protocol() == Some(HTTP2);
+            Ok(Stream { io: Box::new(secured), is_http2, ..stream })
         }
     }
 }

@@ -1,8 +1,14 @@
 //! Extensions that serve HTTP: their paths, who may reach them, and what they cannot have.
 
-use super::{Judged, repeated};
+use std::path::PathBuf;
+
+use super::{
+    Judged,
+    paths::{resolved, shown},
+    repeated,
+};
 use crate::{
-    Config, ExtensionConfig, ServesHttp,
+    Config, ExtensionConfig, MainConfig, ServesHttp,
     error::{ConfigError, Location},
     section::suggestion,
 };
@@ -18,7 +24,8 @@ impl<'c> Judged<'c> {
 
     /// Reports two extensions with one path, and what needs a program that runs by itself.
     pub(super) fn mounts(&self, errors: &mut Vec<ConfigError>) {
-        let paths = self.mounted().map(|(index, it, http)| (&http.path, (index, it, http)));
+        let mounted = self.mounted().filter(|(_, _, http)| http.is_mounted());
+        let paths = mounted.map(|(index, it, http)| (&http.path, (index, it, http)));
         for ((first, other, _), (index, extension, http)) in repeated(paths) {
             let (id, path) = (&extension.id, &http.path);
             let message =
@@ -27,6 +34,7 @@ impl<'c> Judged<'c> {
             let error = ConfigError::new(key, message, self.place_in_mount(index, "path"));
             errors.push(error.note(self.place_in_mount(first, "path"), "the other is here"));
         }
+        self.sockets_of_mounts(errors);
         for (index, extension, _) in self.mounted() {
             let id = &extension.id;
             let own = extension.http_contract();
@@ -59,12 +67,41 @@ impl<'c> Judged<'c> {
         }
     }
 
+    /// Reports sockets of servers that two have, or that are Main's.
+    fn sockets_of_mounts(&self, errors: &mut Vec<ConfigError>) {
+        let MainConfig { control_socket, peer_socket, .. } = &self.config.main;
+        let of_main =
+            [("main.control-socket", Some(control_socket)), ("main.peer-socket", peer_socket.as_ref())];
+        let mut seen: Vec<(String, PathBuf, Option<Location>)> = of_main
+            .into_iter()
+            .filter_map(|(key, socket)| Some((key.to_owned(), resolved(socket?), None)))
+            .collect();
+        for (index, extension, http) in self.mounted() {
+            let Some(socket) = &http.socket else { continue };
+            let key = format!("extension[{}].serves-http.socket", extension.id);
+            let at = self.place_in_mount(index, "socket");
+            let path = resolved(socket);
+            if let Some((other, _, place)) = seen.iter().find(|(_, other, _)| *other == path) {
+                let message =
+                    format!("`{key}` and `{other}` are both {}: give each its own path", shown(socket));
+                let error = ConfigError::new(&*key, message, at.clone());
+                errors.push(match place {
+                    Some(place) => error.note(Some(place.clone()), "the other is here"),
+                    None => error,
+                });
+            }
+            seen.push((key, path, at));
+        }
+    }
+
     /// Reports servers that nobody may reach, and peers that may reach one and are not configured.
     pub(super) fn callers_of_mounts(&self, errors: &mut Vec<ConfigError>) {
         for (index, extension, http) in self.mounted() {
             let id = &extension.id;
             let said = match (http.open, http.peers.is_empty()) {
-                (false, true) => "nobody may reach it: list `peers`, or set `open = true` for anybody",
+                (false, true) if http.socket.is_none() => {
+                    "nobody may reach it: list `peers`, set `open = true` for anybody, or give it a `socket`"
+                }
                 (true, false) => "anybody may reach it, so `peers` has no effect: remove one of the two",
                 _ => "",
             };

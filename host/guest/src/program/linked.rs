@@ -13,7 +13,11 @@ use weir_names::harmless;
 
 use super::{LoadFault, code::Code};
 use crate::{
-    engine::AddressClass, exit::said, http::why_not_offered, imports::is_offered, inspect::MAX_NAME,
+    engine::AddressClass,
+    exit::said,
+    http::why_not_offered,
+    imports::is_offered,
+    inspect::{MAX_NAME, misfit as why_misfit},
     sandbox::Guest,
 };
 
@@ -57,21 +61,18 @@ pub(super) fn linked<G: Guest>(
         let why = why_not_offered(&import);
         return Err(misfit(format!("it imports `{import}`, {why}")));
     }
+    let is_server = world == World::HttpServer;
+    if let Some(reason) =
+        why_misfit(is_server, |name| imports(&component, name), |name| exports(&component, name))
+    {
+        return Err(misfit(reason));
+    }
     // The linker is made anew for each load, because it takes the memory of three idle extensions.
     let mut linker = Linker::new(component.engine());
     G::add_to_linker(&mut linker).map_err(|error| LoadFault::Engine(said(&error)))?;
     let pre = linker.instantiate_pre(&component).map_err(|error| misfit(said(&error)))?;
     let linked = match world {
-        World::Program if exports(&component, HANDLER) && !exports(&component, RUN) => {
-            return Err(misfit("it is an HTTP server: say where with `serves-http`".to_owned()));
-        }
         World::Program => CommandPre::new(pre).map(Linked::Program),
-        #[cfg(feature = "http")]
-        World::HttpServer if receives(&component) => {
-            return Err(misfit(
-                "it imports `weir:iec/channel`, and a server has no inbox to receive from".to_owned(),
-            ));
-        }
         #[cfg(feature = "http")]
         World::HttpServer => ProxyPre::new(pre).map(Linked::HttpServer),
         #[cfg(not(feature = "http"))]
@@ -80,20 +81,16 @@ pub(super) fn linked<G: Guest>(
     Ok((component, linked.map_err(|error| misfit(said(&error)))?))
 }
 
-const RUN: &str = "wasi:cli/run@0.2";
-const HANDLER: &str = "wasi:http/incoming-handler@0.2";
-
 /// Whether the component exports an interface whose name begins so.
 fn exports(component: &Component, begin: &str) -> bool {
     let ty = component.component_type();
     ty.exports(component.engine()).any(|(name, _)| name.starts_with(begin))
 }
 
-/// Whether the component receives messages through an inbox.
-#[cfg(feature = "http")]
-fn receives(component: &Component) -> bool {
+/// Whether the component imports an interface whose name begins so.
+fn imports(component: &Component, begin: &str) -> bool {
     let ty = component.component_type();
-    ty.imports(component.engine()).any(|(name, _)| name.starts_with("weir:iec/channel@"))
+    ty.imports(component.engine()).any(|(name, _)| name.starts_with(begin))
 }
 
 /// Returns the first interface that the component imports and Weir does not offer.
@@ -107,6 +104,5 @@ fn unoffered(component: &Component) -> Option<String> {
 }
 
 pub(super) fn imports_http(component: &Component) -> bool {
-    let ty = component.component_type();
-    ty.imports(component.engine()).any(|(name, _)| name.starts_with("wasi:http/outgoing-handler@"))
+    imports(component, "wasi:http/outgoing-handler@")
 }

@@ -13,7 +13,7 @@ use super::{
     load_permit::LoadPermit,
     signature::Signature,
 };
-use crate::inspect::DataStatement;
+use crate::inspect::{DataStatement, Inspection};
 
 /// An extension's component, once it is read within the limits of loading and below the plugin directory.
 #[derive(Debug)]
@@ -117,6 +117,17 @@ impl OpenComponent {
         let stated =
             self.input.read().and_then(|bytes| DataStatement::of(&bytes).map_err(LoadFault::Manifest));
         stated.map_err(|fault| fault.of(self.origin.clone(), Some(self.input.hash)))
+    }
+
+    /// Why the component cannot run as this extension, if its imports and exports say so. Nothing is known of an artifact,
+    /// and of a component whose signature was not checked, which is not looked into.
+    #[must_use]
+    pub fn misfit(&mut self, extension: &ExtensionConfig) -> Option<String> {
+        if self.input.kind == InputKind::Artifact || self.signature().is_none() {
+            return None;
+        }
+        let bytes = self.input.read().ok()?;
+        Inspection::of(Path::new(""), &bytes, self.input.hash).ok()?.misfit(extension)
     }
 
     /// Writes the component to `to`.

@@ -17,7 +17,8 @@ use weir_logs::Logs;
 use weir_metrics::Usage;
 use weir_names::{ExtensionId, QueueName, TopicPattern};
 use weir_reports::{
-    ExtensionState, ExtensionStatus, FailureRecord, MessageId, ServingVersion, VersionChange,
+    ExtensionState, ExtensionStatus, FailureRecord, HttpAnswers, HttpServerStatus, MessageId, ServingVersion,
+    VersionChange,
 };
 use weir_schedule::SharedShare;
 
@@ -307,6 +308,20 @@ impl Unit {
         record.failures.iter().rev().find(|failure| failure.in_hand.binary_search(&message).is_ok()).cloned()
     }
 
+    /// Counts the answer to a request by HTTP that the extension serves.
+    pub fn count_http_answer(&self, status: u16) {
+        let class = usize::from(status / 100).checked_sub(2);
+        if let Some(count) = class.and_then(|class| self.usage.http_answers.get(class)) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn http_answers(&self) -> HttpAnswers {
+        let [successes, redirections, client_errors, server_errors] =
+            self.usage.http_answers.each_ref().map(|count| count.load(Ordering::Relaxed));
+        HttpAnswers { successes, redirections, client_errors, server_errors }
+    }
+
     /// Returns the extension's present status.
     pub fn status(&self) -> ExtensionStatus {
         let version = self.version();
@@ -337,6 +352,10 @@ impl Unit {
             refused: is_checked.then(|| stats.refused.load(Ordering::Relaxed)),
             class: config.limits.class.clone(),
             fulfills: config.fulfills.clone(),
+            http: config
+                .serves_http
+                .as_ref()
+                .map(|http| HttpServerStatus { path: http.path.to_string(), answers: self.http_answers() }),
             failures: record.failures.iter().cloned().collect(),
             failed: record.failed.clone(),
         }

@@ -10,6 +10,8 @@ mod ends;
 mod events;
 mod floods;
 mod frames;
+#[cfg(all(feature = "servers", feature = "tls"))]
+mod http2;
 mod login;
 mod loss;
 mod post;

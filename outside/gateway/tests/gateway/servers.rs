@@ -8,9 +8,9 @@ use tokio::{
     net::UnixStream,
     time::sleep,
 };
-use weir_host::{control::ExtensionState, limits::LimitValue};
+use weir_host::{control::ExtensionState, limits::LimitValue, logs::Level};
 
-use crate::support::{PATIENCE, Stage, bearer, becomes, request, soon};
+use crate::support::{PATIENCE, Stage, bearer, becomes, connect, request, soon};
 
 /// A Main with the guest `server` at `/shop`, open to anybody. `http` is added to its table `serves-http`, and `more` to
 /// the table of the extension.
@@ -131,7 +131,10 @@ async fn a_server_answers_below_its_path_and_gets_what_a_client_sends() {
         assert_eq!(stage.ask("GET", path, &[], "").await.status, status, "{path}");
     }
     let status = stage.main.control().status("shop").unwrap();
-    assert_eq!((status.state, status.failures), (ExtensionState::Ready, vec![]));
+    assert_eq!((status.kind(), status.state, &status.failures), ("http", ExtensionState::Ready, &vec![]));
+    let answers = status.http.unwrap();
+    let classes = answers.answers.classes().map(|(_, count)| count);
+    assert_eq!((answers.path.as_str(), classes), ("/shop", [6, 0, 1, 1]));
 }
 
 #[tokio::test]
@@ -384,6 +387,7 @@ async fn a_handler_has_what_extensions_have_but_for_an_inbox() {
         ("/shop/config?greeting", "good day"),
         ("/shop/name", "shop"),
         ("/shop/log?careful", ""),
+        ("/shop/wasi-log?empty", ""),
     ] {
         assert_eq!(stage.get(path).await, (200, said.to_owned()), "{path}");
     }
@@ -393,6 +397,10 @@ async fn a_handler_has_what_extensions_have_but_for_an_inbox() {
     }
     let lines = stage.main.control().logs();
     assert!(lines.iter().any(|line| line.extension.as_ref() == "shop" && line.message == "careful"));
+    let empty = lines.iter().find(|line| line.message == "empty").unwrap();
+    let (level, fields) = (empty.level, format!("{:?}", empty.fields));
+    assert!(level == Level::Error && fields.contains("context") && fields.contains("till"), "{empty:?}");
+    assert!(lines.iter().any(|line| line.level == Level::Debug && line.message.starts_with("xxx")));
     // Its contract is for the gateway alone.
     let direct = stage.main.client().call("http.shop@1", "get", "12345678").await;
     assert!(format!("{direct:?}").contains("by HTTP alone"), "{direct:?}");
@@ -440,4 +448,49 @@ async fn an_access_log_has_a_line_for_each_request() {
     let lines: Vec<_> = stage.main.control().logs().iter().map(|line| line.message.clone()).collect();
     assert!(lines.iter().any(|line| line.starts_with("GET /shop/a 200 in ")), "{lines:?}");
     assert!(lines.iter().any(|line| line.starts_with("GET /shop/panic 500 in ")), "{lines:?}");
+}
+
+#[tokio::test]
+async fn a_server_has_a_socket_of_its_own_for_a_proxy() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::copy(test_guests::path("server"), dir.path().join("server.wasm")).unwrap();
+    let path = dir.path().join("shop.sock");
+    let cache = concat!(env!("CARGO_TARGET_TMPDIR"), "/cache");
+    let text = |socket: &str| {
+        format!(
+            "# main cache-dir = '{cache}'\n[[extension]]\nid = 'shop'\npath = 'server.wasm'\nserves-http.path = '/'\n{socket}\n"
+        )
+    };
+    let stage = Stage::in_dir(dir, "", &text("serves-http.socket = 'shop.sock'")).await;
+    let ask = async |path: &std::path::Path, text: &str| {
+        let mut stream = connect(path).await;
+        stream.write_all(text.as_bytes()).await.unwrap();
+        let mut input = Vec::new();
+        soon(stream.read_to_end(&mut input)).await.unwrap();
+        Answer::of(&input)
+    };
+    let of_proxy = "GET /v1/uri HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n";
+    // Any host, and paths that are the gateway's elsewhere.
+    let answer = ask(&path, of_proxy).await;
+    assert_eq!((answer.status, answer.body.as_str()), (200, "GET http://shop.example/v1/uri"));
+    let headers = "GET /headers HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: b\r\nWeir-Peer: c\r\nOrigin: d\r\nConnection: close\r\n\r\n";
+    let answer = ask(&path, headers).await;
+    assert_eq!(answer.body, "origin: d\nx-forwarded-for: b\n");
+    let twice = of_proxy.replace("Connection: close\r\n", "") + of_proxy;
+    let mut stream = connect(&path).await;
+    stream.write_all(twice.as_bytes()).await.unwrap();
+    let mut input = String::new();
+    soon(stream.read_to_string(&mut input)).await.unwrap();
+    assert_eq!(input.matches("HTTP/1.1 200").count(), 2, "{input}");
+    // At the gateway nobody may reach it.
+    assert_eq!(stage.ask("GET", "/uri", &[], "").await.status, 404);
+
+    // A reload moves the socket, and takes it away.
+    let other = path.with_file_name("other.sock");
+    stage.reload(&text("serves-http.socket = 'other.sock'")).await;
+    becomes(|| other.exists() && !path.exists(), || "the socket stays".to_owned()).await;
+    assert_eq!(ask(&other, of_proxy).await.status, 200);
+    stage.reload(&text("serves-http.open = true")).await;
+    becomes(|| !other.exists(), || "the socket stays".to_owned()).await;
+    assert_eq!(stage.ask("GET", "/uri", &[], "").await.status, 200);
 }

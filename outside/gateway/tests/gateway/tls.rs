@@ -33,7 +33,7 @@ wants = ['echo@1']
 publishes = ['news.>']
 ";
 
-fn data(name: &str) -> std::path::PathBuf {
+pub(crate) fn data(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
 
@@ -55,9 +55,15 @@ async fn plain(port: u16) -> TcpStream {
 }
 
 async fn secure(port: u16) -> Box<TlsStream<TcpStream>> {
+    secure_for(port, &[]).await
+}
+
+/// A connection of a client that knows these protocols.
+pub(crate) async fn secure_for(port: u16, protocols: &[&str]) -> Box<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(data("cert.pem")).unwrap()).unwrap();
-    let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
     let name = ServerName::try_from("localhost").unwrap();
     Box::new(soon(TlsConnector::from(Arc::new(config)).connect(name, plain(port).await)).await.unwrap())
 }

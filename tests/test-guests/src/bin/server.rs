@@ -11,6 +11,25 @@ use test_guests::PATIENT;
 use weir_sdk::raw::{config, log, peers, requests};
 use wstd::http::{Body, Error, Request, Response, body::Bytes};
 
+/// `wasi:logging`, as a component for another host has it.
+mod wasi_logging {
+    wit_bindgen::generate!({
+        inline: "
+            package test:logging;
+            world imports { import wasi:logging/logging@0.1.0-draft; }
+            package wasi:logging@0.1.0-draft {
+                interface logging {
+                    enum level { trace, debug, info, warn, error, critical }
+                    log: func(level: level, context: string, message: string);
+                }
+            }
+        ",
+        generate_all,
+    });
+
+    pub(super) use self::wasi::logging::logging::{Level, log};
+}
+
 static SERVED: AtomicU32 = AtomicU32::new(0);
 
 #[wstd::http_server]
@@ -88,6 +107,11 @@ async fn main(request: Request<Body>) -> Result<Response<Body>, Error> {
         "name" => text(peers::own_name()),
         "log" => {
             log::write(log::Level::Warn, &query, &[]);
+            text(String::new())
+        }
+        "wasi-log" => {
+            wasi_logging::log(wasi_logging::Level::Critical, "till", &query);
+            wasi_logging::log(wasi_logging::Level::Debug, "", &"x".repeat(100_000));
             text(String::new())
         }
         "spin" => loop {
