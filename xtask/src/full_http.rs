@@ -49,7 +49,22 @@ pub(crate) fn check() -> Result<Vec<String>> {
     tests.env("WEIR_HTTP_SERVER", &nginx.url).env("WEIR_HTTP_CA", root()?.join(CERTIFICATES).join("ca.pem"));
     run(tests.env("WEIR_HTTP_RUST", rust).env("WEIR_HTTP_PYTHON", python))?;
     servers()?;
+    projects()?;
     Ok(Vec::new())
+}
+
+/// Begins a server in each language, and runs its tests.
+fn projects() -> Result<()> {
+    let weir = weir::build()?;
+    let directory = tempfile::tempdir().context("cannot make a directory")?;
+    for language in ["rust", "python", "typescript"] {
+        let name = format!("{language}-server");
+        let mut new = Command::new(&weir);
+        new.args(["new", &name, "--kind", "http", "--lang", language]);
+        run(new.current_dir(&directory))?;
+        run(Command::new(&weir).args(["test", &name]).current_dir(&directory))?;
+    }
+    Ok(())
 }
 
 /// A request: its method and path, further headers, and its body.

@@ -76,6 +76,12 @@ fn new_projects_have_a_configuration_that_is_right_and_a_token_of_their_own() {
     done(weir(dir.path()).args(["new", "my-typescript", "--lang", "typescript"])).good();
     let check = done(weir(dir.path()).args(["check", "my-typescript/weir.toml"]));
     assert!(check.stderr.contains("dist/my-typescript.wasm` cannot be read"), "{check:?}");
+    for lang in ["rust", "python", "typescript"] {
+        let name = format!("{lang}-server");
+        done(weir(dir.path()).args(["new", &name, "--lang", lang, "--kind", "http"])).good();
+        let check = done(weir(dir.path()).args(["check", &format!("{name}/weir.toml")]));
+        assert!(check.stderr.contains(&format!("{name}.wasm` cannot be read")), "{check:?}");
+    }
     let main = fs::read_to_string(dir.path().join("my-greeter/src/main.rs")).unwrap();
     assert!(main.contains("use my_greeter::{") && main.contains("id: \"my-greeter\""), "{main}");
 

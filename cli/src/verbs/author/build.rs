@@ -9,6 +9,7 @@ use std::{
 use anyhow::{Context, bail, ensure};
 use bytesize::ByteSize;
 use clap::{ArgGroup, ValueHint};
+use weir_host::ExtensionConfig;
 
 use super::{
     go,
@@ -141,10 +142,16 @@ fn commands(project: &Project, component: Option<&Path>) -> anyhow::Result<Vec<C
     })
 }
 
-/// Returns the commands that make a component of Python, by `weir-py` of the package `weir-sdk`. The first ones make
-/// the environment, if there is none.
+/// Returns the commands that make a component of Python: by `weir-py` of the package `weir-sdk`, or by componentize-py if
+/// it serves HTTP. The first ones make the environment, if there is none.
 fn of_python(project: &Project, component: &Path) -> Vec<Command> {
-    let tool = project.python_tool("weir-py");
+    let is_it = |extension: &&ExtensionConfig| extension.component.path() == Some(component);
+    let extension = project.config.extensions.iter().find(is_it);
+    let (tool, arguments): (_, &[&str]) = match extension.is_some_and(|it| it.serves_http.is_some()) {
+        true => ("componentize-py", &["-d", "wit", "-w", "server", "componentize", "app", "--output"]),
+        false => ("weir-py", &["build", "app", "--output"]),
+    };
+    let tool = project.python_tool(tool);
     let mut commands = Vec::new();
     if !tool.is_file() && env::var_os("VIRTUAL_ENV").is_none() {
         commands.push(project.command("python3", &["-m", "venv", PYTHON_ENVIRONMENT]));
@@ -152,7 +159,7 @@ fn of_python(project: &Project, component: &Path) -> Vec<Command> {
         let install = ["install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"];
         commands.push(project.command(&pip.to_string_lossy(), &install));
     }
-    let mut build = project.command(&tool.to_string_lossy(), &["build", "app", "--output"]);
+    let mut build = project.command(&tool.to_string_lossy(), arguments);
     build.arg(component);
     commands.push(build);
     commands

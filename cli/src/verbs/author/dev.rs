@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::{
     build::{Descriptions, build},
     group::Group,
-    private_main::{PrivateMain, this_command, variables, weir},
+    private_main::{PrivateMain, gateway, this_command, variables, weir},
     project::{Project, to_stderr},
     sources,
     watch::Watch,
@@ -132,6 +132,10 @@ async fn start(project: &Project) -> anyhow::Result<PrivateMain> {
     let main = PrivateMain::start(project, to_stderr()?).await?;
     say("for `weir` in another terminal:");
     output::line(&format!("export WEIR_SOCKET={}", main.socket().display()))?;
+    let mounts = project.config.extensions.iter().filter_map(|it| Some((&it.id, it.serves_http.as_ref()?)));
+    for ((id, http), address) in mounts.filter_map(|mount| Some((mount, gateway(project)?))) {
+        say(&format!("`{id}` answers at http://{address}{}", http.path));
+    }
     tokio::spawn(observe(main.socket()));
     Ok(main)
 }

@@ -39,6 +39,7 @@ that is there.
 Examples:
   weir new greeter
   weir new check --kind hook
+  weir new site --kind http
   weir new counter --lang go
   weir new thermal --lang python --kind sidecar
   weir new greeter --sdk ~/src/weir")]
@@ -76,6 +77,8 @@ enum Language {
 enum Kind {
     /// A component that Main runs and that serves messages
     Extension,
+    /// A component that answers requests by HTTP
+    Http,
     /// A component that Main runs to its end
     Hook,
     /// A program outside Main that calls extensions

@@ -10,6 +10,8 @@ use std::{
 
 use anyhow::{Context, bail};
 use tempfile::TempDir;
+#[cfg(feature = "gateway")]
+use weir_gateway::{GatewayConfig, Listen};
 
 use super::{group::Group, project::Project};
 use crate::client::{Client, Route};
@@ -70,14 +72,28 @@ impl PrivateMain {
     }
 }
 
-/// Returns environment variables for programs of the project: the sockets of its Main, and the path of this command.
+/// Returns environment variables for programs of the project: the sockets of its Main, the address of its gateway, and the
+/// path of this command.
 pub(super) fn variables(
     project: &Project,
     main: &PrivateMain,
 ) -> anyhow::Result<Vec<(&'static str, PathBuf)>> {
     let peers = project.config.main.peer_socket.clone().map(|path| ("WEIR_PEER_SOCKET", path));
     let own = [("WEIR_SOCKET", main.socket()), ("WEIR", this_command()?.to_owned())];
-    Ok(own.into_iter().chain(peers).collect())
+    let gateway = gateway(project).map(|address| ("WEIR_GATEWAY", PathBuf::from(address)));
+    Ok(own.into_iter().chain(peers).chain(gateway).collect())
+}
+
+/// Returns the first address of the gateway that is no Unix socket, if there is one.
+#[cfg(feature = "gateway")]
+pub(super) fn gateway(project: &Project) -> Option<String> {
+    let listen = &project.config.section::<GatewayConfig>()?.listen;
+    listen.iter().find(|address| matches!(address, Listen::Tcp(_))).map(ToString::to_string)
+}
+
+#[cfg(not(feature = "gateway"))]
+pub(super) fn gateway(_project: &Project) -> Option<String> {
+    None
 }
 
 /// Makes a command that runs this program itself.

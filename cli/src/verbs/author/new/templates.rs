@@ -44,6 +44,17 @@ templates! {
         ".gitignore": "rust/gitignore",
         ".github/workflows/test.yml": "rust/test.yml",
     }
+    Rust Http {
+        "Cargo.toml": "rust/http/cargo.toml",
+        "src/lib.rs": "rust/http/lib.rs",
+        "src/main.rs": "rust/http/main.rs",
+        "tests/running.rs": "rust/http/running.rs",
+        "weir.toml": "rust/http/weir.toml",
+        "README.md": "rust/http/README.md",
+        "rustfmt.toml": "rust/rustfmt.toml",
+        ".gitignore": "rust/gitignore",
+        ".github/workflows/test.yml": "rust/test.yml",
+    }
     Rust Sidecar {
         "Cargo.toml": "rust/sidecar/cargo.toml",
         "src/main.rs": "rust/sidecar/main.rs",
@@ -72,8 +83,20 @@ templates! {
         "requirements.txt": "python/extension/requirements.txt",
         "weir.toml": "python/extension/weir.toml",
         "README.md": "python/extension/README.md",
-        ".gitignore": "python/extension/gitignore",
-        ".github/workflows/test.yml": "python/extension/test.yml",
+        ".gitignore": "python/gitignore",
+        ".github/workflows/test.yml": "test.yml",
+    }
+    Python Http {
+        "app.py": "python/http/app.py",
+        "greeting.py": "python/http/greeting.py",
+        "test_greeting.py": "python/http/test_greeting.py",
+        "test_running.py": "python/http/test_running.py",
+        "requirements.txt": "python/http/requirements.txt",
+        "wit/server.wit": "server.wit",
+        "weir.toml": "interpreted-server.toml",
+        "README.md": "python/http/README.md",
+        ".gitignore": "python/gitignore",
+        ".github/workflows/test.yml": "test.yml",
     }
     Python Sidecar {
         "main.py": "python/sidecar/main.py",
@@ -87,24 +110,38 @@ templates! {
     }
     TypeScript Extension {
         "package.json": "typescript/extension/package.json",
-        "tsconfig.json": "typescript/extension/tsconfig.json",
+        "tsconfig.json": "typescript/tsconfig.json",
         "src/contract.ts": "typescript/extension/contract.ts",
         "src/extension.ts": "typescript/extension/extension.ts",
         "src/extension.test.ts": "typescript/extension/extension.test.ts",
         "src/running.test.ts": "typescript/extension/running.test.ts",
         "weir.toml": "typescript/extension/weir.toml",
         "README.md": "typescript/extension/README.md",
-        ".gitignore": "typescript/extension/gitignore",
+        ".gitignore": "typescript/gitignore",
         ".github/workflows/test.yml": "typescript/extension/test.yml",
+    }
+    TypeScript Http {
+        "package.json": "typescript/http/package.json",
+        "tsconfig.json": "typescript/tsconfig.json",
+        "build.mjs": "typescript/http/build.mjs",
+        "src/respond.ts": "typescript/http/respond.ts",
+        "src/server.ts": "typescript/http/server.ts",
+        "src/respond.test.ts": "typescript/http/respond.test.ts",
+        "src/running.test.ts": "typescript/http/running.test.ts",
+        "wit/server.wit": "server.wit",
+        "weir.toml": "interpreted-server.toml",
+        "README.md": "typescript/http/README.md",
+        ".gitignore": "typescript/gitignore",
+        ".github/workflows/test.yml": "test.yml",
     }
     TypeScript App {
         "package.json": "typescript/app/package.json",
-        "tsconfig.json": "typescript/app/tsconfig.json",
+        "tsconfig.json": "typescript/tsconfig.json",
         "src/app.ts": "typescript/app/app.ts",
         "src/app.test.ts": "typescript/app/app.test.ts",
         "weir.toml": "typescript/app/weir.toml",
         "README.md": "typescript/app/README.md",
-        ".gitignore": "typescript/app/gitignore",
+        ".gitignore": "typescript/gitignore",
         ".github/workflows/test.yml": "typescript/app/test.yml",
     }
     Go Extension {
