@@ -51,3 +51,6 @@ pub use self::{
 
 #[doc(hidden)]
 pub use self::rpc::fuzzing;
+#[cfg(feature = "servers")]
+#[doc(hidden)]
+pub use self::servers::head_for_server;

@@ -10,7 +10,7 @@ use std::{
 use axum::{
     body::{Body, Bytes},
     extract::Request,
-    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
 };
 use futures_util::future::OptionFuture;
@@ -163,9 +163,20 @@ fn prepared(
     request: Request,
 ) -> Result<axum::http::Request<HttpBody>, ServerRefused> {
     let (mut parts, body) = request.into_parts();
-    let host = only(&parts.headers, &header::HOST).map(str::to_owned);
+    prepare(&mut parts, caller.is_unix, peer)?;
+    let allowed = server.serves.max_body;
+    if hyper::body::Body::size_hint(&body).lower() > allowed {
+        return Err(ServerRefused::Body(allowed));
+    }
+    let body = BoundedBody { body, left: allowed, late: None }.boxed_unsync();
+    Ok(axum::http::Request::from_parts(parts, body))
+}
+
+/// Makes of a request's head what the server gets of it. `peer` is who sends it, if the server may be reached under names.
+fn prepare(parts: &mut Parts, is_unix: bool, peer: Option<&PeerName>) -> Result<(), ServerRefused> {
+    let host = only(&parts.headers, &header::HOST);
     // One host for all who read the request: a second one, or another one in an absolute URI, could be meant for a proxy.
-    match (&host, parts.uri.authority()) {
+    match (host, parts.uri.authority()) {
         (Some(host), Some(authority)) if !authority.as_str().eq_ignore_ascii_case(host) => {
             return Err(ServerRefused::Host);
         }
@@ -179,7 +190,7 @@ fn prepared(
     for name in HOP_BY_HOP.iter().chain(listed.iter().filter(|name| is_plain(name))) {
         parts.headers.remove(name);
     }
-    if !caller.is_unix {
+    if !is_unix {
         OF_PROXIES.iter().for_each(|name| drop(parts.headers.remove(*name)));
     }
     parts.headers.remove(PEER);
@@ -188,12 +199,14 @@ fn prepared(
         parts.headers.remove(header::AUTHORIZATION);
         parts.headers.insert(PEER, HeaderValue::from_str(peer.as_str()).map_err(|_| ServerRefused::Peer)?);
     }
-    let allowed = server.serves.max_body;
-    if hyper::body::Body::size_hint(&body).lower() > allowed {
-        return Err(ServerRefused::Body(allowed));
-    }
-    let body = BoundedBody { body, left: allowed, late: None }.boxed_unsync();
-    Ok(axum::http::Request::from_parts(parts, body))
+    Ok(())
+}
+
+/// The head that a server gets of a request with this one, for the fuzz target. `None` if it is refused.
+#[doc(hidden)]
+#[must_use]
+pub fn head_for_server(mut head: Parts, is_unix: bool, peer: Option<&PeerName>) -> Option<Parts> {
+    prepare(&mut head, is_unix, peer).ok().map(|()| head)
 }
 
 /// The body of a request: of bounded size, and with an end to each wait for its next piece.

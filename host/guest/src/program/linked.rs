@@ -61,16 +61,16 @@ pub(super) fn linked<G: Guest>(
         let why = why_not_offered(&import);
         return Err(misfit(format!("it imports `{import}`, {why}")));
     }
+    // The linker is made anew for each load, because it takes the memory of three idle extensions.
+    let mut linker = Linker::new(component.engine());
+    G::add_to_linker(&mut linker).map_err(|error| LoadFault::Engine(said(&error)))?;
+    let pre = linker.instantiate_pre(&component).map_err(|error| misfit(said(&error)))?;
     let is_server = world == World::HttpServer;
     if let Some(reason) =
         why_misfit(is_server, |name| imports(&component, name), |name| exports(&component, name))
     {
         return Err(misfit(reason));
     }
-    // The linker is made anew for each load, because it takes the memory of three idle extensions.
-    let mut linker = Linker::new(component.engine());
-    G::add_to_linker(&mut linker).map_err(|error| LoadFault::Engine(said(&error)))?;
-    let pre = linker.instantiate_pre(&component).map_err(|error| misfit(said(&error)))?;
     let linked = match world {
         World::Program => CommandPre::new(pre).map(Linked::Program),
         #[cfg(feature = "http")]

@@ -14,6 +14,7 @@ mod contracts;
 mod control;
 mod gateway;
 mod loader;
+mod mount;
 mod packages;
 mod peers;
 mod signatures;
@@ -26,7 +27,7 @@ use tempfile::TempDir;
 
 pub use self::{
     channels::channels, contracts::contracts, control::control, gateway::gateway, loader::loader,
-    packages::packages, peers::peers, signatures::signatures, smith::smith, toml::toml,
+    mount::mount, packages::packages, peers::peers, signatures::signatures, smith::smith, toml::toml,
 };
 
 /// A directory for the files of one input, in memory if possible.

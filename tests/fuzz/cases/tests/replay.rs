@@ -17,11 +17,12 @@ type Corpus = &'static [(&'static str, &'static [u8])];
 type Target = fn(&[u8]);
 
 /// Each target, but for `loader`, with what is kept of it.
-const CORPORA: [(&str, Corpus, Target); 9] = [
+const CORPORA: [(&str, Corpus, Target); 10] = [
     ("channels", include!("../../corpus/channels.rs"), weir_fuzz_cases::channels),
     ("contracts", include!("../../corpus/contracts.rs"), weir_fuzz_cases::contracts),
     ("control", include!("../../corpus/control.rs"), weir_fuzz_cases::control),
     ("gateway", include!("../../corpus/gateway.rs"), weir_fuzz_cases::gateway),
+    ("mount", include!("../../corpus/mount.rs"), weir_fuzz_cases::mount),
     ("packages", include!("../../corpus/packages.rs"), weir_fuzz_cases::packages),
     ("peers", include!("../../corpus/peers.rs"), weir_fuzz_cases::peers),
     ("signatures", include!("../../corpus/signatures.rs"), weir_fuzz_cases::signatures),
@@ -96,6 +97,11 @@ fn whatever_comes_to_the_peer_socket_main_speaks_frames_and_nothing_is_left_of_t
 #[test]
 fn whatever_apps_and_extensions_send_the_gateway_writes_json_and_payloads_come_back() {
     replay("gateway");
+}
+
+#[test]
+fn whatever_the_head_of_a_request_is_a_server_gets_one_host_and_no_name_but_the_gateways() {
+    replay("mount");
 }
 
 #[test]

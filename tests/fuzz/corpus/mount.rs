@@ -1,0 +1,18 @@
+&[
+("absolute", b"GET http://a/b?c HTTP/1.1\r\nHost: a\r\n\r\n"),
+("absolute-other", b"GET http://a/b HTTP/1.1\r\nHost: b\r\n\r\n"),
+("absolute-without-host", b"GET http://a/b HTTP/1.1\r\n\r\n"),
+("authority", b"CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n"),
+("chunked", b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTE: trailers\r\nTrailer: b\r\n\r\n"),
+("connection", b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close, X-A ,, \xff\r\nConnection: x-b\r\nX-A: 1\r\nX-B: 2\r\nX-C: 3\r\n\r\n"),
+("connection-names-host", b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Host, Content-Length, weir-peer\r\nContent-Length: 1\r\n\r\n"),
+("empty", b""),
+("host-empty", b"GET / HTTP/1.1\r\nHost:\r\n\r\n"),
+("host-not-ascii", b"GET / HTTP/1.1\r\nHost: \xe4\r\n\r\n"),
+("hosts", b"GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n"),
+("peer", b"GET / HTTP/1.1\r\nHost: a\r\nWeir-Peer: app:other\r\nwEIR-pEER: b\r\nAuthorization: Bearer c\r\n\r\n"),
+("plain", b"GET /a?b HTTP/1.1\r\nHost: a\r\nAccept: */*\r\nX: 1\r\nX: 2\r\n\r\n"),
+("proxy", b"GET / HTTP/1.1\r\nHost: a\r\nForwarded: for=b\r\nX-Forwarded-For: c\r\nX-Forwarded-Host: d\r\nX-Forwarded-Proto: e\r\n\r\n"),
+("star", b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"),
+("upgrade", b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nKeep-Alive: 1\r\nProxy-Connection: b\r\n\r\n"),
+]
