@@ -1,6 +1,10 @@
 //! Requests by HTTP to extensions that serve them: for a program, such as the gateway, that listens for them.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use weir_bus::{Bus, Error};
 use weir_config::{HttpMethod, ServesHttp};
@@ -82,10 +86,12 @@ impl HttpServers {
         Self::server(unit)
     }
 
-    /// The server with this id, if its path covers this one, as at a socket of its own.
+    /// The server with this id, if this is still its own socket and its path contains this one.
     #[must_use]
-    pub fn with_id(&self, id: &ExtensionId, path: &str) -> Option<HttpServer> {
-        Self::server(self.roster.find(id.as_str())?).filter(|server| server.serves.path.contains(path))
+    pub fn at_socket(&self, id: &ExtensionId, socket: &Path, path: &str) -> Option<HttpServer> {
+        let server = Self::server(self.roster.find(id.as_str())?)?;
+        let is_its = server.serves.socket.as_deref() == Some(socket) && server.serves.path.contains(path);
+        is_its.then_some(server)
     }
 
     /// The sockets of servers that have their own.

@@ -19,7 +19,7 @@ use tokio::{
     time::timeout,
 };
 use weir_host::{
-    names::{ExtensionId, harmless},
+    names::harmless,
     peers::{PeerError, Proof, Session, SessionEnd},
     traces::{TraceContext, TraceContextError},
 };
@@ -31,6 +31,7 @@ use crate::{
     conversation::{converse, message_max},
     methods::Methods,
     post, rpc,
+    server::OwnSocket,
     shared::{Ending, Shared},
     stream::Flow,
     tickets::TERM,
@@ -56,15 +57,18 @@ pub(crate) struct Caller {
     pub(crate) is_tls: bool,
     /// The server whose own socket this is.
     #[cfg_attr(not(feature = "servers"), expect(dead_code, reason = "for servers alone"))]
-    pub(crate) server: Option<ExtensionId>,
+    pub(crate) server: Option<OwnSocket>,
     /// Notified once a request has proved its name.
     pub(crate) proved: Arc<Notify>,
     pub(crate) flow: Arc<Flow>,
     /// The connection's place among `gateway.connections`.
-    pub(crate) _permit: Arc<OwnedSemaphorePermit>,
+    pub(crate) _permit: Arc<Permit>,
     /// When the gateway ends, it waits until every connection has dropped this.
     pub(crate) _alive: mpsc::Sender<()>,
 }
+
+/// A connection's place among `gateway.connections`, and at a server's own socket its place among those.
+pub(crate) type Permit = (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>);
 
 /// The name in the path, or a rejection if it is not UTF-8.
 type PathOf = Result<Path<String>, PathRejection>;

@@ -47,47 +47,87 @@ pub(crate) fn builder(max_head: u32) -> http2::Builder<TokioExecutor> {
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     begun: AtomicU64,
-    open: AtomicUsize,
+    ended: AtomicU64,
     /// Answers of which a piece waits for the client.
     unread: AtomicUsize,
     /// Notified once an answer asks for the end of its connection.
     closes: Notify,
 }
 
+/// What can be seen of a connection at one moment.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Look {
+    begun: u64,
+    ended: u64,
+    written: u64,
+    is_unread: bool,
+}
+
 impl Watch {
-    /// Notes a request. Its `Host` is what other parts read, so it is set to the authority if that stands alone.
+    /// Notes a request, and makes its head what other parts read: the authority is its `Host`, unless it has one, and all
+    /// cookies are one header (RFC 9113, 8.2.3).
     pub(crate) fn begin<B>(self: &Arc<Self>, request: &mut Request<B>) -> Under {
         self.begun.fetch_add(1, Ordering::Relaxed);
-        self.open.fetch_add(1, Ordering::Relaxed);
         let authority = request.uri().authority().map(|authority| HeaderValue::from_str(authority.as_str()));
+        let headers = request.headers_mut();
         if let Some(Ok(authority)) = authority {
-            request.headers_mut().entry(header::HOST).or_insert(authority);
+            headers.entry(header::HOST).or_insert(authority);
+        }
+        let cookies: Vec<_> = headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes).collect();
+        if cookies.len() > 1
+            && let Ok(all) = HeaderValue::from_bytes(&cookies.join(&b"; "[..]))
+        {
+            headers.insert(header::COOKIE, all);
         }
         Under(self.clone())
     }
 
-    /// Waits until the connection is to end. A connection without a request for `patience`, or up to twice as long, ends; so
-    /// does one whose client reads nothing of an answer for so long. Returns whether what is under way may end.
+    /// Waits until the connection is to begin its end: an answer says so, or it has had no request for `patience`, or up to
+    /// twice as long. Returns whether what is under way may end. It may not if the client reads nothing of an answer for so
+    /// long.
     pub(crate) async fn end(&self, flow: &Flow, patience: Duration) -> bool {
-        let look = || {
-            let written = flow.written();
-            (self.begun.load(Ordering::Relaxed), written, self.unread.load(Ordering::Relaxed) > 0)
-        };
-        let mut before = look();
+        let mut before = self.look(flow);
         loop {
             tokio::select! {
                 () = self.closes.notified() => return true,
                 () = tokio::time::sleep(patience) => {}
             }
-            let (begun, written, is_unread) = look();
-            if is_unread && (written, true) == (before.1, before.2) {
+            let now = self.look(flow);
+            if now.reads_nothing_since(before) {
                 return false;
             }
-            if self.open.load(Ordering::Relaxed) == 0 && begun == before.0 {
+            if now.begun == now.ended && (now.begun, now.ended) == (before.begun, before.ended) {
                 return true;
             }
-            before = (begun, written, is_unread);
+            before = now;
         }
+    }
+
+    /// Waits until a connection that ends is to be cut off: by then nothing is under way, or the client reads nothing, or it
+    /// has begun something though it was told of the end before.
+    pub(crate) async fn overdue(&self, flow: &Flow, patience: Duration) {
+        let (mut before, mut is_told) = (self.look(flow), false);
+        loop {
+            tokio::time::sleep(patience).await;
+            let now = self.look(flow);
+            let goes_on = is_told && now.begun > before.begun;
+            if now.begun == now.ended || now.reads_nothing_since(before) || goes_on {
+                return;
+            }
+            (before, is_told) = (now, true);
+        }
+    }
+
+    fn look(&self, flow: &Flow) -> Look {
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let is_unread = self.unread.load(Ordering::Relaxed) > 0;
+        Look { begun: count(&self.begun), ended: count(&self.ended), written: flow.written(), is_unread }
+    }
+}
+
+impl Look {
+    fn reads_nothing_since(self, before: Self) -> bool {
+        self.is_unread && before.is_unread && self.written == before.written
     }
 }
 
@@ -108,7 +148,7 @@ impl Under {
 
 impl Drop for Under {
     fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::Relaxed);
+        self.0.ended.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -174,6 +214,12 @@ mod tests {
         Response::new(Body::new(StreamBody::new(pieces)))
     }
 
+    async fn overdue(watch: &Watch) -> u64 {
+        let began = tokio::time::Instant::now();
+        watch.overdue(&Flow::default(), PATIENCE).await;
+        began.elapsed().as_secs()
+    }
+
     async fn end(watch: &Watch) -> (bool, u64) {
         let began = tokio::time::Instant::now();
         let end = watch.end(&Flow::default(), PATIENCE).await;
@@ -188,6 +234,36 @@ mod tests {
         assert!(tokio::time::timeout(PATIENCE * 100, end(&watch)).await.is_err());
         drop(working);
         assert_eq!(end(&watch).await, (true, 10));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_has_just_ended_gives_time_for_the_next() {
+        let watch = Arc::new(Watch::default());
+        let working = watch.begin(&mut Request::new(()));
+        let just = async {
+            tokio::time::sleep(PATIENCE - Duration::from_secs(1)).await;
+            drop(working);
+        };
+        let (ended, ()) = tokio::join!(end(&watch), just);
+        assert_eq!(ended, (true, 20));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_was_told_to_end_is_cut_off_once_it_does_nothing_or_goes_on() {
+        let watch = Arc::new(Watch::default());
+        assert_eq!(overdue(&watch).await, 10);
+        let working = watch.begin(&mut Request::new(()));
+        assert!(tokio::time::timeout(PATIENCE * 100, overdue(&watch)).await.is_err());
+        let goes_on = async {
+            for _ in 0..10 {
+                tokio::time::sleep(Duration::from_secs(3)).await;
+                drop(watch.begin(&mut Request::new(())));
+            }
+        };
+        let (cut, ()) = tokio::join!(overdue(&watch), goes_on);
+        assert_eq!(cut, 20);
+        drop(working);
+        assert_eq!(overdue(&watch).await, 10);
     }
 
     #[tokio::test(start_paused = true)]
@@ -209,6 +285,16 @@ mod tests {
         let answer = watch.begin(&mut Request::new(())).answered(closing);
         assert!(!answer.headers().contains_key(header::CONNECTION));
         assert_eq!(end(&watch).await, (true, 0));
+    }
+
+    #[test]
+    fn cookies_are_one_header() {
+        let watch = Arc::new(Watch::default());
+        let mut request =
+            Request::get("/").header("cookie", "a=1").header("cookie", "b=2; c=3").body(()).unwrap();
+        drop(watch.begin(&mut request));
+        let cookies: Vec<_> = request.headers().get_all("cookie").iter().collect();
+        assert_eq!(cookies, ["a=1; b=2; c=3"]);
     }
 
     #[test]

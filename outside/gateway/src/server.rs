@@ -2,7 +2,15 @@
 
 #[cfg(feature = "servers")]
 use std::collections::BTreeMap;
-use std::{future::pending, io, net::SocketAddr, path::PathBuf, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    future::pending,
+    io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    pin::Pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::Router;
 use futures_util::future::OptionFuture;
@@ -24,12 +32,12 @@ use tokio::{
     time::timeout,
 };
 use weir_connection::{Place, Remote};
+#[cfg(feature = "servers")]
+use weir_host::names::chain;
 use weir_host::{
     attached::{Attached, on_thread},
     names::ExtensionId,
 };
-#[cfg(feature = "servers")]
-use weir_host::{events::MainEvent, names::chain};
 use weir_sockets::SocketError;
 
 #[cfg(feature = "servers")]
@@ -38,13 +46,15 @@ use crate::Listen;
 use crate::http2::{self, Watch};
 use crate::{
     GatewayConfig, PART, http,
-    http::Caller,
+    http::{Caller, Permit},
     hub::Hub,
     shared::{Ending, Shared},
     stream::{Bound, Flow, Listener, Stream},
     streams,
     tls::Tls,
 };
+#[cfg(feature = "servers")]
+use parking_lot::Mutex;
 
 /// The name of the gateway's thread, which `ps -L` shows.
 const THREAD_NAME: &str = "weir-gateway";
@@ -57,6 +67,10 @@ const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Most bytes of the head of a request, and of the buffer that a connection reads into.
 const MAX_HEAD: usize = 16 * 1024;
+
+/// The pause before a server's socket that cannot be bound is tried again.
+#[cfg(feature = "servers")]
+const SOCKET_PAUSE: Duration = Duration::from_secs(10);
 
 /// The pause after a failed `accept`. Without it, a lack of file descriptors would keep the thread busy with failures.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -96,6 +110,9 @@ pub struct Gateway {
     tls: Option<Tls>,
     http: Vec<Bound>,
     streams: Vec<Bound>,
+    /// The servers' own sockets. They stay when the gateway starts again.
+    #[cfg(feature = "servers")]
+    of_servers: Arc<Mutex<BTreeMap<PathBuf, Bound>>>,
 }
 
 impl Gateway {
@@ -111,7 +128,14 @@ impl Gateway {
         let tls = config.tls.as_ref().map(Tls::new).transpose()?;
         let http = config.listen.iter().map(Bound::new).collect::<Result<_, _>>()?;
         let streams = config.streams.iter().map(Bound::new).collect::<Result<_, _>>()?;
-        Ok(Some(Self { config: config.clone(), tls, http, streams }))
+        Ok(Some(Self {
+            config: config.clone(),
+            tls,
+            http,
+            streams,
+            #[cfg(feature = "servers")]
+            of_servers: Arc::default(),
+        }))
     }
 
     /// Serves apps on a thread of its own until Main has stopped everything else. For
@@ -150,7 +174,7 @@ impl Gateway {
             tasks.spawn(door.clone().listen(listener, is_http));
         }
         #[cfg(feature = "servers")]
-        tasks.spawn(door.clone().listen_for_servers());
+        tasks.spawn(door.clone().listen_for_servers(self.of_servers.clone(), places));
         drop(door);
         let (events, timers) = (shared.clone(), shared.clone());
         tasks.spawn(async move { events.hub.run().await });
@@ -180,6 +204,16 @@ impl Gateway {
     }
 }
 
+/// A server's own socket.
+#[derive(Clone, Debug)]
+#[cfg_attr(not(feature = "servers"), expect(dead_code, reason = "for servers alone"))]
+pub(crate) struct OwnSocket {
+    pub(crate) id: ExtensionId,
+    pub(crate) path: Arc<Path>,
+    /// The places that are free for connections to such sockets.
+    places: Arc<Semaphore>,
+}
+
 /// What accepts connections. The listener of each address has a clone.
 #[derive(Clone)]
 struct Door {
@@ -187,7 +221,7 @@ struct Door {
     router: Router,
     tls: Option<Tls>,
     /// The server whose own socket this is the door of.
-    server: Option<ExtensionId>,
+    server: Option<OwnSocket>,
     /// The places of `gateway.connections` that are free.
     free: Arc<Semaphore>,
     /// When the gateway ends, it waits until every connection has dropped its clone.
@@ -200,7 +234,12 @@ impl Door {
         loop {
             match listener.accept().await {
                 Ok(stream) => {
+                    let own = match &self.server {
+                        Some(own) => own.places.clone().acquire_owned().await.ok(),
+                        None => None,
+                    };
                     let permit = self.permit(stream.source).await.ok_or("it has no places")?;
+                    let permit = (permit, own);
                     let place = self.shared.strangers.enter(stream.source);
                     // Ends at the latest with the runtime. Before that the gateway waits until `alive` is dropped.
                     tokio::spawn(self.clone().welcome(stream, place, permit, is_http));
@@ -213,54 +252,64 @@ impl Door {
         }
     }
 
-    /// Listens on the servers' own sockets, as the configuration has them, also after a reload.
+    /// Listens on the servers' own sockets, as the configuration has them, also after a reload. Their connections have half
+    /// of the `places` at most, since nothing there gives way to others.
     #[cfg(feature = "servers")]
-    async fn listen_for_servers(self) -> Result<(), String> {
+    async fn listen_for_servers(
+        self,
+        bound: Arc<Mutex<BTreeMap<PathBuf, Bound>>>,
+        places: usize,
+    ) -> Result<(), String> {
+        let own_places = Arc::new(Semaphore::new(places.div_ceil(2)));
         let mut events = self.shared.control.events();
-        let mut listening: BTreeMap<PathBuf, (ExtensionId, AbortHandle, Bound)> = BTreeMap::new();
-        let mut tasks = JoinSet::new();
+        let mut listening: BTreeMap<PathBuf, (ExtensionId, AbortHandle)> = BTreeMap::new();
+        let (mut tasks, mut failed) = (JoinSet::new(), BTreeMap::new());
         loop {
             let wanted = self.shared.servers.sockets();
             // First those that go: another server may have the path now.
-            listening.retain(|path, (id, task, _)| {
+            listening.retain(|path, (id, task)| {
                 let stays = wanted.get(path) == Some(id);
                 if !stays {
                     task.abort();
                 }
                 stays
             });
+            bound.lock().retain(|path, _| wanted.contains_key(path));
+            failed.retain(|path, _| wanted.contains_key(path));
             for (path, id) in wanted {
                 if listening.contains_key(&path) {
                     continue;
                 }
-                let bound = Bound::new(&Listen::Unix(path.clone())).map_err(|error| chain(&error));
-                let listener = bound.and_then(|bound| match bound.listener() {
-                    Ok(listener) => Ok((listener, bound)),
-                    Err(error) => Err(error.to_string()),
-                });
-                match listener {
-                    Ok((listener, bound)) => {
+                match listener(&bound, &path) {
+                    Ok(listener) => {
                         tracing::info!("the gateway listens on `unix:{}` for `{id}`", path.display());
+                        failed.remove(&path);
                         let router = http::server_router(self.shared.clone());
-                        let door = Self { server: Some(id.clone()), router, ..self.clone() };
-                        listening.insert(path, (id, tasks.spawn(door.listen(listener, true)), bound));
+                        let places = own_places.clone();
+                        let server = Some(OwnSocket { id: id.clone(), path: path.clone().into(), places });
+                        let task =
+                            tasks.spawn(Self { server, router, ..self.clone() }.listen(listener, true));
+                        listening.insert(path, (id, task));
                     }
-                    Err(error) => tracing::error!("`{id}` has no socket of its own: {error}"),
+                    Err(error) => {
+                        if failed.get(&path) != Some(&error) {
+                            tracing::error!("`{id}` has no socket of its own: {error}");
+                        }
+                        failed.insert(path, error);
+                    }
                 }
             }
-            loop {
-                tokio::select! {
-                    event = events.next() => match event {
-                        Some(MainEvent::Reloaded | MainEvent::Version { .. } | MainEvent::Lagged { .. }) => break,
-                        Some(_) => {}
-                        // Main has ended, and ends the gateway.
-                        None => pending().await,
-                    },
-                    Some(ended) = tasks.join_next() => match ended {
-                        Err(error) if error.is_cancelled() => {}
-                        ended => return ended.unwrap_or_else(|error| Err(error.to_string())),
-                    },
-                }
+            tokio::select! {
+                event = events.next() => match event {
+                    Some(_) => {}
+                    // Main has ended, and ends the gateway.
+                    None => pending().await,
+                },
+                () = tokio::time::sleep(SOCKET_PAUSE), if !failed.is_empty() => {}
+                Some(ended) = tasks.join_next() => match ended {
+                    Err(error) if error.is_cancelled() => {}
+                    ended => return ended.unwrap_or_else(|error| Err(error.to_string())),
+                },
             }
         }
     }
@@ -281,7 +330,7 @@ impl Door {
         self.shared.part.refused("busy", || text.to_owned());
     }
 
-    async fn welcome(self, stream: Stream, mut place: Place, permit: OwnedSemaphorePermit, is_http: bool) {
+    async fn welcome(self, stream: Stream, mut place: Place, permit: Permit, is_http: bool) {
         let flow = Arc::<Flow>::default();
         // Watched below TLS, because TLS takes bytes even if the client reads none.
         let stream = if is_http { stream.watched(flow.clone(), READ_TIMEOUT) } else { stream };
@@ -307,7 +356,7 @@ impl Door {
         }
     }
 
-    async fn converse(self, stream: Stream, flow: Arc<Flow>, place: Place, permit: OwnedSemaphorePermit) {
+    async fn converse(self, stream: Stream, flow: Arc<Flow>, place: Place, permit: Permit) {
         let proved = Arc::new(Notify::new());
         if self.server.is_some() {
             // Whoever can open it counts as known.
@@ -336,12 +385,13 @@ impl Door {
             });
             let builder = http2::builder(u32::try_from(MAX_HEAD).unwrap_or(u32::MAX));
             let connection = builder.serve_connection(TokioIo::new(stream.io), service);
-            let end = || watch.end(&flow, READ_TIMEOUT);
+            let (end, overdue) = (watch.end(&flow, READ_TIMEOUT), watch.overdue(&flow, READ_TIMEOUT));
             return self
                 .drive(
                     connection,
                     hyper::server::conn::http2::Connection::graceful_shutdown,
                     end,
+                    overdue,
                     &proved,
                     place,
                 )
@@ -358,21 +408,24 @@ impl Door {
             .serve_connection(TokioIo::new(stream.io), service)
             .with_upgrades();
         let graceful = http1::UpgradeableConnection::graceful_shutdown;
-        self.drive(connection, graceful, pending, &proved, place).await;
+        self.drive(connection, graceful, pending(), pending(), &proved, place).await;
     }
 
     /// Serves a connection to its end. Before it has proved a name it gives way to others; later it ends gracefully with
-    /// the gateway. It ends with what `end` returns, too, which says whether what is under way may end.
-    async fn drive<C: Future<Output = hyper::Result<()>>, E: Future<Output = bool>>(
+    /// the gateway. It ends with `end`, too, which says whether what is under way may end, and at the latest with `overdue`,
+    /// which is waited for from then on.
+    async fn drive<C: Future<Output = hyper::Result<()>>>(
         &self,
         connection: C,
         graceful: fn(Pin<&mut C>),
-        end: impl Fn() -> E,
+        end: impl Future<Output = bool>,
+        overdue: impl Future<Output = ()>,
         proved: &Notify,
         place: Place,
     ) {
-        let (mut connection, mut ends) = (std::pin::pin!(connection), std::pin::pin!(end()));
-        let (mut place, mut is_last) = (Some(place), false);
+        let (mut connection, mut end) = (std::pin::pin!(connection), std::pin::pin!(end));
+        let mut overdue = std::pin::pin!(overdue);
+        let (mut place, mut is_last, mut is_ending) = (Some(place), false, false);
         let ended = loop {
             tokio::select! {
                 // In this order, so that a connection that has just proved its name keeps its place.
@@ -380,19 +433,19 @@ impl Door {
                 ended = connection.as_mut() => break ended,
                 () = proved.notified(), if place.is_some() => place = None,
                 Some(()) = OptionFuture::from(place.as_mut().map(Place::taken)) => return self.made_room(),
-                may_end = ends.as_mut() => {
+                may_end = end.as_mut(), if !is_last => {
                     if !may_end {
                         return;
                     }
                     is_last = true;
                     graceful(connection.as_mut());
-                    ends.set(end());
                 }
-                _ending = self.shared.ending(), if !is_last => {
+                () = overdue.as_mut(), if is_last => return,
+                _ending = self.shared.ending(), if !is_ending => {
                     if place.is_some() {
                         return;
                     }
-                    is_last = true;
+                    is_ending = true;
                     graceful(connection.as_mut());
                 }
             }
@@ -401,6 +454,26 @@ impl Door {
             tracing::debug!("a connection to the gateway broke: {error}");
         }
     }
+}
+
+/// The listener at a server's own socket, which is bound unless it is already.
+#[cfg(feature = "servers")]
+fn listener(bound: &Mutex<BTreeMap<PathBuf, Bound>>, path: &Path) -> Result<Listener, String> {
+    let mut bound = bound.lock();
+    if !bound.contains_key(path) {
+        // One that is made here would let everybody in, and the operator's may not.
+        let parent = path.parent().filter(|parent| !parent.is_dir());
+        if let Some(parent) = parent {
+            return Err(format!(
+                "there is no directory `{}`: make it for those who may ask",
+                parent.display()
+            ));
+        }
+        let made = Bound::new(&Listen::Unix(path.to_owned())).map_err(|error| chain(&error))?;
+        bound.insert(path.to_owned(), made);
+    }
+    let made = bound.get(path).ok_or("it is not bound")?;
+    made.listener().map_err(|error| error.to_string())
 }
 
 async fn secure(tls: Option<&Tls>, stream: Stream) -> io::Result<Stream> {

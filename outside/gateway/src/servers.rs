@@ -61,6 +61,8 @@ const SHOWN: usize = 256;
 pub(crate) enum ServerRefused {
     #[error("the request names no host, or two")]
     Host,
+    #[error("nothing is served here")]
+    Path,
     #[error("its body has over {0} bytes")]
     Body(u64),
     #[error("it takes {0}")]
@@ -80,10 +82,9 @@ pub(crate) async fn pass(
 ) -> Result<Response, Refused> {
     let path = request.uri().path();
     let server = match &caller.server {
-        Some(id) => shared.servers.with_id(id, path),
-        None => shared.servers.find(path),
+        Some(own) => shared.servers.at_socket(&own.id, &own.path, path).ok_or(ServerRefused::Path)?,
+        None => shared.servers.find(path).ok_or(Refused::NotFound)?,
     };
-    let server = server.ok_or(Refused::NotFound)?;
     let began = Instant::now();
     let asked = (request.method().clone(), path.to_owned());
     let answer = answered(shared, caller, &server, request).await.unwrap_or_else(Refused::into_response);
@@ -301,6 +302,7 @@ impl ServerRefused {
     pub(crate) fn answer(&self) -> Response {
         let (status, code) = match self {
             Self::Host => (StatusCode::BAD_REQUEST, "host"),
+            Self::Path => (StatusCode::NOT_FOUND, "not-found"),
             Self::Body(_) => (StatusCode::PAYLOAD_TOO_LARGE, "body"),
             Self::Method(_) => (StatusCode::METHOD_NOT_ALLOWED, "method"),
             Self::Peer => (StatusCode::UNAUTHORIZED, "denied"),

@@ -132,7 +132,8 @@ async fn start(project: &Project) -> anyhow::Result<PrivateMain> {
     let main = PrivateMain::start(project, to_stderr()?).await?;
     say("for `weir` in another terminal:");
     output::line(&format!("export WEIR_SOCKET={}", main.socket().display()))?;
-    let mounts = project.config.extensions.iter().filter_map(|it| Some((&it.id, it.serves_http.as_ref()?)));
+    let servers = project.config.extensions.iter().filter_map(|it| Some((&it.id, it.serves_http.as_ref()?)));
+    let mounts = servers.filter(|(_, http)| http.is_mounted());
     for ((id, http), address) in mounts.filter_map(|mount| Some((mount, gateway(project)?))) {
         say(&format!("`{id}` answers at http://{address}{}", http.path));
     }

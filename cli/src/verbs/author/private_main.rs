@@ -84,11 +84,14 @@ pub(super) fn variables(
     Ok(own.into_iter().chain(peers).chain(gateway).collect())
 }
 
-/// Returns the first address of the gateway that is no Unix socket, if there is one.
+/// Returns the first address of the gateway that this machine alone reaches by a port, if there is one.
 #[cfg(feature = "gateway")]
 pub(super) fn gateway(project: &Project) -> Option<String> {
     let listen = &project.config.section::<GatewayConfig>()?.listen;
-    listen.iter().find(|address| matches!(address, Listen::Tcp(_))).map(ToString::to_string)
+    listen
+        .iter()
+        .find(|address| matches!(address, Listen::Tcp(it) if it.port() != 0) && address.is_loopback())
+        .map(ToString::to_string)
 }
 
 #[cfg(not(feature = "gateway"))]

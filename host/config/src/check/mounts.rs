@@ -60,7 +60,7 @@ impl<'c> Judged<'c> {
                     errors.push(ConfigError::new(
                         format!("extension[{id}].{key}"),
                         message,
-                        self.place(index, key),
+                        self.places_of_extension(index).and_then(|at| at.of_item(key, 0)),
                     ));
                 }
             }

@@ -310,8 +310,9 @@ impl Unit {
 
     /// Counts the answer to a request by HTTP that the extension serves.
     pub fn count_http_answer(&self, status: u16) {
-        let class = usize::from(status / 100).checked_sub(2);
-        if let Some(count) = class.and_then(|class| self.usage.http_answers.get(class)) {
+        // What is above 599 is as bad as what is below. No answer is informational.
+        let class = usize::from(status / 100).clamp(2, 5) - 2;
+        if let Some(count) = self.usage.http_answers.get(class) {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }

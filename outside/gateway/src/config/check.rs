@@ -68,17 +68,16 @@ pub(super) fn tls(config: &GatewayConfig, at: &Places, has_tls: bool, errors: &m
     }
 }
 
-/// Adds an error for each address that is listed twice or is one of Main's own sockets.
-pub(super) fn addresses(
-    config: &GatewayConfig,
-    main: &MainConfig,
-    at: &Places,
-    errors: &mut Vec<ConfigError>,
-) {
-    let own = [
-        ("main.control-socket", Some(&main.control_socket)),
-        ("main.peer-socket", main.peer_socket.as_ref()),
-    ];
+/// Adds an error for each address that is listed twice, or is a socket of Main's own or of a server.
+pub(super) fn addresses(config: &GatewayConfig, whole: &Config, at: &Places, errors: &mut Vec<ConfigError>) {
+    let MainConfig { control_socket, peer_socket, .. } = &whole.main;
+    let of_main = [("main.control-socket", Some(control_socket)), ("main.peer-socket", peer_socket.as_ref())];
+    let of_main = of_main.into_iter().filter_map(|(key, socket)| Some((key.to_owned(), socket?)));
+    let of_servers = whole.extensions.iter().filter_map(|extension| {
+        let socket = extension.serves_http.as_ref()?.socket.as_ref()?;
+        Some((format!("extension[{}].serves-http.socket", extension.id), socket))
+    });
+    let own: Vec<_> = of_main.chain(of_servers).collect();
     let mut seen: Vec<(&str, &Listen, Option<Location>)> = Vec::new();
     for (key, address, location) in located(config, at) {
         if let Some((other_key, _, other_at)) = seen.iter().find(|(_, other, _)| is_same(other, address)) {
@@ -90,8 +89,7 @@ pub(super) fn addresses(
             errors.push(error.note(other_at.clone(), "the other is here"));
         }
         if let Listen::Unix(path) = address
-            && let Some((own_key, _)) =
-                own.iter().find(|(_, socket)| socket.is_some_and(|socket| is_same_path(path, socket)))
+            && let Some((own_key, _)) = own.iter().find(|(_, socket)| is_same_path(path, socket))
         {
             let message = format!("in `{key}`: {} is `{own_key}`: give each its own path", shown(path));
             errors.push(ConfigError::new(key, message, location.clone()));

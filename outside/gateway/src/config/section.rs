@@ -53,7 +53,7 @@ impl ConfigSection for GatewayConfig {
 
     fn check(&self, judged: &Judged<'_>, at: &Self::Locations, errors: &mut Vec<ConfigError>) {
         check::tls(self, at, cfg!(feature = "tls"), errors);
-        check::addresses(self, &judged.config().main, at, errors);
+        check::addresses(self, judged.config(), at, errors);
         check::repeated(self, at, errors);
     }
 

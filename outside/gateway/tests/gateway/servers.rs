@@ -490,7 +490,18 @@ async fn a_server_has_a_socket_of_its_own_for_a_proxy() {
     stage.reload(&text("serves-http.socket = 'other.sock'")).await;
     becomes(|| other.exists() && !path.exists(), || "the socket stays".to_owned()).await;
     assert_eq!(ask(&other, of_proxy).await.status, 200);
+    let mut kept = connect(&other).await;
+    let first = of_proxy.replace("Connection: close\r\n", "");
+    kept.write_all(first.as_bytes()).await.unwrap();
+    let mut head = [0; 12];
+    soon(kept.read_exact(&mut head)).await.unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200");
     stage.reload(&text("serves-http.open = true")).await;
     becomes(|| !other.exists(), || "the socket stays".to_owned()).await;
+    // A connection that is open lets nobody in any more.
+    kept.write_all(first.as_bytes()).await.unwrap();
+    let mut rest = String::new();
+    soon(kept.read_to_string(&mut rest)).await.unwrap();
+    assert!(rest.contains("HTTP/1.1 404") && !rest.contains("HTTP/1.1 200"), "{rest}");
     assert_eq!(stage.ask("GET", "/uri", &[], "").await.status, 200);
 }
