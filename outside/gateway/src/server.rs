@@ -1,16 +1,9 @@
 //! The thread of the gateway: its listeners, and the way of a connection to its protocol.
 
 #[cfg(feature = "servers")]
-use std::collections::BTreeMap;
-use std::{
-    future::pending,
-    io,
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    pin::Pin,
-    sync::Arc,
-    time::Duration,
-};
+mod own_sockets;
+
+use std::{future::pending, io, net::SocketAddr, path::PathBuf, pin::Pin, sync::Arc, time::Duration};
 
 use axum::Router;
 use futures_util::future::OptionFuture;
@@ -24,24 +17,17 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
-#[cfg(feature = "servers")]
-use tokio::task::AbortHandle;
 use tokio::{
     sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc},
     task::JoinSet,
     time::timeout,
 };
 use weir_connection::{Place, Remote};
-#[cfg(feature = "servers")]
-use weir_host::names::chain;
-use weir_host::{
-    attached::{Attached, on_thread},
-    names::ExtensionId,
-};
+use weir_host::attached::{Attached, on_thread};
 use weir_sockets::SocketError;
 
 #[cfg(feature = "servers")]
-use crate::Listen;
+pub(crate) use self::own_sockets::OwnSocket;
 #[cfg(feature = "tls")]
 use crate::http2::{self, Watch};
 use crate::{
@@ -53,8 +39,19 @@ use crate::{
     streams,
     tls::Tls,
 };
-#[cfg(feature = "servers")]
-use parking_lot::Mutex;
+
+/// A server's own socket, in a build that has none: no value of this type can be made.
+#[cfg(not(feature = "servers"))]
+#[derive(Clone, Debug)]
+pub(crate) enum OwnSocket {}
+
+#[cfg(not(feature = "servers"))]
+impl OwnSocket {
+    #[expect(clippy::unused_async, reason = "a build with servers waits for a place")]
+    async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        match *self {}
+    }
+}
 
 /// The name of the gateway's thread, which `ps -L` shows.
 const THREAD_NAME: &str = "weir-gateway";
@@ -67,10 +64,6 @@ const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Most bytes of the head of a request, and of the buffer that a connection reads into.
 const MAX_HEAD: usize = 16 * 1024;
-
-/// The pause before a server's socket that cannot be bound is tried again.
-#[cfg(feature = "servers")]
-const SOCKET_PAUSE: Duration = Duration::from_secs(10);
 
 /// The pause after a failed `accept`. Without it, a lack of file descriptors would keep the thread busy with failures.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -112,7 +105,7 @@ pub struct Gateway {
     streams: Vec<Bound>,
     /// The servers' own sockets. They stay when the gateway starts again.
     #[cfg(feature = "servers")]
-    of_servers: Arc<Mutex<BTreeMap<PathBuf, Bound>>>,
+    of_servers: Arc<own_sockets::Sockets>,
 }
 
 impl Gateway {
@@ -204,16 +197,6 @@ impl Gateway {
     }
 }
 
-/// A server's own socket.
-#[derive(Clone, Debug)]
-#[cfg_attr(not(feature = "servers"), expect(dead_code, reason = "for servers alone"))]
-pub(crate) struct OwnSocket {
-    pub(crate) id: ExtensionId,
-    pub(crate) path: Arc<Path>,
-    /// The places that are free for connections to such sockets.
-    places: Arc<Semaphore>,
-}
-
 /// What accepts connections. The listener of each address has a clone.
 #[derive(Clone)]
 struct Door {
@@ -235,7 +218,7 @@ impl Door {
             match listener.accept().await {
                 Ok(stream) => {
                     let own = match &self.server {
-                        Some(own) => own.places.clone().acquire_owned().await.ok(),
+                        Some(own) => own.place().await,
                         None => None,
                     };
                     let permit = self.permit(stream.source).await.ok_or("it has no places")?;
@@ -248,68 +231,6 @@ impl Door {
                     tracing::warn!("the gateway cannot accept: {error}");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
-            }
-        }
-    }
-
-    /// Listens on the servers' own sockets, as the configuration has them, also after a reload. Their connections have half
-    /// of the `places` at most, since nothing there gives way to others.
-    #[cfg(feature = "servers")]
-    async fn listen_for_servers(
-        self,
-        bound: Arc<Mutex<BTreeMap<PathBuf, Bound>>>,
-        places: usize,
-    ) -> Result<(), String> {
-        let own_places = Arc::new(Semaphore::new(places.div_ceil(2)));
-        let mut events = self.shared.control.events();
-        let mut listening: BTreeMap<PathBuf, (ExtensionId, AbortHandle)> = BTreeMap::new();
-        let (mut tasks, mut failed) = (JoinSet::new(), BTreeMap::new());
-        loop {
-            let wanted = self.shared.servers.sockets();
-            // First those that go: another server may have the path now.
-            listening.retain(|path, (id, task)| {
-                let stays = wanted.get(path) == Some(id);
-                if !stays {
-                    task.abort();
-                }
-                stays
-            });
-            bound.lock().retain(|path, _| wanted.contains_key(path));
-            failed.retain(|path, _| wanted.contains_key(path));
-            for (path, id) in wanted {
-                if listening.contains_key(&path) {
-                    continue;
-                }
-                match listener(&bound, &path) {
-                    Ok(listener) => {
-                        tracing::info!("the gateway listens on `unix:{}` for `{id}`", path.display());
-                        failed.remove(&path);
-                        let router = http::server_router(self.shared.clone());
-                        let places = own_places.clone();
-                        let server = Some(OwnSocket { id: id.clone(), path: path.clone().into(), places });
-                        let task =
-                            tasks.spawn(Self { server, router, ..self.clone() }.listen(listener, true));
-                        listening.insert(path, (id, task));
-                    }
-                    Err(error) => {
-                        if failed.get(&path) != Some(&error) {
-                            tracing::error!("`{id}` has no socket of its own: {error}");
-                        }
-                        failed.insert(path, error);
-                    }
-                }
-            }
-            tokio::select! {
-                event = events.next() => match event {
-                    Some(_) => {}
-                    // Main has ended, and ends the gateway.
-                    None => pending().await,
-                },
-                () = tokio::time::sleep(SOCKET_PAUSE), if !failed.is_empty() => {}
-                Some(ended) = tasks.join_next() => match ended {
-                    Err(error) if error.is_cancelled() => {}
-                    ended => return ended.unwrap_or_else(|error| Err(error.to_string())),
-                },
             }
         }
     }
@@ -454,26 +375,6 @@ impl Door {
             tracing::debug!("a connection to the gateway broke: {error}");
         }
     }
-}
-
-/// The listener at a server's own socket, which is bound unless it is already.
-#[cfg(feature = "servers")]
-fn listener(bound: &Mutex<BTreeMap<PathBuf, Bound>>, path: &Path) -> Result<Listener, String> {
-    let mut bound = bound.lock();
-    if !bound.contains_key(path) {
-        // One that is made here would let everybody in, and the operator's may not.
-        let parent = path.parent().filter(|parent| !parent.is_dir());
-        if let Some(parent) = parent {
-            return Err(format!(
-                "there is no directory `{}`: make it for those who may ask",
-                parent.display()
-            ));
-        }
-        let made = Bound::new(&Listen::Unix(path.to_owned())).map_err(|error| chain(&error))?;
-        bound.insert(path.to_owned(), made);
-    }
-    let made = bound.get(path).ok_or("it is not bound")?;
-    made.listener().map_err(|error| error.to_string())
 }
 
 async fn secure(tls: Option<&Tls>, stream: Stream) -> io::Result<Stream> {
