@@ -223,7 +223,8 @@ impl Door {
                     };
                     let permit = self.permit(stream.source).await.ok_or("it has no places")?;
                     let permit = (permit, own);
-                    let place = self.shared.strangers.enter(stream.source);
+                    // Whoever can open a server's own socket is no stranger.
+                    let place = self.server.is_none().then(|| self.shared.strangers.enter(stream.source));
                     // Ends at the latest with the runtime. Before that the gateway waits until `alive` is dropped.
                     tokio::spawn(self.clone().welcome(stream, place, permit, is_http));
                 }
@@ -251,14 +252,14 @@ impl Door {
         self.shared.part.refused("busy", || text.to_owned());
     }
 
-    async fn welcome(self, stream: Stream, mut place: Place, permit: Permit, is_http: bool) {
+    async fn welcome(self, stream: Stream, mut place: Option<Place>, permit: Permit, is_http: bool) {
         let flow = Arc::<Flow>::default();
         // Watched below TLS, because TLS takes bytes even if the client reads none.
         let stream = if is_http { stream.watched(flow.clone(), READ_TIMEOUT) } else { stream };
         let secured = tokio::select! {
             biased;
             secured = timeout(HEAD_TIMEOUT, secure(self.tls.as_ref(), stream)) => secured,
-            () = place.taken() => return self.made_room(),
+            Some(()) = OptionFuture::from(place.as_mut().map(Place::taken)) => return self.made_room(),
             _ending = self.shared.ending() => return,
         };
         let failed =
@@ -270,19 +271,15 @@ impl Door {
         };
         if is_http {
             self.converse(stream, flow, place, permit).await;
-        } else {
+        } else if let Some(place) = place {
             let Self { shared, alive, .. } = self;
             streams::converse(&shared, stream, place).await;
             drop((permit, alive));
         }
     }
 
-    async fn converse(self, stream: Stream, flow: Arc<Flow>, place: Place, permit: Permit) {
+    async fn converse(self, stream: Stream, flow: Arc<Flow>, place: Option<Place>, permit: Permit) {
         let proved = Arc::new(Notify::new());
-        if self.server.is_some() {
-            // Whoever can open it counts as known.
-            proved.notify_one();
-        }
         let caller = Caller {
             server: self.server.clone(),
             uid: stream.uid,
@@ -342,11 +339,11 @@ impl Door {
         end: impl Future<Output = bool>,
         overdue: impl Future<Output = ()>,
         proved: &Notify,
-        place: Place,
+        mut place: Option<Place>,
     ) {
         let (mut connection, mut end) = (std::pin::pin!(connection), std::pin::pin!(end));
         let mut overdue = std::pin::pin!(overdue);
-        let (mut place, mut is_last, mut is_ending) = (Some(place), false, false);
+        let (mut is_last, mut is_ending) = (false, false);
         let ended = loop {
             tokio::select! {
                 // In this order, so that a connection that has just proved its name keeps its place.

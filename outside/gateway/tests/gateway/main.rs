@@ -14,6 +14,8 @@ mod frames;
 mod http2;
 mod login;
 mod loss;
+#[cfg(feature = "servers")]
+mod own_sockets;
 mod post;
 mod queues;
 mod served;

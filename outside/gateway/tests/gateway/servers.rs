@@ -10,7 +10,7 @@ use tokio::{
 };
 use weir_host::{control::ExtensionState, limits::LimitValue, logs::Level};
 
-use crate::support::{PATIENCE, Stage, bearer, becomes, connect, request, soon};
+use crate::support::{PATIENCE, Stage, bearer, becomes, request, soon};
 
 /// A Main with the guest `server` at `/shop`, open to anybody. `http` is added to its table `serves-http`, and `more` to
 /// the table of the extension.
@@ -31,16 +31,16 @@ fn shop(http: &str, more: &str) -> String {
 
 /// An answer in full, with its chunks put together.
 #[derive(Debug)]
-struct Answer {
-    status: u16,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
     head: String,
-    body: String,
+    pub(crate) body: String,
     /// Whether all of it came.
     is_whole: bool,
 }
 
 impl Answer {
-    fn of(input: &[u8]) -> Self {
+    pub(crate) fn of(input: &[u8]) -> Self {
         let at = input.windows(4).position(|it| it == b"\r\n\r\n").unwrap_or_else(|| {
             panic!("no head: {:?}", String::from_utf8_lossy(input));
         });
@@ -448,60 +448,4 @@ async fn an_access_log_has_a_line_for_each_request() {
     let lines: Vec<_> = stage.main.control().logs().iter().map(|line| line.message.clone()).collect();
     assert!(lines.iter().any(|line| line.starts_with("GET /shop/a 200 in ")), "{lines:?}");
     assert!(lines.iter().any(|line| line.starts_with("GET /shop/panic 500 in ")), "{lines:?}");
-}
-
-#[tokio::test]
-async fn a_server_has_a_socket_of_its_own_for_a_proxy() {
-    let dir = tempfile::tempdir().unwrap();
-    std::fs::copy(test_guests::path("server"), dir.path().join("server.wasm")).unwrap();
-    let path = dir.path().join("shop.sock");
-    let cache = concat!(env!("CARGO_TARGET_TMPDIR"), "/cache");
-    let text = |socket: &str| {
-        format!(
-            "# main cache-dir = '{cache}'\n[[extension]]\nid = 'shop'\npath = 'server.wasm'\nserves-http.path = '/'\n{socket}\n"
-        )
-    };
-    let stage = Stage::in_dir(dir, "", &text("serves-http.socket = 'shop.sock'")).await;
-    let ask = async |path: &std::path::Path, text: &str| {
-        let mut stream = connect(path).await;
-        stream.write_all(text.as_bytes()).await.unwrap();
-        let mut input = Vec::new();
-        soon(stream.read_to_end(&mut input)).await.unwrap();
-        Answer::of(&input)
-    };
-    let of_proxy = "GET /v1/uri HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n";
-    // Any host, and paths that are the gateway's elsewhere.
-    let answer = ask(&path, of_proxy).await;
-    assert_eq!((answer.status, answer.body.as_str()), (200, "GET http://shop.example/v1/uri"));
-    let headers = "GET /headers HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: b\r\nWeir-Peer: c\r\nOrigin: d\r\nConnection: close\r\n\r\n";
-    let answer = ask(&path, headers).await;
-    assert_eq!(answer.body, "origin: d\nx-forwarded-for: b\n");
-    let twice = of_proxy.replace("Connection: close\r\n", "") + of_proxy;
-    let mut stream = connect(&path).await;
-    stream.write_all(twice.as_bytes()).await.unwrap();
-    let mut input = String::new();
-    soon(stream.read_to_string(&mut input)).await.unwrap();
-    assert_eq!(input.matches("HTTP/1.1 200").count(), 2, "{input}");
-    // At the gateway nobody may reach it.
-    assert_eq!(stage.ask("GET", "/uri", &[], "").await.status, 404);
-
-    // A reload moves the socket, and takes it away.
-    let other = path.with_file_name("other.sock");
-    stage.reload(&text("serves-http.socket = 'other.sock'")).await;
-    becomes(|| other.exists() && !path.exists(), || "the socket stays".to_owned()).await;
-    assert_eq!(ask(&other, of_proxy).await.status, 200);
-    let mut kept = connect(&other).await;
-    let first = of_proxy.replace("Connection: close\r\n", "");
-    kept.write_all(first.as_bytes()).await.unwrap();
-    let mut head = [0; 12];
-    soon(kept.read_exact(&mut head)).await.unwrap();
-    assert_eq!(&head, b"HTTP/1.1 200");
-    stage.reload(&text("serves-http.open = true")).await;
-    becomes(|| !other.exists(), || "the socket stays".to_owned()).await;
-    // A connection that is open lets nobody in any more.
-    kept.write_all(first.as_bytes()).await.unwrap();
-    let mut rest = String::new();
-    soon(kept.read_to_string(&mut rest)).await.unwrap();
-    assert!(rest.contains("HTTP/1.1 404") && !rest.contains("HTTP/1.1 200"), "{rest}");
-    assert_eq!(stage.ask("GET", "/uri", &[], "").await.status, 200);
 }
