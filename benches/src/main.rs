@@ -23,7 +23,7 @@ use self::{
     guests::Guests,
     machine::{Emulator, Machine},
     page::Entry,
-    scenarios::{Bench, Fleet, SCENARIOS, Scale, fleet, footprint},
+    scenarios::{Bench, Fleet, SCENARIOS, Scale, fleet, footprint, http_server},
 };
 
 /// Measures Weir.
@@ -66,6 +66,9 @@ struct Arguments {
     /// The program that measures a fleet, `weir`, `weir-nats` and `nats-server`. Without them that is left out.
     #[arg(long, num_args = 4, value_names = ["PROGRAM", "WEIR", "BRIDGE", "SERVER"])]
     fleet: Vec<PathBuf>,
+    /// The command `wasmtime`, beside which a server is measured. Without it that is left out.
+    #[arg(long, value_name = "FILE")]
+    wasmtime: Option<PathBuf>,
 }
 
 fn main() -> Result<()> {
@@ -95,7 +98,14 @@ fn main() -> Result<()> {
         "only `{}` can be measured with an emulator: choose it with `--only`",
         footprint::NAME
     );
-    let bench = Bench { scale: arguments.scale, guests, device: device.clone(), emulator, fleet };
+    let bench = Bench {
+        scale: arguments.scale,
+        guests,
+        device: device.clone(),
+        emulator,
+        fleet,
+        wasmtime: arguments.wasmtime.clone(),
+    };
     measure(&arguments, &bench)
 }
 
@@ -115,7 +125,9 @@ fn measure(arguments: &Arguments, bench: &Bench) -> Result<()> {
         eprintln!("warning: {disturbance}");
     }
     let wanted = |name: &str| match arguments.only.as_slice() {
-        [] => name != fleet::NAME || bench.fleet.is_some(),
+        [] if name == fleet::NAME => bench.fleet.is_some(),
+        [] if name == http_server::NAME => bench.wasmtime.is_some(),
+        [] => true,
         only => only.iter().any(|only| only == name),
     };
     let wanted: Vec<_> = SCENARIOS.iter().filter(|scenario| wanted(scenario.name)).collect();

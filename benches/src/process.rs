@@ -69,6 +69,13 @@ impl Process {
         threads.filter_map(Result::transpose).collect()
     }
 
+    /// Processor time so far, of its own and in the kernel: to the tick.
+    pub(crate) fn used(&self) -> Result<Duration> {
+        let stat = Stat::from_file(format!("/proc/{}/stat", self.number));
+        let times = times(&stat.context("cannot read the processor time of a process")?);
+        Ok(Duration::from_secs_f64(times.iter().sum()))
+    }
+
     pub(crate) fn memory(&self) -> Result<Memory> {
         Ok(Memory::of(&self.mappings()?))
     }

@@ -16,11 +16,13 @@
 //! | `request ADDRESS` | makes requests by WebSocket, one after the other | `NUMBER SIZE` | the parts of the round |
 //! | `read WAY ADDRESS SUBSCRIBERS` | subscribers that count what they read | `COUNT BYTES` | when each packet had come to all |
 //! | `stall WAY ADDRESS` | a subscriber that does not read | any | the bytes that it can read then |
+//! | `ask ADDRESS CONNECTIONS` | makes requests by HTTP on connections that stay open | `NUMBER AT-ONCE` | the parts of the round |
 //! | `websockets ADDRESS COUNT` | holds so many WebSockets | any | `well`, if all go on |
 
 mod apps;
 mod native;
 mod subscribers;
+mod web;
 
 use std::{
     fmt::Display,
@@ -63,6 +65,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         ["weir", file] => weir(file.as_ref())?,
         ["native", http, streams] => native::start(http.parse()?, streams.parse()?)?,
         ["request", address] => apps::request(address)?,
+        ["ask", address, connections] => web::ask(address, connections.parse()?)?,
         ["websockets", address, count] => apps::idle(address, count.parse()?)?,
         ["read", way, address, subscribers] => {
             subscribers::read(way.parse()?, address, subscribers.parse()?)?

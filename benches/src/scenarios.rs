@@ -8,6 +8,7 @@ pub(crate) mod fleet;
 pub(crate) mod footprint;
 mod gateway;
 mod hooks;
+pub(crate) mod http_server;
 mod idle;
 mod isolation;
 mod kill;
@@ -30,7 +31,7 @@ use clap::ValueEnum;
 use crate::{figure::Figure, guests::Guests, machine::Emulator, programs};
 
 /// Every scenario, in the order in which they run.
-pub(crate) const SCENARIOS: [Scenario; 17] = [
+pub(crate) const SCENARIOS: [Scenario; 18] = [
     idle::SCENARIO,
     footprint::SCENARIO,
     round_trip::SCENARIO,
@@ -39,6 +40,7 @@ pub(crate) const SCENARIOS: [Scenario; 17] = [
     gateway::SCENARIO,
     fleet::SCENARIO,
     services::SCENARIO,
+    http_server::SCENARIO,
     broadcast::SCENARIO,
     shared_channel::SCENARIO,
     hooks::SCENARIO,
@@ -68,6 +70,8 @@ pub(crate) struct Bench {
     pub(crate) emulator: Option<Emulator>,
     /// None where there is no NATS server.
     pub(crate) fleet: Option<Fleet>,
+    /// The command `wasmtime`. None where there is none.
+    pub(crate) wasmtime: Option<PathBuf>,
 }
 
 impl Bench {

