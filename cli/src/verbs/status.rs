@@ -70,7 +70,8 @@ fn status(extension: &ExtensionStatus, compared: Option<&str>) -> String {
     let refused = extension.refused.map(|refused| ("refused", refused.to_string()));
     let http = extension.http.as_ref().map(|http| {
         let classes = http.answers.classes().map(|(class, count)| format!("{count} {class}"));
-        ("http", format!("{}, {}", http.path, classes.join(", ")))
+        let socket = http.socket.as_ref().map(|socket| format!(" at unix:{}", socket.display()));
+        ("http", format!("{}{}, {}", http.path, socket.unwrap_or_default(), classes.join(", ")))
     });
     let version = extension.version.map(|version| {
         let what = mark(&version).unwrap_or(version.standing.as_str());

@@ -149,7 +149,13 @@ impl FromStr for MountPath {
 
     fn from_str(text: &str) -> Result<Self, GrantError> {
         let path = Some(text).filter(|text| text.starts_with('/')).and_then(parse_path);
+        // As other hosts write what is below a path.
+        let is_pattern = |segment: &str| segment == "..." || segment.starts_with([':', '*']);
         match path.filter(|path| !is_within(path, OF_THE_GATEWAY)) {
+            Some(path) if path.split('/').any(is_pattern) => Err(GrantError::new(
+                text,
+                "a path without patterns: it stands for all that is below, so leave out `...`, `*` and `:name`",
+            )),
             Some(path) => Ok(Self(path)),
             None => Err(GrantError::new(
                 text,
@@ -186,6 +192,12 @@ mod tests {
             &long,
         ] {
             assert!(text.parse::<MountPath>().is_err(), "{text}");
+        }
+        for text in ["/a/...", "/...", "/*", "/a/:name"] {
+            assert!(
+                text.parse::<MountPath>().unwrap_err().to_string().contains("all that is below"),
+                "{text}"
+            );
         }
         for text in ["/v1", "/v1/", "/v1/peers"] {
             assert!(text.parse::<MountPath>().unwrap_err().to_string().contains("the gateway's"), "{text}");

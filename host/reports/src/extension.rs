@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     fmt,
+    path::PathBuf,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -145,6 +146,9 @@ impl ExtensionStatus {
 pub struct HttpServerStatus {
     /// Its path, for requests to it and below.
     pub path: String,
+    /// Its own socket, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket: Option<PathBuf>,
     /// The answers that its clients got.
     pub answers: HttpAnswers,
 }

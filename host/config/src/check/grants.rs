@@ -78,6 +78,12 @@ impl<'c> Judged<'c> {
         let protected = protected.flat_map(|section| section.protected(&self.locations.sections));
         errors.extend(protected.filter_map(|dir| absent(&dir.key, &dir.dir, dir.location)));
         for (index, extension) in self.extensions() {
+            let socket = extension.serves_http.as_ref().and_then(|http| http.socket.as_deref());
+            // Main does not make it: whoever makes it says who may open the socket.
+            errors.extend(socket.and_then(Path::parent).and_then(|dir| {
+                let key = format!("extension[{}].serves-http.socket", extension.id);
+                absent(&key, dir, self.place_in_mount(index, "socket"))
+            }));
             for (name, source) in &extension.secrets {
                 let SecretSource::File(path) = source else { continue };
                 let Err(error) = path.metadata() else { continue };

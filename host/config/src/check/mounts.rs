@@ -18,7 +18,7 @@ impl<'c> Judged<'c> {
         self.extensions().filter_map(|(index, it)| Some((index, it, it.serves_http.as_ref()?)))
     }
 
-    fn place_in_mount(&self, extension: usize, key: &str) -> Option<Location> {
+    pub(super) fn place_in_mount(&self, extension: usize, key: &str) -> Option<Location> {
         self.places_of_extension(extension)?.within("serves-http")?.of(key)
     }
 

@@ -353,10 +353,11 @@ impl Unit {
             refused: is_checked.then(|| stats.refused.load(Ordering::Relaxed)),
             class: config.limits.class.clone(),
             fulfills: config.fulfills.clone(),
-            http: config
-                .serves_http
-                .as_ref()
-                .map(|http| HttpServerStatus { path: http.path.to_string(), answers: self.http_answers() }),
+            http: config.serves_http.as_ref().map(|http| HttpServerStatus {
+                path: http.path.to_string(),
+                socket: http.socket.clone(),
+                answers: self.http_answers(),
+            }),
             failures: record.failures.iter().cloned().collect(),
             failed: record.failed.clone(),
         }
