@@ -71,8 +71,11 @@ async fn open(io: impl Read + Write + Send + Unpin + 'static) -> Result<Connecti
 
 /// Makes requests, so many at once, and each on another connection than the one before. Returns the time of each.
 async fn requests(open: &mut [Connection], number: usize, at_once: usize) -> Result<Vec<Duration>> {
-    let each = open.len().div_ceil(at_once);
-    let callers = open.chunks_mut(each).map(async |open| {
+    let mut shares: Vec<Vec<&mut Connection>> = (0..at_once).map(|_| Vec::new()).collect();
+    for (number, connection) in open.iter_mut().enumerate() {
+        shares.get_mut(number % at_once).context("nobody asks")?.push(connection);
+    }
+    let callers = shares.into_iter().map(async |mut open| {
         let mut times = Vec::new();
         for turn in 0..number / at_once {
             let connections = open.len();

@@ -79,7 +79,7 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
         side(Server::weir(bench, 1_000_000)?),
         side(Server::wasmtime(bench, wasmtime)?),
     ];
-    let number = bench.scale.pick(20_000, 5000, 640);
+    let number = bench.scale.pick(320, 80, 10) * AT_ONCE;
     let rounds = bench.scale.pick(7, 3, 1);
     for round in 0..rounds {
         progress("requests", round, rounds);

@@ -43,11 +43,16 @@ pub(crate) fn builder(max_head: u32) -> http2::Builder<TokioExecutor> {
     builder
 }
 
+/// After so many looks a connection is judged whatever it may still say.
+const LOOKS: u32 = 6;
+
 /// What the requests of one connection do.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     begun: AtomicU64,
     ended: AtomicU64,
+    /// Pieces of answers that were asked for.
+    taken: AtomicU64,
     /// Answers of which a piece waits for the client.
     unread: AtomicUsize,
     /// Notified once an answer asks for the end of its connection.
@@ -59,8 +64,15 @@ pub(crate) struct Watch {
 struct Look {
     begun: u64,
     ended: u64,
+    taken: u64,
     written: u64,
     is_unread: bool,
+}
+
+/// The last look at a connection, and for how many its client has taken nothing though something waits for it.
+struct Looks {
+    last: Look,
+    stuck: u32,
 }
 
 impl Watch {
@@ -86,48 +98,53 @@ impl Watch {
     /// twice as long. Returns whether what is under way may end. It may not if the client reads nothing of an answer for so
     /// long.
     pub(crate) async fn end(&self, flow: &Flow, patience: Duration) -> bool {
-        let mut before = self.look(flow);
+        let mut looks = Looks { last: self.look(flow), stuck: 0 };
         loop {
             tokio::select! {
                 () = self.closes.notified() => return true,
                 () = tokio::time::sleep(patience) => {}
             }
-            let now = self.look(flow);
-            if now.reads_nothing_since(before) {
+            let (before, now) = (looks.last, self.look(flow));
+            if looks.reads_nothing(now) {
                 return false;
             }
             if now.begun == now.ended && (now.begun, now.ended) == (before.begun, before.ended) {
                 return true;
             }
-            before = now;
         }
     }
 
-    /// Waits until a connection that ends is to be cut off: by then nothing is under way, or the client reads nothing, or it
-    /// has begun something though it was told of the end before.
+    /// Waits until a connection that ends is to be cut off: nothing is under way and nothing is written any more, or the
+    /// client reads nothing, or it has begun something long after it was told of the end.
     pub(crate) async fn overdue(&self, flow: &Flow, patience: Duration) {
-        let (mut before, mut is_told) = (self.look(flow), false);
-        loop {
+        let mut looks = Looks { last: self.look(flow), stuck: 0 };
+        for number in 1_u32.. {
             tokio::time::sleep(patience).await;
-            let now = self.look(flow);
-            let goes_on = is_told && now.begun > before.begun;
-            if now.begun == now.ended || now.reads_nothing_since(before) || goes_on {
+            let (before, now) = (looks.last, self.look(flow));
+            // What was handed over may wait for a slow client still.
+            let is_done = now.begun == now.ended && (now == before || number >= LOOKS);
+            let goes_on = number > LOOKS && now.begun > before.begun;
+            if is_done || goes_on || looks.reads_nothing(now) {
                 return;
             }
-            (before, is_told) = (now, true);
         }
     }
 
     fn look(&self, flow: &Flow) -> Look {
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let [begun, ended, taken] = [&self.begun, &self.ended, &self.taken].map(count);
         let is_unread = self.unread.load(Ordering::Relaxed) > 0;
-        Look { begun: count(&self.begun), ended: count(&self.ended), written: flow.written(), is_unread }
+        Look { begun, ended, taken, written: flow.written(), is_unread }
     }
 }
 
-impl Look {
-    fn reads_nothing_since(self, before: Self) -> bool {
-        self.is_unread && before.is_unread && self.written == before.written
+impl Looks {
+    /// Whether the client reads nothing. What is written may be other than answers, so that alone is believed for a while.
+    fn reads_nothing(&mut self, now: Look) -> bool {
+        let before = std::mem::replace(&mut self.last, now);
+        let is_stuck = now.is_unread && before.is_unread && now.taken == before.taken;
+        self.stuck = if is_stuck { self.stuck + 1 } else { 0 };
+        is_stuck && (now.written == before.written || self.stuck >= LOOKS)
     }
 }
 
@@ -152,7 +169,7 @@ impl Drop for Under {
     }
 }
 
-/// The body of an answer. It is asked for a piece only when the client has room for one.
+/// The body of an answer. It is asked for another piece once the client has had room for the one before.
 struct WatchedBody {
     body: Body,
     is_unread: bool,
@@ -186,6 +203,7 @@ impl HttpBody for WatchedBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         self.set_unread(false);
+        self.under.0.taken.fetch_add(1, Ordering::Relaxed);
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
         self.set_unread(matches!(frame, Some(Ok(_))));
         Poll::Ready(frame)
@@ -255,13 +273,13 @@ mod tests {
         let working = watch.begin(&mut Request::new(()));
         assert!(tokio::time::timeout(PATIENCE * 100, overdue(&watch)).await.is_err());
         let goes_on = async {
-            for _ in 0..10 {
+            for _ in 0..30 {
                 tokio::time::sleep(Duration::from_secs(3)).await;
                 drop(watch.begin(&mut Request::new(())));
             }
         };
         let (cut, ()) = tokio::join!(overdue(&watch), goes_on);
-        assert_eq!(cut, 20);
+        assert_eq!(cut, 70);
         drop(working);
         assert_eq!(overdue(&watch).await, 10);
     }
@@ -275,6 +293,28 @@ mod tests {
         assert_eq!(end(&watch).await, (false, 10));
         drop(read);
         assert_eq!(end(&watch).await, (true, 10));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_still_written_is_waited_for_but_not_for_ever() {
+        let (watch, flow) = (Arc::new(Watch::default()), Flow::default());
+        let working = watch.begin(&mut Request::new(()));
+        drop(working);
+        let writes = async |seconds: u64| {
+            for _ in 0..seconds {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                flow.wrote(1);
+            }
+        };
+        let began = tokio::time::Instant::now();
+        tokio::join!(watch.overdue(&flow, PATIENCE), writes(25));
+        assert_eq!(began.elapsed().as_secs(), 40);
+        // Answers of which a piece waits, while a client sends pings.
+        let mut stuck = watch.begin(&mut Request::new(())).answered(answer()).into_body();
+        stuck.frame().await.unwrap().unwrap();
+        let began = tokio::time::Instant::now();
+        let (may_end, ()) = tokio::join!(watch.end(&flow, PATIENCE), writes(60));
+        assert_eq!((may_end, began.elapsed().as_secs()), (false, 60));
     }
 
     #[tokio::test(start_paused = true)]

@@ -79,6 +79,11 @@ impl Flow {
         self.written.load(Ordering::Relaxed)
     }
 
+    /// Notes that the system took so many bytes.
+    pub(crate) fn wrote(&self, bytes: u64) {
+        self.written.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     /// From now on the WebSocket decides how long the other end may read nothing.
     pub(crate) fn upgrade(&self) {
         self.is_upgraded.store(true, Ordering::Relaxed);
@@ -119,7 +124,7 @@ impl Watched {
         if let Poll::Ready(wrote) = wrote {
             self.patience.renew();
             let bytes = wrote.as_ref().map_or(0, |bytes| *bytes as u64);
-            self.flow.written.fetch_add(bytes, Ordering::Relaxed);
+            self.flow.wrote(bytes);
             return Poll::Ready(wrote);
         }
         if self.flow.is_upgraded.load(Ordering::Relaxed) {
