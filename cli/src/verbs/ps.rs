@@ -256,8 +256,10 @@ mod tests {
         let of = |number: u64, standing: &str, is_held_back: bool| {
             json!({ "number": number, "standing": standing, "is-held-back": is_held_back }).to_string()
         };
-        assert!(line(&of(2, "probation", false)).contains("storage    ready (probation)  12.3 ms"));
-        assert!(line(&of(1, "proven", true)).contains("storage    ready (held back)  12.3 ms"));
+        assert!(
+            line(&of(2, "probation", false)).contains("storage    extension  ready (probation)  12.3 ms")
+        );
+        assert!(line(&of(1, "proven", true)).contains("storage    extension  ready (held back)  12.3 ms"));
         assert!(!line(&of(2, "proven", false)).contains('('));
     }
 

@@ -14,8 +14,8 @@ fn ps_lists_every_extension_with_what_it_uses() {
     let table = main.weir(&["ps"]).good();
     let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows[0], ["ID", "KIND", "STATE", "CPU", "CPU%", "MEMORY", "INBOX", "SHED", "RESTARTS"]);
-    assert_eq!(rows[1][..2], ["puppet", "ready"]);
-    assert_eq!(rows[2][..2], ["spare", "loaded"]);
+    assert_eq!(rows[1][..3], ["puppet", "extension", "ready"]);
+    assert_eq!(rows[2][..3], ["spare", "extension", "loaded"]);
     let puppet = &main.json(&["ps", "--json"])["extensions"][0];
     assert!(puppet["memory"].as_u64().unwrap() > 0, "{puppet}");
     assert!(puppet["cpu-seconds"].as_f64().unwrap() > 0.0, "{puppet}");

@@ -279,7 +279,10 @@ fn ps_says_which_peer_an_extension_waits_for() {
     )));
     let reason = "it requires `thermal@1`, and `sidecar:thermal` is not connected";
     let rows = main.weir(&["ps"]).good();
-    assert!(rows.contains("\nneedy  failed  ") && rows.contains(&format!("\n`needy`: {reason}\n")), "{rows}");
+    assert!(
+        rows.contains("\nneedy  extension  failed  ") && rows.contains(&format!("\n`needy`: {reason}\n")),
+        "{rows}"
+    );
     assert_eq!(main.json(&["status", "--json", "needy"])["reason"], reason);
 
     let thermal = connect(&main, "sidecar:thermal", None).unwrap();

@@ -37,7 +37,7 @@ fn a_quarantine_is_shown_with_what_lifts_it_and_only_that_does() {
     let main = Running::with(FRAGILE);
     trap(&main);
     let row = main.weir(&["ps"]).good();
-    assert!(row.lines().last().unwrap().starts_with("fragile  quarantined  "), "{row}");
+    assert!(row.lines().last().unwrap().starts_with("fragile  extension  quarantined  "), "{row}");
 
     let refused = main.weir(&["start", "fragile"]);
     assert_eq!(refused.code, 8);
@@ -68,7 +68,7 @@ fn what_came_of_a_failure_is_shown_with_the_time_of_the_restart() {
     let next = failure["next-restart"].as_str().unwrap();
 
     let table = main.weir(&["ps"]).good();
-    assert!(table.contains("patient  backing-off"), "{table}");
+    assert!(table.contains("patient  extension  backing-off"), "{table}");
     assert!(table.ends_with(&format!(" 0, next at {next}\n")), "{table}");
     let table = main.weir(&["ps", "--failures"]).good();
     assert!(table.contains(&format!(" backing-off until {next}  trapped: ")), "{table}");
