@@ -80,7 +80,7 @@ pub(super) fn variables(
 ) -> anyhow::Result<Vec<(&'static str, PathBuf)>> {
     let peers = project.config.main.peer_socket.clone().map(|path| ("WEIR_PEER_SOCKET", path));
     let own = [("WEIR_SOCKET", main.socket()), ("WEIR", this_command()?.to_owned())];
-    let gateway = gateway(project).map(|address| ("WEIR_GATEWAY", PathBuf::from(address)));
+    let gateway = gateway(project).map(|address| ("WEIR_HTTP_ADDRESS", PathBuf::from(address)));
     Ok(own.into_iter().chain(peers).chain(gateway).collect())
 }
 

@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture
 def url() -> str:
-    gateway = os.environ.get("WEIR_GATEWAY")
+    gateway = os.environ.get("WEIR_HTTP_ADDRESS")
     if gateway is None:
         pytest.skip("`weir test` starts a Main")
     return f"http://{gateway}"

@@ -8,7 +8,7 @@ use std::{
 
 fn get(path: &str) -> Option<String> {
     // Under plain `cargo test` there is no Main.
-    let gateway = env::var("WEIR_GATEWAY").ok()?;
+    let gateway = env::var("WEIR_HTTP_ADDRESS").ok()?;
     let mut stream = TcpStream::connect(gateway).unwrap();
     write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").unwrap();
     let mut answer = String::new();

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-const gateway = process.env.WEIR_GATEWAY;
+const gateway = process.env.WEIR_HTTP_ADDRESS;
 const skip = gateway === undefined;
 
 test("the running server greets", { skip }, async () => {

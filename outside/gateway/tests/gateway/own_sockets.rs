@@ -15,7 +15,7 @@ async fn a_server_has_a_socket_of_its_own_for_a_proxy() {
     let cache = concat!(env!("CARGO_TARGET_TMPDIR"), "/cache");
     let text = |socket: &str| {
         format!(
-            "# main cache-dir = '{cache}'\n[[extension]]\nid = 'shop'\npath = 'server.wasm'\nserves-http.path = '/'\n{socket}\n"
+            "# main cache-dir = '{cache}'\n[[extension]]\nid = 'shop'\npath = 'server.wasm'\nserves-http.path = '/'\nlimits.inbox.messages = 512\n{socket}\n"
         )
     };
     let stage = Stage::in_dir(dir, "", &text("serves-http.socket = 'shop.sock'")).await;
