@@ -184,6 +184,14 @@ impl Table for MainConfig {
     }
 }
 
+impl MainConfig {
+    /// The sockets that Main listens on itself, by their keys.
+    pub fn sockets(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        let peer_socket = self.peer_socket.as_deref().map(|socket| ("main.peer-socket", socket));
+        [("main.control-socket", &*self.control_socket)].into_iter().chain(peer_socket)
+    }
+}
+
 impl Default for MainConfig {
     fn default() -> Self {
         Self {

@@ -85,7 +85,8 @@ impl Table for ServesHttp {
     keys! {
         ServesHttp;
         /// Requests for this path, and for what is below, are its own. Of several extensions, the one with the longest
-        /// path gets a request, and no two that the gateway lets others reach can have one path. It begins with `/`, and is not `/v1` or below, which is the
+        /// path gets a request, and no two that the gateway lets others reach can have one path. It begins with `/`, and is
+        /// not `/v1` or below, which is the
         /// gateway's.
         "path" path = text(PATH, str::parse::<MountPath>), required(PATH);
         /// The methods of the requests that it gets. Others are answered with status 405.

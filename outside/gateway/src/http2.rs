@@ -108,7 +108,7 @@ impl Watch {
             if looks.reads_nothing(now) {
                 return false;
             }
-            if now.begun == now.ended && (now.begun, now.ended) == (before.begun, before.ended) {
+            if now.begun == now.ended && now.ended == before.ended {
                 return true;
             }
         }

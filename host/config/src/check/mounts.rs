@@ -8,7 +8,7 @@ use super::{
     repeated,
 };
 use crate::{
-    Config, ExtensionConfig, MainConfig, ServesHttp,
+    Config, ExtensionConfig, ServesHttp,
     error::{ConfigError, Location},
     section::suggestion,
 };
@@ -69,13 +69,9 @@ impl<'c> Judged<'c> {
 
     /// Reports sockets of servers that two have, or that are Main's.
     fn sockets_of_mounts(&self, errors: &mut Vec<ConfigError>) {
-        let MainConfig { control_socket, peer_socket, .. } = &self.config.main;
-        let of_main =
-            [("main.control-socket", Some(control_socket)), ("main.peer-socket", peer_socket.as_ref())];
-        let mut seen: Vec<(String, PathBuf, Option<Location>)> = of_main
-            .into_iter()
-            .filter_map(|(key, socket)| Some((key.to_owned(), resolved(socket?), None)))
-            .collect();
+        let of_main = self.config.main.sockets();
+        let mut seen: Vec<(String, PathBuf, Option<Location>)> =
+            of_main.map(|(key, socket)| (key.to_owned(), resolved(socket), None)).collect();
         for (index, extension, http) in self.mounted() {
             let Some(socket) = &http.socket else { continue };
             let key = format!("extension[{}].serves-http.socket", extension.id);

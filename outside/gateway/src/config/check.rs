@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, path::Path};
 
 use weir_host::{
-    Config, MainConfig,
+    Config,
     config::{
         ConfigError,
         extend::{Location, Places, doubles, doubles_in, faults, is_inside, quote, shown, suggestion},
@@ -70,11 +70,9 @@ pub(super) fn tls(config: &GatewayConfig, at: &Places, has_tls: bool, errors: &m
 
 /// Adds an error for each address that is listed twice, or is a socket of Main's own or of a server.
 pub(super) fn addresses(config: &GatewayConfig, whole: &Config, at: &Places, errors: &mut Vec<ConfigError>) {
-    let MainConfig { control_socket, peer_socket, .. } = &whole.main;
-    let of_main = [("main.control-socket", Some(control_socket)), ("main.peer-socket", peer_socket.as_ref())];
-    let of_main = of_main.into_iter().filter_map(|(key, socket)| Some((key.to_owned(), socket?)));
+    let of_main = whole.main.sockets().map(|(key, socket)| (key.to_owned(), socket));
     let of_servers = whole.extensions.iter().filter_map(|extension| {
-        let socket = extension.serves_http.as_ref()?.socket.as_ref()?;
+        let socket = extension.serves_http.as_ref()?.socket.as_deref()?;
         Some((format!("extension[{}].serves-http.socket", extension.id), socket))
     });
     let own: Vec<_> = of_main.chain(of_servers).collect();
