@@ -76,7 +76,7 @@ fn every_key_of_http_and_of_stores_that_a_reload_finds_changed_is_named() {
         };
         let value = match key.shape {
             Shape::Flag => "true",
-            Shape::Count(_) => "7",
+            Shape::Count(_) | Shape::CountOr(..) => "7",
             Shape::Size(_) => "'1536 KiB'",
             Shape::Time(_) => "'77s'",
             Shape::Text(_) => "'z'",

@@ -99,6 +99,7 @@ fn checked<'c>(config: &'c Config, inspected: &mut Inspected<'c>) -> Vec<Checked
     let is_same = |a: &ExtensionConfig, b: &ExtensionConfig| {
         (&a.component, a.sha256, &a.limits, a.traces) == (&b.component, b.sha256, &b.limits, b.traces)
             && a.serves_http.is_some() == b.serves_http.is_some()
+            && (&a.exports, &a.imports) == (&b.exports, &b.imports)
     };
     for extension in &config.extensions {
         let before = config.extensions.iter().zip(&faults).find(|(other, _)| is_same(other, extension));

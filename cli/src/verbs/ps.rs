@@ -28,7 +28,7 @@ const CLEAR: &str = "\x1b[2J\x1b[H";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-KIND is `extension`, or `http` for a server. CPU is the processor time of the extension, CPU% its share of the last second. MEMORY is used and allowed
+KIND is `extension`, `http` for a server, or `exports` if its functions are called. CPU is the processor time of the extension, CPU% its share of the last second. MEMORY is used and allowed
 memory, INBOX is waiting messages and bytes, SHED is messages that found no room. In STATE, `probation` is a
 new version that is not proven yet, and `held back` another version than the configured one; `weir versions
 ID` says more. Below are the configured programs outside Main; `weir peers` shows their sessions. --watch

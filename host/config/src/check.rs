@@ -1,6 +1,7 @@
 //! Checks between the parts of a configuration, from a file or from Rust.
 
 mod budget;
+mod exports;
 mod grants;
 mod mounts;
 mod parties;
@@ -106,6 +107,7 @@ impl<'c> Judged<'c> {
         self.doubles(&mut errors);
         self.owners(&mut errors);
         self.mounts(&mut errors);
+        self.exports(&mut errors);
         if complete {
             self.providers(&mut errors);
             self.queues(&mut errors);
@@ -269,9 +271,10 @@ impl<'c> Judged<'c> {
 
     fn unmet_wants(&self) -> impl Iterator<Item = String> {
         let provided = provided(self.config);
-        let of_extensions = self.config.extensions.iter().flat_map(|extension| {
-            extension.wants.iter().map(move |contract| (extension.id.as_str(), contract))
-        });
+        let of_extensions =
+            self.config.extensions.iter().flat_map(|extension| {
+                extension.wanted().map(move |contract| (extension.id.as_str(), contract))
+            });
         let of_peers = self
             .config
             .peers

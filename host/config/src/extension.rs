@@ -11,8 +11,9 @@ use weir_names::{ContractName, ExtensionId, HookDirName, QueueName, RequestPolic
 use super::{
     ArtifactHash, ComponentSource, Grants, Limits, ReloadMode, RestartConfig, SecretSource, ServesHttp,
     Stanza, SubscribeGrant, UpdateConfig, bytes,
+    exports::{InterfaceName, fulfills, imports, instances},
     key::{Key, Places, Table},
-    kind::{flag, number, optional_table, policy, table, text, texts, word},
+    kind::{flag, optional_table, policy, table, text, texts, word},
     limits::{class, limits},
     queue::subscribes,
     section::Section,
@@ -57,6 +58,11 @@ pub struct ExtensionConfig {
     pub limits: Limits,
     /// Contracts that it owns and may serve. A contract has one owner.
     pub fulfills: Vec<ContractName>,
+    /// The exported interfaces whose functions are the operations of contracts in [`fulfills`](Self::fulfills). Empty for
+    /// a program that serves its contracts itself.
+    pub exports: BTreeMap<ContractName, InterfaceName>,
+    /// The contracts that answer the component's imports of interfaces that Weir does not have. It may call them.
+    pub imports: BTreeMap<InterfaceName, ContractName>,
     /// Contracts that it may call and needs. Their owners start first.
     pub requires: Vec<ContractName>,
     /// Contracts that it may call but does not need.
@@ -75,6 +81,8 @@ pub struct ExtensionConfig {
     pub when_full: RequestPolicy,
     /// Instances that share the inbox: 1 to 64. Default: 1.
     pub instances: u32,
+    /// Whether each call of its [`exports`](Self::exports) has a new instance. Then `instances` is 1.
+    pub per_call: bool,
     /// Access beside channels.
     pub grants: Grants,
     /// Values that it reads through `wasi:config/store`.
@@ -160,6 +168,8 @@ impl ExtensionConfig {
             signed_as: None,
             limits: Limits::default(),
             fulfills: Vec::new(),
+            exports: BTreeMap::new(),
+            imports: BTreeMap::new(),
             requires: Vec::new(),
             wants: Vec::new(),
             publishes: Vec::new(),
@@ -169,6 +179,7 @@ impl ExtensionConfig {
             runs: Vec::new(),
             when_full: RequestPolicy::Reject,
             instances: 1,
+            per_call: false,
             grants: Grants::default(),
             config: BTreeMap::new(),
             secrets: BTreeMap::new(),
@@ -217,6 +228,20 @@ impl ExtensionConfig {
         format!("http.{id}@1").parse().ok()
     }
 
+    /// The contracts that it may call without requiring them: those in [`wants`](Self::wants), and those that answer its
+    /// [`imports`](Self::imports).
+    pub fn wanted(&self) -> impl Iterator<Item = &ContractName> {
+        let is_new =
+            |contract: &&ContractName| !self.wants.contains(contract) && !self.requires.contains(contract);
+        self.wants.iter().chain(self.imports.values().filter(is_new))
+    }
+
+    /// Whether it may call this contract.
+    #[must_use]
+    pub fn may_call(&self, contract: &ContractName) -> bool {
+        self.requires.contains(contract) || self.wanted().any(|wanted| wanted == contract)
+    }
+
     /// The configuration of its first instance.
     pub(super) fn first_instance(self, plugin_dir: Option<PathBuf>) -> Self {
         let canary = (self.instances > 1).then(|| self.id.copy(self.instances));
@@ -250,7 +275,7 @@ impl ExtensionConfig {
         };
         limits(&self.limits) == limits(&other.limits)
             && self.when_full == other.when_full
-            && self.fulfills == other.fulfills
+            && (&self.fulfills, &self.exports) == (&other.fulfills, &other.exports)
             && self.subscribes == other.subscribes
             && self.takes == other.takes
     }
@@ -276,7 +301,8 @@ impl ExtensionConfig {
 
 impl Table for ExtensionConfig {
     keys! {
-        ExtensionConfig without component, signature, config, secrets, plugin_dir, copy_of, canary, stanza;
+        ExtensionConfig without component, signature, fulfills, exports, instances, per_call, config, secrets, plugin_dir,
+            copy_of, canary, stanza;
         /// Its name: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter. Not `main`, and unique.
         "id" id = text(EXTENSION_ID, str::parse).hidden(), required(EXTENSION_ID);
         /// The component's file, relative to `main.plugin-dir` and inside it: without `..`. Two paths cannot differ
@@ -299,8 +325,14 @@ impl Table for ExtensionConfig {
         /// before](operators.md#which-start-and-stop-first) their owners, if these run. A contract that nobody serves
         /// is a warning.
         "wants" wants = texts(CONTRACT, str::parse);
-        /// Contracts that it owns and may serve. A contract has one owner among extensions and peers.
-        "fulfills" fulfills = texts(CONTRACT, str::parse);
+        /// Contracts that it owns and may serve. A contract has one owner among extensions and peers. A table says that its
+        /// operations are functions that the component exports, as in `{ contract = "greeter@1", export =
+        /// "acme:greeter/api@1.0.0" }`: [exports as operations](exports.md).
+        "fulfills" = fulfills(), default("empty");
+        /// The contracts that answer its imports of interfaces that Weir does not have, as in `imports =
+        /// { "acme:store/kv@1.0.0" = "store@1" }`: each function is a call of the operation with its name. It may call
+        /// these contracts as if they were in `wants`.
+        "imports" imports = imports(), default("empty");
         /// Topics that it may publish under.
         "publishes" publishes = texts(TOPIC, str::parse);
         /// Topics that it may subscribe to: [below](#subscriptions).
@@ -315,10 +347,10 @@ impl Table for ExtensionConfig {
         /// Hooks that it may run, through the contract `hooks@1`, which need not be in `wants` then. Each has a
         /// `[hooks.NAME]`.
         "runs" runs = texts(HOOKS, str::parse);
-        // Hidden, because differences compare instances one by one.
         /// So many instances run at once and compete for the inbox: each message goes to one of them. Limits hold for
         /// each instance, and each counts against `main.memory-budget`. With `update`, the last one tries new versions.
-        "instances" instances = number(Shape::Count(1..=64)).hidden(), default("1");
+        /// With `per-call`, which is for exports, each call has a new instance, one call at a time.
+        "instances" = instances(), default("1");
         /// What it may reach beside channels: [below](#grants). Everything else is absent.
         "grants" grants = table();
         /// What it reads through `wasi:config/store`, as strings: `interval = 1_000` is read as `1000`. Quote a name

@@ -58,6 +58,7 @@ fn value(keys: &[KnownKey], key: &KnownKey) -> Value {
     let value = match &key.shape {
         Shape::Flag => json!({ "type": "boolean" }),
         Shape::Count(range) => count(range.start(), range.end()),
+        Shape::CountOr(range, word) => any_of([count(range.start(), range.end()), json!({ "const": word })]),
         Shape::Size(range) => any_of([count(range.start(), range.end()), pattern(SIZE)]),
         Shape::Time(_) => pattern(TIME),
         Shape::Share(_) => pattern(SHARE),

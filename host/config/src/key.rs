@@ -121,6 +121,12 @@ impl<T> Key<T> {
         }
     }
 
+    /// Also checks values made in Rust. `judge` gets the path of the key.
+    #[must_use]
+    pub fn judged(self, judge: impl Fn(&T, &str, &mut Vec<ConfigError>) + Send + Sync + 'static) -> Self {
+        Self { judge: Box::new(judge), ..self }
+    }
+
     /// Gives the entry its name and its meaning, which may have more than one line.
     #[must_use]
     pub fn named(self, name: &'static str, meaning: &'static str) -> Self {

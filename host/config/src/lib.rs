@@ -11,6 +11,7 @@ mod config;
 mod differences;
 mod environment;
 mod error;
+mod exports;
 mod extension;
 mod file_lock;
 mod grants;
@@ -43,6 +44,7 @@ pub use component_lock::{ComponentLock, ComponentLockError, ComponentLockFault, 
 pub use config::{Config, ConfigFile};
 pub use differences::{Difference, Effect, TableChange, TableDifference};
 pub use error::{ConfigError, ConfigErrors};
+pub use exports::{InterfaceName, InterfaceNameError};
 pub use extension::{ExtensionConfig, HOOKS_CONTRACT, STORE_CONTRACT, Traces, Validate};
 pub use file_lock::FileLock;
 pub use grants::{

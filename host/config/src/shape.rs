@@ -18,6 +18,8 @@ pub enum Shape {
     Flag,
     /// A whole number in a range.
     Count(RangeInclusive<u64>),
+    /// A whole number in a range, or this word.
+    CountOr(RangeInclusive<u64>, &'static str),
     /// A number of bytes in a range.
     Size(RangeInclusive<u64>),
     /// A duration in a range.
@@ -53,6 +55,9 @@ impl fmt::Display for Shape {
         match self {
             Self::Flag => f.write_str("`true` or `false`"),
             Self::Count(range) => write!(f, "a whole number from {} to {}", range.start(), range.end()),
+            Self::CountOr(range, word) => {
+                write!(f, "a whole number from {} to {}, or the string `{word}`", range.start(), range.end())
+            }
             Self::Size(range) => {
                 write!(f, "a size from `{}` to `{}`", bytes(*range.start()), bytes(*range.end()))
             }
@@ -132,17 +137,22 @@ impl Shape {
     #[must_use]
     pub fn has(&self, number: u64) -> bool {
         match self {
-            Self::Count(range) | Self::Size(range) | Self::Share(range) => range.contains(&number),
+            Self::Count(range) | Self::CountOr(range, _) | Self::Size(range) | Self::Share(range) => {
+                range.contains(&number)
+            }
             Self::Time(range) => range.contains(&Duration::from_nanos(number)),
             _ => false,
         }
     }
 
-    /// Reads a number: a count, bytes, or a string with a unit. An error is the wrong value in words, which completes
-    /// "not".
+    /// Reads a number: a count, bytes, or a string with a unit. 0 is the word in place of a count. An error is the wrong
+    /// value in words, which completes "not".
     pub(super) fn number(&self, value: &DeValue<'_>) -> Result<u64, String> {
         match (self, value.as_str()) {
-            (Self::Count(range), _) | (Self::Size(range), None) => count(value, range),
+            (Self::CountOr(_, word), Some(text)) => (text == *word).then_some(0).ok_or_else(|| quote(text)),
+            (Self::Count(range), _) | (Self::CountOr(range, _) | Self::Size(range), None) => {
+                count(value, range)
+            }
             (_, None) => Err(kind(value)),
             (_, Some(text)) => self.number_in(text).ok_or_else(|| quote(text)),
         }

@@ -24,7 +24,7 @@ use weir_bus::{
     Error, Event, Incoming, MessageId, OpenSpan, Parent, Peer, PeerId, Reply, Request, SpanOrigin,
     TakeOptions, Taken, Waiter,
 };
-use weir_metrics::Usage;
+use weir_metrics::{Usage, moment};
 
 pub(super) use self::{
     checks::Checks,
@@ -190,6 +190,29 @@ impl Delivery {
         Ok(())
     }
 
+    /// Notes that the host begins to call a function for a request in hand.
+    pub(super) fn begin_call(&mut self, id: u64) {
+        if let Some(handling) = self.in_hand.handling_of(MessageId(id)) {
+            self.held.hold_call(moment(std::time::Instant::now()), handling);
+        }
+    }
+
+    /// Notes that the function has returned, or failed.
+    pub(super) fn end_call(&mut self) {
+        self.held.end_call();
+    }
+
+    /// Takes a request out of hand that is answered with its failure.
+    pub(super) fn give_up(&mut self, id: u64) -> Option<(Handling, Unanswered)> {
+        let handling = self.in_hand.handling_of(MessageId(id))?;
+        let (responder, was_full) = self.in_hand.remove(MessageId(id))?;
+        self.show_in_hand();
+        if was_full {
+            self.peer.hold_requests(false);
+        }
+        Some((handling, Unanswered::new(vec![responder], Error::Trapped)))
+    }
+
     pub(super) fn set_taking(&mut self, queue: u32, how: abi::Taking) -> Result<(), Error> {
         self.jobs.set_taking(queue, how, self.in_flight)
     }
@@ -241,7 +264,7 @@ impl Delivery {
         self.in_hand.handling_of(id)
     }
 
-    /// Returns the event or job that has been in hand the longest.
+    /// Returns the event, job or call that has been in hand the longest.
     pub(super) fn overdue(&self) -> Option<Handling> {
         self.held.oldest(None)
     }

@@ -28,8 +28,8 @@ use std::time::Instant;
 use bytes::Bytes;
 use semver::Version;
 use wasmtime::{
-    StoreContextMut,
-    component::{ComponentType, Linker, LinkerInstance, Lower, WasmList},
+    Engine, StoreContextMut,
+    component::{ComponentType, Linker, LinkerInstance, Lower, WasmList, types::ComponentInstance},
 };
 use wasmtime_wasi::{
     TrappableError,
@@ -38,9 +38,11 @@ use wasmtime_wasi::{
 use weir_bus::{Error, PeerId};
 use weir_names::harmless;
 
+pub(crate) use self::{channel::next_message, requests::call_contract};
 use super::{
     abi::{self, Cut, Handed, Text},
     delivery::MAX_REASON,
+    exports::link_import,
     http,
     instance_state::InstanceState,
     keyvalue, meter,
@@ -68,6 +70,15 @@ impl Guest for InstanceState {
 
     fn add_to_linker(linker: &mut Linker<Self>) -> wasmtime::Result<()> {
         add_extension(linker)
+    }
+
+    fn link_import(
+        linker: &mut Linker<Self>,
+        engine: &Engine,
+        name: &str,
+        interface: &ComponentInstance,
+    ) -> Result<(), String> {
+        link_import(linker, engine, name, interface)
     }
 
     #[inline(always)]

@@ -13,14 +13,15 @@ use std::path::{Path, PathBuf};
 use serde::{Serialize, Serializer};
 use wasmparser::{ComponentTypeRef, Parser, Payload};
 use weir_config::{ArtifactHash, ExtensionConfig};
-use weir_names::harmless;
-use weir_openrpc::{Document, MAX_SECTION, SECTION};
+use weir_names::{ContractName, harmless};
+use weir_openrpc::{Document, MAX_SECTION, Role, SECTION};
 
 pub use self::manifest::{DataStatement, DirNeed, Manifest, Needs};
 use super::{
+    exports::{self, DescribedInterface},
     http::why_not_offered,
     imports::is_offered,
-    program::{self, LoadError},
+    program::{self, LoadError, World},
 };
 
 /// What a program exports, and what an HTTP server does: the beginnings of the interfaces' names.
@@ -102,8 +103,13 @@ pub struct Inspection {
     pub exports: Vec<String>,
     /// The manifest of the component's author.
     pub manifest: Option<Manifest>,
-    /// The contracts that the component describes: those that it serves, and what it expects of those that it calls.
+    /// The contracts that the component describes: those that it serves, and what it expects of those that it calls. The
+    /// interfaces that it exports, and those that it imports and Weir does not have, are among them, described by their
+    /// types.
     pub contracts: Vec<Document>,
+    /// These interfaces, with what speaks against those that are not described.
+    #[serde(skip)]
+    interfaces: Vec<DescribedInterface>,
 }
 
 /// Inspects a component.
@@ -161,6 +167,7 @@ impl Inspection {
             exports: Vec::new(),
             manifest: None,
             contracts: Vec::new(),
+            interfaces: Vec::new(),
         };
         found.read(bytes)?;
         Ok(found)
@@ -171,20 +178,24 @@ impl Inspection {
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if !self.serves_http() && !begins(&self.exports, RUN) {
+        let is_called = self.serves_http() || self.exports_functions();
+        if !is_called && !begins(&self.exports, RUN) {
             notes.push(
                 "it exports neither `wasi:cli/run` nor `wasi:http/incoming-handler` of WASI 0.2, so it cannot be run"
                     .to_owned(),
             );
         }
-        if !self.serves_http() && !self.imports.iter().any(|name| name.starts_with("weir:iec/")) {
+        if !is_called && !self.imports.iter().any(|name| name.starts_with("weir:iec/")) {
             notes.push("it imports nothing of `weir:iec`, so nobody can talk to it".to_owned());
         }
         if self.serves_http() && cfg!(not(feature = "http")) {
             notes.push(format!("it serves HTTP, which {}", weir_config::not_in_this_build("http")));
         }
         notes.extend(self.unoffered());
-        if self.manifest.is_none() && !self.serves_http() {
+        let unmapped = self.interfaces.iter().filter_map(|it| Some((&it.name, it.document.as_ref().err()?)));
+        notes
+            .extend(unmapped.map(|(name, why)| format!("the functions of `{name}` cannot be called: {why}")));
+        if self.manifest.is_none() && !is_called {
             notes.push("it has no manifest: ask its author what it serves and needs".to_owned());
         }
         notes
@@ -196,21 +207,73 @@ impl Inspection {
         begins(&self.exports, HANDLER)
     }
 
+    /// Whether it exports functions that can be operations, and is no program that runs by itself.
+    #[must_use]
+    pub fn exports_functions(&self) -> bool {
+        !begins(&self.exports, RUN) && self.exported().next().is_some()
+    }
+
+    /// The interfaces of its own that it exports, with what speaks against each.
+    fn exported(&self) -> impl Iterator<Item = (&str, Option<&String>)> {
+        let exports = |it: &&DescribedInterface| !self.imports.contains(&it.name);
+        self.interfaces.iter().filter(exports).map(|it| (&*it.name, it.document.as_ref().err()))
+    }
+
+    /// What it describes of a contract that this extension serves, under the contract's name.
+    #[must_use]
+    pub fn served_as(&self, extension: &ExtensionConfig, contract: &ContractName) -> Option<Document> {
+        let own = |document: &&Document| document.role == Role::Provider && document.contract == *contract;
+        match extension.exports.get(contract) {
+            Some(export) => Document::of_export(&self.contracts, export.as_str(), contract),
+            None => self.contracts.iter().find(own).cloned(),
+        }
+    }
+
+    /// What it expects of the contracts that this extension calls, under their names.
+    pub fn expected_by(&self, extension: &ExtensionConfig) -> impl Iterator<Item = Document> {
+        let callers = self.contracts.iter().filter(|document| document.role == Role::Caller);
+        callers.filter_map(|document| match &document.export {
+            None => Some(document.clone()),
+            Some(import) => {
+                let (_, contract) = extension.imports.iter().find(|(name, _)| name.as_str() == import)?;
+                Some(Document { contract: contract.clone(), ..document.clone() })
+            }
+        })
+    }
+
     /// Why it cannot run as this extension, if that shows before compiling.
     #[must_use]
     pub fn misfit(&self, extension: &ExtensionConfig) -> Option<String> {
-        let is_server = extension.serves_http.is_some();
+        let world = match (&extension.serves_http, extension.exports.is_empty()) {
+            (Some(_), _) => World::HttpServer,
+            (None, false) => World::Exports,
+            (None, true) => World::Program,
+        };
+        let is_answered = |import: &str| extension.imports.keys().any(|name| name.as_str() == import);
         let of_world =
-            || misfit(is_server, |name| begins(&self.imports, name), |name| begins(&self.exports, name));
-        self.unoffered().into_iter().next().or_else(of_world)
+            || misfit(world, |name| begins(&self.imports, name), |name| begins(&self.exports, name));
+        let of_exports = || exports::misfit(&extension.exports, || self.exported());
+        self.unoffered_but(is_answered).next().or_else(of_world).or_else(of_exports)
     }
 
     /// Returns a text for each import that this build of Weir does not offer, as in ``it imports `a:b/c@1.0.0`, which
     /// Weir does not offer``.
     #[must_use]
     pub fn unoffered(&self) -> Vec<String> {
+        self.unoffered_but(|_| false).collect()
+    }
+
+    fn unoffered_but(&self, is_answered: impl Fn(&str) -> bool) -> impl Iterator<Item = String> {
         let unknown = self.imports.iter().filter(|name| !is_offered(name));
-        unknown.map(|name| format!("it imports `{name}`, {}", why_not_offered(name))).collect()
+        unknown.filter_map(move |name| {
+            let why = match self.interfaces.iter().find(|it| it.name == *name).map(|it| &it.document) {
+                Some(Ok(_)) if is_answered(name) => return None,
+                Some(Ok(_)) => return Some(not_answered(name)),
+                Some(Err(why)) => Some(&**why),
+                None => None,
+            };
+            Some(not_offered(name, why))
+        })
     }
 
     fn read(&mut self, bytes: &[u8]) -> Result<(), InspectError> {
@@ -257,6 +320,9 @@ impl Inspection {
             let path = self.path.clone();
             InspectError::Contracts { path, message }
         })?;
+        let foreign: Vec<_> = self.imports.iter().filter(|name| is_foreign(name)).cloned().collect();
+        self.interfaces = exports::interfaces(bytes, &self.exports, &foreign);
+        self.contracts.extend(self.interfaces.iter().filter_map(|it| it.document.clone().ok()));
         Ok(())
     }
 
@@ -284,24 +350,45 @@ fn begins(names: &[String], begin: &str) -> bool {
     names.iter().any(|name| name.starts_with(begin))
 }
 
-/// Why a component cannot run as a program or as an HTTP server. `imports` and `exports` say whether it has an interface
-/// whose name begins so.
+/// Whether an import could be answered by a contract: Weir does not have it, and it is none of WASI's.
+pub(crate) fn is_foreign(import: &str) -> bool {
+    !is_offered(import) && !import.starts_with("wasi:") && !import.starts_with("weir:")
+}
+
+/// The text for an import that Weir does not offer, with the reason why no contract can answer it.
+pub(crate) fn not_offered(import: &str, why: Option<&str>) -> String {
+    let why = why.map(|why| format!(", and no contract can answer it: {why}")).unwrap_or_default();
+    format!("it imports `{import}`, {}{why}", why_not_offered(import))
+}
+
+/// The text for an import that no contract answers yet.
+pub(crate) fn not_answered(import: &str) -> String {
+    format!(
+        "it imports `{import}`, {}: name the contract that answers it in `imports`",
+        why_not_offered(import)
+    )
+}
+
+/// Why a component cannot run in a world. `imports` and `exports` say whether it has an interface whose name begins so.
 pub(crate) fn misfit(
-    is_server: bool,
+    world: World,
     imports: impl Fn(&str) -> bool,
     exports: impl Fn(&str) -> bool,
 ) -> Option<String> {
-    let why = match (is_server, exports(HANDLER), exports(RUN)) {
-        (false, _, true) => return None,
-        (false, true, false) => "it is an HTTP server: say where with `serves-http`",
-        (false, false, false) => "it exports no `wasi:cli/run` of WASI 0.2",
-        (true, false, _) => {
+    let why = match (world, exports(HANDLER), exports(RUN)) {
+        (World::Program, _, true) => return None,
+        (World::Program, true, false) => "it is an HTTP server: say where with `serves-http`",
+        (World::Program, false, false) => "it exports no `wasi:cli/run` of WASI 0.2",
+        (World::HttpServer, false, _) => {
             "it exports no `wasi:http/incoming-handler` of WASI 0.2, so it cannot have `serves-http`"
         }
-        (true, true, _) if imports("weir:iec/channel@") => {
+        (World::HttpServer, true, _) if imports("weir:iec/channel@") => {
             "it imports `weir:iec/channel`, and a server has no inbox to receive from"
         }
-        (true, true, _) => return None,
+        (World::Exports, ..) if imports("weir:iec/channel@") => {
+            "it imports `weir:iec/channel`, and functions that are called have no inbox to receive from"
+        }
+        (World::HttpServer, true, _) | (World::Exports, ..) => return None,
     };
     Some(why.to_owned())
 }
@@ -343,13 +430,21 @@ impl ContractSections {
         Document::parse_section(&self.lines).map_err(|error| harmless(&error, 512))
     }
 
-    /// Returns the documents, one a line, as Main keeps them.
+    /// Returns the documents, one a line, as Main keeps them. Those of `interfaces` follow as far as there is room.
     #[cfg(feature = "compiler")]
-    pub(crate) fn text(&self) -> Result<String, String> {
+    pub(crate) fn text(&self, interfaces: &[DescribedInterface]) -> Result<String, String> {
         let text: String = self.documents()?.iter().map(|document| document.line() + "\n").collect();
         // Checked again, because escapes can make the text longer than Main would parse.
-        let mut kept = Self::default();
-        kept.add(SECTION, text.as_bytes());
-        kept.documents().map(|_| text)
+        let is_kept = |text: &str| {
+            let mut kept = Self::default();
+            kept.add(SECTION, text.as_bytes());
+            kept.documents().map(drop)
+        };
+        is_kept(&text)?;
+        let described = interfaces.iter().filter_map(|it| it.document.as_ref().ok());
+        Ok(described.fold(text, |text, document| {
+            let longer = text.clone() + &document.line() + "\n";
+            if is_kept(&longer).is_ok() { longer } else { text }
+        }))
     }
 }

@@ -120,12 +120,12 @@ impl Instance {
             let store = self.new_store(&program, machine, opened.net.clone(), activity.clone());
             store.map(|store| (store, opened)).map_err(|error| Exit::cannot_start(&error, None))
         });
-        let (mut store, _opened) = match store {
+        let (mut store, opened) = match store {
             Ok(store) => store,
             Err(exit) => return InstanceEnd::of(exit),
         };
         // A panic of the host is caught, so that messages are given back after a panic, too.
-        let driving = self.drive(&program, &mut store, activity, started, limit);
+        let driving = self.drive(&program, &opened, &mut store, activity, started, limit);
         let exit = AssertUnwindSafe(driving).catch_unwind().await;
         let exit = exit.unwrap_or_else(|panic| Exit::panicked(&*panic));
         let time = SystemTime::now();
@@ -153,6 +153,7 @@ impl Instance {
     async fn drive(
         &self,
         program: &Program,
+        opened: &Opened,
         store: &mut Store<InstanceState>,
         activity: Arc<Activity>,
         started: Instant,
@@ -164,7 +165,15 @@ impl Instance {
         let mut handlers = HandlerLimit::new(store.data().delivery.held().clone(), limits.handler_timeout);
         self.peer.set_ended_by_caller(self.signals.clone());
         let mut order = self.signals.order(&self.peer);
-        let guest = program.run(store);
+        let guest = async {
+            match &program.exported {
+                // Boxed, because a program's future would otherwise keep the space for it.
+                Some(exported) => {
+                    Box::pin(self.call_exports(program, exported, opened, store, &activity)).await
+                }
+                None => program.run(store).await,
+            }
+        };
         let mut guest = InTurn::new(
             guest,
             self.shared.turns.clone(),
@@ -307,8 +316,7 @@ impl Instance {
         machine.stores = self.shared.key_value.access(owner.as_str(), &self.config.grants.stores, limits);
         let sandbox = Sandbox::new(limits, net, machine, &self.usage, activity);
         let mut state = InstanceState::new(self, sandbox);
-        if let Some(checks) = Checks::of(&self.config, program).filter(|_| self.config.serves_http.is_none())
-        {
+        if let Some(checks) = Checks::of(&self.config, program).filter(|_| !state.is_server) {
             if checks.has_none_of(&self.config.fulfills) {
                 self.output.say(Level::Warn, "`validate` checks nothing: it describes none of its contracts");
             }

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 use wasmtime_wasi::{WasiCtxView, WasiView};
 use weir_bus::{Bus, Error, Parent, Peer, PeerId, Putting, Sending, SentCall, Target, Term};
+use weir_config::ExtensionConfig;
 use weir_schedule::note_wait;
 
 use super::{
@@ -25,6 +26,7 @@ use super::{
 pub struct InstanceState {
     pub(super) bus: Arc<Bus>,
     pub(super) peer: Arc<Peer>,
+    pub(super) config: Arc<ExtensionConfig>,
     pub(super) delivery: Delivery,
     pub(super) output: Output,
     /// The values that the guest reads through `wasi:config/store`.
@@ -36,13 +38,13 @@ pub struct InstanceState {
     pub(super) inbox: Option<u32>,
     /// The operations that the guest has opened, by number.
     targets: Vec<Target>,
-    /// Whether the guest serves HTTP, and so has no inbox.
+    /// Whether the host calls the guest for each request, and so the guest has no inbox.
     pub(super) is_server: bool,
-    /// The request by HTTP that the guest handles.
+    /// The request that the host calls the guest for.
     pub(super) exchange: Option<Exchange>,
 }
 
-/// What bounds the work for a request by HTTP.
+/// What bounds the work for a request that the host calls the guest for.
 #[derive(Clone, Debug)]
 pub(super) struct Exchange {
     /// Until the answer begins.
@@ -69,6 +71,7 @@ impl InstanceState {
         Self {
             bus: bus.clone(),
             peer: peer.clone(),
+            config: config.clone(),
             delivery: Delivery::new(peer.clone(), signals.clone(), usage.clone(), in_flight),
             output: output.clone(),
             settings: settings.clone(),
@@ -76,7 +79,7 @@ impl InstanceState {
             sandbox,
             inbox: None,
             targets: Vec::new(),
-            is_server: config.serves_http.is_some(),
+            is_server: config.serves_http.is_some() || !config.exports.is_empty(),
             exchange: None,
         }
     }

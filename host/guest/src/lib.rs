@@ -11,6 +11,8 @@ mod delivery;
 mod dir_locks;
 mod engine;
 mod exit;
+mod exports;
+mod failures;
 mod http;
 mod imports;
 mod inspect;

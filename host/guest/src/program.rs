@@ -22,6 +22,7 @@ mod helper;
 mod input;
 mod linked;
 mod load_permit;
+mod load_request;
 mod open;
 mod packed;
 mod signature;
@@ -42,12 +43,11 @@ use std::{
 };
 
 use tokio::{sync::Semaphore, time::timeout};
-use wasmtime::{Engine, Store};
+use wasmtime::{Engine, Store, component::InstancePre};
 #[cfg(feature = "http")]
 use wasmtime_wasi_http::p2::bindings::Proxy;
-use weir_config::{ArtifactHash, ComponentSource, ExtensionConfig, Limits, MainConfig, Traces};
+use weir_config::{ArtifactHash, ComponentSource, ExtensionConfig, Limits, MainConfig};
 use weir_logs::Logs;
-use weir_names::ExtensionId;
 use weir_openrpc::Descriptions;
 
 #[cfg(not(feature = "compiler"))]
@@ -59,6 +59,7 @@ pub use self::{
     compilation::{Compilation, Compilations},
     error::{ComponentOrigin, LoadError, LoadFault},
     held::Loaded,
+    load_request::LoadRequest,
     open::{OpenComponent, component_is_whole},
     signature::{Signature, SignatureError},
     stamp::FileStamp,
@@ -70,7 +71,7 @@ use self::{
     compiler::Compiler,
     held::HeldPrograms,
     input::{ComponentInput, InputKind, InputLimits},
-    linked::{imports_http, linked},
+    linked::{Foreign, imports_http, linked},
     load_permit::{LoadPermit, LoadPermits},
 };
 #[cfg(feature = "compiler")]
@@ -82,8 +83,10 @@ pub use self::{
     signed::compile,
 };
 use super::{
-    engine::{AddressClass, EngineKind, Runtime},
+    engine::{AddressClass, Runtime},
     exit::{NotInstantiated, said},
+    exports::Exported,
+    inspect::not_answered,
     instance_state::InstanceState,
     sandbox::Guest,
 };
@@ -104,18 +107,17 @@ pub struct Program<G: 'static = InstanceState> {
     places: Option<Arc<Semaphore>>,
     /// Whether the component imports the interface that sends requests by HTTP.
     pub(super) sends_http: bool,
+    /// What it exports, if the host calls its functions.
+    pub(super) exported: Option<Exported>,
+    /// The interfaces that it imports and Weir does not have. Contracts answer them.
+    foreign: Foreign,
 }
 
 impl<G: Guest> Program<G> {
-    #[cfg_attr(
-        not(feature = "http"),
-        expect(clippy::infallible_destructuring_match, reason = "a build with the feature has servers, too")
-    )]
     pub(super) async fn run(&self, store: &mut Store<G>) -> wasmtime::Result<Result<(), ()>> {
         let pre = match &self.linked {
             Linked::Program(pre) => pre,
-            #[cfg(feature = "http")]
-            Linked::HttpServer(_) => wasmtime::bail!("a server is no program that runs by itself"),
+            _ => wasmtime::bail!("it is no program that runs by itself"),
         };
         // Boxed, because the future would otherwise keep the space for instantiation while the guest runs.
         let command = Box::pin(pre.instantiate_async(&mut *store)).await.map_err(NotInstantiated::mark)?;
@@ -125,9 +127,28 @@ impl<G: Guest> Program<G> {
     pub(super) fn engine(&self) -> &Engine {
         match &self.linked {
             Linked::Program(pre) => pre.engine(),
+            Linked::Exports(pre) => pre.engine(),
             #[cfg(feature = "http")]
             Linked::HttpServer(pre) => pre.engine(),
         }
+    }
+
+    /// Makes instances whose functions are called.
+    pub(super) fn exports(&self) -> wasmtime::Result<&InstancePre<G>> {
+        match &self.linked {
+            Linked::Exports(pre) => Ok(pre),
+            _ => wasmtime::bail!("its functions are not called"),
+        }
+    }
+
+    /// What speaks against the program as what is wanted.
+    fn misfit(&self, wanted: LoadRequest<'_>) -> Option<LoadFault> {
+        let import = self.foreign.iter().find(|name| !wanted.answers(name));
+        let of_imports = import.map(|name| not_answered(name));
+        let of_exports =
+            || self.exported.as_ref().zip(wanted.exports).and_then(|(own, wanted)| own.misfit(wanted));
+        let reason = of_imports.or_else(of_exports)?;
+        Some(LoadFault::World { world: wanted.world().name::<G>(), reason })
     }
 
     /// Makes an instance that serves HTTP.
@@ -137,7 +158,7 @@ impl<G: Guest> Program<G> {
             Linked::HttpServer(pre) => {
                 Box::pin(pre.instantiate_async(store)).await.map_err(NotInstantiated::mark)
             }
-            Linked::Program(_) => wasmtime::bail!("a program that runs by itself is no server"),
+            _ => wasmtime::bail!("it is no server"),
         }
     }
 }
@@ -145,86 +166,6 @@ impl<G: Guest> Program<G> {
 impl<G> fmt::Debug for Program<G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Program").field("hash", &self.hash).finish_non_exhaustive()
-    }
-}
-
-/// A component to load, and the limits within which it is loaded.
-#[derive(Clone, Copy, Debug)]
-pub struct LoadRequest<'w> {
-    /// The requester: an extension's id, or a hook's path. Warnings are logged under it.
-    pub name: &'w str,
-    /// Where the component is.
-    pub component: &'w ComponentSource,
-    /// The directory that a file must be in, if there is one.
-    pub plugin_dir: Option<&'w Path>,
-    /// The hash that the component must have, if one is pinned.
-    pub sha256: Option<ArtifactHash>,
-    /// The text of the component's signature, if it is not in the file beside the component.
-    pub signature: Option<&'w Arc<str>>,
-    /// The extension that runs the component, or its original if that is a copy. None for a hook.
-    pub extension: Option<&'w ExtensionId>,
-    /// The id that the component is signed as, if that is not the extension's.
-    pub signed_as: Option<&'w ExtensionId>,
-    /// The limits on the component's size, code, compilation and stack.
-    pub limits: &'w Limits,
-    /// How much the traces of its instances tell.
-    pub traces: Traces,
-    /// Whether blocking work may block the waiting thread.
-    pub may_block: bool,
-    /// For an HTTP server, how many instances it may have at once.
-    pub servers: Option<u32>,
-}
-
-impl<'w> LoadRequest<'w> {
-    /// Requests the component of a hook in this directory.
-    pub fn of_hook(name: &'w str, component: &'w ComponentSource, dir: &'w Path, limits: &'w Limits) -> Self {
-        Self {
-            name,
-            component,
-            plugin_dir: Some(dir),
-            sha256: None,
-            signature: None,
-            extension: None,
-            signed_as: None,
-            limits,
-            traces: Traces::default(),
-            may_block: false,
-            servers: None,
-        }
-    }
-
-    /// Returns the component's name in errors.
-    pub fn origin(&self) -> ComponentOrigin {
-        match self.component {
-            ComponentSource::Path(path) => ComponentOrigin::File(path.clone()),
-            ComponentSource::Bytes(_) => ComponentOrigin::Memory(self.name.to_owned()),
-        }
-    }
-
-    fn engine(&self) -> EngineKind {
-        EngineKind::of(self.limits, self.traces)
-    }
-
-    fn world(&self) -> World {
-        if self.servers.is_some() { World::HttpServer } else { World::Program }
-    }
-}
-
-impl<'w> From<&'w ExtensionConfig> for LoadRequest<'w> {
-    fn from(config: &'w ExtensionConfig) -> Self {
-        Self {
-            name: config.id.as_str(),
-            component: &config.component,
-            plugin_dir: config.plugin_dir.as_deref(),
-            sha256: config.sha256,
-            signature: config.signature.as_ref(),
-            extension: Some(config.copy_of.as_ref().unwrap_or(&config.id)),
-            signed_as: config.signed_as.as_ref(),
-            limits: &config.limits,
-            traces: config.traces,
-            may_block: false,
-            servers: config.serves_http.as_ref().map(|http| http.at_once),
-        }
     }
 }
 
@@ -316,7 +257,10 @@ impl<G: Guest> Programs<G> {
         let slot = self.held.slot(hash, wanted.engine(), wanted.world());
         let program = slot.get_or_try_init(|| self.prepare(input, wanted)).await.map_err(found)?.clone();
         code::check(program.footprint, wanted.limits.code_size).map_err(found)?;
-        Ok((Loaded { program, voucher, for_others: slot }, stamp))
+        if let Some(misfit) = program.misfit(wanted) {
+            return Err(found(misfit));
+        }
+        Ok((Loaded::new(program, wanted, voucher, slot), stamp))
     }
 
     /// Makes the next load read this file, even if it shows no change.
@@ -368,12 +312,15 @@ impl<G: Guest> Programs<G> {
         let world = wanted.world();
         let load = move || {
             let footprint = code.footprint();
-            let (component, linked) = linked::<G>(&code, &engines, class, code_size, world)?;
+            let (component, linked, foreign) = linked::<G>(&code, &engines, class, code_size, world)?;
             #[cfg(not(feature = "compiler"))]
             crate::calibration::keep(|| code.kernel());
             let descriptions = Descriptions::new(code.contracts()).into();
             let sends_http = imports_http(&component);
-            Ok(Arc::new(Program { linked, hash, footprint, descriptions, places, sends_http }))
+            let exported = (world == World::Exports).then(|| Exported::of(&component));
+            let program =
+                Program { linked, hash, footprint, descriptions, places, sends_http, exported, foreign };
+            Ok(Arc::new(program))
         };
         permit.blocking(load).await
     }

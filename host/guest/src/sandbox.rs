@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Instant};
 
 use wasmtime::{
     Engine, Store,
-    component::{Linker, ResourceTable},
+    component::{Linker, ResourceTable, types::ComponentInstance},
 };
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use weir_config::{FixedLimits, Limits, NetGrant};
@@ -27,6 +27,12 @@ pub trait Guest: WasiView + Send + Sized + 'static {
 
     /// Defines all imports of this kind of guest.
     fn add_to_linker(linker: &mut Linker<Self>) -> wasmtime::Result<()>;
+
+    /// Defines the functions of an interface that Weir does not have, if this kind of guest may have others answer them.
+    /// An error says why not.
+    fn link_import(_: &mut Linker<Self>, _: &Engine, _: &str, _: &ComponentInstance) -> Result<(), String> {
+        Err(String::new())
+    }
 
     fn sandbox(&self) -> &Sandbox;
 

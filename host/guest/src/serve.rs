@@ -11,7 +11,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     task::Poll,
-    time::{Duration, SystemTime},
+    time::SystemTime,
 };
 
 use futures_util::FutureExt;
@@ -31,18 +31,17 @@ use weir_bus::{
     Error, HandlerError, Incoming, Parent, PeerId, Phase, Request, Responder, SpanOrigin, TakeOptions, Taken,
 };
 use weir_config::ServesHttp;
-use weir_logs::Level;
 use weir_metrics::nanoseconds;
 use weir_schedule::{Activity, Handoff, InTurn, TimeLimit};
 
 use crate::{
     delivery::{Handling, Unanswered},
     exit::Exit,
+    failures::Failures,
     http::{self as exchanges, AnswerSender, HttpAccess, HttpExchange},
     instance::{Instance, InstanceEnd, Opened, worked_too_long},
     instance_state::{Exchange, InstanceState},
     meter,
-    output::Output,
     program::Program,
     signals::{Notice, Order},
 };
@@ -128,10 +127,10 @@ impl Server {
         let mut order = signals.order(peer);
         let mut running = JoinSet::new();
         let mut limit = TimeLimit::new(config.limits.stop_timeout);
-        let (mut is_stopping, mut records) = (false, Records::default());
+        let (mut is_stopping, mut failures) = (false, Failures::default());
         loop {
             if is_stopping && running.is_empty() {
-                records.say_left_out(&self.instance.output);
+                failures.say_left_out(&self.instance.output);
                 return Exit::Finished;
             }
             let is_full = running.len() >= usize::try_from(self.http.at_once).unwrap_or(usize::MAX);
@@ -147,7 +146,7 @@ impl Server {
                         Ok(panic) => Some(InstanceEnd::of(Exit::panicked(&*panic))),
                         Err(_) => None,
                     });
-                    if let Some(end) = ended.filter(|_| records.take(&self.instance.output)) {
+                    if let Some(end) = ended.filter(|_| failures.take(&self.instance.output)) {
                         signals.notify(Notice::Failed(Box::new(end))).await;
                     }
                 }
@@ -166,7 +165,7 @@ impl Server {
                 }
                 () = limit.over(), if is_stopping => {
                     running.shutdown().await;
-                    records.say_left_out(&self.instance.output);
+                    failures.say_left_out(&self.instance.output);
                     return Exit::StopOverdue(config.limits.stop_timeout);
                 }
             }
@@ -310,38 +309,6 @@ impl Server {
     async fn in_turn<T>(&self, guest: impl Future<Output = T>, activity: Arc<Activity>) -> T {
         let Instance { shared, share, usage, .. } = &self.instance;
         InTurn::new(guest, shared.turns.clone(), share.clone(), activity, usage.clone()).among_others().await
-    }
-}
-
-/// Bounds the failures that are recorded: whoever knows a request that fails could fill the log, and push out all others.
-#[derive(Default)]
-struct Records {
-    began: Option<Instant>,
-    taken: u32,
-    left_out: u64,
-}
-
-impl Records {
-    /// Whether another failure is recorded: 10 in a second. The others are counted, and said later.
-    fn take(&mut self, output: &Output) -> bool {
-        if self.began.is_none_or(|began| began.elapsed() >= Duration::from_secs(1)) {
-            self.say_left_out(output);
-            (self.began, self.taken) = (Some(Instant::now()), 0);
-        }
-        let is_recorded = self.taken < 10;
-        if is_recorded {
-            self.taken += 1
-        } else {
-            self.left_out += 1
-        }
-        is_recorded
-    }
-
-    fn say_left_out(&mut self, output: &Output) {
-        let left_out = std::mem::take(&mut self.left_out);
-        if left_out > 0 {
-            output.say(Level::Warn, &format!("{left_out} further requests failed, and are not on record"));
-        }
     }
 }
 

@@ -77,7 +77,7 @@ pub(crate) fn providers<'m>(
         if config.copy_of.is_some() || !is_wanted(unit.id().as_str(), &config.fulfills) {
             return None;
         }
-        let descriptions = version.program()?.program.descriptions.clone();
+        let descriptions = version.program()?.descriptions.clone();
         let (name, serves) = (unit.id().to_string(), config.fulfills.clone());
         (!descriptions.is_empty()).then_some(Provider { name, serves, descriptions })
     };

@@ -11,9 +11,9 @@ mod union;
 
 use std::fmt;
 
+pub use self::containers::nearest;
 use self::judge::Judge;
 pub(crate) use self::{
-    containers::nearest,
     scalar::{integer_range, kind_of, number_range, range_of},
     union::{Union, View},
 };

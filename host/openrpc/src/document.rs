@@ -1,6 +1,9 @@
 //! The description of one contract, and those of one component or program.
 
-use std::sync::OnceLock;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
 
 use weir_names::{ContractName, Role};
 
@@ -18,6 +21,9 @@ pub struct Document {
     pub description: String,
     /// The side that describes the contract.
     pub role: Role,
+    /// The interface of a component whose functions are the operations, as in `acme:greeter/api@1.0.0`, or `*` for the
+    /// functions that it exports by themselves. `None` for a contract that a program serves or calls itself.
+    pub export: Option<String>,
     /// The operations, in the order of the document. No two have the same name.
     pub methods: Vec<Method>,
     /// Topics that the contract's providers publish.
@@ -113,6 +119,13 @@ impl Document {
         self.methods.iter().find(|method| method.name == name)
     }
 
+    /// The document among these that describes an exported interface, under the contract that stands for it.
+    #[must_use]
+    pub fn of_export(documents: &[Self], export: &str, contract: &ContractName) -> Option<Self> {
+        let is_it = |it: &&Self| it.role == Role::Provider && it.export.as_deref() == Some(export);
+        Some(Self { contract: contract.clone(), ..documents.iter().find(is_it)?.clone() })
+    }
+
     /// The type of this name.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&Schema> {
@@ -139,7 +152,9 @@ impl Document {
 /// Documents as text, one on each line, within the bounds of [`Document::parse_section`].
 #[derive(Debug, Default)]
 pub struct Descriptions {
-    text: Box<str>,
+    text: Arc<str>,
+    /// Contracts that stand for exported interfaces.
+    exports: BTreeMap<ContractName, String>,
     kept: OnceLock<Box<[Document]>>,
 }
 
@@ -147,8 +162,14 @@ impl Descriptions {
     /// The documents in this text, which is not parsed here. A text that cannot be parsed has no documents, so a caller
     /// that wants to know of errors parses it first.
     #[must_use]
-    pub fn new(text: impl Into<Box<str>>) -> Self {
-        Self { text: text.into(), kept: OnceLock::new() }
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        Self { text: text.into(), exports: BTreeMap::new(), kept: OnceLock::new() }
+    }
+
+    /// The documents of these exported interfaces alone, each under the contract that stands for it.
+    #[must_use]
+    pub fn of_exports(&self, exports: BTreeMap<ContractName, String>) -> Self {
+        Self { text: self.text.clone(), exports, kept: OnceLock::new() }
     }
 
     /// Whether the text is empty. A text that cannot be parsed is not empty, although it has no documents.
@@ -160,7 +181,13 @@ impl Descriptions {
     /// Parses all documents, and does not keep them. That takes about a millisecond for the longest text.
     #[must_use]
     pub fn documents(&self) -> Vec<Document> {
-        Document::parse_section(self.text.as_bytes()).unwrap_or_default()
+        let documents = Document::parse_section(self.text.as_bytes()).unwrap_or_default();
+        if self.exports.is_empty() {
+            return documents;
+        }
+        let named =
+            |(contract, export): (&ContractName, &String)| Document::of_export(&documents, export, contract);
+        self.exports.iter().filter_map(named).collect()
     }
 
     /// The document in which a provider describes a contract. The first call parses all documents and keeps them.

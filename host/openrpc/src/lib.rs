@@ -16,7 +16,7 @@ mod types;
 mod write;
 
 pub use self::{
-    check::{Misfit, Unknown},
+    check::{Misfit, Unknown, nearest},
     compare::{Finding, Severity, compare, needs},
     document::{Arguments, Descriptions, Document, ErrorCode, Method, Payload, Queue, Topic},
     json::Json,
@@ -24,6 +24,7 @@ pub use self::{
         DocumentError, MAX_DEPTH, MAX_DOCUMENT, MAX_DOCUMENTS, MAX_ENTRIES, MAX_SCHEMA_DEPTH, MAX_SECTION,
         SECTION,
     },
+    path::{field as in_field, index as at_index, shown},
     schema::{Field, Schema, Shape, Word},
     types::combined,
 };

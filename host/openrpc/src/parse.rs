@@ -135,6 +135,7 @@ fn document(json: &Json) -> Result<Document, DocumentError> {
         contract: name::<ContractName>(info, "title").at("info")?,
         description: description(info).at("info")?,
         role: role(json)?,
+        export: json.get("x-export").map(|_| text(json, "x-export").map(ToOwned::to_owned)).transpose()?,
         methods: Vec::new(),
         topics: list(json, "x-topics", |json| topic(json, &types))?,
         queues: list(json, "x-queues", |json| queue(json, &types))?,

@@ -6,7 +6,8 @@ use weir_names::harmless;
 const MAX_SHOWN: usize = 100;
 
 /// A step of a path to the field of this name: `.name`, or `["any name"]`.
-pub(crate) fn field(name: &str) -> String {
+#[must_use]
+pub fn field(name: &str) -> String {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_$".contains(character);
     if !name.is_empty() && name.chars().all(is_plain) {
         format!(".{}", shown(name))
@@ -16,12 +17,14 @@ pub(crate) fn field(name: &str) -> String {
 }
 
 /// A step of a path to the value at this place of a list.
-pub(crate) fn index(index: usize) -> String {
+#[must_use]
+pub fn index(index: usize) -> String {
     format!("[{index}]")
 }
 
 /// A foreign text, made safe to show and cut to [`MAX_SHOWN`] bytes.
-pub(crate) fn shown(text: &str) -> String {
+#[must_use]
+pub fn shown(text: &str) -> String {
     harmless(text, MAX_SHOWN)
 }
 

@@ -29,6 +29,7 @@ impl Document {
             .with("openrpc", OPENRPC)
             .with("info", info)
             .with("x-role", role)
+            .with_some("x-export", self.export.as_deref())
             .with("methods", Json::Array(methods(self).collect()))
             .with_list("x-topics", topics(self))
             .with_list("x-queues", queues(self))

@@ -122,6 +122,9 @@ pub struct ExtensionStatus {
     /// Contracts it owns.
     #[serde(default)]
     pub fulfills: Vec<ContractName>,
+    /// The exported interface behind each of these contracts, if the host calls its functions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub exports: BTreeMap<ContractName, String>,
     /// What it serves by HTTP. `None` if it is no server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpServerStatus>,
@@ -134,10 +137,15 @@ pub struct ExtensionStatus {
 }
 
 impl ExtensionStatus {
-    /// What it is, in one word: `http` for an HTTP server, else `extension`.
+    /// What it is, in one word: `http` for an HTTP server, `exports` for a component whose functions are called, else
+    /// `extension`.
     #[must_use]
     pub fn kind(&self) -> &'static str {
-        if self.http.is_some() { "http" } else { "extension" }
+        match (&self.http, self.exports.is_empty()) {
+            (Some(_), _) => "http",
+            (None, false) => "exports",
+            (None, true) => "extension",
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use weir_host::{
     Config, ExtensionConfig,
     component::{self, Inspection},
     names::ContractName,
-    openrpc::{Document, Role, needs},
+    openrpc::{Document, needs},
 };
 
 /// The most warnings about one contract of one caller.
@@ -35,23 +35,17 @@ pub(super) fn warnings<'c>(config: &'c Config, inspected: &mut Inspected<'c>) ->
     let described: Vec<_> = found.flatten().collect();
     let mut warnings = Vec::new();
     for (caller, found) in &described {
-        for expected in found.contracts.iter().filter(|document| document.role == Role::Caller) {
+        for expected in found.expected_by(caller) {
             let provider = described.iter().find_map(|(provider, found)| {
-                let served = served_by(found, &expected.contract)?;
+                let served = found.served_as(provider, &expected.contract)?;
                 provider.fulfills.contains(&expected.contract).then_some((provider, served))
             });
             if let Some((provider, served)) = provider {
-                warnings.extend(of_pair(caller, expected, provider, served));
+                warnings.extend(of_pair(caller, &expected, provider, &served));
             }
         }
     }
     warnings
-}
-
-/// Returns the description of a contract by a component that serves it, if it has one.
-fn served_by<'i>(found: &'i Inspection, contract: &ContractName) -> Option<&'i Document> {
-    let is_it = |document: &&Document| document.role == Role::Provider && document.contract == *contract;
-    found.contracts.iter().find(is_it)
 }
 
 fn of_pair(
@@ -77,9 +71,10 @@ pub(super) fn of_aliases<'c>(config: &'c Config, inspected: &mut Inspected<'c>) 
     for (name, alias) in config.section::<GatewayConfig>().into_iter().flat_map(|gateway| &gateway.aliases) {
         let Alias::Call { contract, operation } = alias else { continue };
         let head = format!("`gateway.alias.{name:?}` stands for `{contract}/{operation}`");
-        if let Some((id, found)) = provider(config, contract, inspected) {
+        if let Some((provider, found)) = provider(config, contract, inspected) {
+            let id = &provider.id;
             // A provider that describes nothing may have any operation.
-            let Some(described) = found.as_deref().and_then(|found| served_by(found, contract)) else {
+            let Some(described) = found.and_then(|found| found.served_as(provider, contract)) else {
                 continue;
             };
             let operations = || described.methods.iter().map(|method| method.name.as_str());
@@ -100,9 +95,9 @@ fn provider<'c>(
     config: &'c Config,
     contract: &ContractName,
     inspected: &mut Inspected<'c>,
-) -> Option<(&'c str, Option<Rc<Inspection>>)> {
+) -> Option<(&'c ExtensionConfig, Option<Rc<Inspection>>)> {
     let extension = config.extensions.iter().find(|extension| extension.fulfills.contains(contract))?;
-    Some((extension.id.as_str(), inspected.of(extension)))
+    Some((extension, inspected.of(extension)))
 }
 
 #[cfg(feature = "gateway")]

@@ -6,15 +6,12 @@ use weir_host::{
     ExtensionConfig,
     component::{Inspection, Manifest, Needs},
     config::{DirMode, Grants, extend::listed},
-    names::ContractName,
 };
 
 /// Returns the fault if the extension may not call a contract that its manifest requires.
 pub(in super::super) fn fault(extension: &ExtensionConfig, found: &Inspection) -> Option<String> {
     let required = &found.manifest.as_ref()?.requires;
-    let is_granted =
-        |contract: &ContractName| extension.requires.contains(contract) || extension.wants.contains(contract);
-    let missing: Vec<_> = required.iter().filter(|contract| !is_granted(contract)).collect();
+    let missing: Vec<_> = required.iter().filter(|contract| !extension.may_call(contract)).collect();
     (!missing.is_empty()).then(|| {
         let missing = listed(missing.iter().map(|contract| contract.as_str()), " and ");
         format!(
@@ -71,7 +68,7 @@ type Missing = (&'static str, BTreeSet<String>, &'static str);
 
 fn of_channels(extension: &ExtensionConfig, manifest: &Manifest) -> [Missing; 6] {
     let Manifest { fulfills, wants, publishes, subscribes, puts, takes, .. } = manifest;
-    let calls = |contract: &_| extension.requires.contains(contract) || extension.wants.contains(contract);
+    let calls = |contract: &_| extension.may_call(contract);
     let publishes = without(publishes, |topic| extension.publishes.iter().any(|grant| grant.covers(topic)));
     let hears = |topic: &_| extension.subscribes.iter().any(|grant| grant.topic.covers(topic));
     [

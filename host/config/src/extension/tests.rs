@@ -20,6 +20,8 @@ fn an_instance_is_as_good_for_whoever_differs_in_what_it_does_not_see() {
         signed_as: _,
         limits: _,
         fulfills: _,
+        exports: _,
+        imports: _,
         requires: _,
         wants: _,
         publishes: _,
@@ -29,6 +31,7 @@ fn an_instance_is_as_good_for_whoever_differs_in_what_it_does_not_see() {
         runs: _,
         when_full: _,
         instances: _,
+        per_call: _,
         grants: _,
         config: _,
         secrets: _,
@@ -50,7 +53,7 @@ fn an_instance_is_as_good_for_whoever_differs_in_what_it_does_not_see() {
         assert_ne!(changed, a);
         changed.runs_as(&a)
     };
-    let of_the_instance: [fn(&mut ExtensionConfig); 23] = [
+    let of_the_instance: [fn(&mut ExtensionConfig); 26] = [
         |it| it.id = "b".parse().unwrap(),
         |it| it.component = ComponentSource::Path("b".into()),
         |it| it.component = ComponentSource::Bytes(Bytes::from_static(b"b")),
@@ -58,6 +61,9 @@ fn an_instance_is_as_good_for_whoever_differs_in_what_it_does_not_see() {
         |it| it.signed_as = Some("b".parse().unwrap()),
         |it| it.limits.log_rate += 1,
         |it| it.fulfills.push("a@1".parse().unwrap()),
+        |it| drop(it.exports.insert("a@1".parse().unwrap(), "*".parse().unwrap())),
+        |it| drop(it.imports.insert("a:b/c".parse().unwrap(), "a@1".parse().unwrap())),
+        |it| it.per_call = true,
         |it| it.requires.push("a@1".parse().unwrap()),
         |it| it.wants.push("a@1".parse().unwrap()),
         |it| it.publishes.push("t".parse().unwrap()),
@@ -75,7 +81,7 @@ fn an_instance_is_as_good_for_whoever_differs_in_what_it_does_not_see() {
         |it| drop(it.config.insert("a".to_owned(), "b".to_owned())),
         |it| drop(it.secrets.insert("a".to_owned(), SecretSource::File("b".into()))),
     ];
-    assert_eq!(of_the_instance.map(runs_as_before), [false; 23]);
+    assert_eq!(of_the_instance.map(runs_as_before), [false; 26]);
     let subscribing = ExtensionConfig { subscribes: vec!["t".parse().unwrap()], ..a.clone() };
     let mut changed = subscribing.clone();
     changed.subscribes[0].policy = Policy::Latest;

@@ -55,7 +55,7 @@ fn valid(key: &KnownKey) -> Option<String> {
         }
         Shape::Flag => "false",
         Shape::Count(range) if range.contains(&77_000_000) => "77_000_000",
-        Shape::Count(_) => "7",
+        Shape::Count(_) | Shape::CountOr(..) => "7",
         Shape::Size(_) if name == "message-size" => "\"128 KiB\"",
         Shape::Size(_) if name == "compile-memory" => "\"77 MiB\"",
         // At most the inbox.
@@ -66,12 +66,15 @@ fn valid(key: &KnownKey) -> Option<String> {
         Shape::Time(_) if name == "backoff" => "\"7s\"",
         Shape::Time(_) => "\"77s\"",
         Shape::Share(_) => "\"7%\"",
+        Shape::Values if name == "imports" => "{ a = \"b@1\" }",
         Shape::Values | Shape::ValuesAndTables => "{ a = \"b\" }",
         Shape::Text(_) | Shape::Choice(_) => match name {
             "path" if key.path.contains(".serves-http.") => "\"/z\"",
             "inherits" | "class" => "\"max\"",
             "mode" if key.path.contains(".stores.") => "\"ro\"",
             "mode" => "\"rw\"",
+            "contract" => "\"other@1\"",
+            "export" => "\"*\"",
             "policy" if key.path.ends_with(".subscribes.policy") => "\"latest\"",
             "policy" => "\"always\"",
             "when-full" => "\"block\"",
@@ -99,7 +102,10 @@ fn valid(key: &KnownKey) -> Option<String> {
             "trusted-keys" => "[\"11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\"]",
             _ => "[\"c@1\"]",
         },
-        Shape::TextsAndTables(_) => "[\"t\"]",
+        Shape::TextsAndTables(_) => match name {
+            "fulfills" => "[\"c@1\"]",
+            _ => "[\"t\"]",
+        },
         Shape::NamedTexts(_) | Shape::NamedTextsAndTables(_) => return None,
         Shape::Table | Shape::Tables | Shape::Named => return None,
     };
@@ -121,6 +127,7 @@ fn document(path: &str, name: &str, value: &str) -> String {
         // Either of both says who may reach it.
         "extension.serves-http" if name == "open" => vec![("path", "\"/a\"")],
         "extension.serves-http" => vec![("path", "\"/a\""), ("peers", "[\"app:given\"]")],
+        "extension.fulfills" => vec![("contract", "\"c@1\""), ("export", "\"a:b/c\"")],
         "extension.grants.stores" => vec![("name", "\"s\"")],
         "extension.subscribes" | "peer.NAME.subscribes" => vec![("topic", "\"a\"")],
         _ => Vec::new(),
@@ -132,7 +139,7 @@ fn document(path: &str, name: &str, value: &str) -> String {
     let parent = "[[extension]]\nid = \"a\"\npath = \"a.wasm\"\n";
     let header = |table: &str| {
         let table = table.replace("peer.NAME", "peer.\"app:small\"").replace("NAME", "small");
-        let lists = [".dirs", ".grants.http", ".stores", ".subscribes"];
+        let lists = [".dirs", ".fulfills", ".grants.http", ".stores", ".subscribes"];
         let is_list = lists.iter().any(|list| table.ends_with(list));
         if is_list { format!("[[{table}]]\n") } else { format!("[{table}]\n") }
     };

@@ -1,4 +1,4 @@
-//! The events and jobs that an instance has in hand, and since when. `handler-timeout` limits how long that may last.
+//! The events, jobs and calls that an instance has in hand, and since when. `handler-timeout` limits how long that may last.
 //!
 //! The delivery shares them with the task that runs the instance, which cannot reach the Store while the guest runs.
 //! Times are [`moment`](weir_metrics::moment)s minus the time for which Main stood still.
@@ -30,6 +30,8 @@ struct List {
     event: Option<(u64, Arc<Published>)>,
     /// The jobs in hand, each with the time when it came.
     jobs: BTreeMap<MessageId, (u64, TakenJob)>,
+    /// The request for which the host calls a function, and since when.
+    call: Option<(u64, Handling)>,
 }
 
 /// The times since when something is in hand.
@@ -62,6 +64,14 @@ impl Held {
         }
     }
 
+    pub(super) fn hold_call(&self, moment: u64, request: Handling) {
+        self.change(|list| list.call = Some((self.time(moment), request)));
+    }
+
+    pub(super) fn end_call(&self) {
+        self.change(|list| list.call = None);
+    }
+
     pub(super) fn hold_job(&self, moment: u64, id: MessageId, job: TakenJob) {
         // Each job has a number of its own, so the insert replaces none.
         self.change(|list| _ = list.jobs.insert(id, (self.time(moment), job)));
@@ -90,10 +100,14 @@ impl Held {
         Some(look(job))
     }
 
-    /// Returns the event or job that has been in hand the longest. With `after`, only what came later counts.
+    /// Returns the event, job or call that has been in hand the longest. With `after`, only what came later counts.
     pub(super) fn oldest(&self, after: Option<u64>) -> Option<Handling> {
         let list = self.list.lock();
         let is_asked = |since: u64| after.is_none_or(|after| since > after);
+        // An instance whose functions are called has neither events nor jobs.
+        if let Some((_, request)) = list.call.as_ref().filter(|(since, _)| is_asked(*since)) {
+            return Some(request.clone());
+        }
         let event = list.event.as_ref().filter(|(since, _)| is_asked(*since));
         let jobs = list.jobs.values().filter(|(since, _)| is_asked(*since));
         match (event, jobs.min_by_key(|(since, _)| *since)) {
@@ -116,8 +130,8 @@ impl Held {
         let mut list = self.list.lock();
         self.paused.fetch_add(nanoseconds, Ordering::Relaxed);
         let now = self.time(moment);
-        let List { event, jobs } = &mut *list;
-        let event = event.iter_mut().map(|(since, _)| since);
+        let List { event, jobs, call } = &mut *list;
+        let event = event.iter_mut().map(|(since, _)| since).chain(call.iter_mut().map(|(since, _)| since));
         event.chain(jobs.values_mut().map(|(since, _)| since)).for_each(|since| *since = now.min(*since));
     }
 
@@ -126,14 +140,16 @@ impl Held {
     fn change<T>(&self, change: impl FnOnce(&mut List) -> T) -> T {
         let mut list = self.list.lock();
         let changed = change(&mut list);
-        self.is_any.store(list.event.is_some() || !list.jobs.is_empty(), Ordering::Relaxed);
+        let is_any = list.event.is_some() || list.call.is_some() || !list.jobs.is_empty();
+        self.is_any.store(is_any, Ordering::Relaxed);
         changed
     }
 }
 
 impl List {
     fn times(&self) -> impl Iterator<Item = u64> {
-        let event = self.event.iter().map(|(since, _)| *since);
+        let event =
+            self.event.iter().map(|(since, _)| *since).chain(self.call.iter().map(|(since, _)| *since));
         event.chain(self.jobs.values().map(|(since, _)| *since))
     }
 }

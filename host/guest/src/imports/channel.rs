@@ -25,7 +25,7 @@ use crate::{
 const MAX_BATCH: u32 = 1024;
 
 type GuestAnswer = Result<Payload, abi::GivenError>;
-type Received = Option<abi::Message>;
+pub(crate) type Received = Option<abi::Message>;
 
 pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Result<()> {
     linker.func_wrap("serve", serve)?;
@@ -140,6 +140,16 @@ fn receive<'a, T: 'static>(
         wait_for(&mut store, None, take).await?;
         returned(next)
     })
+}
+
+/// Waits for the next message in place of a guest that the host calls. None is a stop.
+pub(crate) async fn next_message(store: &mut Store<'_>) -> wasmtime::Result<Received> {
+    let mut next = None;
+    let take = |state: &mut InstanceState, task: Option<&Waker>| {
+        state.delivery.receive(task, &state.sandbox.meter, &mut next)
+    };
+    wait_for(store, None, take).await?;
+    Ok(next)
 }
 
 fn receive_within(mut store: Store<'_>, timeout_ms: u32) -> Async<'_, OnePiece<Fallible<Received>>> {

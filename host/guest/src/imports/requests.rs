@@ -64,15 +64,46 @@ fn send_call(
     payload: &Payload,
     options: &abi::Options,
 ) -> wasmtime::Result<Result<PendingCall, Error>> {
-    let payload = match take(store, payload, 0)? {
-        Ok(payload) => payload,
-        Err(error) => return Ok(Err(error)),
-    };
+    Ok(match take(store, payload, 0)? {
+        Ok(payload) => send_bytes(store, target, payload, options),
+        Err(error) => Err(error),
+    })
+}
+
+fn send_bytes(
+    store: &mut Store<'_>,
+    target: u32,
+    payload: Bytes,
+    options: &abi::Options,
+) -> Result<PendingCall, Error> {
     let (sent, others_ran) = switch(|| store.data_mut().call(target, payload, options));
     if let Some(until) = others_ran {
         store.data().sandbox.meter.go_on(until);
     }
-    Ok(sent.map(|sent| store.data().bus.watch(sent)))
+    sent.map(|sent| store.data().bus.watch(sent))
+}
+
+/// Calls an operation for a guest that knows nothing of messages.
+pub(crate) async fn call_contract(
+    store: &mut Store<'_>,
+    contract: &str,
+    operation: &str,
+    payload: Bytes,
+) -> wasmtime::Result<Result<Bytes, Error>> {
+    meter::charge(store, payload.len())?;
+    let state = store.data_mut();
+    let target = state.peer.check_size(&payload).and_then(|()| state.open(contract, operation, None));
+    let options = abi::Options { timeout_ms: None, parent: None };
+    let sent = target.and_then(|target| send_bytes(store, target, payload, &options));
+    let answer = match sent {
+        Ok(pending) => pending.answer().await,
+        Err(error) => Err(error),
+    };
+    if let Ok(payload) = &answer {
+        store.data().peer.note_size(payload);
+        meter::charge_more(store, payload.len())?;
+    }
+    Ok(answer)
 }
 
 fn send(

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use weir_names::ExtensionId;
 
-use super::{Inspection, Manifest, Needs};
+use super::{Inspection, Manifest, Needs, is_foreign};
+use crate::exports::contract_of;
 
 /// Marks a value that only the operator knows.
 const FILL_IN: &str = "FILL-IN";
@@ -30,6 +31,20 @@ impl Inspection {
         if let Some(manifest) = &self.manifest {
             channels(manifest, &mut line);
             grants(&manifest.grants, &mut line);
+        }
+        if self.exports_functions() {
+            let contract =
+                |name: &str| contract_of(name).map_or(FILL_IN.to_owned(), |contract| contract.to_string());
+            let table = |(name, _): (&str, _)| {
+                format!("{{ contract = {}, export = {} }}", quoted(&contract(name)), quoted(name))
+            };
+            let callable = self.exported().filter(|(_, why_not)| why_not.is_none());
+            line("fulfills", list(callable.map(table)));
+        }
+        let foreign = self.imports.iter().filter(|name| is_foreign(name));
+        let answered: Vec<_> = foreign.map(|name| format!("{} = \"{FILL_IN}@1\"", quoted(name))).collect();
+        if !answered.is_empty() {
+            line("imports", format!("{{ {} }}", answered.join(", ")));
         }
         if self.serves_http() {
             line("serves-http", format!("{{ path = \"/{FILL_IN}/\", peers = [\"{FILL_IN}\"] }}"));

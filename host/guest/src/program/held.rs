@@ -14,9 +14,10 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 use weir_config::ArtifactHash;
+use weir_openrpc::Descriptions;
 
 use super::{LoadRequest, Program, World, admission::Voucher, stamp::FileStamp};
-use crate::{engine::EngineKind, instance_state::InstanceState};
+use crate::{engine::EngineKind, instance_state::InstanceState, sandbox::Guest};
 
 /// How many files are known at most. Further ones are read at each load.
 const FILES: usize = 4096;
@@ -26,15 +27,29 @@ const FILES: usize = 4096;
 pub struct Loaded<G: 'static = InstanceState> {
     /// The program, which others may share.
     pub program: Arc<Program<G>>,
+    /// The contracts that the component describes, under the names that they have in the configuration.
+    pub descriptions: Arc<Descriptions>,
     /// Who vouched for the component or artifact when it was loaded.
     pub(super) voucher: Voucher,
     pub(super) for_others: Arc<ProgramSlot<G>>,
+}
+
+impl<G> Loaded<G> {
+    pub(super) fn new(
+        program: Arc<Program<G>>,
+        wanted: LoadRequest<'_>,
+        voucher: Voucher,
+        for_others: Arc<ProgramSlot<G>>,
+    ) -> Self {
+        Self { descriptions: wanted.descriptions(&program), program, voucher, for_others }
+    }
 }
 
 impl<G> Clone for Loaded<G> {
     fn clone(&self) -> Self {
         Self {
             program: self.program.clone(),
+            descriptions: self.descriptions.clone(),
             voucher: self.voucher.clone(),
             for_others: self.for_others.clone(),
         }
@@ -75,7 +90,7 @@ impl<G> Default for HeldPrograms<G> {
     }
 }
 
-impl<G> HeldPrograms<G> {
+impl<G: Guest> HeldPrograms<G> {
     /// Returns the slot for these bytes. The slot has the program once a load of these bytes has succeeded.
     pub(super) fn slot(&self, hash: ArtifactHash, engine: EngineKind, world: World) -> Arc<ProgramSlot<G>> {
         let by_bytes = &mut self.0.lock().by_bytes;
@@ -101,13 +116,11 @@ impl<G> HeldPrograms<G> {
             (known.stamp, known.voucher.clone(), known.slot.upgrade().filter(|_| is_as_wanted)?)
         };
         let program = slot.get()?.clone();
+        let is_pinned = sha256.is_none_or(|pinned| pinned == program.hash);
         let may_be_used =
-            sha256.is_none_or(|pinned| pinned == program.hash) && program.footprint <= limits.code_size;
-        (may_be_used && FileStamp::in_memory(path, plugin_dir) == Some(stamp)).then_some(Loaded {
-            program,
-            voucher,
-            for_others: slot,
-        })
+            is_pinned && program.footprint <= limits.code_size && program.misfit(wanted).is_none();
+        (may_be_used && FileStamp::in_memory(path, plugin_dir) == Some(stamp))
+            .then(|| Loaded::new(program, wanted, voucher, slot))
     }
 
     /// Remembers the program of a file, if the file cannot change without a trace and fewer than [`FILES`] others are

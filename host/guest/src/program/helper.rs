@@ -17,6 +17,7 @@ use super::{
 use crate::{
     calibration::MODULE,
     engine::{AddressClass, CompileTarget, EngineKind},
+    exports::interfaces,
     inspect::ContractSections,
 };
 
@@ -122,18 +123,24 @@ pub(super) fn compile(
     Ok(code)
 }
 
-/// Returns the contracts that a component describes, one a line, or what is wrong with them. Returns an empty text for
-/// a component that cannot be parsed, because the compiler then tells what is wrong.
+/// Returns the contracts that a component describes, one a line, or what is wrong with them. The interfaces that it exports
+/// follow. Returns an empty text for a component that cannot be parsed, because the compiler then tells what is wrong.
 fn contracts(component: &[u8]) -> Result<String, String> {
-    let mut sections = ContractSections::default();
+    let (mut sections, mut exports, mut depth) = (ContractSections::default(), Vec::new(), 0_usize);
     for payload in Parser::new(0).parse_all(component) {
         match payload {
+            Ok(Payload::ModuleSection { .. } | Payload::ComponentSection { .. }) => depth += 1,
+            Ok(Payload::End(_)) => depth = depth.saturating_sub(1),
             Ok(Payload::CustomSection(section)) => sections.add(section.name(), section.data()),
+            Ok(Payload::ComponentExportSection(section)) if depth == 0 => {
+                let names = section.into_iter().filter_map(|export| Some(export.ok()?.name.name.to_owned()));
+                exports.extend(names);
+            }
             Ok(_) => {}
             Err(_) => return Ok(String::new()),
         }
     }
-    sections.text()
+    sections.text(&interfaces(component, &exports, &[]))
 }
 
 /// Bytes of Main's memory for each byte of declarations, such as types and names. An exported name takes 7 bytes of the

@@ -2,7 +2,10 @@
 
 use wasmtime::{
     Engine,
-    component::{Component, Linker, types::ComponentItem},
+    component::{
+        Component, InstancePre, Linker,
+        types::{ComponentInstance, ComponentItem},
+    },
 };
 use wasmtime_wasi::p2::bindings::CommandPre;
 #[cfg(feature = "http")]
@@ -15,9 +18,8 @@ use super::{LoadFault, code::Code};
 use crate::{
     engine::AddressClass,
     exit::said,
-    http::why_not_offered,
     imports::is_offered,
-    inspect::{MAX_NAME, misfit as why_misfit},
+    inspect::{MAX_NAME, is_foreign, misfit as why_misfit, not_offered},
     sandbox::Guest,
 };
 
@@ -28,23 +30,40 @@ pub(in super::super) enum World {
     Program,
     /// A server: it exports `wasi:http/incoming-handler`.
     HttpServer,
+    /// Functions that the host calls.
+    Exports,
+}
+
+impl World {
+    /// The name of the world, for people to read.
+    pub(super) fn name<G: Guest>(self) -> &'static str {
+        match self {
+            Self::Program => G::WORLD,
+            Self::HttpServer => "wasi:http/proxy",
+            Self::Exports => "of exported functions",
+        }
+    }
 }
 
 /// A component with its imports resolved, and the export that is called.
 pub(in super::super) enum Linked<G: 'static> {
     Program(CommandPre<G>),
+    Exports(InstancePre<G>),
     #[cfg(feature = "http")]
     HttpServer(ProxyPre<G>),
 }
 
-/// Loads code, and resolves the imports of its component.
+/// The interfaces that a component imports and Weir does not have.
+pub(super) type Foreign = Box<[String]>;
+
+/// Loads code, and resolves the imports of its component. Returns the names of the imports that contracts answer, too.
 pub(super) fn linked<G: Guest>(
     code: &Code,
     engines: &[Engine],
     class: AddressClass,
     code_size: u64,
     world: World,
-) -> Result<(Component, Linked<G>), LoadFault> {
+) -> Result<(Component, Linked<G>, Foreign), LoadFault> {
     // The next engine is tried when one refuses the code, because its pools may be too small for it.
     let mut loaded = Err(LoadFault::CutOff);
     for engine in engines {
@@ -54,31 +73,34 @@ pub(super) fn linked<G: Guest>(
         }
     }
     let component = loaded?;
-    let name = if world == World::HttpServer { "wasi:http/proxy" } else { G::WORLD };
-    let misfit = |reason| LoadFault::World { world: name, reason };
-    // Imports are checked here, because the linker ignores interfaces without imported functions.
-    if let Some(import) = unoffered(&component) {
-        let why = why_not_offered(&import);
-        return Err(misfit(format!("it imports `{import}`, {why}")));
-    }
+    let misfit = |reason| LoadFault::World { world: world.name::<G>(), reason };
     // The linker is made anew for each load, because it takes the memory of three idle extensions.
     let mut linker = Linker::new(component.engine());
     G::add_to_linker(&mut linker).map_err(|error| LoadFault::Engine(said(&error)))?;
+    // Imports are checked here, because the linker ignores interfaces without imported functions.
+    let mut foreign = Vec::new();
+    for (import, interface) in unoffered(&component) {
+        let linked = match is_foreign(&import) {
+            true => G::link_import(&mut linker, component.engine(), &import, &interface),
+            false => Err(String::new()),
+        };
+        linked.map_err(|why| misfit(not_offered(&import, Some(&*why).filter(|why| !why.is_empty()))))?;
+        foreign.push(import);
+    }
     let pre = linker.instantiate_pre(&component).map_err(|error| misfit(said(&error)))?;
-    let is_server = world == World::HttpServer;
-    if let Some(reason) =
-        why_misfit(is_server, |name| imports(&component, name), |name| exports(&component, name))
-    {
+    let of_world = why_misfit(world, |name| imports(&component, name), |name| exports(&component, name));
+    if let Some(reason) = of_world {
         return Err(misfit(reason));
     }
     let linked = match world {
         World::Program => CommandPre::new(pre).map(Linked::Program),
+        World::Exports => Ok(Linked::Exports(pre)),
         #[cfg(feature = "http")]
         World::HttpServer => ProxyPre::new(pre).map(Linked::HttpServer),
         #[cfg(not(feature = "http"))]
         World::HttpServer => return Err(misfit(format!("`serves-http` {}", not_in_this_build("http")))),
     };
-    Ok((component, linked.map_err(|error| misfit(said(&error)))?))
+    Ok((component, linked.map_err(|error| misfit(said(&error)))?, foreign.into()))
 }
 
 /// Whether the component exports an interface whose name begins so.
@@ -93,14 +115,16 @@ fn imports(component: &Component, begin: &str) -> bool {
     ty.imports(component.engine()).any(|(name, _)| name.starts_with(begin))
 }
 
-/// Returns the first interface that the component imports and Weir does not offer.
-fn unoffered(component: &Component) -> Option<String> {
+/// Returns the interfaces that the component imports and Weir does not offer.
+fn unoffered(component: &Component) -> Vec<(String, ComponentInstance)> {
     let ty = component.component_type();
-    let mut imports = ty.imports(component.engine());
-    let (name, _) = imports.find(|(name, import)| {
-        matches!(import.ty, ComponentItem::ComponentInstance(_)) && !is_offered(name)
-    })?;
-    Some(harmless(name, MAX_NAME))
+    let unoffered = ty.imports(component.engine()).filter_map(|(name, import)| match import.ty {
+        ComponentItem::ComponentInstance(interface) if !is_offered(name) => {
+            Some((harmless(name, MAX_NAME), interface))
+        }
+        _ => None,
+    });
+    unoffered.collect()
 }
 
 pub(super) fn imports_http(component: &Component) -> bool {

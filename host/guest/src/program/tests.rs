@@ -3,6 +3,7 @@
 use std::{path::PathBuf, sync::mpsc};
 
 use futures_util::FutureExt;
+use weir_config::Traces;
 use weir_names::chain;
 
 use super::{

@@ -21,7 +21,7 @@ fn valid(key: &KnownKey) -> Option<String> {
     let text = match &key.shape {
         Shape::Flag => "false",
         Shape::Count(range) if range.contains(&77_000_000) => "77_000_000",
-        Shape::Count(_) => "7",
+        Shape::Count(_) | Shape::CountOr(..) => "7",
         Shape::Size(_) if name == "compile-memory" => "\"77 MiB\"",
         Shape::Size(_) => "\"1536 KiB\"",
         Shape::Time(_) => "\"77s\"",

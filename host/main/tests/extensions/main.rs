@@ -11,6 +11,7 @@ mod cancel;
 mod concurrency;
 mod counted;
 mod described;
+mod exports;
 mod fairness;
 mod files;
 mod from_memory;

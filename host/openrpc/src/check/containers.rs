@@ -199,7 +199,8 @@ impl<'a> Seen<'a> {
 }
 
 /// The known name that a misspelt name is most like, if one is close enough.
-pub(crate) fn nearest<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+#[must_use]
+pub fn nearest<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     // A long `name` is cut, and long known names are left out, because they cost too much to compare.
     let name: &str = name.get(..name.floor_char_boundary(128)).unwrap_or_default();
     let distance = |known: &str| strsim::damerau_levenshtein(name, known);

@@ -353,6 +353,11 @@ impl Unit {
             refused: is_checked.then(|| stats.refused.load(Ordering::Relaxed)),
             class: config.limits.class.clone(),
             fulfills: config.fulfills.clone(),
+            exports: config
+                .exports
+                .iter()
+                .map(|(contract, export)| (contract.clone(), export.to_string()))
+                .collect(),
             http: config.serves_http.as_ref().map(|http| HttpServerStatus {
                 path: http.path.to_string(),
                 socket: http.socket.clone(),
@@ -385,7 +390,7 @@ pub(crate) fn on_the_bus(extension: &ExtensionConfig, main: &MainConfig) -> (Pee
         calls: extension
             .requires
             .iter()
-            .chain(&extension.wants)
+            .chain(extension.wanted())
             .cloned()
             .chain(hooks)
             .chain(stores)

@@ -46,9 +46,6 @@ pub fn stages(
         originals.flat_map(owned).collect()
     };
     let (before, after) = (owners(running), owners(configured));
-    let calls = |extension: &ExtensionConfig, contract: &ContractName| {
-        extension.requires.contains(contract) || extension.wants.contains(contract)
-    };
     let mut edges = vec![Vec::new(); indices.len()];
     let mut lead = |from: Option<usize>, to: Option<usize>| {
         if let (Some(from), Some(to)) = (from, to) {
@@ -56,7 +53,7 @@ pub fn stages(
         }
     };
     for extension in configured {
-        for contract in extension.requires.iter().chain(&extension.wants) {
+        for contract in extension.requires.iter().chain(extension.wanted()) {
             lead(index(&extension.id), after.get(contract).copied());
         }
     }
@@ -72,7 +69,7 @@ pub fn stages(
                 lead(Some(*taker), Some(*giver));
             }
             None => {
-                let callers = running.iter().filter(|extension| calls(extension, contract));
+                let callers = running.iter().filter(|extension| extension.may_call(contract));
                 callers.for_each(|caller| lead(Some(*giver), index(&caller.id)));
             }
         }

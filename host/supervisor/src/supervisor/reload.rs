@@ -385,7 +385,7 @@ impl Supervisor {
             Tenure::Back => self.parts.bus.replace(&version.peer, false),
         }
         let contracts = |config: &ExtensionConfig| {
-            [config.fulfills.clone(), config.requires.clone(), config.wants.clone()]
+            [config.fulfills.clone(), config.requires.clone(), config.wanted().cloned().collect()]
         };
         if contracts(&before) != contracts(&version.config) {
             self.slots.connect();

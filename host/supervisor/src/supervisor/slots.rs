@@ -213,14 +213,15 @@ impl Slots {
                 slot.config.fulfills.iter().map(move |contract| (contract.clone(), index))
             })
             .collect();
-        let owners = |contracts: &[ContractName]| -> Vec<usize> {
-            contracts.iter().filter_map(|contract| self.owners.get(contract).copied()).collect()
+        let owners = |contracts: Vec<&ContractName>| -> Vec<usize> {
+            contracts.into_iter().filter_map(|contract| self.owners.get(contract).copied()).collect()
         };
-        let by_index = |contracts: fn(&ExtensionConfig) -> &[ContractName]| -> Vec<_> {
+        let by_index = |contracts: fn(&ExtensionConfig) -> Vec<&ContractName>| -> Vec<_> {
             let of = |index| self.get(index).map(|slot| owners(contracts(&slot.config))).unwrap_or_default();
             (0..self.next).map(of).collect()
         };
-        self.after = order::after(&by_index(|config| &config.requires), &by_index(|config| &config.wants));
+        let required = by_index(|config| config.requires.iter().collect());
+        self.after = order::after(&required, &by_index(|config| config.wanted().collect()));
     }
 
     /// Returns the extensions that this one starts after and stops before.

@@ -10,6 +10,7 @@ fn a_value_of_the_wrong_type_is_refused() {
     let report = report(|key| match &key.shape {
         Shape::Flag => vec!["1", "\"yes\""],
         Shape::Count(_) => vec!["\"5\"", "1.5", "nan"],
+        Shape::CountOr(..) => vec!["1.5", "[]"],
         Shape::Size(_) => vec!["true", "1.5", "nan"],
         Shape::Time(_) => vec!["5", "[]"],
         Shape::Share(_) => vec!["5", "0.05", "nan"],
@@ -32,6 +33,7 @@ fn a_value_out_of_range_is_refused() {
             let around = below.into_iter().chain([range.end() + 1]).map(|number| number.to_string());
             ["-1".to_owned()].into_iter().chain(around).chain(["99999999999999999999".to_owned()]).collect()
         }
+        Shape::CountOr(..) => vec!["0".to_owned(), "65".to_owned(), "\"many\"".to_owned()],
         Shape::Size(range) => {
             let below = range.start().checked_sub(1);
             let around = || below.into_iter().chain([range.end() + 1]);

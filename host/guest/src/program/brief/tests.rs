@@ -58,8 +58,7 @@ async fn a_program_is_kept_for_the_next_start_until_others_take_its_place() {
         let Program { linked, hash, places, .. } = &*again.program;
         let linked = match linked {
             Linked::Program(pre) => Linked::Program(pre.clone()),
-            #[cfg(feature = "http")]
-            Linked::HttpServer(pre) => Linked::HttpServer(pre.clone()),
+            _ => unreachable!("it is a program"),
         };
         let program = Program {
             linked,
@@ -68,6 +67,8 @@ async fn a_program_is_kept_for_the_next_start_until_others_take_its_place() {
             descriptions: Arc::default(),
             places: places.clone(),
             sends_http: false,
+            exported: None,
+            foreign: Box::default(),
         };
         Loaded { program: Arc::new(program), ..again.clone() }
     };

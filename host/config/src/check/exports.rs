@@ -1,0 +1,50 @@
+//! Extensions whose exported functions are operations: what they cannot have.
+
+use super::Judged;
+use crate::error::ConfigError;
+
+impl Judged<'_> {
+    /// Reports what does not go together with exports, and `per-call` without them.
+    pub(super) fn exports(&self, errors: &mut Vec<ConfigError>) {
+        for (index, extension) in self.extensions() {
+            let id = &extension.id;
+            let mut report = |key: &str, item, message: String| {
+                let places = self.places_of_extension(index);
+                let at = places.and_then(|at| at.of_item(key, item).or_else(|| at.of(key)));
+                errors.push(ConfigError::new(format!("extension[{id}].{key}"), message, at));
+            };
+            if extension.per_call && extension.exports.is_empty() {
+                let message = format!(
+                    "`{id}` has no calls to make instances for: `per-call` is for contracts with an `export`"
+                );
+                report("instances", 0, message);
+            }
+            if let Some(contract) = extension.exports.keys().find(|it| !extension.fulfills.contains(it)) {
+                report(
+                    "fulfills",
+                    0,
+                    format!("`{id}` has an export for `{contract}`, and does not fulfill that"),
+                );
+            }
+            if extension.exports.is_empty() {
+                continue;
+            }
+            let own = extension.fulfills.iter().position(|it| !extension.exports.contains_key(it));
+            if let Some(own) = own {
+                let message = format!(
+                    "`{id}` runs by itself for one contract and is called for another: give each contract an `export`, or none"
+                );
+                report("fulfills", own, message);
+            }
+            for (key, is_empty) in
+                [("subscribes", extension.subscribes.is_empty()), ("takes", extension.takes.is_empty())]
+            {
+                if !is_empty {
+                    let message =
+                        format!("the exports of `{id}` are called for requests alone: remove `{key}`");
+                    report(key, 0, message);
+                }
+            }
+        }
+    }
+}
