@@ -14,8 +14,8 @@ use crate::{
     bench, browser,
     demo::fleet::{self, Programs},
     dist::Target,
-    full_contracts, full_embedders, full_http, full_prometheus, full_sdks, full_shipping, instructions,
-    release,
+    full_contracts, full_embedders, full_exports, full_http, full_prometheus, full_sdks, full_shipping,
+    instructions, release,
     run::{cargo, output, run as run_command},
     setup::{self, VALGRIND},
     tools,
@@ -28,7 +28,7 @@ struct Group {
     run: fn() -> Result<Vec<String>>,
 }
 
-const GROUPS: [Group; 18] = [
+const GROUPS: [Group; 19] = [
     Group {
         name: "spec-tests",
         about: "the component model's test scripts, through the configuration of Weir's engines",
@@ -68,6 +68,11 @@ const GROUPS: [Group; 18] = [
         name: "http",
         about: "extensions and hooks that fetch from nginx over TLS: a gigabyte, a hundred requests at once, and programs of others' making in Rust and Python",
         run: full_http::check,
+    },
+    Group {
+        name: "exports",
+        about: "components that know nothing of Weir, made by the tools of Rust, Python and JavaScript, that call each other",
+        run: full_exports::check,
     },
     Group {
         name: "store",

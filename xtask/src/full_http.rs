@@ -190,7 +190,7 @@ fn spin_program() -> Result<PathBuf> {
 
 /// A component in JavaScript, made by componentize-js.
 fn javascript_program() -> Result<PathBuf> {
-    let (source, directory) = (root()?.join(PROGRAMS), target_dir()?.join("http/javascript"));
+    let (source, directory) = (root()?.join(PROGRAMS), componentize_js()?);
     let wit = directory.join("wit");
     files::clear(&wit)?;
     copy_of(&package("wasip2")?.join("wit/deps"), &wit.join("deps"))?;
@@ -203,14 +203,19 @@ fn javascript_program() -> Result<PathBuf> {
     files::write(&wit.join("serve.wit"), world)?;
     let script = directory.join("componentize.mjs");
     files::copy(&source.join("componentize.mjs"), &script)?;
-    files::write(&directory.join("package.json"), "{}")?;
-    let mut npm = Command::new("npm");
-    run(npm
-        .args(["install", "--no-audit", "--no-fund", "--silent", COMPONENTIZE_JS])
-        .current_dir(&directory))?;
     let component = directory.join("hello.wasm");
     run(Command::new("node").arg(script).arg(&wit).arg(&component).current_dir(&directory))?;
     Ok(component)
+}
+
+/// A directory with componentize-js.
+pub(crate) fn componentize_js() -> Result<PathBuf> {
+    let directory = target_dir()?.join("http/javascript");
+    files::make_directory(&directory)?;
+    files::write(&directory.join("package.json"), "{}")?;
+    let install = ["install", "--no-audit", "--no-fund", "--silent", COMPONENTIZE_JS];
+    run(Command::new("npm").args(install).current_dir(&directory))?;
+    Ok(directory)
 }
 
 /// The directory of a package that the workspace uses.
@@ -233,21 +238,27 @@ fn copy_of(source: &Path, copy: &Path) -> Result<()> {
 
 /// A component of this world and module in Python, made by componentize-py.
 fn python_program(world: &str, module: &str, name: &str) -> Result<PathBuf> {
-    let directory = target_dir()?.join("http/python");
-    let (programs, source) = (directory.join("bin"), root()?.join(PROGRAMS));
-    run(Command::new("python3").args(["-m", "venv"]).arg(&directory))?;
-    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", COMPONENTIZE_PY];
-    run(Command::new(programs.join("python")).args(install))?;
+    let (directory, source) = (target_dir()?.join("http/python"), root()?.join(PROGRAMS));
     // The standard's own WIT, as the crate for Rust has it.
     let wit = directory.join("wit");
     copy_of(&package("wasip2")?.join("wit/deps"), &wit.join("deps"))?;
     files::copy(&source.join("fetch.wit"), &wit.join("fetch.wit"))?;
     let component = directory.join(name);
-    let mut componentize = Command::new(programs.join("componentize-py"));
+    let mut componentize = Command::new(componentize_py()?);
     componentize.arg("-d").arg(&wit).args(["-w", world]).args(["componentize", module, "-o"]);
     componentize.env("PYTHONDONTWRITEBYTECODE", "1");
     run(componentize.arg(&component).current_dir(&source))?;
     Ok(component)
+}
+
+/// The command `componentize-py`, from PyPI.
+pub(crate) fn componentize_py() -> Result<PathBuf> {
+    let directory = target_dir()?.join("http/python");
+    let programs = directory.join("bin");
+    run(Command::new("python3").args(["-m", "venv"]).arg(&directory))?;
+    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", COMPONENTIZE_PY];
+    run(Command::new(programs.join("python")).args(install))?;
+    Ok(programs.join("componentize-py"))
 }
 
 /// nginx with a few files, on a free port of loopback.

@@ -14,6 +14,7 @@ mod first_extension;
 mod full;
 mod full_contracts;
 mod full_embedders;
+mod full_exports;
 mod full_http;
 mod full_prometheus;
 mod full_sdks;

@@ -77,7 +77,7 @@ pub struct Limits {
     /// Timeout of requests to its contracts if the call sets none: 1 ms to 1 day. With `None`,
     /// [`MainConfig::request_timeout`](super::MainConfig::request_timeout) applies.
     pub request_timeout: Option<Duration>,
-    /// Time for an event or a job in hand: 1 ms to 1 day. Then the instance is ended; at half of it Main warns.
+    /// Time for an event, a job, or a call of an exported function in hand: 1 ms to 1 day. Then the instance is ended; at half of it Main warns.
     pub handler_timeout: Duration,
     /// Time from a stop to the end: 1 ms to 1 day.
     pub stop_timeout: Duration,

@@ -74,7 +74,7 @@ pub enum Exit {
         /// For how long it may work.
         allowed: Duration,
     },
-    /// The instance had an event or a job in hand for too long.
+    /// The instance had an event, a job or a call in hand for too long.
     #[error("had a message in hand for longer than `handler-timeout` of {}", humantime::format_duration(*allowed))]
     HandlerOverdue {
         /// For how long the oldest message was in hand.

@@ -6,56 +6,75 @@
 mod describe;
 mod imports;
 mod json;
+mod read;
 #[cfg(test)]
 mod tests;
 mod types;
 
-use std::{collections::BTreeMap, sync::Arc, time::SystemTime};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::SystemTime,
+};
 
 use bytes::Bytes;
 use tokio::time::Instant;
 use wasmtime::{
-    AsContextMut, Engine, Store,
+    AsContextMut, Store,
     component::{
         Component, ComponentExportIndex, Func, InstancePre, Val,
         types::{ComponentFunc, ComponentItem},
     },
 };
+use wasmtime_wasi::I32Exit;
 use weir_bus::Error;
-use weir_config::{ExtensionConfig, InterfaceName};
+use weir_config::{ExtensionConfig, InterfaceName, LimitHit, LimitName};
 use weir_names::{ContractName, harmless};
-use weir_schedule::Activity;
+use weir_schedule::{Activity, TimeLimit, end_slice};
 
+#[cfg(feature = "compiler")]
+pub(crate) use self::describe::to_be_compiled;
+pub(crate) use self::types::Types;
 pub(crate) use self::{
-    describe::{DescribedInterface, contract_of, interfaces},
+    describe::{DescribedInterface, interfaces},
     imports::link_import,
 };
 use self::{
-    json::{Refused, Room},
-    types::{Returns, Signature, Types, ValueType},
+    read::Refused,
+    types::{Returns, Signature, ValueType},
 };
 use crate::{
     abi,
-    exit::{Exit, NotInstantiated},
+    exit::{Exit, NotInstantiated, OverLimit, is_too_much},
     failures::Failures,
     imports::next_message,
     instance::{Instance, InstanceEnd, Opened},
     instance_state::{Exchange, InstanceState},
-    memory::size,
     meter,
     program::Program,
     signals::Notice,
 };
 
-/// How much the values of a call may take in the host, as a multiple of `message-size`. A value takes 32 bytes.
-const VALUES: u64 = 8;
+/// Bytes that the values of a call may take in the host, at 32 a value. So many are made or read in some tens of
+/// milliseconds, in which nothing else runs.
+const ROOM: usize = 8 << 20;
+
+/// The most functions of one interface, as of the operations of one contract.
+const MAX_FUNCTIONS: usize = 256;
 
 /// The most names in a message.
 const MAX_LISTED: usize = 8;
 
 /// The interfaces that a component exports.
 #[derive(Debug)]
-pub(crate) struct Exported(Box<[Interface]>);
+pub(crate) struct Exported {
+    interfaces: Box<[Interface]>,
+    /// Bytes that they take.
+    pub(crate) bytes: usize,
+}
 
 #[derive(Debug)]
 struct Interface {
@@ -82,36 +101,43 @@ impl Exported {
     pub(crate) fn of(component: &Component) -> Self {
         let engine = component.engine();
         let ty = component.component_type();
-        let (mut interfaces, mut root) = (Vec::new(), Vec::new());
+        let (mut types, mut interfaces, mut root) = (Types::new(), Vec::new(), Vec::new());
         for (name, item) in ty.exports(engine) {
             match item.ty {
                 ComponentItem::ComponentInstance(instance) if !name.starts_with("wasi:") => {
                     let Some(index) = component.get_export_index(None, name) else { continue };
                     let functions =
                         instance.exports(engine).filter_map(|(name, item)| function(name, item.ty));
-                    interfaces.extend(Interface::of(component, name, Some(&index), functions.collect()));
+                    let functions = functions.collect();
+                    interfaces.extend(Interface::of(component, name, Some(&index), functions, &mut types));
                 }
                 ty => root.extend(function(name, ty)),
             }
         }
-        interfaces.extend(Interface::of(component, "*", None, root));
-        Self(interfaces.into())
+        interfaces.extend(Interface::of(component, "*", None, root, &mut types));
+        Self { interfaces: interfaces.into(), bytes: types.bytes() }
+    }
+
+    /// Whether there is none.
+    #[cfg(feature = "compiler")]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.interfaces.is_empty()
     }
 
     /// What speaks against these exports.
     pub(crate) fn misfit(&self, exports: &BTreeMap<ContractName, InterfaceName>) -> Option<String> {
-        let known = || self.0.iter().map(|interface| (&*interface.name, interface.functions.as_ref().err()));
-        misfit(exports, known)
+        let known = |it: &Interface| (it.name.to_string(), it.functions.as_ref().err().cloned());
+        misfit(exports, || self.interfaces.iter().map(known))
     }
 
     fn functions(&self, name: &str) -> &[Function] {
-        let interface = self.0.iter().find(|interface| *interface.name == *name);
+        let interface = self.interfaces.iter().find(|interface| *interface.name == *name);
         interface.and_then(|it| it.functions.as_deref().ok()).unwrap_or_default()
     }
 }
 
 /// What speaks against exports, judged by the interfaces that a component exports, each with what speaks against it.
-pub(crate) fn misfit<'i, I: Iterator<Item = (&'i str, Option<&'i String>)>>(
+pub(crate) fn misfit<I: Iterator<Item = (String, Option<String>)>>(
     exports: &BTreeMap<ContractName, InterfaceName>,
     known: impl Fn() -> I,
 ) -> Option<String> {
@@ -119,7 +145,7 @@ pub(crate) fn misfit<'i, I: Iterator<Item = (&'i str, Option<&'i String>)>>(
         Some((_, None)) => None,
         Some((_, Some(why))) => Some(format!("its export `{export}` cannot be called, because {why}")),
         None => {
-            let names = known().take(MAX_LISTED).map(|(name, _)| format!("`{}`", harmless(name, 256)));
+            let names = known().take(MAX_LISTED).map(|(name, _)| format!("`{}`", harmless(&name, 256)));
             let names: Vec<_> = names.collect();
             let names = if names.is_empty() { "no functions".to_owned() } else { names.join(", ") };
             let export = if export.is_root() { "no function by itself" } else { &format!("no `{export}`") };
@@ -141,18 +167,26 @@ impl Interface {
         name: &str,
         index: Option<&ComponentExportIndex>,
         functions: Vec<(String, ComponentFunc)>,
+        types: &mut Types,
     ) -> Option<Self> {
         if functions.is_empty() {
             return None;
         }
-        let mut types = Types::new();
+        if functions.len() > MAX_FUNCTIONS {
+            return Some(Self { name: name.into(), functions: Err(too_many(functions.len())) });
+        }
         let function = |(name, function): (String, ComponentFunc)| {
-            let signature = types.signature(&function).map_err(|fault| fault.of_function(&name))?;
+            let signature = types.signature(&name, &function).map_err(|fault| fault.of_function(&name))?;
             let index = component.get_export_index(index, &*name).ok_or("it has an unknown function")?;
             Ok(Function { name: name.into(), index, signature })
         };
         Some(Self { name: name.into(), functions: functions.into_iter().map(function).collect() })
     }
+}
+
+/// What speaks against an interface with so many functions.
+fn too_many(functions: usize) -> String {
+    format!("it has {functions} functions, of at most {MAX_FUNCTIONS}")
 }
 
 impl Callable<'_> {
@@ -161,25 +195,42 @@ impl Callable<'_> {
         &self,
         store: &mut Store<InstanceState>,
         payload: Bytes,
-        room: Room,
     ) -> wasmtime::Result<Result<Bytes, Error>> {
-        let Function { signature, .. } = self.function;
-        let is_of_bytes = signature.is_of_bytes();
-        let arguments = if is_of_bytes {
-            if let Some(answer) = self.call_with_bytes(store, &payload).await {
-                return answer;
+        if self.function.signature.is_of_bytes()
+            && let Some(answer) = self.call_with_bytes(store, &payload).await
+        {
+            return answer;
+        }
+        // The values that the function returns are counted, too.
+        let transfer = store.hostcall_fuel();
+        store.set_hostcall_fuel(transfer.max(ROOM));
+        let called = self.call_with_values(store, payload).await;
+        store.set_hostcall_fuel(transfer);
+        called.map_err(|error| match is_too_much(&error) {
+            true => {
+                let room = transfer.max(ROOM) as u64;
+                OverLimit(LimitHit::new(LimitName::TRANSFER, room.saturating_add(1), room)).into()
             }
-            json::value_of_bytes(&payload, room).map(|value| vec![value])
-        } else {
-            signature.arguments(&payload, room)
+            false => error,
+        })
+    }
+
+    async fn call_with_values(
+        &self,
+        store: &mut Store<InstanceState>,
+        payload: Bytes,
+    ) -> wasmtime::Result<Result<Bytes, Error>> {
+        let signature = &self.function.signature;
+        let is_of_bytes = signature.is_of_bytes();
+        let arguments = match is_of_bytes {
+            true => read::value_of_bytes(&payload, ROOM).map(|value| vec![value]),
+            false => signature.arguments(&payload, ROOM),
         };
         let arguments = match arguments {
             Ok(arguments) => arguments,
             Err(Refused::Misfit(misfit)) => return Ok(Err(Error::invalid_argument(misfit))),
             Err(Refused::TooLarge) => {
-                let (bytes, allowed) = (payload.len(), room.0);
-                let message =
-                    format!("the values of {bytes} bytes take more than {allowed} bytes in the host");
+                let message = format!("the values of the arguments take more than {ROOM} bytes in the host");
                 return Ok(Err(Error::handler("too-large", message)));
             }
         };
@@ -192,8 +243,8 @@ impl Callable<'_> {
         self.func.call_async(&mut *store, &arguments, results).await?;
         drop(arguments);
         let [result] = result;
-        let answer = answer(&signature.returns, &result, is_of_bytes);
-        Ok(answer.unwrap_or_else(|error| Err(Error::failed(error))))
+        let most = store.data().peer.limits().message_size;
+        Ok(answer(&signature.returns, &result, is_of_bytes, most))
     }
 
     /// Calls a function of bytes without a value for each byte. Returns none if its error has a type that needs values.
@@ -216,34 +267,29 @@ impl Callable<'_> {
             Returns::Fallible { ok: Some(_), error: Some(ValueType::String) } => {
                 call!((Result<Bytes, String>,)).map(|(answer,)| answer.map_err(Error::failed))
             }
+            Returns::Fallible { ok: None, error: Some(ValueType::String) } => call!((Result<(), String>,))
+                .map(|(answer,)| answer.map(|()| Bytes::new()).map_err(Error::failed)),
             Returns::Fallible { .. } => return None,
         })
     }
 }
 
-/// The answer that a function's result stands for.
-fn answer(returns: &Returns, result: &Val, is_of_bytes: bool) -> serde_json::Result<Result<Bytes, Error>> {
+/// The answer that a function's result stands for, of at most so many bytes.
+fn answer(returns: &Returns, result: &Val, is_of_bytes: bool, most: u64) -> Result<Bytes, Error> {
     let value = |value: Option<(&Val, &ValueType)>| match value {
-        _ if !is_of_bytes => json::written(value).map(Bytes::from),
+        _ if !is_of_bytes => json::written(value, most),
         Some((Val::List(bytes), _)) => Ok(json::bytes_of(bytes).into()),
         _ => Ok(Bytes::new()),
     };
-    let pair = |value: &'_ Option<Box<Val>>, ty: &'_ Option<ValueType>| {
-        Some((value.as_deref()?.clone(), ty.as_ref()?.clone()))
-    };
-    Ok(match (returns, result) {
-        (Returns::Nothing, _) => Ok(value(None)?),
-        (Returns::Value(ty), result) => Ok(value(Some((result, ty)))?),
-        (Returns::Fallible { ok, .. }, Val::Result(Ok(result))) => {
-            let pair = pair(result, ok);
-            Ok(value(pair.as_ref().map(|(value, ty)| (value, ty)))?)
-        }
+    match (returns, result) {
+        (Returns::Nothing, _) => value(None),
+        (Returns::Value(ty), result) => value(Some((result, ty))),
+        (Returns::Fallible { ok, .. }, Val::Result(Ok(result))) => value(result.as_deref().zip(ok.as_ref())),
         (Returns::Fallible { error, .. }, Val::Result(Err(result))) => {
-            let pair = pair(result, error);
-            Err(json::error_of(pair.as_ref().map(|(value, ty)| (value, ty)))?.into())
+            Err(json::error_of(result.as_deref().zip(error.as_ref())))
         }
         (Returns::Fallible { .. }, _) => Err(Error::failed("the function returned no result")),
-    })
+    }
 }
 
 impl Instance {
@@ -257,40 +303,48 @@ impl Instance {
         activity: &Arc<Activity>,
     ) -> wasmtime::Result<Result<(), ()>> {
         let ExtensionConfig { exports, limits, per_call, .. } = &*self.config;
-        let room = Room(size(limits.message_size.saturating_mul(VALUES)));
         let served = exports.iter().map(|(contract, export)| (contract, exported.functions(export.as_str())));
         let served: Vec<_> = served.collect();
         // An instance is made in any case, so that a component that has none is not ready.
-        let (mut kept, mut first) = (Vec::new(), None);
+        let mut kept = Vec::new();
         if *per_call {
             let mut own = self.store_of_call(program, opened, store, activity)?;
             drop(callable(program, &served, &mut own).await?);
-            first = Some(own);
         } else {
-            store.set_hostcall_fuel(room.0);
             kept = callable(program, &served, store).await?;
         }
-        drop(first);
         for (contract, functions) in &served {
             let names: Vec<_> = functions.iter().map(|function| function.name.to_string()).collect();
             let serving = self.peer.serve(contract.as_str(), &names);
             serving.map_err(|error| NotInstantiated::mark(wasmtime::Error::new(error)))?;
         }
         let mut failures = Failures::default();
-        while let Some(message) = next_message(&mut store.as_context_mut()).await? {
-            // Answers to what a function has sent without waiting for them.
-            let abi::Message::Request(request) = message else { continue };
+        loop {
+            // A guest yields after its slice. What the host does in its place must not go on for longer either.
+            if activity.elapsed() >= meter::TIME {
+                end_slice().await;
+            }
+            let request = match next_message(&mut store.as_context_mut()).await? {
+                None => break,
+                Some(abi::Message::Request(request)) => request,
+                // Answers to what a function has sent without waiting for them.
+                Some(_) => continue,
+            };
             let abi::Request { id, operation, payload, .. } = request;
             let place = usize::try_from(operation).unwrap_or(usize::MAX);
             let parent = store.data().delivery.parent(id).map_err(wasmtime::Error::new)?;
             let end = Instant::now() + limits.handler_timeout;
             let exchange = Exchange { head: parent, is_answered: Arc::default(), end };
-            store.data_mut().delivery.begin_call(id);
             let answer = if *per_call {
                 let own = self.store_of_call(program, opened, store, activity)?;
-                match Box::pin(self.in_own_instance(program, own, (&served, place), payload, exchange)).await
-                {
-                    Ok(answer) => answer,
+                let call = self.in_own_instance(program, own, (&served, place), payload, exchange);
+                match Box::pin(call).await {
+                    Ok((answer, used)) => {
+                        // In a trace, a request counts from what the extension had used before.
+                        let before = meter::used(&store.as_context_mut());
+                        note_fuel(store, id, before.saturating_add(used));
+                        answer
+                    }
                     Err(exit) => {
                         self.call_failed(store, id, exit, &mut failures).await;
                         continue;
@@ -298,15 +352,27 @@ impl Instance {
                 }
             } else {
                 store.data_mut().exchange = Some(exchange);
+                store.data_mut().delivery.begin_call(id);
                 let answer = match kept.get(place) {
-                    Some(function) => function.call(store, payload, room).await?,
-                    None => Err(Error::Invalid("an unknown operation".to_owned())),
+                    Some(function) => function.call(store, payload).await,
+                    None => Ok(Err(unknown_operation())),
+                };
+                let answer = match answer {
+                    Ok(answer) => answer,
+                    // With a request in hand, an exit is a failure, whatever its code says.
+                    Err(error) if error.is::<I32Exit>() => {
+                        store.data_mut().fault.get_or_insert_with(|| format!("in a call: {error:#}"));
+                        return Ok(Err(()));
+                    }
+                    Err(error) => return Err(error),
                 };
                 store.data_mut().exchange = None;
+                store.data_mut().delivery.end_call();
+                let used = meter::used(&store.as_context_mut());
+                note_fuel(store, id, used);
                 answer
             };
             let delivery = &mut store.data_mut().delivery;
-            delivery.end_call();
             if let Err(error) = delivery.respond(id, answer) {
                 // The answer is larger than a message may be.
                 drop(delivery.respond(id, Err(Error::handler(error.code(), &error))));
@@ -332,12 +398,10 @@ impl Instance {
         {
             machine.http = store.data().sandbox.http.as_ref().map(|access| Box::new(access.beside()));
         }
-        let mut own = self.new_store(program, machine, opened.net.clone(), activity.clone())?;
-        own.set_hostcall_fuel(size(self.config.limits.message_size.saturating_mul(VALUES)));
-        Ok(own)
+        self.new_store(program, machine, opened.net.clone(), activity.clone())
     }
 
-    /// Calls a function in an instance of its own.
+    /// Calls a function in an instance of its own. Also returns the fuel that it used.
     async fn in_own_instance(
         &self,
         program: &Program,
@@ -345,21 +409,36 @@ impl Instance {
         (served, place): (&[(&ContractName, &[Function])], usize),
         payload: Bytes,
         exchange: Exchange,
-    ) -> Result<Result<Bytes, Error>, Exit> {
-        let limits = &self.config.limits;
-        let room = Room(size(limits.message_size.saturating_mul(VALUES)));
+    ) -> Result<(Result<Bytes, Error>, u64), Exit> {
+        let (limits, began) = (&self.config.limits, AtomicU64::new(0));
         let calling = async {
             let functions = callable(program, served, &mut own).await?;
             meter::deliver(&mut own.as_context_mut(), 1)?;
+            began.store(meter::used(&own.as_context_mut()), Ordering::Relaxed);
             own.data_mut().exchange = Some(exchange);
             match functions.get(place) {
-                Some(function) => function.call(&mut own, payload, room).await,
-                None => Ok(Err(Error::Invalid("an unknown operation".to_owned()))),
+                Some(function) => function.call(&mut own, payload).await,
+                None => Ok(Err(unknown_operation())),
             }
         };
-        let called = calling.await;
+        let mut limit = TimeLimit::new(limits.handler_timeout);
+        let called = tokio::select! {
+            biased;
+            called = calling => called,
+            () = limit.over() => {
+                meter::finish(&own);
+                let allowed = limits.handler_timeout;
+                return Err(Exit::HandlerOverdue { used: allowed, allowed });
+            }
+        };
         meter::finish(&own);
-        called.map_err(|error| Exit::of(Err(error), limits).in_sandbox(&own.data().sandbox))
+        let used = meter::used(&own.as_context_mut()).saturating_sub(began.into_inner());
+        let fault = own.data_mut().fault.take();
+        let answer = called.map_err(|error| match (Exit::of(Err(error), limits), fault) {
+            (Exit::Finished | Exit::Failed(_), Some(fault)) => Exit::Failed(Some(fault)),
+            (exit, _) => exit.in_sandbox(&own.data().sandbox),
+        })?;
+        Ok((answer, used))
     }
 
     /// Notes that the instance of one call has failed. The call is answered, and the extension goes on.
@@ -370,15 +449,25 @@ impl Instance {
         exit: Exit,
         failures: &mut Failures,
     ) {
-        let (time, delivery) = (SystemTime::now(), &mut store.data_mut().delivery);
-        delivery.end_call();
-        let Some((handling, unanswered)) = delivery.give_up(id) else { return };
+        let time = SystemTime::now();
+        let Some((handling, unanswered)) = store.data_mut().delivery.give_up(id) else { return };
         // Exiting is no failure of the host, but the call has no answer.
         let exit = if exit == Exit::Finished { Exit::Failed(Some("it exited".to_owned())) } else { exit };
         let end = InstanceEnd { exit, handling: Some(handling), time, unanswered: Some(unanswered) };
         if failures.take(&self.output) {
             self.signals.notify(Notice::Failed(Box::new(end))).await;
         }
+    }
+}
+
+fn unknown_operation() -> Error {
+    Error::Invalid("an unknown operation".to_owned())
+}
+
+/// Notes the fuel that was used in the trace of a request, if that is sampled.
+fn note_fuel(store: &Store<InstanceState>, id: u64, used: u64) {
+    if let Some(span) = store.data().delivery.span(id) {
+        span.note_fuel(used);
     }
 }
 
@@ -398,24 +487,4 @@ async fn callable<'p>(
             .ok_or_else(|| wasmtime::format_err!("a function is missing"))
     };
     functions.map(callable).collect()
-}
-
-/// The functions of an interface that is imported, with their types. An error says which has none.
-fn signatures(
-    engine: &Engine,
-    interface: &wasmtime::component::types::ComponentInstance,
-) -> Result<Vec<(String, Signature)>, String> {
-    let mut types = Types::new();
-    let mut functions = Vec::new();
-    for (name, item) in interface.exports(engine) {
-        match item.ty {
-            ComponentItem::ComponentFunc(function) => {
-                let signature = types.signature(&function).map_err(|fault| fault.of_function(name))?;
-                functions.push((name.to_owned(), signature));
-            }
-            ComponentItem::Type(_) => {}
-            _ => return Err(format!("`{}` is no function", harmless(name, 128))),
-        }
-    }
-    Ok(functions)
 }

@@ -42,7 +42,7 @@ pub(crate) use self::{channel::next_message, requests::call_contract};
 use super::{
     abi::{self, Cut, Handed, Text},
     delivery::MAX_REASON,
-    exports::link_import,
+    exports::{Types, link_import},
     http,
     instance_state::InstanceState,
     keyvalue, meter,
@@ -68,6 +68,8 @@ const PACKAGE: (&str, &str) = ("weir:iec", "0.1.0");
 impl Guest for InstanceState {
     const WORLD: &'static str = "weir:iec/extension";
 
+    const HAS_IMPORTS: bool = true;
+
     fn add_to_linker(linker: &mut Linker<Self>) -> wasmtime::Result<()> {
         add_extension(linker)
     }
@@ -77,8 +79,9 @@ impl Guest for InstanceState {
         engine: &Engine,
         name: &str,
         interface: &ComponentInstance,
+        types: &mut Types,
     ) -> Result<(), String> {
-        link_import(linker, engine, name, interface)
+        link_import(linker, engine, name, interface, types)
     }
 
     #[inline(always)]
@@ -252,7 +255,11 @@ fn interface(name: &str) -> String {
 
 /// Charges for a call with a payload and `more` bytes, and copies the payload in one piece, which wasmtime does not do
 /// for a `Vec` or `Bytes`. A payload over `message-size` is not copied.
-fn take(store: &mut Store<'_>, payload: &Payload, more: usize) -> wasmtime::Result<Result<Bytes, Error>> {
+pub(crate) fn take(
+    store: &mut Store<'_>,
+    payload: &Payload,
+    more: usize,
+) -> wasmtime::Result<Result<Bytes, Error>> {
     let allowed = store.data().peer.limits().message_size;
     let bytes = match payload {
         Handed::Whole(list) if list.len() as u64 <= allowed => {

@@ -192,9 +192,13 @@ impl Inspection {
             notes.push(format!("it serves HTTP, which {}", weir_config::not_in_this_build("http")));
         }
         notes.extend(self.unoffered());
-        let unmapped = self.interfaces.iter().filter_map(|it| Some((&it.name, it.document.as_ref().err()?)));
-        notes
-            .extend(unmapped.map(|(name, why)| format!("the functions of `{name}` cannot be called: {why}")));
+        for DescribedInterface { name, unmapped, document, .. } in self.exported() {
+            notes.extend(match (unmapped, document) {
+                (Some(why), _) => Some(format!("the functions of `{name}` cannot be called: {why}")),
+                (None, None) => Some(format!("`{name}` is too large to be described")),
+                (None, Some(_)) => None,
+            });
+        }
         if self.manifest.is_none() && !is_called {
             notes.push("it has no manifest: ask its author what it serves and needs".to_owned());
         }
@@ -213,10 +217,9 @@ impl Inspection {
         !begins(&self.exports, RUN) && self.exported().next().is_some()
     }
 
-    /// The interfaces of its own that it exports, with what speaks against each.
-    fn exported(&self) -> impl Iterator<Item = (&str, Option<&String>)> {
-        let exports = |it: &&DescribedInterface| !self.imports.contains(&it.name);
-        self.interfaces.iter().filter(exports).map(|it| (&*it.name, it.document.as_ref().err()))
+    /// The interfaces of its own that it exports.
+    fn exported(&self) -> impl Iterator<Item = &DescribedInterface> {
+        self.interfaces.iter().filter(|it| it.role == Role::Provider)
     }
 
     /// What it describes of a contract that this extension serves, under the contract's name.
@@ -252,7 +255,8 @@ impl Inspection {
         let is_answered = |import: &str| extension.imports.keys().any(|name| name.as_str() == import);
         let of_world =
             || misfit(world, |name| begins(&self.imports, name), |name| begins(&self.exports, name));
-        let of_exports = || exports::misfit(&extension.exports, || self.exported());
+        let known = || self.exported().map(|it| (it.name.clone(), it.unmapped.clone()));
+        let of_exports = || exports::misfit(&extension.exports, known);
         self.unoffered_but(is_answered).next().or_else(of_world).or_else(of_exports)
     }
 
@@ -266,10 +270,14 @@ impl Inspection {
     fn unoffered_but(&self, is_answered: impl Fn(&str) -> bool) -> impl Iterator<Item = String> {
         let unknown = self.imports.iter().filter(|name| !is_offered(name));
         unknown.filter_map(move |name| {
-            let why = match self.interfaces.iter().find(|it| it.name == *name).map(|it| &it.document) {
-                Some(Ok(_)) if is_answered(name) => return None,
-                Some(Ok(_)) => return Some(not_answered(name)),
-                Some(Err(why)) => Some(&**why),
+            let imported = |it: &&DescribedInterface| it.role == Role::Caller && it.name == *name;
+            let interface = self.interfaces.iter().find(imported);
+            let why = match interface {
+                // Types need nothing from the host.
+                Some(DescribedInterface { has_functions: false, .. }) => return None,
+                Some(DescribedInterface { unmapped: Some(why), .. }) => Some(&**why),
+                Some(_) if is_answered(name) => return None,
+                Some(_) => return Some(not_answered(name)),
                 None => None,
             };
             Some(not_offered(name, why))
@@ -322,7 +330,7 @@ impl Inspection {
         })?;
         let foreign: Vec<_> = self.imports.iter().filter(|name| is_foreign(name)).cloned().collect();
         self.interfaces = exports::interfaces(bytes, &self.exports, &foreign);
-        self.contracts.extend(self.interfaces.iter().filter_map(|it| it.document.clone().ok()));
+        self.contracts.extend(self.interfaces.iter().filter_map(|it| it.document.clone()));
         Ok(())
     }
 
@@ -430,21 +438,16 @@ impl ContractSections {
         Document::parse_section(&self.lines).map_err(|error| harmless(&error, 512))
     }
 
-    /// Returns the documents, one a line, as Main keeps them. Those of `interfaces` follow as far as there is room.
+    /// Returns the documents, one a line, as Main keeps them. Those of exported interfaces follow, if there is room for all.
     #[cfg(feature = "compiler")]
-    pub(crate) fn text(&self, interfaces: &[DescribedInterface]) -> Result<String, String> {
+    pub(crate) fn text(&self, of_exports: &str) -> Result<String, String> {
         let text: String = self.documents()?.iter().map(|document| document.line() + "\n").collect();
         // Checked again, because escapes can make the text longer than Main would parse.
-        let is_kept = |text: &str| {
+        let kept = |text: String| {
             let mut kept = Self::default();
             kept.add(SECTION, text.as_bytes());
-            kept.documents().map(drop)
+            kept.documents().map(|_| text)
         };
-        is_kept(&text)?;
-        let described = interfaces.iter().filter_map(|it| it.document.as_ref().ok());
-        Ok(described.fold(text, |text, document| {
-            let longer = text.clone() + &document.line() + "\n";
-            if is_kept(&longer).is_ok() { longer } else { text }
-        }))
+        kept(text.clone() + of_exports).or_else(|_| kept(text))
     }
 }

@@ -19,6 +19,7 @@ use weir_config::{LimitKey, Limits};
 use weir_metrics::Usage;
 use weir_schedule::Activity;
 
+pub(super) use self::slice::TIME;
 use self::slice::{Fuel, Slice};
 
 /// Fuel for a call into the host, about the time of a cheap one.

@@ -109,7 +109,6 @@ pub struct Program<G: 'static = InstanceState> {
     pub(super) sends_http: bool,
     /// What it exports, if the host calls its functions.
     pub(super) exported: Option<Exported>,
-    /// The interfaces that it imports and Weir does not have. Contracts answer them.
     foreign: Foreign,
 }
 
@@ -143,7 +142,7 @@ impl<G: Guest> Program<G> {
 
     /// What speaks against the program as what is wanted.
     fn misfit(&self, wanted: LoadRequest<'_>) -> Option<LoadFault> {
-        let import = self.foreign.iter().find(|name| !wanted.answers(name));
+        let import = self.foreign.names.iter().find(|name| !wanted.answers(name));
         let of_imports = import.map(|name| not_answered(name));
         let of_exports =
             || self.exported.as_ref().zip(wanted.exports).and_then(|(own, wanted)| own.misfit(wanted));
@@ -309,15 +308,18 @@ impl<G: Guest> Programs<G> {
         let (code_size, class, places) = (wanted.limits.code_size, self.runtime.class(), self.places.clone());
         // Boxed, because the caller's future would otherwise keep the space of a compilation.
         let (code, permit) = Box::pin(self.sources.code(input, wanted, &engine, class, permit)).await?;
-        let world = wanted.world();
+        let (world, answered) = (wanted.world(), wanted.answered());
         let load = move || {
             let footprint = code.footprint();
-            let (component, linked, foreign) = linked::<G>(&code, &engines, class, code_size, world)?;
+            let (component, linked, foreign) =
+                linked::<G>(&code, &engines, class, code_size, world, Some(&answered))?;
             #[cfg(not(feature = "compiler"))]
             crate::calibration::keep(|| code.kernel());
             let descriptions = Descriptions::new(code.contracts()).into();
             let sends_http = imports_http(&component);
             let exported = (world == World::Exports).then(|| Exported::of(&component));
+            let of_types = exported.as_ref().map_or(0, |exported| exported.bytes) + foreign.bytes;
+            let footprint = footprint.saturating_add(of_types as u64);
             let program =
                 Program { linked, hash, footprint, descriptions, places, sends_http, exported, foreign };
             Ok(Arc::new(program))

@@ -12,6 +12,7 @@ use weir_metrics::Usage;
 use weir_schedule::Activity;
 
 use super::{
+    exports::Types,
     http::HttpAccess,
     imports::{counted::CountedFiles, pollables::Timers},
     keyvalue::StoreAccess,
@@ -25,12 +26,21 @@ pub trait Guest: WasiView + Send + Sized + 'static {
     /// The WIT world that a component must fit, for people to read.
     const WORLD: &'static str;
 
+    /// Whether contracts may answer imports that Weir does not have.
+    const HAS_IMPORTS: bool = false;
+
     /// Defines all imports of this kind of guest.
     fn add_to_linker(linker: &mut Linker<Self>) -> wasmtime::Result<()>;
 
     /// Defines the functions of an interface that Weir does not have, if this kind of guest may have others answer them.
     /// An error says why not.
-    fn link_import(_: &mut Linker<Self>, _: &Engine, _: &str, _: &ComponentInstance) -> Result<(), String> {
+    fn link_import(
+        _: &mut Linker<Self>,
+        _: &Engine,
+        _: &str,
+        _: &ComponentInstance,
+        _: &mut Types,
+    ) -> Result<(), String> {
         Err(String::new())
     }
 

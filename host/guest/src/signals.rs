@@ -22,7 +22,7 @@ pub enum Notice {
     Ready,
     /// The instance cannot serve for now, for this reason.
     Interrupted(String),
-    /// A request by HTTP failed, and the extension serves on.
+    /// A request failed that had an instance of its own, and the extension serves on.
     Failed(Box<InstanceEnd>),
 }
 

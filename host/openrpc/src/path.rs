@@ -22,7 +22,7 @@ pub fn index(index: usize) -> String {
     format!("[{index}]")
 }
 
-/// A foreign text, made safe to show and cut to [`MAX_SHOWN`] bytes.
+/// A foreign text, made safe to show and cut to 100 bytes.
 #[must_use]
 pub fn shown(text: &str) -> String {
     harmless(text, MAX_SHOWN)

@@ -4,14 +4,13 @@ use std::{collections::HashMap, path::Path, rc::Rc};
 
 #[cfg(feature = "gateway")]
 use weir_gateway::{Alias, GatewayConfig};
-#[cfg(feature = "gateway")]
-use weir_host::config::extend::nearest;
 use weir_host::{
     Config, ExtensionConfig,
     component::{self, Inspection},
-    names::ContractName,
     openrpc::{Document, needs},
 };
+#[cfg(feature = "gateway")]
+use weir_host::{config::extend::nearest, names::ContractName};
 
 /// The most warnings about one contract of one caller.
 const MAX_SHOWN: usize = 8;

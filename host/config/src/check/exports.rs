@@ -1,7 +1,9 @@
 //! Extensions whose exported functions are operations: what they cannot have.
 
+use weir_names::ContractName;
+
 use super::Judged;
-use crate::error::ConfigError;
+use crate::{Validate, error::ConfigError};
 
 impl Judged<'_> {
     /// Reports what does not go together with exports, and `per-call` without them.
@@ -19,6 +21,20 @@ impl Judged<'_> {
                 );
                 report("instances", 0, message);
             }
+            if extension.per_call && extension.instances > 1 {
+                report(
+                    "instances",
+                    0,
+                    format!("`{id}` has an instance for each call, so it has one at a time"),
+                );
+            }
+            let own = |contract: &&ContractName| extension.fulfills.contains(contract);
+            if let Some(contract) = extension.imports.values().find(own) {
+                let message = format!(
+                    "`{id}` would wait for itself: it fulfills `{contract}`, which answers an import"
+                );
+                report("imports", 0, message);
+            }
             if let Some(contract) = extension.exports.keys().find(|it| !extension.fulfills.contains(it)) {
                 report(
                     "fulfills",
@@ -35,6 +51,11 @@ impl Judged<'_> {
                     "`{id}` runs by itself for one contract and is called for another: give each contract an `export`, or none"
                 );
                 report("fulfills", own, message);
+            }
+            if extension.validate != Validate::Nothing {
+                let message =
+                    format!("the arguments of the exports of `{id}` are always checked: remove `validate`");
+                report("validate", 0, message);
             }
             for (key, is_empty) in
                 [("subscribes", extension.subscribes.is_empty()), ("takes", extension.takes.is_empty())]

@@ -203,7 +203,7 @@ limits! {
     /// Default deadline of a request to a contract that the extension fulfills, if the call sets none. Then the caller
     /// gets `timeout`. The built-in classes have none: then `main.request-timeout` holds.
     REQUEST_TIMEOUT "request-timeout" request_timeout: Time(TIMEOUT), Seconds, Unmeasured, NO_TIMEOUTS;
-    /// Time for an event or a job in hand: [from when to when](operators.md#handlers-that-hang). At half of it Main
+    /// Time for an event, a job, or a call of an [exported function](exports.md) in hand: [from when to when](operators.md#handlers-that-hang). At half of it Main
     /// warns, then the instance is ended. It is the same in all built-in classes: ten times the longest silence of a
     /// server (`http.timeout`).
     HANDLER_TIMEOUT "handler-timeout" handler_timeout: Time(TIMEOUT), Seconds, Unmeasured, NO_TIMEOUTS;

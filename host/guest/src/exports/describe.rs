@@ -1,14 +1,14 @@
 //! Describes the interfaces of a component as contracts, by its types alone: without compiling or running it.
 //!
-//! `docs/exports.md` has the table of types. What is described here is what [`json`](super::json) reads and writes.
+//! `docs/exports.md` has the table of types. What is described here is what [`read`](super::read) reads and [`json`](super::json) writes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use wasmparser::{
     Parser, PrimitiveValType, ValidPayload, Validator, WasmFeatures,
     component_types::{
         ComponentAnyTypeId, ComponentDefinedType, ComponentDefinedTypeId, ComponentEntityType,
-        ComponentFuncTypeId, ComponentValType,
+        ComponentFuncTypeId, ComponentInstanceTypeId, ComponentValType,
     },
     types::{Types, TypesRef},
 };
@@ -16,23 +16,41 @@ use weir_names::{ContractName, Role, harmless};
 use weir_openrpc::{Arguments, Document, ErrorCode, Field, Method, Payload, Schema, Shape, Word};
 
 use super::{
+    MAX_FUNCTIONS,
     json::{ERR, FAILED, NOT_FINITE, OK, SAFE},
-    types::{MAX_LEVELS, Unmapped},
+    too_many,
+    types::Unmapped,
 };
 
-/// The most types in the description of one interface, counting each use of a type without a name.
-const MAX_TYPES: usize = 4096;
+/// The fault of a type that is not there, which no validated component has.
+const UNKNOWN: Unmapped = Unmapped::Kind("has an unknown type");
 
-/// An interface that a component exports or imports, and its description, or why it has none.
+/// The most types in the descriptions of one component, counting each use of a type without a name.
+const MAX_TYPES: usize = 16_384;
+
+/// The most functions and types of a described interface.
+const MAX_ITEMS: usize = 2048;
+
+/// The most levels of a described type, which a description bounds, too.
+const MAX_LEVELS: usize = 32;
+
+/// An interface that a component exports or imports.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DescribedInterface {
     /// The name in the component. `*` are the functions that it exports by themselves.
     pub(crate) name: String,
-    pub(crate) document: Result<Document, String>,
+    /// `Provider` if it is exported, `Caller` if it is imported.
+    pub(crate) role: Role,
+    /// Whether it has functions, or only types.
+    pub(crate) has_functions: bool,
+    /// Why its functions cannot be called with JSON, if that is so.
+    pub(crate) unmapped: Option<String>,
+    /// Its description. None if it has no functions, or cannot be described within the bounds.
+    pub(crate) document: Option<Document>,
 }
 
-/// Describes the interfaces with these names that a component exports, in the role of a provider, and those that it
-/// imports, in the role of a caller. Returns none for a component that cannot be parsed.
+/// Describes the interfaces with these names that a component exports and imports, but for those of WASI and Weir. Returns
+/// none for a component that cannot be parsed.
 pub(crate) fn interfaces(
     component: &[u8],
     exports: &[String],
@@ -46,12 +64,11 @@ pub(crate) fn interfaces(
     }
     let Some(types) = types_of(component) else { return Vec::new() };
     let types = types.as_ref();
-    let mut found = Vec::new();
-    let mut root = Vec::new();
+    let (mut found, mut root, mut left) = (Vec::new(), Vec::new(), MAX_TYPES);
     for name in exports {
         match types.component_item_for_export(name).map(|item| item.ty) {
             Some(ComponentEntityType::Instance(id)) => {
-                found.extend(interface(types, name, id, Role::Provider))
+                found.push(of_items(types, name, &items(types, id), Role::Provider, &mut left));
             }
             Some(ty @ (ComponentEntityType::Func(_) | ComponentEntityType::Type { .. })) => {
                 root.push((name.as_str(), ty));
@@ -59,15 +76,39 @@ pub(crate) fn interfaces(
             _ => {}
         }
     }
-    found.extend(of_items(types, "*", &root, Role::Provider));
+    found.push(of_items(types, "*", &root, Role::Provider, &mut left));
+    found.retain(|exported| exported.has_functions);
     for name in imports {
         if let Some(ComponentEntityType::Instance(id)) =
             types.component_item_for_import(name).map(|item| item.ty)
         {
-            found.extend(interface(types, name, id, Role::Caller));
+            found.push(of_items(types, name, &items(types, id), Role::Caller, &mut left));
         }
     }
+    apart(&mut found);
     found
+}
+
+/// Gives different names to the contracts of interfaces that would have one, such as two versions of an interface.
+fn apart(found: &mut [DescribedInterface]) {
+    let mut taken = HashSet::new();
+    for document in found.iter_mut().filter_map(|it| it.document.as_mut()) {
+        let contract = document.contract.to_string();
+        let (name, version) = contract.split_once('@').unwrap_or((&contract, "0"));
+        let others = (2..).map(|number| format!("{name}-{number}@{version}"));
+        let free = std::iter::once(contract.clone()).chain(others).find(|it| !taken.contains(it));
+        if let Some(Ok(contract)) = free.map(|free| free.parse()) {
+            document.contract = contract;
+        }
+        taken.insert(document.contract.to_string());
+    }
+}
+
+/// The text of descriptions that a compiled component keeps: those of what it exports.
+#[cfg(feature = "compiler")]
+pub(crate) fn to_be_compiled(component: &[u8], exports: &[String]) -> String {
+    let described = interfaces(component, exports, &[]).into_iter().filter_map(|it| it.document);
+    described.map(|document| document.line() + "\n").collect()
 }
 
 /// The contract that stands for an interface where no configuration names one: `acme.greeter.api@1` for
@@ -84,7 +125,7 @@ pub(crate) fn contract_of(interface: &str) -> Option<ContractName> {
 
 /// The types of a component. Its functions are not validated.
 fn types_of(component: &[u8]) -> Option<Types> {
-    let mut validator = Validator::new_with_features(WasmFeatures::all());
+    let mut validator = Validator::new_with_features(WasmFeatures::default());
     let mut outermost = None;
     for payload in Parser::new(0).parse_all(component) {
         if let ValidPayload::End(types) = validator.payload(&payload.ok()?).ok()? {
@@ -94,51 +135,86 @@ fn types_of(component: &[u8]) -> Option<Types> {
     outermost
 }
 
-fn interface(
-    types: TypesRef<'_>,
-    name: &str,
-    id: wasmparser::component_types::ComponentInstanceTypeId,
-    role: Role,
-) -> Option<DescribedInterface> {
-    let items: Vec<_> = types.get(id)?.exports.iter().map(|(name, item)| (name.as_str(), item.ty)).collect();
-    of_items(types, name, &items, role)
+type Item<'t> = (&'t str, ComponentEntityType);
+
+fn items<'t>(types: TypesRef<'t>, id: ComponentInstanceTypeId) -> Vec<Item<'t>> {
+    let exports = types.get(id).into_iter().flat_map(|instance| &instance.exports);
+    exports.map(|(name, item)| (name.as_str(), item.ty)).collect()
 }
 
-/// The description of the functions among these items. Returns none if there are none.
+/// Describes the functions among these items.
 fn of_items(
     types: TypesRef<'_>,
     name: &str,
-    items: &[(&str, ComponentEntityType)],
+    items: &[Item<'_>],
     role: Role,
-) -> Option<DescribedInterface> {
-    let functions: Vec<_> = items
-        .iter()
-        .filter_map(|(name, ty)| match ty {
-            ComponentEntityType::Func(id) => Some((*name, *id)),
-            _ => None,
-        })
-        .collect();
-    if functions.is_empty() {
-        return None;
+    left: &mut usize,
+) -> DescribedInterface {
+    let functions = items.iter().filter_map(|(name, ty)| match ty {
+        ComponentEntityType::Func(id) => Some((*name, *id)),
+        _ => None,
+    });
+    let functions: Vec<_> = functions.collect();
+    let is_resource = |(_, ty): &&Item<'_>| {
+        matches!(ty, ComponentEntityType::Type { created: ComponentAnyTypeId::Resource(_), .. })
+    };
+    let resource = items.iter().find(is_resource).filter(|_| role == Role::Caller);
+    let unmapped = match resource {
+        Some((name, _)) => Some(format!("`{}` is no function", harmless(name, 128))),
+        None if functions.len() > MAX_FUNCTIONS => Some(too_many(functions.len())),
+        None => None,
+    };
+    let described = DescribedInterface {
+        name: harmless(name, 256),
+        role,
+        has_functions: !functions.is_empty() || resource.is_some(),
+        unmapped,
+        document: None,
+    };
+    if functions.is_empty() || described.unmapped.is_some() || items.len() > MAX_ITEMS {
+        return described;
     }
-    let mut names = HashMap::new();
+    let (mut names, mut taken) = (HashMap::new(), HashSet::new());
     for (name, ty) in items {
         if let ComponentEntityType::Type { referenced, created } = ty {
+            let name = free(type_name(name), &mut taken);
             for id in [referenced, created] {
                 if let ComponentAnyTypeId::Defined(id) = id {
-                    names.insert(*id, type_name(name));
+                    names.entry(*id).or_insert_with(|| name.clone());
                 }
             }
         }
     }
-    let mut describing = Describing { types, names, named: Vec::new(), left: MAX_TYPES };
-    let document = describing.document(name, &functions, role);
-    Some(DescribedInterface { name: harmless(name, 256), document })
+    let mut describing =
+        Describing { types, names, taken, described: HashSet::new(), named: Vec::new(), left: *left };
+    let methods: Result<Vec<_>, _> = functions
+        .iter()
+        .map(|(name, id)| describing.method(name, *id).map_err(|fault| (name, fault)))
+        .collect();
+    *left = describing.left;
+    match methods {
+        Ok(methods) => DescribedInterface { document: describing.document(name, methods, role), ..described },
+        // What is too large to be described can still be called, if it is not too large for that.
+        Err((_, Unmapped::Large)) => described,
+        Err((name, fault)) => DescribedInterface { unmapped: Some(fault.of_function(name)), ..described },
+    }
+}
+
+/// A name that is not taken yet, and takes it.
+fn free(name: String, taken: &mut HashSet<String>) -> String {
+    let others = (2..).map(|number| format!("{name}_{number}"));
+    let free = std::iter::once(name.clone()).chain(others).find(|it| !taken.contains(it)).unwrap_or(name);
+    taken.insert(free.clone());
+    free
 }
 
 struct Describing<'t> {
     types: TypesRef<'t>,
     names: HashMap<ComponentDefinedTypeId, String>,
+    /// The names of types that are in use.
+    taken: HashSet<String>,
+    /// The names in `named`.
+    described: HashSet<String>,
     /// The types with a name that were met so far.
     named: Vec<(String, Schema)>,
     /// How many types may still be described.
@@ -146,20 +222,10 @@ struct Describing<'t> {
 }
 
 impl Describing<'_> {
-    fn document(
-        &mut self,
-        interface: &str,
-        functions: &[(&str, ComponentFuncTypeId)],
-        role: Role,
-    ) -> Result<Document, String> {
-        let contract = contract_of(interface).ok_or("its name makes no contract")?;
-        let mut methods = Vec::new();
-        for (name, id) in functions {
-            let method = self.method(name, *id);
-            methods.push(method.map_err(|fault| fault.of_function(name))?);
-        }
+    /// The description, if it is within the bounds of all descriptions.
+    fn document(&mut self, interface: &str, methods: Vec<Method>, role: Role) -> Option<Document> {
         let document = Document {
-            contract,
+            contract: contract_of(interface).or_else(|| contract_of("*"))?,
             description: String::new(),
             role,
             export: Some(interface.to_owned()),
@@ -168,16 +234,19 @@ impl Describing<'_> {
             queues: Vec::new(),
             types: std::mem::take(&mut self.named),
         };
-        // The bounds of a description hold for this one, too.
-        Document::parse(&document.line()).map_err(|error| harmless(error, 512))
+        Document::parse(&document.line()).ok()
     }
 
     fn method(&mut self, name: &str, id: ComponentFuncTypeId) -> Result<Method, Unmapped> {
-        let function = self.types.get(id).ok_or(Unmapped::Unknown)?;
+        let function = self.types.get(id).ok_or(UNKNOWN)?;
         if function.async_ {
             return Err(Unmapped::Kind("is asynchronous"));
         }
         let result = self.result(function.result)?;
+        if let Some(Some(error)) = result.error {
+            // It is told as a code and a text, but its values are written as any.
+            self.schema(error, MAX_LEVELS)?;
+        }
         let is_bytes = |ty: Option<ComponentValType>| ty.is_none_or(|ty| self.is_bytes(ty));
         if let [(_, only)] = &*function.params
             && self.is_bytes(*only)
@@ -200,12 +269,16 @@ impl Describing<'_> {
         };
         let result_name = match &schema.shape {
             Shape::Named(name) => name.clone(),
-            _ => format!("{own}Result"),
+            _ => free(format!("{own}Result"), &mut self.taken),
         };
         Ok(Method {
             name: name.to_owned(),
             description: String::new(),
-            arguments: Arguments::Fields { name: format!("{own}Arguments"), strict: true, fields: fields? },
+            arguments: Arguments::Fields {
+                name: free(format!("{own}Arguments"), &mut self.taken),
+                strict: true,
+                fields: fields?,
+            },
             errors: self.errors(&result),
             result: Payload::Json { name: result_name, schema },
         })
@@ -265,7 +338,7 @@ impl Describing<'_> {
         };
         let name = self.names.get(&id).cloned();
         if let Some(name) = &name
-            && self.named.iter().any(|(known, _)| known == name)
+            && self.described.contains(name)
         {
             return Ok(Shape::Named(name.clone()).into());
         }
@@ -273,6 +346,7 @@ impl Describing<'_> {
         // A value that may be null says so where it stands.
         match name.filter(|_| !matches!(shape, Shape::Nullable(_))) {
             Some(name) => {
+                self.described.insert(name.clone());
                 self.named.push((name.clone(), shape.into()));
                 Ok(Shape::Named(name).into())
             }
@@ -284,7 +358,7 @@ impl Describing<'_> {
         let types = self.types;
         let words =
             |names: Vec<String>| Shape::Words { words: names.into_iter().map(word).collect(), open: false };
-        Ok(match types.get(id).ok_or(Unmapped::Unknown)? {
+        Ok(match types.get(id).ok_or(UNKNOWN)? {
             ComponentDefinedType::Primitive(primitive) => primitive_of(*primitive)?.shape,
             ComponentDefinedType::List { .. } if self.is_bytes(ComponentValType::Type(id)) => {
                 text(Some("base64"), None)

@@ -5,17 +5,34 @@ use std::sync::Arc;
 use bytes::Bytes;
 use wasmtime::{
     Engine, StoreContextMut,
-    component::{Linker, Val, types::ComponentInstance},
+    component::{
+        Linker, LinkerInstance, Val, WasmList,
+        types::{ComponentFunc, ComponentInstance, ComponentItem},
+    },
 };
 use weir_bus::Error;
+use weir_names::harmless;
 
 use super::{
-    VALUES,
-    json::{self, Refused, Room},
-    signatures,
-    types::{Returns, Signature},
+    MAX_FUNCTIONS, ROOM, json,
+    read::{self, Refused},
+    too_many,
+    types::{Returns, Signature, Types, ValueType},
 };
-use crate::{imports::call_contract, instance_state::InstanceState, memory::size};
+use crate::{
+    abi::Handed,
+    imports::{call_contract, take},
+    instance_state::InstanceState,
+    memory::size,
+    meter,
+};
+
+/// A function of an imported interface.
+struct Imported {
+    interface: Arc<str>,
+    name: String,
+    signature: Signature,
+}
 
 /// Defines the functions of an interface that a component imports. An error says why none can be.
 pub(crate) fn link_import(
@@ -23,77 +40,149 @@ pub(crate) fn link_import(
     engine: &Engine,
     name: &str,
     interface: &ComponentInstance,
+    types: &mut Types,
 ) -> Result<(), String> {
-    let functions = signatures(engine, interface)?;
+    let mut functions = Vec::new();
+    for (function, item) in interface.exports(engine) {
+        match item.ty {
+            ComponentItem::ComponentFunc(ty) => functions.push(imported(name.into(), function, &ty, types)?),
+            ComponentItem::Type(_) => {}
+            _ => return Err(format!("`{}` is no function", harmless(function, 128))),
+        }
+    }
+    if functions.len() > MAX_FUNCTIONS {
+        return Err(too_many(functions.len()));
+    }
     let mut instance = linker.instance(name).map_err(|error| error.to_string())?;
-    let name: Arc<str> = name.into();
-    for (function, signature) in functions {
-        let (interface, called) = (name.clone(), Arc::new((function.clone(), signature)));
-        let defined = instance.func_new_async(&function, move |store, _, arguments, results| {
-            let (interface, called) = (interface.clone(), called.clone());
+    functions
+        .into_iter()
+        .try_for_each(|function| define(&mut instance, function))
+        .map_err(|error| error.to_string())
+}
+
+fn imported(
+    interface: Arc<str>,
+    name: &str,
+    ty: &ComponentFunc,
+    types: &mut Types,
+) -> Result<Imported, String> {
+    let signature = types.signature(name, ty).map_err(|fault| fault.of_function(name))?;
+    Ok(Imported { interface, name: name.to_owned(), signature })
+}
+
+fn define(instance: &mut LinkerInstance<'_, InstanceState>, function: Imported) -> wasmtime::Result<()> {
+    let name = function.name.clone();
+    let function = Arc::new(function);
+    // Bytes are handed on as they are, without a value for each.
+    macro_rules! of_bytes {
+        ($of_answer:expr) => {
+            instance.func_wrap_async(&name, move |mut store, (data,): (Handed<WasmList<u8>>,)| {
+                let function = function.clone();
+                Box::new(async move {
+                    let payload = take(&mut store, &data, 0)?;
+                    let answer = function.answer(&mut store, payload).await?;
+                    $of_answer(&*function, answer)
+                })
+            })
+        };
+    }
+    match (&function.signature.returns, function.signature.is_of_bytes()) {
+        (Returns::Nothing, true) => of_bytes!(|it: &Imported, answer: Result<Bytes, Error>| {
+            answer.map(drop).map_err(|error| it.fails(&error))
+        }),
+        (Returns::Value(_), true) => of_bytes!(|it: &Imported, answer: Result<Bytes, Error>| {
+            answer.map(|answer| (answer,)).map_err(|error| it.fails(&error))
+        }),
+        (Returns::Fallible { ok: Some(_), error: Some(ValueType::String) }, true) => {
+            of_bytes!(|_: &Imported, answer: Result<Bytes, Error>| Ok((answer.map_err(in_words),)))
+        }
+        (Returns::Fallible { ok: None, error: Some(ValueType::String) }, true) => {
+            of_bytes!(|_: &Imported, answer: Result<Bytes, Error>| Ok((answer.map(drop).map_err(in_words),)))
+        }
+        (_, is_of_bytes) => instance.func_new_async(&name, move |mut store, _, arguments, results| {
+            let function = function.clone();
             Box::new(async move {
-                let (function, signature) = &*called;
-                let result = call(store, &interface, function, signature, arguments).await?;
-                if let (Some(place), Some(result)) = (results.first_mut(), result) {
+                let most = store.data().peer.limits().message_size;
+                let payload = match arguments {
+                    [Val::List(bytes)] if is_of_bytes => Ok(json::bytes_of(bytes).into()),
+                    arguments => function.signature.payload(arguments, most),
+                };
+                let answer = function.answer(&mut store, payload).await?;
+                if let (Some(place), Some(result)) =
+                    (results.first_mut(), function.result(answer, is_of_bytes)?)
+                {
                     *place = result;
                 }
                 Ok(())
             })
-        });
-        defined.map_err(|error| error.to_string())?;
+        }),
     }
-    Ok(())
 }
 
-/// Calls the contract that stands for the interface. Fails, which ends the guest, if the function has no error that could
-/// say what went wrong.
-async fn call(
-    mut store: StoreContextMut<'_, InstanceState>,
-    interface: &str,
-    function: &str,
-    signature: &Signature,
-    arguments: &[Val],
-) -> wasmtime::Result<Option<Val>> {
-    let config = store.data().config.clone();
-    let contract =
-        config.imports.iter().find_map(|(name, contract)| (name.as_str() == interface).then_some(contract));
-    let contract = contract.ok_or_else(|| wasmtime::format_err!("no contract answers `{interface}`"))?;
-    let room = Room(size(config.limits.message_size.saturating_mul(VALUES)));
-    let is_of_bytes = signature.is_of_bytes();
-    let payload = match arguments {
-        [Val::List(bytes)] if is_of_bytes => json::bytes_of(bytes),
-        arguments => signature.payload(arguments)?,
-    };
-    let answer = call_contract(&mut store, contract.as_str(), function, Bytes::from(payload)).await?;
-    let read = |payload: &[u8], ty| {
-        let value = match is_of_bytes {
-            true => json::value_of_bytes(payload, room),
-            false => json::read(payload, ty, room),
-        };
-        value.map_err(|refused| match refused {
-            Refused::Misfit(misfit) => Error::handler("invalid-answer", format!("the answer: {misfit}")),
-            Refused::TooLarge => Error::handler("invalid-answer", "the answer has too many values"),
-        })
-    };
-    let fails = |error: &Error| wasmtime::format_err!("`{contract}` `{function}`: {error}");
-    match &signature.returns {
-        Returns::Nothing => answer.map(|_| None).map_err(|error| fails(&error)),
-        Returns::Value(ty) => {
-            answer.and_then(|payload| read(&payload, ty)).map(Some).map_err(|error| fails(&error))
+/// The text of an error, where the function has no other.
+fn in_words(error: Error) -> String {
+    match error {
+        Error::Handler(own) if own.code == json::FAILED => own.message,
+        error => error.to_string(),
+    }
+}
+
+impl Imported {
+    /// Calls the contract that stands for the interface.
+    async fn answer(
+        &self,
+        store: &mut StoreContextMut<'_, InstanceState>,
+        payload: Result<Bytes, Error>,
+    ) -> wasmtime::Result<Result<Bytes, Error>> {
+        let config = store.data().config.clone();
+        let contract = config.imports.iter().find(|(name, _)| name.as_str() == &*self.interface);
+        let (_, contract) =
+            contract.ok_or_else(|| wasmtime::format_err!("no contract answers `{}`", self.interface))?;
+        match payload {
+            Ok(payload) => call_contract(store, contract.as_str(), &self.name, payload).await,
+            Err(error) => {
+                // What was written of the arguments is paid for, too.
+                meter::charge(store, size(config.limits.message_size))?;
+                Ok(Err(error))
+            }
         }
-        Returns::Fallible { ok, error: error_type } => {
-            let ok = answer.and_then(|payload| match ok {
-                Some(ty) => read(&payload, ty).map(|value| Some(Box::new(value))),
-                None => Ok(None),
-            });
-            let result = match ok {
-                Ok(value) => Ok(value),
-                Err(error) => {
-                    let own = json::error_for(&error, error_type.as_ref(), room);
-                    Err(own.ok_or_else(|| fails(&error))?)
-                }
+    }
+
+    /// What the function returns for an answer. Fails, which ends the guest, if the function has no error that could say
+    /// what went wrong.
+    fn result(&self, answer: Result<Bytes, Error>, is_of_bytes: bool) -> wasmtime::Result<Option<Val>> {
+        let read = |payload: &[u8], ty| {
+            let value = match is_of_bytes {
+                true => read::value_of_bytes(payload, ROOM),
+                false => read::read(payload, ty, ROOM),
             };
-            Ok(Some(Val::Result(result)))
+            value.map_err(|refused| match refused {
+                Refused::Misfit(misfit) => Error::handler("invalid-answer", format!("the answer: {misfit}")),
+                Refused::TooLarge => Error::handler("invalid-answer", "the answer has too many values"),
+            })
+        };
+        match &self.signature.returns {
+            Returns::Nothing => answer.map(|_| None).map_err(|error| self.fails(&error)),
+            Returns::Value(ty) => {
+                answer.and_then(|payload| read(&payload, ty)).map(Some).map_err(|error| self.fails(&error))
+            }
+            Returns::Fallible { ok, error: error_type } => {
+                let ok = answer.and_then(|payload| match ok {
+                    Some(ty) => read(&payload, ty).map(|value| Some(Box::new(value))),
+                    None => Ok(None),
+                });
+                Ok(Some(Val::Result(match ok {
+                    Ok(value) => Ok(value),
+                    Err(error) => {
+                        let own = json::error_for(&error, error_type.as_ref(), ROOM);
+                        Err(own.ok_or_else(|| self.fails(&error))?)
+                    }
+                })))
+            }
         }
+    }
+
+    fn fails(&self, error: &Error) -> wasmtime::Error {
+        wasmtime::format_err!("`{}` `{}`: {error}", self.interface, self.name)
     }
 }

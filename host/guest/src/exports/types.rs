@@ -1,13 +1,25 @@
 //! The types of functions as far as values have a JSON form, taken from compiled components.
 
+use std::collections::HashMap;
+
 use wasmtime::component::types::{ComponentFunc, Type};
 use weir_names::harmless;
 
 /// The most levels of a value.
-pub(super) const MAX_LEVELS: usize = 32;
+const MAX_LEVELS: usize = 32;
 
-/// The most types in one interface, each use counted.
-const MAX_TYPES: usize = 4096;
+/// The most bytes that the types of one component take, each use of a type counted: some thousands of uses.
+const MAX_BYTES: usize = 1 << 20;
+
+/// Bytes of one type, and of one name beside its text, which a long list has twice.
+const OF_A_TYPE: usize = 64;
+const OF_A_NAME: usize = 80;
+
+/// Bytes of a function beside its name and types.
+const OF_A_FUNCTION: usize = 256;
+
+/// Lists of names up to this length are searched, and longer ones looked up.
+const SEARCHED: usize = 8;
 
 /// A type whose values have a JSON form.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,22 +40,54 @@ pub(super) enum ValueType {
     /// A `list<u8>`.
     Bytes,
     List(Box<Self>),
-    Record(Box<[(Box<str>, Self)]>),
+    Record(Names, Box<[Self]>),
     Tuple(Box<[Self]>),
-    Variant(Box<[(Box<str>, Option<Self>)]>),
-    Enum(Box<[Box<str>]>),
+    Variant(Names, Box<[Option<Self>]>),
+    Enum(Names),
     Option(Box<Self>),
-    Result {
-        ok: Option<Box<Self>>,
-        error: Option<Box<Self>>,
-    },
-    Flags(Box<[Box<str>]>),
+    /// A `result`, as a variant with two cases.
+    Result(Names, Box<[Option<Self>]>),
+    Flags(Names),
+}
+
+/// Different names, in their order.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Names {
+    list: Box<[Box<str>]>,
+    /// The place of each name in a long list.
+    places: HashMap<Box<str>, usize>,
+}
+
+impl Names {
+    fn new(list: Box<[Box<str>]>) -> Self {
+        let places = match list.len() > SEARCHED {
+            true => list.iter().cloned().zip(0..).collect(),
+            false => HashMap::new(),
+        };
+        Self { list, places }
+    }
+
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &str> + Clone {
+        self.list.iter().map(|name| &**name)
+    }
+
+    pub(super) fn get(&self, place: usize) -> Option<&str> {
+        self.list.get(place).map(|name| &**name)
+    }
+
+    pub(super) fn place(&self, name: &str) -> Option<usize> {
+        match self.places.is_empty() {
+            true => self.iter().position(|known| known == name),
+            false => self.places.get(name).copied(),
+        }
+    }
 }
 
 /// What a function takes and returns.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Signature {
-    pub(super) parameters: Box<[(Box<str>, ValueType)]>,
+    /// A record with a field for each parameter.
+    pub(super) parameters: ValueType,
     pub(super) returns: Returns,
 }
 
@@ -56,7 +100,8 @@ impl Signature {
             Returns::Value(ty) => is_bytes(ty),
             Returns::Fallible { ok, .. } => ok.as_ref().is_none_or(is_bytes),
         };
-        answers_bytes && matches!(&*self.parameters, [(_, ValueType::Bytes)])
+        answers_bytes
+            && matches!(&self.parameters, ValueType::Record(_, types) if matches!(**types, [ValueType::Bytes]))
     }
 }
 
@@ -81,8 +126,6 @@ pub(crate) enum Unmapped {
     Deep,
     #[error("has too large types")]
     Large,
-    #[error("has an unknown type")]
-    Unknown,
 }
 
 impl Unmapped {
@@ -92,37 +135,67 @@ impl Unmapped {
     }
 }
 
-/// Reads the types of one interface, which are bounded together.
-pub(super) struct Types {
+/// Reads the types of one component, which are bounded together.
+#[derive(Debug)]
+pub struct Types {
     left: usize,
 }
 
 impl Types {
-    pub(super) fn new() -> Self {
-        Self { left: MAX_TYPES }
+    pub(crate) fn new() -> Self {
+        Self { left: MAX_BYTES }
     }
 
-    pub(super) fn signature(&mut self, function: &ComponentFunc) -> Result<Signature, Unmapped> {
+    /// Bytes of what was read so far.
+    pub(crate) fn bytes(&self) -> usize {
+        MAX_BYTES - self.left
+    }
+
+    pub(super) fn signature(&mut self, name: &str, function: &ComponentFunc) -> Result<Signature, Unmapped> {
         if function.async_() {
             return Err(Unmapped::Kind("is asynchronous"));
         }
-        let parameters = function.params().map(|(name, ty)| Ok((name.into(), self.of(&ty, MAX_LEVELS)?)));
-        let parameters = parameters.collect::<Result<_, Unmapped>>()?;
+        self.take(OF_A_FUNCTION + name.len())?;
+        let names = self.names(function.params().map(|(name, _)| name.len()), || {
+            function.params().map(|(name, _)| name.into()).collect()
+        })?;
+        let types: Result<_, _> = function.params().map(|(_, ty)| self.of(&ty, MAX_LEVELS)).collect();
         let returns = match function.results().next() {
             None => Returns::Nothing,
             Some(Type::Result(result)) => Returns::Fallible {
-                ok: result.ok().map(|ty| self.of(&ty, MAX_LEVELS)).transpose()?,
-                error: result.err().map(|ty| self.of(&ty, MAX_LEVELS)).transpose()?,
+                ok: self.optional(result.ok(), MAX_LEVELS)?,
+                error: self.optional(result.err(), MAX_LEVELS)?,
             },
             Some(ty) => Returns::Value(self.of(&ty, MAX_LEVELS)?),
         };
-        Ok(Signature { parameters, returns })
+        Ok(Signature { parameters: ValueType::Record(names, types?), returns })
+    }
+
+    fn optional(&mut self, ty: Option<Type>, levels: usize) -> Result<Option<ValueType>, Unmapped> {
+        ty.map(|ty| self.of(&ty, levels)).transpose()
+    }
+
+    /// Takes names if there is room for names of these lengths.
+    fn names(
+        &mut self,
+        lengths: impl Iterator<Item = usize>,
+        list: impl FnOnce() -> Box<[Box<str>]>,
+    ) -> Result<Names, Unmapped> {
+        for length in lengths {
+            self.take(OF_A_NAME + 2 * length)?;
+        }
+        Ok(Names::new(list()))
+    }
+
+    fn take(&mut self, bytes: usize) -> Result<(), Unmapped> {
+        self.left = self.left.checked_sub(bytes).ok_or(Unmapped::Large)?;
+        Ok(())
     }
 
     /// The type, if its values have at most so many levels.
     fn of(&mut self, ty: &Type, levels: usize) -> Result<ValueType, Unmapped> {
         let levels = levels.checked_sub(1).ok_or(Unmapped::Deep)?;
-        self.left = self.left.checked_sub(1).ok_or(Unmapped::Large)?;
+        self.take(OF_A_TYPE)?;
         Ok(match ty {
             Type::Bool => ValueType::Bool,
             Type::S8 => ValueType::S8,
@@ -142,27 +215,38 @@ impl Types {
                 element => ValueType::List(Box::new(element)),
             },
             Type::Record(record) => {
-                let fields =
-                    record.fields().map(|field| Ok((field.name.into(), self.of(&field.ty, levels)?)));
-                ValueType::Record(fields.collect::<Result<_, Unmapped>>()?)
+                let names = self.names(record.fields().map(|field| field.name.len()), || {
+                    record.fields().map(|field| field.name.into()).collect()
+                })?;
+                let types: Result<_, _> = record.fields().map(|field| self.of(&field.ty, levels)).collect();
+                ValueType::Record(names, types?)
             }
             Type::Tuple(tuple) => {
-                ValueType::Tuple(tuple.types().map(|ty| self.of(&ty, levels)).collect::<Result<_, _>>()?)
+                let types: Result<_, _> = tuple.types().map(|ty| self.of(&ty, levels)).collect();
+                ValueType::Tuple(types?)
             }
             Type::Variant(variant) => {
-                let case = |case: wasmtime::component::types::Case<'_>| {
-                    Ok((case.name.into(), case.ty.map(|ty| self.of(&ty, levels)).transpose()?))
-                };
-                ValueType::Variant(variant.cases().map(case).collect::<Result<_, Unmapped>>()?)
+                let names = self.names(variant.cases().map(|case| case.name.len()), || {
+                    variant.cases().map(|case| case.name.into()).collect()
+                })?;
+                let types: Result<_, _> =
+                    variant.cases().map(|case| self.optional(case.ty, levels)).collect();
+                ValueType::Variant(names, types?)
             }
-            Type::Enum(cases) => ValueType::Enum(cases.names().map(Into::into).collect()),
+            Type::Enum(cases) => {
+                let names = || cases.names().map(Into::into).collect();
+                ValueType::Enum(self.names(cases.names().map(str::len), names)?)
+            }
+            Type::Flags(flags) => {
+                let names = || flags.names().map(Into::into).collect();
+                ValueType::Flags(self.names(flags.names().map(str::len), names)?)
+            }
             Type::Option(option) => ValueType::Option(Box::new(self.of(&option.ty(), levels)?)),
             Type::Result(result) => {
-                let mut boxed =
-                    |ty: Option<Type>| ty.map(|ty| self.of(&ty, levels).map(Box::new)).transpose();
-                ValueType::Result { ok: boxed(result.ok())?, error: boxed(result.err())? }
+                let names = [super::json::OK, super::json::ERR].map(Into::into);
+                let types = [self.optional(result.ok(), levels)?, self.optional(result.err(), levels)?];
+                ValueType::Result(Names::new(names.into()), types.into())
             }
-            Type::Flags(flags) => ValueType::Flags(flags.names().map(Into::into).collect()),
             Type::Own(_) | Type::Borrow(_) => return Err(Unmapped::Kind("has a resource")),
             Type::Future(_) | Type::Stream(_) => return Err(Unmapped::Kind("has a future or a stream")),
             Type::Map(_) | Type::FixedLengthList(_) => {

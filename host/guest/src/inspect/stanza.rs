@@ -3,9 +3,10 @@
 use std::fmt::Write;
 
 use weir_names::ExtensionId;
+use weir_openrpc::Role;
 
-use super::{Inspection, Manifest, Needs, is_foreign};
-use crate::exports::contract_of;
+use super::{Inspection, Manifest, Needs};
+use crate::exports::DescribedInterface;
 
 /// Marks a value that only the operator knows.
 const FILL_IN: &str = "FILL-IN";
@@ -33,16 +34,15 @@ impl Inspection {
             grants(&manifest.grants, &mut line);
         }
         if self.exports_functions() {
-            let contract =
-                |name: &str| contract_of(name).map_or(FILL_IN.to_owned(), |contract| contract.to_string());
-            let table = |(name, _): (&str, _)| {
-                format!("{{ contract = {}, export = {} }}", quoted(&contract(name)), quoted(name))
+            let table = |it: &DescribedInterface| {
+                let contract = it.document.as_ref().map(|document| document.contract.to_string());
+                let contract = contract.unwrap_or_else(|| format!("{FILL_IN}@1"));
+                format!("{{ contract = {}, export = {} }}", quoted(&contract), quoted(&it.name))
             };
-            let callable = self.exported().filter(|(_, why_not)| why_not.is_none());
-            line("fulfills", list(callable.map(table)));
+            line("fulfills", list(self.exported().filter(|it| it.unmapped.is_none()).map(table)));
         }
-        let foreign = self.imports.iter().filter(|name| is_foreign(name));
-        let answered: Vec<_> = foreign.map(|name| format!("{} = \"{FILL_IN}@1\"", quoted(name))).collect();
+        let imported = self.interfaces.iter().filter(|it| it.role == Role::Caller && it.has_functions);
+        let answered: Vec<_> = imported.map(|it| format!("{} = \"{FILL_IN}@1\"", quoted(&it.name))).collect();
         if !answered.is_empty() {
             line("imports", format!("{{ {} }}", answered.join(", ")));
         }

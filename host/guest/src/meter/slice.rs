@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 /// A slice also ends after this time, because calls into the host differ in cost.
-pub(super) const TIME: Duration = Duration::from_micros(250);
+pub(in super::super) const TIME: Duration = Duration::from_micros(250);
 
 /// How often in a row a guest may be charged when it should have yielded. Only code made without loops and functions
 /// gets there, because a guest yields at the next loop or function.

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     calibration::MODULE,
     engine::{AddressClass, CompileTarget, EngineKind},
-    exports::interfaces,
+    exports::to_be_compiled,
     inspect::ContractSections,
 };
 
@@ -140,7 +140,7 @@ fn contracts(component: &[u8]) -> Result<String, String> {
             Err(_) => return Ok(String::new()),
         }
     }
-    sections.text(&interfaces(component, &exports, &[]))
+    sections.text(&to_be_compiled(component, &exports))
 }
 
 /// Bytes of Main's memory for each byte of declarations, such as types and names. An exported name takes 7 bytes of the

@@ -1,5 +1,7 @@
 //! Resolves the imports of a component, and finds the export that is called.
 
+use std::collections::BTreeSet;
+
 use wasmtime::{
     Engine,
     component::{
@@ -18,8 +20,9 @@ use super::{LoadFault, code::Code};
 use crate::{
     engine::AddressClass,
     exit::said,
+    exports::Types,
     imports::is_offered,
-    inspect::{MAX_NAME, is_foreign, misfit as why_misfit, not_offered},
+    inspect::{MAX_NAME, is_foreign, misfit as why_misfit, not_answered, not_offered},
     sandbox::Guest,
 };
 
@@ -53,16 +56,23 @@ pub(in super::super) enum Linked<G: 'static> {
     HttpServer(ProxyPre<G>),
 }
 
-/// The interfaces that a component imports and Weir does not have.
-pub(super) type Foreign = Box<[String]>;
+/// The interfaces that a component imports and Weir does not have, and that contracts answer.
+#[derive(Debug, Default)]
+pub(super) struct Foreign {
+    pub(super) names: Box<[String]>,
+    /// Bytes that their types take.
+    pub(super) bytes: usize,
+}
 
-/// Loads code, and resolves the imports of its component. Returns the names of the imports that contracts answer, too.
+/// Loads code, and resolves the imports of its component: those of Weir, and those in `answered`, or
+/// without that all that a contract could answer.
 pub(super) fn linked<G: Guest>(
     code: &Code,
     engines: &[Engine],
     class: AddressClass,
     code_size: u64,
     world: World,
+    answered: Option<&BTreeSet<String>>,
 ) -> Result<(Component, Linked<G>, Foreign), LoadFault> {
     // The next engine is tried when one refuses the code, because its pools may be too small for it.
     let mut loaded = Err(LoadFault::CutOff);
@@ -78,13 +88,22 @@ pub(super) fn linked<G: Guest>(
     let mut linker = Linker::new(component.engine());
     G::add_to_linker(&mut linker).map_err(|error| LoadFault::Engine(said(&error)))?;
     // Imports are checked here, because the linker ignores interfaces without imported functions.
-    let mut foreign = Vec::new();
+    let (mut foreign, mut types) = (Vec::new(), Types::new());
     for (import, interface) in unoffered(&component) {
-        let linked = match is_foreign(&import) {
-            true => G::link_import(&mut linker, component.engine(), &import, &interface),
-            false => Err(String::new()),
-        };
-        linked.map_err(|why| misfit(not_offered(&import, Some(&*why).filter(|why| !why.is_empty()))))?;
+        let engine = component.engine();
+        let has_only_types =
+            interface.exports(engine).all(|(_, item)| matches!(item.ty, ComponentItem::Type(_)));
+        if is_foreign(&import) && has_only_types {
+            continue;
+        }
+        if !is_foreign(&import) || answered.is_some_and(|answered| !answered.contains(&import)) {
+            return Err(misfit(match is_foreign(&import) && G::HAS_IMPORTS {
+                true => not_answered(&import),
+                false => not_offered(&import, None),
+            }));
+        }
+        G::link_import(&mut linker, engine, &import, &interface, &mut types)
+            .map_err(|why| misfit(not_offered(&import, Some(&why))))?;
         foreign.push(import);
     }
     let pre = linker.instantiate_pre(&component).map_err(|error| misfit(said(&error)))?;
@@ -100,7 +119,8 @@ pub(super) fn linked<G: Guest>(
         #[cfg(not(feature = "http"))]
         World::HttpServer => return Err(misfit(format!("`serves-http` {}", not_in_this_build("http")))),
     };
-    Ok((component, linked.map_err(|error| misfit(said(&error)))?, foreign.into()))
+    let foreign = Foreign { names: foreign.into(), bytes: types.bytes() };
+    Ok((component, linked.map_err(|error| misfit(said(&error)))?, foreign))
 }
 
 /// Whether the component exports an interface whose name begins so.

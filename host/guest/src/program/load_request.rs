@@ -1,6 +1,10 @@
 //! What is to be loaded: the component of an extension or of a hook, and within which limits.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    sync::Arc,
+};
 
 use weir_config::{ArtifactHash, ComponentSource, ExtensionConfig, InterfaceName, Limits, Traces};
 use weir_names::{ContractName, ExtensionId};
@@ -83,6 +87,11 @@ impl<'w> LoadRequest<'w> {
     /// Whether a contract answers this import.
     pub(super) fn answers(&self, import: &str) -> bool {
         self.imports.is_some_and(|imports| imports.keys().any(|name| name.as_str() == import))
+    }
+
+    /// The imports that contracts answer.
+    pub(super) fn answered(&self) -> BTreeSet<String> {
+        self.imports.into_iter().flatten().map(|(name, _)| name.to_string()).collect()
     }
 
     /// The descriptions of a program's contracts, under the names that they have here.

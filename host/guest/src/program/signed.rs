@@ -5,7 +5,7 @@ use std::path::Path;
 use weir_config::{AddressSpace, Limits, Traces};
 
 use super::{
-    Compilation, LoadError, LoadFault, SigningKey, World, apart,
+    Compilation, Exported, LoadError, LoadFault, SigningKey, World, apart,
     code::Code,
     compilation::CompileTask,
     input::{ComponentInput, InputKind, InputLimits},
@@ -78,7 +78,10 @@ fn check_links(code: &Code, class: AddressClass, limits: &Limits, traces: Traces
     let engine = |error: wasmtime::Error| LoadFault::Engine(said(&error));
     let runtime = Runtime::new(class).map_err(engine)?;
     let engines = runtime.engines(EngineKind::of(limits, traces)).map_err(engine)?;
-    let links = |world| linked::<InstanceState>(code, &engines, class, limits.code_size, world).map(drop);
-    // A server is none of the programs, and its error is that of a program that is none either.
-    links(World::Program).or_else(|fault| links(World::HttpServer).map_err(|_| fault))
+    let links = |world| linked::<InstanceState>(code, &engines, class, limits.code_size, world, None);
+    // Each fits one world, and the error of one that fits none is that of a program.
+    let Err(fault) = links(World::Program) else { return Ok(()) };
+    let is_other = links(World::HttpServer).is_ok()
+        || links(World::Exports).is_ok_and(|(component, ..)| !Exported::of(&component).is_empty());
+    if is_other { Ok(()) } else { Err(fault) }
 }

@@ -68,7 +68,7 @@ async fn a_program_is_kept_for_the_next_start_until_others_take_its_place() {
             places: places.clone(),
             sends_http: false,
             exported: None,
-            foreign: Box::default(),
+            foreign: Default::default(),
         };
         Loaded { program: Arc::new(program), ..again.clone() }
     };
