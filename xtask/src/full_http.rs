@@ -211,6 +211,8 @@ fn javascript_program() -> Result<PathBuf> {
 /// A directory with componentize-js.
 pub(crate) fn componentize_js() -> Result<PathBuf> {
     let directory = target_dir()?.join("http/javascript");
+    // npm leaves out a package of an installation that is there already.
+    files::clear(&directory)?;
     files::make_directory(&directory)?;
     files::write(&directory.join("package.json"), "{}")?;
     let install = ["install", "--no-audit", "--no-fund", "--silent", COMPONENTIZE_JS];
