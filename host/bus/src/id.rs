@@ -38,7 +38,7 @@ impl InstanceId {
 }
 
 /// An operation by its full name.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperationId {
     /// Its contract.
     pub contract: ContractName,

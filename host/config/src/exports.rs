@@ -2,13 +2,13 @@
 //!
 //! Owns the names in the operator's file. Knows nothing of components and their types.
 
-use std::{collections::BTreeMap, fmt, str::FromStr};
+use std::{collections::BTreeMap, str::FromStr};
 
-use weir_names::{ContractName, NameError, harmless};
+use weir_names::{ContractName, InterfaceName, NameError};
 
 use super::{
     ExtensionConfig,
-    differences::Facts,
+    differences::{Facts, quoted},
     error::ConfigError,
     key::{Key, Places, Table, inline},
     kind::{Kind, text, texts_and_tables},
@@ -21,52 +21,6 @@ use crate::keys;
 const EXPORT: &str = "an exported interface, as in `acme:greeter/api@1.0.0`, or `*`";
 const IMPORT: &str = "an imported interface, as in `acme:store/kv@1.0.0`";
 const COUNT_OR_PER_CALL: Shape = Shape::CountOr(1..=64, "per-call");
-
-/// The name of an interface that a component exports or imports: 1 to 256 printable ASCII characters, as in
-/// `acme:greeter/api@1.0.0`. As an export, `*` stands for the functions that the component exports by themselves.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct InterfaceName(String);
-
-/// Why a text is not the name of an interface.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` is not the name of an interface, as in `acme:greeter/api@1.0.0`", harmless(.0, 100))]
-pub struct InterfaceNameError(String);
-
-impl InterfaceName {
-    /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// Whether it stands for the functions that are exported by themselves.
-    #[must_use]
-    pub fn is_root(&self) -> bool {
-        self.0 == "*"
-    }
-}
-
-impl FromStr for InterfaceName {
-    type Err = InterfaceNameError;
-
-    fn from_str(text: &str) -> Result<Self, InterfaceNameError> {
-        let is_right = |byte: u8| byte.is_ascii_alphanumeric() || b":/@.+-".contains(&byte);
-        let is_name = (1..=256).contains(&text.len()) && text.bytes().all(is_right);
-        if is_name || text == "*" { Ok(Self(text.into())) } else { Err(InterfaceNameError(text.into())) }
-    }
-}
-
-impl fmt::Display for InterfaceName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for InterfaceName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 /// An item of `fulfills`: a contract that the extension serves itself, or one that an export stands for.
 #[derive(Clone)]
@@ -94,7 +48,7 @@ impl Table for Fulfilled {
     }
 
     fn as_text(&self) -> Option<String> {
-        self.export.is_none().then(|| format!("\"{}\"", self.contract))
+        self.export.is_none().then(|| quoted(&self.contract))
     }
 }
 
@@ -125,7 +79,7 @@ pub(super) fn fulfills() -> Key<ExtensionConfig> {
 /// A table with the contract that answers each import.
 pub(super) fn imports() -> Kind<BTreeMap<InterfaceName, ContractName>> {
     let check = |name: &str, contract: &str| {
-        let name: InterfaceName = name.parse().map_err(|error: InterfaceNameError| error.to_string())?;
+        let name: InterfaceName = name.parse().map_err(|error: NameError| error.to_string())?;
         if name.is_root() {
             return Err(format!("`*` is not {IMPORT}"));
         }
@@ -164,19 +118,4 @@ pub(super) fn instances() -> Key<ExtensionConfig> {
         }
     };
     Key::new(COUNT_OR_PER_CALL, read, tell).judged(judge)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_interfaces_are_checked() {
-        for text in ["acme:greeter/api@1.0.0", "api", "a:b/c", "a:b/c@0.2.0-rc.1+x", "*"] {
-            assert_eq!(text.parse::<InterfaceName>().unwrap().to_string(), text);
-        }
-        for text in ["", " ", "a b", "**", "a:b/*", "ä", "a\n", &"a".repeat(257)] {
-            assert!(text.parse::<InterfaceName>().is_err(), "{text}");
-        }
-    }
 }

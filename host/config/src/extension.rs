@@ -6,12 +6,14 @@ mod tests;
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use bytes::Bytes;
-use weir_names::{ContractName, ExtensionId, HookDirName, QueueName, RequestPolicy, TopicPattern, harmless};
+use weir_names::{
+    ContractName, ExtensionId, HookDirName, InterfaceName, QueueName, RequestPolicy, TopicPattern, harmless,
+};
 
 use super::{
     ArtifactHash, ComponentSource, Grants, Limits, ReloadMode, RestartConfig, SecretSource, ServesHttp,
     Stanza, SubscribeGrant, UpdateConfig, bytes,
-    exports::{InterfaceName, fulfills, imports, instances},
+    exports::{fulfills, imports, instances},
     key::{Key, Places, Table},
     kind::{flag, optional_table, policy, table, text, texts, word},
     limits::{class, limits},
@@ -205,7 +207,8 @@ impl ExtensionConfig {
     /// A running extension may take more memory, which does not count: host stack up to
     /// [`FixedLimits::host_stack`](super::FixedLimits::host_stack), in pages as they are used; 8 bytes for each of the
     /// [`FixedLimits::table_elements`](super::FixedLimits::table_elements); the data of a call, up to
-    /// [`Limits::transfer`]; and compiled code, which all users of a component share.
+    /// [`Limits::transfer`], or the values of a call of its [`exports`](Self::exports), up to 8 MiB; and compiled code,
+    /// which all users of a component share.
     #[must_use]
     pub fn memory_sum(&self) -> u64 {
         let Limits { memory, stack, inbox_bytes, .. } = &self.limits;

@@ -44,7 +44,6 @@ pub use component_lock::{ComponentLock, ComponentLockError, ComponentLockFault, 
 pub use config::{Config, ConfigFile};
 pub use differences::{Difference, Effect, TableChange, TableDifference};
 pub use error::{ConfigError, ConfigErrors};
-pub use exports::{InterfaceName, InterfaceNameError};
 pub use extension::{ExtensionConfig, HOOKS_CONTRACT, STORE_CONTRACT, Traces, Validate};
 pub use file_lock::FileLock;
 pub use grants::{
@@ -66,7 +65,7 @@ pub use serves_http::{MountPath, ServesHttp};
 pub use shape::Shape;
 pub use stanza::Stanza;
 pub use update::{ErrorRate, Factor, FactorError, UpdateConfig};
-pub use weir_names::{CpuShare, CpuShareError};
+pub use weir_names::{CpuShare, CpuShareError, InterfaceName};
 pub use weir_reports::{LimitHit, LimitName, LimitUnit, LimitValue};
 
 /// For crates that add a section to the operator's file: see [`ConfigSection`](extend::ConfigSection).

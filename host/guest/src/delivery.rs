@@ -33,7 +33,7 @@ pub(super) use self::{
     jobs::{Jobs, TakenQueues},
     readiness::MAX_REASON,
 };
-use self::{clock::Clock, in_hand::InHand, readiness::Readiness};
+use self::{clock::Clock, held::HeldCall, in_hand::InHand, readiness::Readiness};
 pub use self::{held::Handling, in_hand::Unanswered};
 use super::{abi, memory::size, meter::Meter, signals::Signals};
 
@@ -192,14 +192,12 @@ impl Delivery {
 
     /// Notes that the host begins to call a function for a request in hand.
     pub(super) fn begin_call(&mut self, id: u64) {
-        if let Some(handling) = self.in_hand.handling_of(MessageId(id)) {
-            self.held.hold_call(moment(std::time::Instant::now()), handling);
+        let message = MessageId(id);
+        if let Some(request) = self.in_hand.responder(message) {
+            let (sender, operation) = (request.sender(), request.operation().clone());
+            let call = HeldCall { message, sender, operation };
+            self.held.hold_call(moment(std::time::Instant::now()), call);
         }
-    }
-
-    /// Notes that the function has returned, or failed.
-    pub(super) fn end_call(&mut self) {
-        self.held.end_call();
     }
 
     /// Takes a request out of hand that is answered with its failure.

@@ -50,7 +50,7 @@ use crate::{
     abi,
     exit::{Exit, NotInstantiated, OverLimit, is_too_much},
     failures::Failures,
-    imports::next_message,
+    imports::{give, next_message},
     instance::{Instance, InstanceEnd, Opened},
     instance_state::{Exchange, InstanceState},
     meter,
@@ -335,16 +335,11 @@ impl Instance {
             let parent = store.data().delivery.parent(id).map_err(wasmtime::Error::new)?;
             let end = Instant::now() + limits.handler_timeout;
             let exchange = Exchange { head: parent, is_answered: Arc::default(), end };
-            let answer = if *per_call {
+            let (answer, elsewhere) = if *per_call {
                 let own = self.store_of_call(program, opened, store, activity)?;
                 let call = self.in_own_instance(program, own, (&served, place), payload, exchange);
                 match Box::pin(call).await {
-                    Ok((answer, used)) => {
-                        // In a trace, a request counts from what the extension had used before.
-                        let before = meter::used(&store.as_context_mut());
-                        note_fuel(store, id, before.saturating_add(used));
-                        answer
-                    }
+                    Ok(answered) => answered,
                     Err(exit) => {
                         self.call_failed(store, id, exit, &mut failures).await;
                         continue;
@@ -367,15 +362,13 @@ impl Instance {
                     Err(error) => return Err(error),
                 };
                 store.data_mut().exchange = None;
-                store.data_mut().delivery.end_call();
-                let used = meter::used(&store.as_context_mut());
-                note_fuel(store, id, used);
-                answer
+                store.data().delivery.held().end_call();
+                (answer, 0)
             };
-            let delivery = &mut store.data_mut().delivery;
-            if let Err(error) = delivery.respond(id, answer) {
+            let store = &mut store.as_context_mut();
+            if let Err(error) = give(store, id, answer, elsewhere) {
                 // The answer is larger than a message may be.
-                drop(delivery.respond(id, Err(Error::handler(error.code(), &error))));
+                drop(give(store, id, Err(Error::handler(error.code(), &error)), elsewhere));
             }
         }
         failures.say_left_out(&self.output);
@@ -462,13 +455,6 @@ impl Instance {
 
 fn unknown_operation() -> Error {
     Error::Invalid("an unknown operation".to_owned())
-}
-
-/// Notes the fuel that was used in the trace of a request, if that is sampled.
-fn note_fuel(store: &Store<InstanceState>, id: u64, used: u64) {
-    if let Some(span) = store.data().delivery.span(id) {
-        span.note_fuel(used);
-    }
 }
 
 /// Makes an instance, and finds its functions: those of each contract, in their order.

@@ -38,7 +38,10 @@ use wasmtime_wasi::{
 use weir_bus::{Error, PeerId};
 use weir_names::harmless;
 
-pub(crate) use self::{channel::next_message, requests::call_contract};
+pub(crate) use self::{
+    channel::{give, next_message},
+    requests::call_contract,
+};
 use super::{
     abi::{self, Cut, Handed, Text},
     delivery::MAX_REASON,

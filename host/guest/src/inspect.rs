@@ -21,7 +21,7 @@ use super::{
     exports::{self, DescribedInterface},
     http::why_not_offered,
     imports::is_offered,
-    program::{self, LoadError, World},
+    program::{self, LoadError, LoadRequest, World},
 };
 
 /// What a program exports, and what an HTTP server does: the beginnings of the interfaces' names.
@@ -238,7 +238,7 @@ impl Inspection {
         callers.filter_map(|document| match &document.export {
             None => Some(document.clone()),
             Some(import) => {
-                let (_, contract) = extension.imports.iter().find(|(name, _)| name.as_str() == import)?;
+                let contract = extension.imports.get(&**import)?;
                 Some(Document { contract: contract.clone(), ..document.clone() })
             }
         })
@@ -247,17 +247,12 @@ impl Inspection {
     /// Why it cannot run as this extension, if that shows before compiling.
     #[must_use]
     pub fn misfit(&self, extension: &ExtensionConfig) -> Option<String> {
-        let world = match (&extension.serves_http, extension.exports.is_empty()) {
-            (Some(_), _) => World::HttpServer,
-            (None, false) => World::Exports,
-            (None, true) => World::Program,
-        };
-        let is_answered = |import: &str| extension.imports.keys().any(|name| name.as_str() == import);
+        let wanted = LoadRequest::from(extension);
         let of_world =
-            || misfit(world, |name| begins(&self.imports, name), |name| begins(&self.exports, name));
+            || misfit(wanted.world(), |name| begins(&self.imports, name), |name| begins(&self.exports, name));
         let known = || self.exported().map(|it| (it.name.clone(), it.unmapped.clone()));
         let of_exports = || exports::misfit(&extension.exports, known);
-        self.unoffered_but(is_answered).next().or_else(of_world).or_else(of_exports)
+        self.unoffered_but(|import| wanted.answers(import)).next().or_else(of_world).or_else(of_exports)
     }
 
     /// Returns a text for each import that this build of Weir does not offer, as in ``it imports `a:b/c@1.0.0`, which

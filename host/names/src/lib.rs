@@ -34,8 +34,8 @@ pub use self::{
     description::{Description, Item, Payload, Role},
     error::{Error, HandlerError},
     name::{
-        CallGrant, ContractName, ExtensionId, HookDirName, MAIN, NameError, OperationName, PeerName,
-        QueueName, StoreName, Topic, TopicPattern,
+        CallGrant, ContractName, ExtensionId, HookDirName, InterfaceName, MAIN, NameError, OperationName,
+        PeerName, QueueName, StoreName, Topic, TopicPattern,
     },
     policy::{Policy, QueuePolicy, RequestPolicy},
     share::{CpuShare, CpuShareError},

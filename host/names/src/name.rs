@@ -7,8 +7,8 @@ use std::{borrow::Borrow, fmt, str::FromStr, sync::Arc};
 use serde::{Deserialize, Serialize, de};
 
 use crate::rules::{
-    covers, is_contract_name, is_extension_id, is_operation_name, is_peer_name, is_queue_name, is_topic,
-    is_topic_pattern,
+    covers, is_contract_name, is_extension_id, is_interface_name, is_operation_name, is_peer_name,
+    is_queue_name, is_topic, is_topic_pattern,
 };
 
 /// The name of Main where the id of an extension could stand.
@@ -112,6 +112,13 @@ name! {
 }
 
 name! {
+    /// The name of an interface that a component exports or imports: 1 to 256 letters, digits and `:/@.+-`, as in
+    /// `acme:greeter/api@1.0.0`. As an export, `*` stands for the functions that a component exports by themselves.
+    InterfaceName, is_interface_name,
+    "the name of an interface, as in `acme:greeter/api@1.0.0`"
+}
+
+name! {
     /// The name of a shared queue: 1 to 64 bytes of `a-z`, `0-9` and `-`, starting with a letter.
     QueueName, is_queue_name,
     "the name of a queue: 1 to 64 of `a-z`, `0-9` and `-`, starting with a letter"
@@ -157,6 +164,14 @@ impl ExtensionId {
     /// The shared text.
     pub fn shared(&self) -> Arc<str> {
         self.0.clone()
+    }
+}
+
+impl InterfaceName {
+    /// Whether it stands for the functions that are exported by themselves.
+    #[must_use]
+    pub fn is_root(&self) -> bool {
+        &*self.0 == "*"
     }
 }
 

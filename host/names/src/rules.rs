@@ -76,6 +76,13 @@ pub const fn is_semantic_version(text: &str) -> bool {
     length > 0 && !is_padded && (part != b' ' || dots == 2) && text.len() <= 64
 }
 
+/// Whether the text is an [`InterfaceName`](crate::InterfaceName).
+#[must_use]
+pub fn is_interface_name(text: &str) -> bool {
+    let is_right = |byte: u8| byte.is_ascii_alphanumeric() || b":/@.+-".contains(&byte);
+    text == "*" || (1..=256).contains(&text.len()) && text.bytes().all(is_right)
+}
+
 /// Whether the text is an [`OperationName`](crate::OperationName).
 #[must_use]
 pub const fn is_operation_name(text: &str) -> bool {
@@ -173,6 +180,9 @@ mod tests {
         {
             assert!(!is_contract_name(bad), "{bad}");
         }
+        for bad in ["", " ", "a b", "**", "a:b/*", "ä", "a\n", &"a".repeat(257)] {
+            assert!(!is_interface_name(bad), "{bad}");
+        }
         for bad in ["", "a b", "a/b", "ä", &"a".repeat(129)] {
             assert!(!is_operation_name(bad), "{bad}");
         }
@@ -190,6 +200,9 @@ mod tests {
         assert!(is_queue_name("main") && is_queue_name(&"a".repeat(64)));
         for good in ["a@0", "device.info@1", "x-1.y@65535"] {
             assert!(is_contract_name(good), "{good}");
+        }
+        for good in ["acme:greeter/api@1.0.0", "api", "a:b/c", "a:b/c@0.2.0-rc.1+x", "*"] {
+            assert!(is_interface_name(good), "{good}");
         }
         assert!(is_operation_name("get_All-2.x"));
         for good in ["*", ">", "a.*.b", "settings.changed.>", "A_b-1"] {

@@ -67,7 +67,7 @@ impl Json {
 
     /// The kind of value as messages name it, such as `a string`.
     #[must_use]
-    pub fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
             Self::Bool(_) => "a boolean",

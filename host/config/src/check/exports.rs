@@ -12,7 +12,8 @@ impl Judged<'_> {
             let id = &extension.id;
             let mut report = |key: &str, item, message: String| {
                 let places = self.places_of_extension(index);
-                let at = places.and_then(|at| at.of_item(key, item).or_else(|| at.of(key)));
+                let at =
+                    places.and_then(|at| at.of_item(key, item).or_else(|| at.of(key)).or_else(|| at.here()));
                 errors.push(ConfigError::new(format!("extension[{id}].{key}"), message, at));
             };
             if extension.per_call && extension.exports.is_empty() {

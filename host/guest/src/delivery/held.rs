@@ -12,7 +12,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use weir_bus::{MessageId, PeerId, Published, QueuedJob, TakenJob};
+use weir_bus::{MessageId, OperationId, PeerId, Published, QueuedJob, TakenJob};
 
 /// The events and jobs in hand, shared by the delivery and the task of the instance.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ struct List {
     /// The jobs in hand, each with the time when it came.
     jobs: BTreeMap<MessageId, (u64, TakenJob)>,
     /// The request for which the host calls a function, and since when.
-    call: Option<(u64, Handling)>,
+    call: Option<(u64, HeldCall)>,
 }
 
 /// The times since when something is in hand.
@@ -64,11 +64,12 @@ impl Held {
         }
     }
 
-    pub(super) fn hold_call(&self, moment: u64, request: Handling) {
+    pub(super) fn hold_call(&self, moment: u64, request: HeldCall) {
         self.change(|list| list.call = Some((self.time(moment), request)));
     }
 
-    pub(super) fn end_call(&self) {
+    /// Takes the call out of hand, because its function has returned.
+    pub(crate) fn end_call(&self) {
         self.change(|list| list.call = None);
     }
 
@@ -106,7 +107,8 @@ impl Held {
         let is_asked = |since: u64| after.is_none_or(|after| since > after);
         // An instance whose functions are called has neither events nor jobs.
         if let Some((_, request)) = list.call.as_ref().filter(|(since, _)| is_asked(*since)) {
-            return Some(request.clone());
+            let HeldCall { message, sender, operation } = request;
+            return Some(Handling::of_request(*message, *sender, operation));
         }
         let event = list.event.as_ref().filter(|(since, _)| is_asked(*since));
         let jobs = list.jobs.values().filter(|(since, _)| is_asked(*since));
@@ -146,6 +148,14 @@ impl Held {
     }
 }
 
+/// A request for which the host calls a function.
+#[derive(Debug)]
+pub(super) struct HeldCall {
+    pub(super) message: MessageId,
+    pub(super) sender: PeerId,
+    pub(super) operation: OperationId,
+}
+
 impl List {
     fn times(&self) -> impl Iterator<Item = u64> {
         let event =
@@ -169,6 +179,11 @@ pub struct Handling {
 }
 
 impl Handling {
+    pub(super) fn of_request(message: MessageId, sender: PeerId, operation: &OperationId) -> Self {
+        let OperationId { contract, name } = operation;
+        Self { message: Some(message), sequence: None, sender, operation: format!("{contract} {name}") }
+    }
+
     pub(super) fn of_event(published: &Published) -> Self {
         // An event that was published to this extension alone has no place in its topic.
         let sequence = (published.sequence > 0).then_some(published.sequence);

@@ -4,8 +4,7 @@ use std::{collections::VecDeque, sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use weir_bus::{
-    Error, Event, Incoming, InstanceId, MessageId, OperationId, Parent, PeerId, Request, Responder,
-    SpanOrigin,
+    Error, Event, Incoming, InstanceId, MessageId, Parent, PeerId, Request, Responder, SpanOrigin,
 };
 
 use super::{held::Handling, jobs::Jobs};
@@ -272,14 +271,8 @@ impl InHand {
 
 impl HeldRequest {
     fn handling(&self) -> Handling {
-        let OperationId { contract, name } = self.responder.operation();
-        let operation = format!("{contract} {name}");
-        Handling {
-            message: Some(self.responder.id()),
-            sequence: None,
-            sender: self.responder.sender(),
-            operation,
-        }
+        let request = &self.responder;
+        Handling::of_request(request.id(), request.sender(), request.operation())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Describes the interfaces of a component as contracts, by its types alone: without compiling or running it.
 //!
-//! `docs/exports.md` has the table of types. What is described here is what [`read`](super::read) reads and [`json`](super::json) writes.
+//! `docs/exports.md` has the table of types. What is described here is what [`read`](super::read) reads and
+//! [`json`](super::json) writes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,7 +20,7 @@ use super::{
     MAX_FUNCTIONS,
     json::{ERR, FAILED, NOT_FINITE, OK, SAFE},
     too_many,
-    types::Unmapped,
+    types::{MAX_LEVELS, Unmapped},
 };
 
 /// The fault of a type that is not there, which no validated component has.
@@ -31,9 +32,6 @@ const MAX_TYPES: usize = 16_384;
 /// The most functions and types of a described interface.
 const MAX_ITEMS: usize = 2048;
 
-/// The most levels of a described type, which a description bounds, too.
-const MAX_LEVELS: usize = 32;
-
 /// An interface that a component exports or imports.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DescribedInterface {
@@ -41,7 +39,7 @@ pub(crate) struct DescribedInterface {
     pub(crate) name: String,
     /// `Provider` if it is exported, `Caller` if it is imported.
     pub(crate) role: Role,
-    /// Whether it has functions, or only types.
+    /// Whether it has more than types.
     pub(crate) has_functions: bool,
     /// Why its functions cannot be called with JSON, if that is so.
     pub(crate) unmapped: Option<String>,
@@ -95,13 +93,24 @@ fn apart(found: &mut [DescribedInterface]) {
     for document in found.iter_mut().filter_map(|it| it.document.as_mut()) {
         let contract = document.contract.to_string();
         let (name, version) = contract.split_once('@').unwrap_or((&contract, "0"));
-        let others = (2..).map(|number| format!("{name}-{number}@{version}"));
-        let free = std::iter::once(contract.clone()).chain(others).find(|it| !taken.contains(it));
-        if let Some(Ok(contract)) = free.map(|free| free.parse()) {
+        let free = free(contract.clone(), |number| format!("{name}-{number}@{version}"), &mut taken);
+        if let Ok(contract) = free.parse() {
             document.contract = contract;
         }
-        taken.insert(document.contract.to_string());
     }
+}
+
+/// The name, or the first of the others, by number, that is not taken yet. Takes it.
+fn free(name: String, other: impl Fn(u32) -> String, taken: &mut HashSet<String>) -> String {
+    let mut names = std::iter::once(name.clone()).chain((2..).map(other));
+    let free = names.find(|it| !taken.contains(it)).unwrap_or(name);
+    taken.insert(free.clone());
+    free
+}
+
+/// The name of a type that no other has.
+fn free_type(name: String, taken: &mut HashSet<String>) -> String {
+    free(name.clone(), |number| format!("{name}_{number}"), taken)
 }
 
 /// The text of descriptions that a compiled component keeps: those of what it exports.
@@ -177,7 +186,7 @@ fn of_items(
     let (mut names, mut taken) = (HashMap::new(), HashSet::new());
     for (name, ty) in items {
         if let ComponentEntityType::Type { referenced, created } = ty {
-            let name = free(type_name(name), &mut taken);
+            let name = free_type(type_name(name), &mut taken);
             for id in [referenced, created] {
                 if let ComponentAnyTypeId::Defined(id) = id {
                     names.entry(*id).or_insert_with(|| name.clone());
@@ -198,14 +207,6 @@ fn of_items(
         Err((_, Unmapped::Large)) => described,
         Err((name, fault)) => DescribedInterface { unmapped: Some(fault.of_function(name)), ..described },
     }
-}
-
-/// A name that is not taken yet, and takes it.
-fn free(name: String, taken: &mut HashSet<String>) -> String {
-    let others = (2..).map(|number| format!("{name}_{number}"));
-    let free = std::iter::once(name.clone()).chain(others).find(|it| !taken.contains(it)).unwrap_or(name);
-    taken.insert(free.clone());
-    free
 }
 
 struct Describing<'t> {
@@ -242,7 +243,7 @@ impl Describing<'_> {
         if function.async_ {
             return Err(Unmapped::Kind("is asynchronous"));
         }
-        let result = self.result(function.result)?;
+        let result = self.returned(function.result);
         if let Some(Some(error)) = result.error {
             // It is told as a code and a text, but its values are written as any.
             self.schema(error, MAX_LEVELS)?;
@@ -269,13 +270,13 @@ impl Describing<'_> {
         };
         let result_name = match &schema.shape {
             Shape::Named(name) => name.clone(),
-            _ => free(format!("{own}Result"), &mut self.taken),
+            _ => free_type(format!("{own}Result"), &mut self.taken),
         };
         Ok(Method {
             name: name.to_owned(),
             description: String::new(),
             arguments: Arguments::Fields {
-                name: free(format!("{own}Arguments"), &mut self.taken),
+                name: free_type(format!("{own}Arguments"), &mut self.taken),
                 strict: true,
                 fields: fields?,
             },
@@ -285,10 +286,10 @@ impl Describing<'_> {
     }
 
     /// The value and the error that a function returns.
-    fn result(&self, ty: Option<ComponentValType>) -> Result<Returned, Unmapped> {
+    fn returned(&self, ty: Option<ComponentValType>) -> Returned {
         match ty.and_then(|ty| self.defined(ty)) {
-            Some(ComponentDefinedType::Result { ok, err, .. }) => Ok(Returned { ok: *ok, error: Some(*err) }),
-            _ => Ok(Returned { ok: ty, error: None }),
+            Some(ComponentDefinedType::Result { ok, err, .. }) => Returned { ok: *ok, error: Some(*err) },
+            _ => Returned { ok: ty, error: None },
         }
     }
 

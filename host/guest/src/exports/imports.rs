@@ -135,8 +135,8 @@ impl Imported {
         payload: Result<Bytes, Error>,
     ) -> wasmtime::Result<Result<Bytes, Error>> {
         let config = store.data().config.clone();
-        let contract = config.imports.iter().find(|(name, _)| name.as_str() == &*self.interface);
-        let (_, contract) =
+        let contract = config.imports.get(&*self.interface);
+        let contract =
             contract.ok_or_else(|| wasmtime::format_err!("no contract answers `{}`", self.interface))?;
         match payload {
             Ok(payload) => call_contract(store, contract.as_str(), &self.name, payload).await,

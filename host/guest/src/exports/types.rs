@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use wasmtime::component::types::{ComponentFunc, Type};
 use weir_names::harmless;
 
-/// The most levels of a value.
-const MAX_LEVELS: usize = 32;
+/// The most levels of a value, which a description bounds, too.
+pub(super) const MAX_LEVELS: usize = 32;
 
 /// The most bytes that the types of one component take, each use of a type counted: some thousands of uses.
 const MAX_BYTES: usize = 1 << 20;

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use tokio::time::{Instant, timeout_at};
 use wasmtime::component::{LinkerInstance, Resource};
 use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
@@ -198,10 +199,21 @@ fn respond(store: &mut Store<'_>, id: u64, answer: GuestAnswer) -> wasmtime::Res
             Err(error.into())
         }
     };
+    Ok(give(store, id, answer, 0))
+}
+
+/// Gives an answer, and notes in its trace the fuel that was used, here and elsewhere.
+#[inline]
+pub(crate) fn give(
+    store: &mut Store<'_>,
+    id: u64,
+    answer: Result<Bytes, Error>,
+    elsewhere: u64,
+) -> Result<(), Error> {
     if let Some(span) = store.data().delivery.span(id) {
-        span.note_fuel(meter::used(store));
+        span.note_fuel(meter::used(store).saturating_add(elsewhere));
     }
-    Ok(store.data_mut().delivery.respond(id, answer))
+    store.data_mut().delivery.respond(id, answer)
 }
 
 fn respond_and_receive(

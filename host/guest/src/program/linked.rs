@@ -14,7 +14,7 @@ use wasmtime_wasi::p2::bindings::CommandPre;
 use wasmtime_wasi_http::p2::bindings::ProxyPre;
 #[cfg(not(feature = "http"))]
 use weir_config::not_in_this_build;
-use weir_names::harmless;
+use weir_names::{InterfaceName, harmless};
 
 use super::{LoadFault, code::Code};
 use crate::{
@@ -72,7 +72,7 @@ pub(super) fn linked<G: Guest>(
     class: AddressClass,
     code_size: u64,
     world: World,
-    answered: Option<&BTreeSet<String>>,
+    answered: Option<&BTreeSet<InterfaceName>>,
 ) -> Result<(Component, Linked<G>, Foreign), LoadFault> {
     // The next engine is tried when one refuses the code, because its pools may be too small for it.
     let mut loaded = Err(LoadFault::CutOff);
@@ -96,7 +96,7 @@ pub(super) fn linked<G: Guest>(
         if is_foreign(&import) && has_only_types {
             continue;
         }
-        if !is_foreign(&import) || answered.is_some_and(|answered| !answered.contains(&import)) {
+        if !is_foreign(&import) || answered.is_some_and(|answered| !answered.contains(&*import)) {
             return Err(misfit(match is_foreign(&import) && G::HAS_IMPORTS {
                 true => not_answered(&import),
                 false => not_offered(&import, None),

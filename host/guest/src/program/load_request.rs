@@ -76,7 +76,7 @@ impl<'w> LoadRequest<'w> {
         EngineKind::of(self.limits, self.traces)
     }
 
-    pub(super) fn world(&self) -> World {
+    pub(crate) fn world(&self) -> World {
         match (self.servers, self.exports) {
             (Some(_), _) => World::HttpServer,
             (None, Some(_)) => World::Exports,
@@ -85,13 +85,13 @@ impl<'w> LoadRequest<'w> {
     }
 
     /// Whether a contract answers this import.
-    pub(super) fn answers(&self, import: &str) -> bool {
-        self.imports.is_some_and(|imports| imports.keys().any(|name| name.as_str() == import))
+    pub(crate) fn answers(&self, import: &str) -> bool {
+        self.imports.is_some_and(|imports| imports.contains_key(import))
     }
 
     /// The imports that contracts answer.
-    pub(super) fn answered(&self) -> BTreeSet<String> {
-        self.imports.into_iter().flatten().map(|(name, _)| name.to_string()).collect()
+    pub(super) fn answered(&self) -> BTreeSet<InterfaceName> {
+        self.imports.into_iter().flatten().map(|(name, _)| name.clone()).collect()
     }
 
     /// The descriptions of a program's contracts, under the names that they have here.
