@@ -103,6 +103,13 @@ impl Guests {
         Ok(guest)
     }
 
+    /// An extension that is busy all the time.
+    pub(crate) fn busy(&self, id: &str, component: &str) -> Result<ExtensionConfig> {
+        let mut guest = extension(id, &self.component(component))?;
+        guest.limits = unhindered(Limits::medium());
+        Ok(guest)
+    }
+
     pub(crate) fn component(&self, name: &str) -> PathBuf {
         self.built.join(format!("{name}.wasm"))
     }

@@ -4,6 +4,7 @@ mod broadcast;
 pub(crate) mod calls;
 mod device;
 mod embedder;
+mod exports;
 pub(crate) mod fleet;
 pub(crate) mod footprint;
 mod gateway;
@@ -31,7 +32,7 @@ use clap::ValueEnum;
 use crate::{figure::Figure, guests::Guests, machine::Emulator, programs};
 
 /// Every scenario, in the order in which they run.
-pub(crate) const SCENARIOS: [Scenario; 18] = [
+pub(crate) const SCENARIOS: [Scenario; 19] = [
     idle::SCENARIO,
     footprint::SCENARIO,
     round_trip::SCENARIO,
@@ -41,6 +42,7 @@ pub(crate) const SCENARIOS: [Scenario; 18] = [
     fleet::SCENARIO,
     services::SCENARIO,
     http_server::SCENARIO,
+    exports::SCENARIO,
     broadcast::SCENARIO,
     shared_channel::SCENARIO,
     hooks::SCENARIO,

@@ -34,7 +34,9 @@ pub use self::{
     },
     id::{InstanceId, MessageId, OperationId, PeerId},
     inbox::{EndedByCaller, Filling, Inbox, InboxLimits, LaneSettings, LaneStats, Seat, TakeOptions, Taken},
-    message::{Event, Incoming, Published, Receipt, Reply, Request, Responder},
+    message::{
+        CarriedValues, Content, Event, Incoming, Published, Receipt, Reply, Request, Responder, ValueForm,
+    },
     operations::OperationStats,
     peer::{Access, Peer, PeerLimits, PeerStats, Phase},
     queue::{JobReader, QueueSettings, QueuedJob, SharedQueue, taken::TakenJob},

@@ -2,7 +2,7 @@
 //!
 //! Knows nothing of where a message waits, or of how it is routed.
 
-use std::{ops::Deref, sync::Arc};
+use std::{any::Any, fmt::Debug, ops::Deref, sync::Arc};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,34 @@ pub struct Receipt {
     pub shed: u32,
     /// Subscriptions that refused the event for want of room, or where it waited for room in vain.
     pub refused: u32,
+}
+
+/// What a request carries to its receiver in place of bytes: values that both sides know, and the bus does not. They may
+/// take the answer back, too.
+pub trait CarriedValues: Any + Debug + Send + Sync {
+    /// The bytes that they take in memory.
+    fn bytes(&self) -> u64;
+
+    /// The payload that says the same.
+    fn payload(&self) -> Bytes;
+}
+
+/// What values must have been made for, so that a receiver takes them. Only the receiver and its callers know it.
+pub type ValueForm = Arc<dyn Any + Send + Sync>;
+
+/// What a request carries.
+#[derive(Debug)]
+pub enum Content {
+    /// A payload.
+    Bytes(Bytes),
+    /// Values, and no payload.
+    Values(Arc<dyn CarriedValues>),
+}
+
+impl From<Bytes> for Content {
+    fn from(payload: Bytes) -> Self {
+        Self::Bytes(payload)
+    }
 }
 
 /// A message that a peer takes from its inbox.
@@ -55,7 +83,8 @@ pub struct Request {
     pub number: u32,
     /// The instance of the receiver for which `number` holds.
     pub instance: InstanceId,
-    /// What is asked, in the contract's own encoding.
+    /// What is asked, in the contract's own encoding. Empty if the responder has [`values`](Waiter::values), which only a
+    /// receiver gets that has [declared](crate::Peer::take_values) that it takes them.
     pub payload: Bytes,
     /// The means to answer the request.
     pub responder: Responder,

@@ -23,9 +23,9 @@ use parking_lot::Mutex;
 use weir_names::{ContractName, Error, PeerName, RequestPolicy};
 
 pub use self::{grants::Access, phase::Phase};
-use self::{grants::Grants, phase::PhaseCell};
+use self::{grants::Grants, phase::PhaseCell, served::Served};
 use crate::{
-    id::{InstanceId, OperationId, PeerId},
+    id::{InstanceId, PeerId},
     inbox::{Inbox, InboxLimits, Seat},
     operations::Operations,
     queue::SharedQueue,
@@ -41,7 +41,7 @@ pub struct Peer {
     grants: Grants,
     kind: Kind,
     lasting: Arc<Lasting>,
-    served: Mutex<Vec<Arc<OperationId>>>,
+    served: Mutex<Vec<Served>>,
     /// The number of the peer's present instance.
     instance: AtomicU64,
     waits: Mutex<Vec<Wait>>,

@@ -122,7 +122,7 @@ impl TestBus {
         term: Term,
         blocking: bool,
     ) -> Result<PendingCall, Error> {
-        Ok(self.bus.watch(self.bus.call(caller, target, payload, term, blocking)?))
+        Ok(self.bus.watch(self.bus.call(caller, target, payload.into(), term, blocking)?))
     }
 
     fn send(&self, caller: &Arc<Peer>, contract: &str, payload: &'static str) -> Result<Arc<Waiter>, Error> {

@@ -4,6 +4,7 @@
 //! its requests may still get a reply, and whether it is ready. Knows nothing of the Store and sets no fuel: the
 //! imports charge the guest and then call this. It asks the meter only for the time.
 
+mod calls;
 mod checks;
 mod clock;
 mod handler_limit;
@@ -24,7 +25,7 @@ use weir_bus::{
     Error, Event, Incoming, MessageId, OpenSpan, Parent, Peer, PeerId, Reply, Request, SpanOrigin,
     TakeOptions, Taken, Waiter,
 };
-use weir_metrics::{Usage, moment};
+use weir_metrics::Usage;
 
 pub(super) use self::{
     checks::Checks,
@@ -33,7 +34,7 @@ pub(super) use self::{
     jobs::{Jobs, TakenQueues},
     readiness::MAX_REASON,
 };
-use self::{clock::Clock, held::HeldCall, in_hand::InHand, readiness::Readiness};
+use self::{clock::Clock, in_hand::InHand, readiness::Readiness};
 pub use self::{held::Handling, in_hand::Unanswered};
 use super::{abi, memory::size, meter::Meter, signals::Signals};
 
@@ -58,6 +59,8 @@ pub(super) struct Delivery {
     pub(super) readiness: Readiness,
     /// Checks the requests to the guest, if that is configured. A request that does not fit is answered with an error.
     pub(super) checks: Option<Box<Checks>>,
+    /// Whether values are taken in place of payloads.
+    pub(super) takes_values: bool,
     /// Whether a look found no message for the guest because it refused a request, so that more may wait.
     has_refused: bool,
     /// The spans of requests that were just taken.
@@ -85,6 +88,7 @@ impl Delivery {
             met: BTreeSet::new(),
             readiness: Readiness::new(peer.clone(), signals),
             checks: None,
+            takes_values: false,
             has_refused: false,
             new_spans: Vec::new(),
             has_spans: false,
@@ -188,27 +192,6 @@ impl Delivery {
             self.peer.hold_requests(false);
         }
         Ok(())
-    }
-
-    /// Notes that the host begins to call a function for a request in hand.
-    pub(super) fn begin_call(&mut self, id: u64) {
-        let message = MessageId(id);
-        if let Some(request) = self.in_hand.responder(message) {
-            let (sender, operation) = (request.sender(), request.operation().clone());
-            let call = HeldCall { message, sender, operation };
-            self.held.hold_call(moment(std::time::Instant::now()), call);
-        }
-    }
-
-    /// Takes a request out of hand that is answered with its failure.
-    pub(super) fn give_up(&mut self, id: u64) -> Option<(Handling, Unanswered)> {
-        let handling = self.in_hand.handling_of(MessageId(id))?;
-        let (responder, was_full) = self.in_hand.remove(MessageId(id))?;
-        self.show_in_hand();
-        if was_full {
-            self.peer.hold_requests(false);
-        }
-        Some((handling, Unanswered::new(vec![responder], Error::Trapped)))
     }
 
     pub(super) fn set_taking(&mut self, queue: u32, how: abi::Taking) -> Result<(), Error> {
@@ -401,8 +384,17 @@ impl Delivery {
         match taken {
             Taken::Stop => Offer::Stop,
             Taken::Empty => Offer::Empty,
-            Taken::Message(Incoming::Request(request)) if self.refuses(&request, clock) => Offer::Empty,
             Taken::Message(message) => {
+                let message = match message {
+                    Incoming::Request(request) => {
+                        let request = self.with_payload(request);
+                        if self.refuses(&request, clock) {
+                            return Offer::Empty;
+                        }
+                        Incoming::Request(request)
+                    }
+                    message => message,
+                };
                 *to = Some(self.delivered(message, clock));
                 Offer::Message
             }

@@ -3,6 +3,7 @@
 //! The guest knows nothing of messages. What a program's `main` does, the host does here in its place: it declares the
 //! operations, waits for requests, and answers them. So limits, deadlines, failures and restarts are those of a program.
 
+mod callable;
 mod describe;
 mod imports;
 mod json;
@@ -10,6 +11,7 @@ mod read;
 #[cfg(test)]
 mod tests;
 mod types;
+mod values;
 
 use std::{
     collections::BTreeMap,
@@ -25,30 +27,27 @@ use tokio::time::Instant;
 use wasmtime::{
     AsContextMut, Store,
     component::{
-        Component, ComponentExportIndex, Func, InstancePre, Val,
+        Component, ComponentExportIndex,
         types::{ComponentFunc, ComponentItem},
     },
 };
 use wasmtime_wasi::I32Exit;
-use weir_bus::Error;
-use weir_config::{ExtensionConfig, InterfaceName, LimitHit, LimitName};
+use weir_bus::{Content, Error, ValueForm};
+use weir_config::{ExtensionConfig, InterfaceName};
 use weir_names::{ContractName, harmless};
 use weir_schedule::{Activity, TimeLimit, end_slice};
 
 #[cfg(feature = "compiler")]
 pub(crate) use self::describe::to_be_compiled;
 pub(crate) use self::types::Types;
+use self::{callable::callable, types::Signature};
 pub(crate) use self::{
     describe::{DescribedInterface, interfaces},
     imports::link_import,
 };
-use self::{
-    read::Refused,
-    types::{Returns, Signature, ValueType},
-};
 use crate::{
     abi,
-    exit::{Exit, NotInstantiated, OverLimit, is_too_much},
+    exit::{Exit, NotInstantiated},
     failures::Failures,
     imports::{give, next_message},
     instance::{Instance, InstanceEnd, Opened},
@@ -87,13 +86,7 @@ struct Interface {
 struct Function {
     name: Box<str>,
     index: ComponentExportIndex,
-    signature: Signature,
-}
-
-/// A function of an instance.
-struct Callable<'p> {
-    function: &'p Function,
-    func: Func,
+    signature: Arc<Signature>,
 }
 
 impl Exported {
@@ -178,7 +171,7 @@ impl Interface {
         let function = |(name, function): (String, ComponentFunc)| {
             let signature = types.signature(&name, &function).map_err(|fault| fault.of_function(&name))?;
             let index = component.get_export_index(index, &*name).ok_or("it has an unknown function")?;
-            Ok(Function { name: name.into(), index, signature })
+            Ok(Function { name: name.into(), index, signature: Arc::new(signature) })
         };
         Some(Self { name: name.into(), functions: functions.into_iter().map(function).collect() })
     }
@@ -187,109 +180,6 @@ impl Interface {
 /// What speaks against an interface with so many functions.
 fn too_many(functions: usize) -> String {
     format!("it has {functions} functions, of at most {MAX_FUNCTIONS}")
-}
-
-impl Callable<'_> {
-    /// Calls the function. Returns its answer, or the error for arguments that do not fit.
-    async fn call(
-        &self,
-        store: &mut Store<InstanceState>,
-        payload: Bytes,
-    ) -> wasmtime::Result<Result<Bytes, Error>> {
-        if self.function.signature.is_of_bytes()
-            && let Some(answer) = self.call_with_bytes(store, &payload).await
-        {
-            return answer;
-        }
-        // The values that the function returns are counted, too.
-        let transfer = store.hostcall_fuel();
-        store.set_hostcall_fuel(transfer.max(ROOM));
-        let called = self.call_with_values(store, payload).await;
-        store.set_hostcall_fuel(transfer);
-        called.map_err(|error| match is_too_much(&error) {
-            true => {
-                let room = transfer.max(ROOM) as u64;
-                OverLimit(LimitHit::new(LimitName::TRANSFER, room.saturating_add(1), room)).into()
-            }
-            false => error,
-        })
-    }
-
-    async fn call_with_values(
-        &self,
-        store: &mut Store<InstanceState>,
-        payload: Bytes,
-    ) -> wasmtime::Result<Result<Bytes, Error>> {
-        let signature = &self.function.signature;
-        let is_of_bytes = signature.is_of_bytes();
-        let arguments = match is_of_bytes {
-            true => read::value_of_bytes(&payload, ROOM).map(|value| vec![value]),
-            false => signature.arguments(&payload, ROOM),
-        };
-        let arguments = match arguments {
-            Ok(arguments) => arguments,
-            Err(Refused::Misfit(misfit)) => return Ok(Err(Error::invalid_argument(misfit))),
-            Err(Refused::TooLarge) => {
-                let message = format!("the values of the arguments take more than {ROOM} bytes in the host");
-                return Ok(Err(Error::handler("too-large", message)));
-            }
-        };
-        drop(payload);
-        let mut result = [Val::Bool(false)];
-        let results = match signature.returns {
-            Returns::Nothing => &mut [],
-            _ => result.as_mut_slice(),
-        };
-        self.func.call_async(&mut *store, &arguments, results).await?;
-        drop(arguments);
-        let [result] = result;
-        let most = store.data().peer.limits().message_size;
-        Ok(answer(&signature.returns, &result, is_of_bytes, most))
-    }
-
-    /// Calls a function of bytes without a value for each byte. Returns none if its error has a type that needs values.
-    async fn call_with_bytes(
-        &self,
-        store: &mut Store<InstanceState>,
-        payload: &Bytes,
-    ) -> Option<wasmtime::Result<Result<Bytes, Error>>> {
-        macro_rules! call {
-            ($result:ty) => {
-                match self.func.typed::<(Bytes,), $result>(&*store) {
-                    Ok(function) => function.call_async(&mut *store, (payload.clone(),)).await,
-                    Err(error) => Err(error),
-                }
-            };
-        }
-        Some(match &self.function.signature.returns {
-            Returns::Nothing => call!(()).map(|()| Ok(Bytes::new())),
-            Returns::Value(_) => call!((Bytes,)).map(|(answer,)| Ok(answer)),
-            Returns::Fallible { ok: Some(_), error: Some(ValueType::String) } => {
-                call!((Result<Bytes, String>,)).map(|(answer,)| answer.map_err(Error::failed))
-            }
-            Returns::Fallible { ok: None, error: Some(ValueType::String) } => call!((Result<(), String>,))
-                .map(|(answer,)| answer.map(|()| Bytes::new()).map_err(Error::failed)),
-            Returns::Fallible { .. } => return None,
-        })
-    }
-}
-
-/// The answer that a function's result stands for, of at most so many bytes.
-fn answer(returns: &Returns, result: &Val, is_of_bytes: bool, most: u64) -> Result<Bytes, Error> {
-    let value = |value: Option<(&Val, &ValueType)>| match value {
-        _ if !is_of_bytes => json::written(value, most),
-        Some((Val::List(bytes), _)) => Ok(json::bytes_of(bytes).into()),
-        _ => Ok(Bytes::new()),
-    };
-    match (returns, result) {
-        (Returns::Nothing, _) => value(None),
-        (Returns::Value(ty), result) => value(Some((result, ty))),
-        (Returns::Fallible { ok, .. }, Val::Result(Ok(result))) => value(result.as_deref().zip(ok.as_ref())),
-        (Returns::Fallible { error, .. }, Val::Result(Err(result))) => {
-            Err(json::error_of(result.as_deref().zip(error.as_ref())))
-        }
-        (Returns::Fallible { .. }, _) => Err(Error::failed("the function returned no result")),
-    }
 }
 
 impl Instance {
@@ -318,6 +208,9 @@ impl Instance {
             let serving = self.peer.serve(contract.as_str(), &names);
             serving.map_err(|error| NotInstantiated::mark(wasmtime::Error::new(error)))?;
         }
+        let forms = served.iter().flat_map(|(_, functions)| functions.iter());
+        self.peer.take_values(forms.map(|function| function.signature.clone() as ValueForm));
+        store.data_mut().delivery.takes_values = true;
         let mut failures = Failures::default();
         loop {
             // A guest yields after its slice. What the host does in its place must not go on for longer either.
@@ -333,11 +226,12 @@ impl Instance {
             let abi::Request { id, operation, payload, .. } = request;
             let place = usize::try_from(operation).unwrap_or(usize::MAX);
             let parent = store.data().delivery.parent(id).map_err(wasmtime::Error::new)?;
+            let content = store.data().delivery.content(id, payload);
             let end = Instant::now() + limits.handler_timeout;
             let exchange = Exchange { head: parent, is_answered: Arc::default(), end };
             let (answer, elsewhere) = if *per_call {
                 let own = self.store_of_call(program, opened, store, activity)?;
-                let call = self.in_own_instance(program, own, (&served, place), payload, exchange);
+                let call = self.in_own_instance(program, own, (&served, place), content, exchange);
                 match Box::pin(call).await {
                     Ok(answered) => answered,
                     Err(exit) => {
@@ -349,7 +243,7 @@ impl Instance {
                 store.data_mut().exchange = Some(exchange);
                 store.data_mut().delivery.begin_call(id);
                 let answer = match kept.get(place) {
-                    Some(function) => function.call(store, payload).await,
+                    Some(function) => function.call(store, content).await,
                     None => Ok(Err(unknown_operation())),
                 };
                 let answer = match answer {
@@ -400,7 +294,7 @@ impl Instance {
         program: &Program,
         mut own: Store<InstanceState>,
         (served, place): (&[(&ContractName, &[Function])], usize),
-        payload: Bytes,
+        content: Content,
         exchange: Exchange,
     ) -> Result<(Result<Bytes, Error>, u64), Exit> {
         let (limits, began) = (&self.config.limits, AtomicU64::new(0));
@@ -410,7 +304,7 @@ impl Instance {
             began.store(meter::used(&own.as_context_mut()), Ordering::Relaxed);
             own.data_mut().exchange = Some(exchange);
             match functions.get(place) {
-                Some(function) => function.call(&mut own, payload).await,
+                Some(function) => function.call(&mut own, content).await,
                 None => Ok(Err(unknown_operation())),
             }
         };
@@ -455,22 +349,4 @@ impl Instance {
 
 fn unknown_operation() -> Error {
     Error::Invalid("an unknown operation".to_owned())
-}
-
-/// Makes an instance, and finds its functions: those of each contract, in their order.
-async fn callable<'p>(
-    program: &Program,
-    served: &[(&ContractName, &'p [Function])],
-    store: &mut Store<InstanceState>,
-) -> wasmtime::Result<Vec<Callable<'p>>> {
-    let pre: &InstancePre<InstanceState> = program.exports()?;
-    // Boxed, because the future would otherwise keep the space for instantiation while functions run.
-    let instance = Box::pin(pre.instantiate_async(&mut *store)).await.map_err(NotInstantiated::mark)?;
-    let functions = served.iter().flat_map(|(_, functions)| functions.iter());
-    let callable = |function: &'p Function| {
-        let func = instance.get_func(&mut *store, function.index);
-        func.map(|func| Callable { function, func })
-            .ok_or_else(|| wasmtime::format_err!("a function is missing"))
-    };
-    functions.map(callable).collect()
 }

@@ -205,7 +205,7 @@ impl Bus {
                 let (store, payload) = *stored;
                 let mut target = self.open_granted(store, parsed(queue.name().as_str())?, None, false)?;
                 let term = self.term(&target, timeout, Parent { deadline: until, trace, counted: 0 });
-                let sent = self.call(sender, &mut target, payload, term, sender.stands_still())?;
+                let sent = self.call(sender, &mut target, payload.into(), term, sender.stands_still())?;
                 return Ok(Putting { id, way: Way::Store(Box::new(self.watch(sent))) });
             }
         };

@@ -14,7 +14,7 @@ use super::{Bus, deadlocks::WaitGuard};
 use crate::{
     id::{InstanceId, MessageId, OperationId, parsed},
     inbox::requests::{Refusal, Refused},
-    message::{Request, Responder},
+    message::{Content, Request, Responder, ValueForm},
     peer::{Peer, Phase},
     room::Room,
     trace::Parent,
@@ -199,14 +199,27 @@ impl Bus {
         Ok(target)
     }
 
-    /// Sends a request, and returns the wait for its answer.
+    /// The form of the values that the receiver takes for the operation in place of bytes. None if it takes bytes, or
+    /// nobody is there.
+    pub fn form(&self, caller: &Peer, target: &mut Target) -> Option<ValueForm> {
+        self.follow(caller, target).ok()?;
+        let server = self.server(&target.route.receiver);
+        if !server.is_ready() {
+            return None;
+        }
+        refresh(&target.route, &server, &mut target.instance, &mut target.number).ok()?;
+        server.form(target.number)
+    }
+
+    /// Sends a request, and returns the wait for its answer. Values are for a receiver that takes this
+    /// [`form`](Self::form), of which the caller has seen to it that they are no larger than a message may be.
     ///
     /// With `blocking`, nothing else reaches the caller meanwhile, so a circle of such waits is refused.
     pub fn call(
         &self,
         caller: &Arc<Peer>,
         target: &mut Target,
-        payload: Bytes,
+        content: Content,
         term: Term,
         blocking: bool,
     ) -> Result<SentCall, Error> {
@@ -215,9 +228,12 @@ impl Bus {
             true => Some(self.wait_for_answer(caller, &target.route.receiver)?),
             false => None,
         };
-        let slot = ReplyTo::Slot(Slot::default());
+        let (payload, slot) = match content {
+            Content::Bytes(payload) => (payload, Slot::default()),
+            Content::Values(values) => (Bytes::new(), Slot::of(values)),
+        };
         // The guard of the wait for the answer covers the wait for room, too.
-        let (waiter, parked) = self.submit(caller, target, payload, term, slot)?;
+        let (waiter, parked) = self.submit(caller, target, payload, term, ReplyTo::Slot(slot))?;
         let room = parked.map(|(room, _)| room);
         Ok(SentCall(PendingCall { waiter, is_over: false, is_unanswered: false, room, _waits: waits }))
     }

@@ -5,13 +5,24 @@ use std::{collections::HashSet, sync::Arc};
 use weir_names::{ContractName, Error, OperationName};
 
 use super::Peer;
-use crate::id::{InstanceId, OperationId, parsed};
+use crate::{
+    id::{InstanceId, OperationId, parsed},
+    message::ValueForm,
+};
 
 /// How many operations of one contract a peer may serve.
 const MAX_OPERATIONS: usize = 256;
 
 /// How many operations an error lists.
 const MAX_LISTED: usize = 16;
+
+/// An operation that a peer serves.
+#[derive(Debug)]
+pub(super) struct Served {
+    id: Arc<OperationId>,
+    /// The values that the peer takes for it in place of bytes.
+    form: Option<ValueForm>,
+}
 
 impl Peer {
     /// Declares the operations of one contract that this peer serves. Returns the number of the first one.
@@ -36,18 +47,31 @@ impl Peer {
             return Err(Error::Invalid(format!("operation `{twice}` is named twice")));
         }
         let mut served = self.served.lock();
-        if served.iter().any(|operation| operation.contract == contract) {
+        if served.iter().any(|operation| operation.id.contract == contract) {
             return Err(Error::Invalid(format!("`{contract}` is served already")));
         }
         let first = served.len();
-        let new = names.into_iter().map(|name| Arc::new(OperationId { contract: contract.clone(), name }));
+        let id = |name| Arc::new(OperationId { contract: contract.clone(), name });
+        let new = names.into_iter().map(|name| Served { id: id(name), form: None });
         served.extend(new);
         u32::try_from(first).map_err(|_| Error::Invalid("too many operations".into()))
     }
 
+    /// Declares that the peer takes values in place of bytes: those of these forms, for its operations in their order.
+    pub fn take_values(&self, forms: impl IntoIterator<Item = ValueForm>) {
+        for (served, form) in self.served.lock().iter_mut().zip(forms) {
+            served.form = Some(form);
+        }
+    }
+
+    /// The form of the values that the peer's present instance takes for the operation with this number.
+    pub(crate) fn form(&self, number: u32) -> Option<ValueForm> {
+        self.served.lock().get(usize::try_from(number).ok()?)?.form.clone()
+    }
+
     /// Returns the contracts that the peer's present instance serves.
     pub fn serves(&self) -> Vec<ContractName> {
-        let mut contracts: Vec<_> = self.served.lock().iter().map(|own| own.contract.clone()).collect();
+        let mut contracts: Vec<_> = self.served.lock().iter().map(|own| own.id.contract.clone()).collect();
         contracts.dedup();
         contracts
     }
@@ -55,14 +79,14 @@ impl Peer {
     /// Returns the operations of this contract that the peer's present instance serves.
     pub(crate) fn operations_of(&self, contract: &ContractName) -> Vec<OperationName> {
         let served = self.served.lock();
-        let own = served.iter().filter(|operation| operation.contract == *contract);
-        own.map(|operation| operation.name.clone()).collect()
+        let own = served.iter().filter(|operation| operation.id.contract == *contract);
+        own.map(|operation| operation.id.name.clone()).collect()
     }
 
     /// Returns the number of an operation and the instance for which the number holds, if that instance serves it.
     pub(crate) fn find(&self, operation: &OperationId) -> Option<(InstanceId, u32)> {
         let served = self.served.lock();
-        let number = served.iter().position(|served| **served == *operation)?;
+        let number = served.iter().position(|served| *served.id == *operation)?;
         Some((self.instance(), u32::try_from(number).ok()?))
     }
 
@@ -73,8 +97,8 @@ impl Peer {
         let served = self.served.lock();
         let mut known = served
             .iter()
-            .filter(|served| served.contract == *contract)
-            .map(|served| format!("`{}`", served.name));
+            .filter(|served| served.id.contract == *contract)
+            .map(|served| format!("`{}`", served.id.name));
         let mut listed = known.by_ref().take(MAX_LISTED).collect::<Vec<_>>().join(", ");
         let more = known.count();
         if more > 0 {

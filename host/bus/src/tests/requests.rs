@@ -22,7 +22,7 @@ async fn a_call_that_is_not_watched_yet_has_an_end_however_it_goes_on() {
     let (provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
     let mut target = bus.open(&caller, "c@1", "do", None).unwrap();
     let term = bus.term(&target, None, Parent::default());
-    let mut send = || bus.bus.call(&caller, &mut target, Bytes::new(), term.clone(), false).unwrap();
+    let mut send = || bus.bus.call(&caller, &mut target, Bytes::new().into(), term.clone(), false).unwrap();
     let [answered, given_up, in_time, after_the_end] = [send(), send(), send(), send()];
     assert_eq!(bus.waiters(), 0);
     take_request(&provider).responder.give(ok("at once"));

@@ -1,8 +1,9 @@
 //! Imports of interfaces that Weir does not have: each function is a call of an operation, through the bus.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use wasmtime::{
     Engine, StoreContextMut,
     component::{
@@ -10,7 +11,7 @@ use wasmtime::{
         types::{ComponentFunc, ComponentInstance, ComponentItem},
     },
 };
-use weir_bus::Error;
+use weir_bus::{Content, Error};
 use weir_names::harmless;
 
 use super::{
@@ -18,6 +19,7 @@ use super::{
     read::{self, Refused},
     too_many,
     types::{Returns, Signature, Types, ValueType},
+    values::CallValues,
 };
 use crate::{
     abi::Handed,
@@ -32,6 +34,8 @@ struct Imported {
     interface: Arc<str>,
     name: String,
     signature: Signature,
+    /// What a function of a provider takes and returns, as far as it is known whether that is the same.
+    compared: Mutex<(Weak<Signature>, bool)>,
 }
 
 /// Defines the functions of an interface that a component imports. An error says why none can be.
@@ -67,20 +71,20 @@ fn imported(
     types: &mut Types,
 ) -> Result<Imported, String> {
     let signature = types.signature(name, ty).map_err(|fault| fault.of_function(name))?;
-    Ok(Imported { interface, name: name.to_owned(), signature })
+    Ok(Imported { interface, name: name.to_owned(), signature, compared: Mutex::default() })
 }
 
 fn define(instance: &mut LinkerInstance<'_, InstanceState>, function: Imported) -> wasmtime::Result<()> {
     let name = function.name.clone();
     let function = Arc::new(function);
-    // Bytes are handed on as they are, without a value for each.
+    // Bytes are values on as they are, without a value for each.
     macro_rules! of_bytes {
         ($of_answer:expr) => {
             instance.func_wrap_async(&name, move |mut store, (data,): (Handed<WasmList<u8>>,)| {
                 let function = function.clone();
                 Box::new(async move {
                     let payload = take(&mut store, &data, 0)?;
-                    let answer = function.answer(&mut store, payload).await?;
+                    let answer = function.answer(&mut store, payload.map(Content::from)).await?;
                     $of_answer(&*function, answer)
                 })
             })
@@ -103,14 +107,23 @@ fn define(instance: &mut LinkerInstance<'_, InstanceState>, function: Imported) 
             let function = function.clone();
             Box::new(async move {
                 let most = store.data().peer.limits().message_size;
-                let payload = match arguments {
-                    [Val::List(bytes)] if is_of_bytes => Ok(json::bytes_of(bytes).into()),
-                    arguments => function.signature.payload(arguments, most),
+                let values = function.values(store.data_mut(), arguments).filter(|_| !is_of_bytes);
+                let content = match (&values, arguments) {
+                    (Some(values), _) => Ok(Content::Values(values.clone())),
+                    (None, [Val::List(bytes)]) if is_of_bytes => {
+                        Ok(Bytes::from(json::bytes_of(bytes)).into())
+                    }
+                    (None, arguments) => function.signature.payload(arguments, most).map(Content::from),
                 };
-                let answer = function.answer(&mut store, payload).await?;
-                if let (Some(place), Some(result)) =
-                    (results.first_mut(), function.result(answer, is_of_bytes)?)
-                {
+                let answer = function.answer(&mut store, content).await?;
+                let result = match values.and_then(|values| values.take_result()) {
+                    Some((result, bytes)) => {
+                        meter::charge_more(&mut store, size(bytes))?;
+                        Some(result)
+                    }
+                    None => function.result(answer, is_of_bytes)?,
+                };
+                if let (Some(place), Some(result)) = (results.first_mut(), result) {
                     *place = result;
                 }
                 Ok(())
@@ -128,18 +141,32 @@ fn in_words(error: Error) -> String {
 }
 
 impl Imported {
+    /// The arguments as they are, if whoever fulfills the contract has a function with the same types.
+    fn values(&self, state: &mut InstanceState, arguments: &[Val]) -> Option<Arc<CallValues>> {
+        let config = state.config.clone();
+        let (form, most) = state.form(config.imports.get(&*self.interface)?.as_str(), &self.name)?;
+        let signature = form.downcast::<Signature>().ok()?;
+        let mut compared = self.compared.lock();
+        if compared.0.as_ptr() != Arc::as_ptr(&signature) {
+            *compared = (Arc::downgrade(&signature), *signature == self.signature);
+        }
+        let is_equal = compared.1;
+        drop(compared);
+        if is_equal { CallValues::new(signature, arguments, most) } else { None }
+    }
+
     /// Calls the contract that stands for the interface.
     async fn answer(
         &self,
         store: &mut StoreContextMut<'_, InstanceState>,
-        payload: Result<Bytes, Error>,
+        content: Result<Content, Error>,
     ) -> wasmtime::Result<Result<Bytes, Error>> {
         let config = store.data().config.clone();
         let contract = config.imports.get(&*self.interface);
         let contract =
             contract.ok_or_else(|| wasmtime::format_err!("no contract answers `{}`", self.interface))?;
-        match payload {
-            Ok(payload) => call_contract(store, contract.as_str(), &self.name, payload).await,
+        match content {
+            Ok(content) => call_contract(store, contract.as_str(), &self.name, content).await,
             Err(error) => {
                 // What was written of the arguments is paid for, too.
                 meter::charge(store, size(config.limits.message_size))?;

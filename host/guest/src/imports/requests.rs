@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 use wasmtime::component::LinkerInstance;
-use weir_bus::{Error, PendingCall};
+use weir_bus::{Content, Error, PendingCall};
 use weir_schedule::switch;
 
 use super::{Async, Fallible, Name, Payload, Store, abi, in_one_piece, meter, outcome, take};
-use crate::{abi::OnePiece, instance_state::InstanceState};
+use crate::{abi::OnePiece, instance_state::InstanceState, memory::size};
 
 pub(super) fn add_to_linker(linker: &mut LinkerInstance<'_, InstanceState>) -> wasmtime::Result<()> {
     linker.func_wrap("open", open)?;
@@ -65,18 +65,18 @@ fn send_call(
     options: &abi::Options,
 ) -> wasmtime::Result<Result<PendingCall, Error>> {
     Ok(match take(store, payload, 0)? {
-        Ok(payload) => send_bytes(store, target, payload, options),
+        Ok(payload) => send_content(store, target, payload.into(), options),
         Err(error) => Err(error),
     })
 }
 
-fn send_bytes(
+fn send_content(
     store: &mut Store<'_>,
     target: u32,
-    payload: Bytes,
+    content: Content,
     options: &abi::Options,
 ) -> Result<PendingCall, Error> {
-    let (sent, others_ran) = switch(|| store.data_mut().call(target, payload, options));
+    let (sent, others_ran) = switch(|| store.data_mut().call(target, content, options));
     if let Some(until) = others_ran {
         store.data().sandbox.meter.go_on(until);
     }
@@ -88,13 +88,21 @@ pub(crate) async fn call_contract(
     store: &mut Store<'_>,
     contract: &str,
     operation: &str,
-    payload: Bytes,
+    content: Content,
 ) -> wasmtime::Result<Result<Bytes, Error>> {
-    meter::charge(store, payload.len())?;
+    let bytes = match &content {
+        Content::Bytes(payload) => payload.len(),
+        Content::Values(values) => size(values.bytes()),
+    };
+    meter::charge(store, bytes)?;
     let state = store.data_mut();
-    let target = state.peer.check_size(&payload).and_then(|()| state.open(contract, operation, None));
+    let fits = match &content {
+        Content::Bytes(payload) => state.peer.check_size(payload),
+        Content::Values(_) => Ok(()),
+    };
+    let target = fits.and_then(|()| state.open(contract, operation, None));
     let options = abi::Options { timeout_ms: None, parent: None };
-    let sent = target.and_then(|target| send_bytes(store, target, payload, &options));
+    let sent = target.and_then(|target| send_content(store, target, content, &options));
     let answer = match sent {
         Ok(pending) => pending.answer().await,
         Err(error) => Err(error),

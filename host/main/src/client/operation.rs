@@ -72,7 +72,8 @@ pub(super) fn send(
     }
     let term = bus.term(target, options.timeout, client.parent(options.trace.as_ref()));
     note_wait(term.sent);
-    bus.call(peer, target, payload, term, false).map_err(|error| client.explained(error, target.receiver()))
+    bus.call(peer, target, payload.into(), term, false)
+        .map_err(|error| client.explained(error, target.receiver()))
 }
 
 /// Sends a request with `send`, lets the called extension run, and waits for its answer.

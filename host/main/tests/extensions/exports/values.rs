@@ -1,6 +1,6 @@
-//! Any value of each type, there and back.
+//! Any value of each type, there and back, as text and as it is.
 
-use std::sync::LazyLock;
+use std::{fs, sync::LazyLock, time::Duration};
 
 use proptest::{
     prelude::*,
@@ -8,9 +8,16 @@ use proptest::{
     test_runner::{Config as Cases, TestRunner},
 };
 use serde_json::{Value, json};
-use weir_host::openrpc::Unknown;
+use weir_host::{
+    CallOptions, ExtensionConfig, HandlerError, Service,
+    config::{ComponentSource, Limits},
+    openrpc::Unknown,
+};
 
-use super::{super::support::start, call, described, exporter, importer};
+use super::{
+    super::support::{builder, start, taken, until},
+    call, described, everything, exporter, importer,
+};
 
 fn figure() -> BoxedStrategy<Value> {
     let point = (any::<i32>(), any::<i32>()).prop_map(|(x, y)| json!({ "x": x, "y": y }));
@@ -92,7 +99,11 @@ fn is_same(a: &Value, b: &Value) -> bool {
 fn any_value_comes_back_as_it_was_through_two_components() {
     static RUNTIME: LazyLock<tokio::runtime::Runtime> =
         LazyLock::new(|| tokio::runtime::Runtime::new().unwrap());
-    let main = RUNTIME.block_on(start(vec![importer(), exporter()]));
+    // Between components of equal types, values go as they are. Main answers the third import by JSON.
+    let mut of_main = renamed(importer(), "of-main", "third@1");
+    of_main.imports = [(super::VALUES.parse().unwrap(), "json@1".parse().unwrap())].into();
+    let extensions = vec![importer(), exporter(), of_main];
+    let main = RUNTIME.block_on(async { builder(extensions).serve(echo_json()).start().await.unwrap() });
     let document = described(&main);
     let cases = u32::try_from(test_guests::amount(300, 30_000)).unwrap();
     let mut runner = TestRunner::new(Cases { failure_persistence: None, ..Cases::with_cases(cases) });
@@ -100,7 +111,7 @@ fn any_value_comes_back_as_it_was_through_two_components() {
         let arguments = json!({ "value": value });
         let text = arguments.to_string();
         document.check_arguments("echo", text.as_bytes(), Unknown::Refused).unwrap();
-        for contract in ["values@1", "relay@1"] {
+        for contract in ["values@1", "relay@1", "third@1"] {
             let answer = RUNTIME.block_on(call(&main, contract, "echo", &arguments)).unwrap();
             document.check_result("echo", answer.to_string().as_bytes()).unwrap();
             prop_assert!(is_same(&answer, &value), "{contract}: {answer}\n{value}");
@@ -109,4 +120,76 @@ fn any_value_comes_back_as_it_was_through_two_components() {
     });
     tried.unwrap();
     RUNTIME.block_on(main.shutdown()).unwrap();
+}
+
+/// The same component under another name, whose first contract has this name.
+fn renamed(mut extension: ExtensionConfig, id: &str, contract: &str) -> ExtensionConfig {
+    extension.id = id.parse().unwrap();
+    let (_, export) = extension.exports.pop_first().unwrap();
+    extension.fulfills = vec![contract.parse().unwrap()];
+    extension.exports = [(contract.parse().unwrap(), export)].into();
+    extension
+}
+
+/// Answers with the argument, which it knows as JSON.
+fn echo_json() -> Service {
+    Service::new("json@1".parse().unwrap()).on("echo".parse().unwrap(), async |request| {
+        let arguments: Value = serde_json::from_slice(&request.payload).unwrap();
+        let value = arguments.get("value").ok_or_else(|| HandlerError::new("invalid", "no value"))?;
+        Ok(value.to_string().into())
+    })
+}
+
+#[tokio::test]
+async fn between_components_of_equal_types_values_go_without_text() {
+    let mut exporter = exporter();
+    exporter.limits.message_size = 64 * 1024;
+    let mut limits = Limits::max();
+    limits.memory = 16 << 20;
+    let mut importer = importer();
+    importer.limits = limits;
+    let main = start(vec![importer, exporter]).await;
+    let with = |text: String| {
+        let mut value = everything();
+        value["text"] = text.into();
+        json!({ "value": value })
+    };
+    // As text, each of these characters takes six bytes.
+    let long = with("\u{1}".repeat(20_000));
+    assert_eq!(call(&main, "relay@1", "echo", &long).await.unwrap(), long["value"]);
+    assert_eq!(call(&main, "values@1", "echo", &long).await.unwrap_err(), "too-large");
+    // Values have the size of a message, too.
+    let too_long = with("a".repeat(70_000));
+    assert_eq!(call(&main, "relay@1", "echo", &too_long).await.unwrap_err(), "trapped");
+    let failure = main.control().status("importer").unwrap().failures.pop().unwrap();
+    assert!(failure.cause.contains("`echo`: payload of 70"), "{}", failure.cause);
+    main.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn values_that_wait_while_their_receiver_is_replaced_reach_the_new_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let component = dir.path().join("exporter.wasm");
+    let original = fs::read(test_guests::path("exporter")).unwrap();
+    fs::write(&component, &original).unwrap();
+    let mut exporter = exporter();
+    exporter.component = ComponentSource::Path(component.clone());
+    exporter.limits.stop_timeout = Duration::from_millis(100);
+    let main = start(vec![importer(), exporter]).await;
+    let waits = r#"{"how":"wait"}"#;
+    let mut stuck = main.client().begin("values@1", "misbehave", waits, CallOptions::default()).unwrap();
+    taken(&main, "exporter").await;
+    let arguments = json!({ "a": 2, "b": 3 });
+    let waiting = call(&main, "relay@1", "add", &arguments);
+    let replaced = async {
+        let status = || main.control().status("exporter").unwrap();
+        until(|| status().inbox_messages == 1).await;
+        // The two numbers have no payload, and count all the same.
+        assert!(status().inbox_bytes >= 128 + 3 * 24, "{}", status().inbox_bytes);
+        fs::write(&component, [&original[..], b"\0\x05\x04note"].concat()).unwrap();
+        main.control().reload_extension("exporter").await.unwrap();
+    };
+    let (stuck, sum, ()) = tokio::join!(stuck.answer(), waiting, replaced);
+    assert_eq!((stuck.unwrap_err().error.case(), sum), ("trapped", Ok(json!(5))));
+    main.shutdown().await.unwrap();
 }

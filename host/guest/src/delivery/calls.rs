@@ -1,0 +1,45 @@
+//! Requests for which the host calls functions, in place of a guest that takes them itself.
+
+use bytes::Bytes;
+use weir_bus::{Content, Error, MessageId, Request};
+use weir_metrics::moment;
+
+use super::{Delivery, Handling, Unanswered, held::HeldCall};
+
+impl Delivery {
+    /// Notes that the host begins to call a function for a request in hand.
+    pub(crate) fn begin_call(&mut self, id: u64) {
+        let message = MessageId(id);
+        if let Some(request) = self.in_hand.responder(message) {
+            let (sender, operation) = (request.sender(), request.operation().clone());
+            let call = HeldCall { message, sender, operation };
+            self.held.hold_call(moment(std::time::Instant::now()), call);
+        }
+    }
+
+    /// What a request in hand carries, which came with this payload.
+    pub(crate) fn content(&self, id: u64, payload: Bytes) -> Content {
+        let values = self.in_hand.responder(MessageId(id)).and_then(|request| request.values());
+        values.map_or(Content::Bytes(payload), |values| Content::Values(values.clone()))
+    }
+
+    /// Takes a request out of hand that is answered with its failure.
+    pub(crate) fn give_up(&mut self, id: u64) -> Option<(Handling, Unanswered)> {
+        let handling = self.in_hand.handling_of(MessageId(id))?;
+        let (responder, was_full) = self.in_hand.remove(MessageId(id))?;
+        self.show_in_hand();
+        if was_full {
+            self.peer.hold_requests(false);
+        }
+        Some((handling, Unanswered::new(vec![responder], Error::Trapped)))
+    }
+
+    /// Writes the values of a request as its payload, for a guest that takes none: another program had this inbox when
+    /// they were sent.
+    pub(super) fn with_payload(&self, mut request: Request) -> Request {
+        if let Some(values) = request.responder.values().filter(|_| !self.takes_values) {
+            request.payload = values.payload();
+        }
+        request
+    }
+}
