@@ -1,5 +1,8 @@
 //! Documents of contracts: from components, from files, and from a running Main.
 
+#[cfg(feature = "compiler")]
+mod wit;
+
 use std::{
     fs::File,
     io::Read,
@@ -34,7 +37,7 @@ pub(crate) struct Described {
 pub(crate) enum Source {
     /// A running Main, which is asked for the documents of this contract.
     Contract(ContractName),
-    /// A component, or a file of documents.
+    /// A component, a file of documents, or WIT.
     File(PathBuf),
 }
 
@@ -84,12 +87,16 @@ pub(crate) async fn of_main(target: &Target, contract: Option<&str>) -> anyhow::
     contracts.into_iter().map(described).collect()
 }
 
-/// Reads the documents in a component or a JSON file: at least one.
+/// Reads the documents in a component, a JSON file, or the WIT of a file or directory: at least one.
 pub(crate) fn of_file(path: &Path) -> anyhow::Result<Vec<Document>> {
-    let documents = if path.extension().is_some_and(|end| end == "json") {
-        of_json(path, &path.to_string_lossy())?
-    } else {
-        weir_host::component::inspect(path)?.contracts
+    let ends_with = |ending: &str| path.extension().is_some_and(|end| end == ending);
+    let documents = match () {
+        () if ends_with("json") => of_json(path, &path.to_string_lossy())?,
+        #[cfg(feature = "compiler")]
+        () if ends_with("wit") || path.is_dir() => {
+            wit::of_wit(path).with_context(|| format!("`{}` is no WIT of contracts", path.display()))?
+        }
+        () => weir_host::component::inspect(path)?.contracts,
     };
     anyhow::ensure!(!documents.is_empty(), "`{}` describes no contract", path.display());
     Ok(documents)

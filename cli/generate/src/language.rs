@@ -5,7 +5,7 @@ use std::fmt;
 use clap::ValueEnum;
 use weir_openrpc::Document;
 
-use crate::{python, rust, typescript};
+use crate::{python, rust, typescript, wit};
 
 /// The language of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -17,6 +17,8 @@ pub enum Language {
     TypeScript,
     /// Python.
     Python,
+    /// Interfaces for components that know nothing of Weir.
+    Wit,
 }
 
 /// The program that a client is for.
@@ -32,7 +34,7 @@ pub enum Kind {
 
 /// There is no client in this language for this kind of program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there are no clients in `{language}` for `{kind}`: there are for `app` and `sidecar`")]
+#[error("there are no clients in `{language}` for `{kind}`: there are for {}", .language.kinds())]
 pub struct Unsupported {
     language: Language,
     kind: Kind,
@@ -49,6 +51,8 @@ pub fn generate(documents: &[Document], language: Language, kind: Kind) -> Resul
         (Language::TypeScript | Language::Python, Kind::Extension) => Err(Unsupported { language, kind }),
         (Language::TypeScript, _) => Ok(typescript(documents)),
         (Language::Python, kind) => Ok(python(documents, kind)),
+        (Language::Wit, Kind::Extension) => Ok(wit(documents)),
+        (Language::Wit, _) => Err(Unsupported { language, kind }),
     }
 }
 
@@ -57,9 +61,17 @@ impl Language {
     #[must_use]
     pub fn usual_kind(self) -> Kind {
         match self {
-            Self::Rust => Kind::Extension,
+            Self::Rust | Self::Wit => Kind::Extension,
             Self::TypeScript => Kind::App,
             Self::Python => Kind::Sidecar,
+        }
+    }
+
+    /// The kinds of programs that not all languages have clients for, in words.
+    fn kinds(self) -> &'static str {
+        match self {
+            Self::Wit => "`extension`",
+            _ => "`app` and `sidecar`",
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 /// Source text that grows line by line.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Code {
     text: String,
     /// The spaces before each line.

@@ -32,6 +32,8 @@ fn golden() -> Vec<(&'static str, String)> {
         ("odd_sidecar.rs.txt", of(&odd, Language::Rust, Kind::Sidecar)),
         ("odd.ts", of(&odd, Language::TypeScript, Kind::App)),
         ("odd_app.py", of(&odd, Language::Python, Kind::App)),
+        ("plugins.wit", of(&plugins, Language::Wit, Kind::Extension)),
+        ("odd.wit", of(&odd, Language::Wit, Kind::Extension)),
     ]
 }
 
@@ -54,4 +56,15 @@ fn what_is_generated_is_as_before() {
         files.retain(|file| file != name);
     }
     assert!(update || files.is_empty(), "nothing makes {files:?}");
+}
+
+#[test]
+fn interfaces_are_wit() {
+    for (name, text) in golden().into_iter().filter(|(name, _)| name.ends_with(".wit")) {
+        let mut resolve = wit_parser::Resolve::default();
+        let package = resolve.push_str(name, &text).unwrap();
+        for world in ["caller", "provider"] {
+            resolve.select_world(&[package], Some(world)).unwrap();
+        }
+    }
 }

@@ -14,14 +14,14 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Each file is a component, or a document with the ending `.json`. Every contract that OLD serves is compared
+Each file is a component, a document with the ending `.json`, or WIT. Every contract that OLD serves is compared
 with the one of the same name and version in NEW. Exit code 1: a caller or a job of OLD can fail with NEW.
 
 Examples:
   weir check-contract settings-1.0.wasm settings.wasm
   weir check-contract --json settings.json settings.wasm | jq .compatible")]
 pub(crate) struct Args {
-    /// The version before: a component or a document
+    /// The version before: a component, a document or WIT
     #[arg(value_name = "OLD", value_hint = ValueHint::FilePath)]
     old: PathBuf,
     /// The version now

@@ -12,16 +12,17 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A file is a component, or a document with the ending `.json`. Without a file, Main is asked for the contracts
-of its extensions. Of several contracts, --openrpc prints one document with all operations.
+A file is a component, a document with the ending `.json`, or WIT: a file with the ending `.wit` or a
+directory. Without a file, Main is asked for the contracts of its extensions. Of several contracts, --openrpc prints one document with all operations.
 
 Examples:
   weir describe settings@1
   weir describe settings.wasm
+  weir describe --openrpc greeter.wit > greeter.json
   weir describe --openrpc settings@1 > settings.json
   weir describe --markdown settings.wasm > settings.md")]
 pub(crate) struct Args {
-    /// A component, a document or a contract; by default, all contracts of what runs
+    /// A component, a document, WIT or a contract; by default, all contracts of what runs
     #[arg(value_name = "FILE|CONTRACT", add = ArgValueCompleter::new(complete::contract_or_file))]
     which: Option<String>,
     /// Print OpenRPC

@@ -1,4 +1,4 @@
-//! `weir generate`: typed clients of contracts.
+//! `weir generate`: typed clients of contracts, and their interfaces in WIT.
 
 use std::{fs, path::PathBuf};
 
@@ -12,17 +12,19 @@ use crate::{args::Target, complete, contracts::Source, exit::Usage, output};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The same descriptions give the same text. A client for an extension uses `weir-sdk`, one for a sidecar or an
-app in Rust `weir-peer`. In TypeScript it uses `weir-client`, in Python `weir_peer.py`.
+app in Rust `weir-peer`. In TypeScript it uses `weir-client`, in Python `weir_peer.py`. `wit` gives interfaces
+that any component may import or export.
 
 Examples:
   weir generate rust settings@1 -o src/settings.rs
   weir generate typescript settings.wasm device-info.wasm -o weir.ts
-  weir generate python --for app settings@1")]
+  weir generate python --for app settings@1
+  weir generate wit settings@1 -o wit/settings.wit")]
 pub(crate) struct Args {
     /// The language
     #[arg(value_name = "LANGUAGE")]
     language: Language,
-    /// Components, documents, or contracts of a running Main
+    /// Components, documents, WIT, or contracts of a running Main
     #[arg(value_name = "FILE|CONTRACT", required = true)]
     #[arg(add = ArgValueCompleter::new(complete::contract_or_file))]
     which: Vec<String>,

@@ -19,7 +19,7 @@ use super::{
 use crate::keys;
 
 const EXPORT: &str = "an exported interface, as in `acme:greeter/api@1.0.0`, or `*`";
-const IMPORT: &str = "an imported interface, as in `acme:store/kv@1.0.0`";
+pub(super) const IMPORT: &str = "an imported interface, as in `acme:store/kv@1.0.0`";
 const COUNT_OR_PER_CALL: Shape = Shape::CountOr(1..=64, "per-call");
 
 /// An item of `fulfills`: a contract that the extension serves itself, or one that an export stands for.

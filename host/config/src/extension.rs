@@ -13,7 +13,7 @@ use weir_names::{
 use super::{
     ArtifactHash, ComponentSource, Grants, Limits, ReloadMode, RestartConfig, SecretSource, ServesHttp,
     Stanza, SubscribeGrant, UpdateConfig, bytes,
-    exports::{fulfills, imports, instances},
+    exports::{IMPORT, fulfills, imports, instances},
     key::{Key, Places, Table},
     kind::{flag, optional_table, policy, table, text, texts, word},
     limits::{class, limits},
@@ -65,6 +65,8 @@ pub struct ExtensionConfig {
     pub exports: BTreeMap<ContractName, InterfaceName>,
     /// The contracts that answer the component's imports of interfaces that Weir does not have. It may call them.
     pub imports: BTreeMap<InterfaceName, ContractName>,
+    /// Those of `imports` whose fields have `_` in JSON where WIT has `-`.
+    pub snake_case_imports: Vec<InterfaceName>,
     /// Contracts that it may call and needs. Their owners start first.
     pub requires: Vec<ContractName>,
     /// Contracts that it may call but does not need.
@@ -172,6 +174,7 @@ impl ExtensionConfig {
             fulfills: Vec::new(),
             exports: BTreeMap::new(),
             imports: BTreeMap::new(),
+            snake_case_imports: Vec::new(),
             requires: Vec::new(),
             wants: Vec::new(),
             publishes: Vec::new(),
@@ -229,6 +232,12 @@ impl ExtensionConfig {
         self.serves_http.as_ref()?;
         let id = self.copy_of.as_ref().unwrap_or(&self.id);
         format!("http.{id}@1").parse().ok()
+    }
+
+    /// Whether the fields of this import have `_` in JSON for `-`.
+    #[must_use]
+    pub fn names_in_snake_case(&self, import: &str) -> bool {
+        self.snake_case_imports.iter().any(|name| name.as_str() == import)
     }
 
     /// The contracts that it may call without requiring them: those in [`wants`](Self::wants), and those that answer its
@@ -336,6 +345,9 @@ impl Table for ExtensionConfig {
         /// { "acme:store/kv@1.0.0" = "store@1" }`: each function is a call of the operation with its name. It may call
         /// these contracts as if they were in `wants`.
         "imports" imports = imports(), default("empty");
+        /// Those of `imports` whose fields and arguments have `_` in JSON where WIT has `-`, as contracts of programs in
+        /// Rust and Python often do: `total_kib` for `total-kib`.
+        "snake-case-imports" snake_case_imports = texts(IMPORT, str::parse), default("empty");
         /// Topics that it may publish under.
         "publishes" publishes = texts(TOPIC, str::parse);
         /// Topics that it may subscribe to: [below](#subscriptions).

@@ -11,6 +11,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
+use sha2::{Digest, Sha256};
 use wasmparser::{ComponentTypeRef, Parser, Payload};
 use weir_config::{ArtifactHash, ExtensionConfig};
 use weir_names::{ContractName, harmless};
@@ -157,6 +158,16 @@ fn read_manifest<M>(section: &[u8], is_second: bool, read: ReadManifest<M>) -> R
     read(section).map_err(|message| harmless(&message, 512))
 }
 
+/// Inspects a component in memory, as [`inspect`] does one in a file.
+///
+/// # Errors
+///
+/// The errors of [`inspect`], but for those of files.
+pub fn inspect_bytes(component: &[u8]) -> Result<Inspection, InspectError> {
+    let hash = ArtifactHash::from_bytes(Sha256::digest(component).into());
+    Inspection::of(Path::new("component"), component, hash)
+}
+
 impl Inspection {
     pub(crate) fn of(path: &Path, bytes: &[u8], hash: ArtifactHash) -> Result<Self, InspectError> {
         let mut found = Self {
@@ -192,17 +203,22 @@ impl Inspection {
             notes.push(format!("it serves HTTP, which {}", weir_config::not_in_this_build("http")));
         }
         notes.extend(self.unoffered());
-        for DescribedInterface { name, unmapped, document, .. } in self.exported() {
-            notes.extend(match (unmapped, document) {
-                (Some(why), _) => Some(format!("the functions of `{name}` cannot be called: {why}")),
-                (None, None) => Some(format!("`{name}` is too large to be described")),
-                (None, Some(_)) => None,
-            });
-        }
+        notes.extend(self.undescribed());
         if self.manifest.is_none() && !is_called {
             notes.push("it has no manifest: ask its author what it serves and needs".to_owned());
         }
         notes
+    }
+
+    /// Returns why exported interfaces with functions have no description.
+    #[must_use]
+    pub fn undescribed(&self) -> Vec<String> {
+        let why = |DescribedInterface { name, unmapped, document, .. }: &_| match (unmapped, document) {
+            (Some(why), _) => Some(format!("the functions of `{name}` cannot be called: {why}")),
+            (None, None) => Some(format!("`{name}` is too large to be described")),
+            (None, Some(_)) => None,
+        };
+        self.exported().filter_map(why).collect()
     }
 
     /// Whether it is an HTTP server: it exports `wasi:http/incoming-handler`.
@@ -239,7 +255,11 @@ impl Inspection {
             None => Some(document.clone()),
             Some(import) => {
                 let contract = extension.imports.get(&**import)?;
-                Some(Document { contract: contract.clone(), ..document.clone() })
+                let mut document = Document { contract: contract.clone(), ..document.clone() };
+                if extension.names_in_snake_case(import) {
+                    document.rename_fields(|name| name.replace('-', "_"));
+                }
+                Some(document)
             }
         })
     }

@@ -57,7 +57,7 @@ pub use self::{
     wasi::Dirs,
 };
 pub use self::{
-    inspect::{DataStatement, DirNeed, InspectError, Inspection, Manifest, Needs, inspect},
+    inspect::{DataStatement, DirNeed, InspectError, Inspection, Manifest, Needs, inspect, inspect_bytes},
     program::{
         Admission, ArtifactFacts, Compilation, ComponentOrigin, LoadError, LoadFault, OpenComponent, Rules,
         RulesError, Signature, SignatureError, artifact_facts, cache_is_ours, check, component_is_whole,

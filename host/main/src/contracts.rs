@@ -6,12 +6,9 @@ use serde::Serialize;
 use weir_bus::Error;
 use weir_names::{ContractName, harmless};
 use weir_openrpc::{Descriptions, Document, MAX_SECTION, Role};
-use weir_supervisor::{Roster, Unit};
+use weir_supervisor::Unit;
 
-use crate::{
-    peers::{Registry, Session},
-    stores::Stores,
-};
+use crate::{control::Control, peers::Session};
 
 /// A contract as its provider describes it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -26,7 +23,7 @@ pub struct DescribedContract {
 }
 
 /// What an extension, a peer or Main serves, and what it describes of that.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Provider {
     pub(crate) name: String,
     pub(crate) serves: Vec<ContractName>,
@@ -49,9 +46,7 @@ impl Provider {
 
 /// What the first provider of a contract, or the named one, describes.
 pub(crate) fn of_call(
-    roster: &Roster,
-    peers: &Registry,
-    stores: &Stores,
+    control: &Control,
     contract: &str,
     provider: Option<&str>,
 ) -> Option<Arc<Descriptions>> {
@@ -59,15 +54,13 @@ pub(crate) fn of_call(
         provider.is_none_or(|provider| provider == name)
             && serves.iter().any(|served| served.as_str() == contract)
     };
-    Some(providers(roster, peers, stores, is_it).next()?.descriptions)
+    Some(providers(control, is_it).next()?.descriptions)
 }
 
 /// The providers that describe contracts and that `is_wanted` accepts by name and contracts: extensions with a loaded
 /// component in the order of the configuration, then peers, then Main itself.
 pub(crate) fn providers<'m>(
-    roster: &Roster,
-    peers: &'m Registry,
-    stores: &'m Stores,
+    control: &'m Control,
     is_wanted: impl Fn(&str, &[ContractName]) -> bool + Copy + 'm,
 ) -> impl Iterator<Item = Provider> + 'm {
     let of_extension = move |unit: Arc<Unit>| {
@@ -81,9 +74,10 @@ pub(crate) fn providers<'m>(
         let (name, serves) = (unit.id().to_string(), config.fulfills.clone());
         (!descriptions.is_empty()).then_some(Provider { name, serves, descriptions })
     };
-    let others = iter::once_with(|| peers.described().into_iter().chain(stores.described())).flatten();
+    let of_main = || control.stores.described().into_iter().chain(control.described.iter().cloned());
+    let others = iter::once_with(move || control.peers.described().into_iter().chain(of_main())).flatten();
     let others = others.filter(move |other| is_wanted(&other.name, &other.serves));
-    roster.listed().into_iter().filter_map(of_extension).chain(others)
+    control.roster.listed().into_iter().filter_map(of_extension).chain(others)
 }
 
 /// Parses the documents that a peer sends of contracts that it may serve. Takes milliseconds.

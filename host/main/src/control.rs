@@ -55,6 +55,8 @@ pub struct Control {
     pub(crate) logs: Arc<Logs>,
     pub(crate) compilations: Arc<Compilations>,
     pub(crate) stores: Stores,
+    /// What the program itself describes of the contracts that it serves.
+    pub(crate) described: Arc<[Provider]>,
     pub(crate) versions: Arc<Versions>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) hooks: HookCounts,
@@ -315,18 +317,18 @@ impl Control {
     }
 
     /// The contracts that extensions describe and serve, in the order of the configuration, then those of peers, then
-    /// `store@1` if Main has stores. An extension that was never started is not there, nor one that describes nothing.
+    /// `store@1` if Main has stores, and those of services that are [described](crate::Service::described). An extension that was never started is not there, nor one that describes nothing.
     /// Parses the descriptions, of at most 64 KiB for each component and session: call it off the worker thread.
     #[must_use]
     pub fn contracts(&self) -> Vec<DescribedContract> {
-        let all = contracts::providers(&self.roster, &self.peers, &self.stores, |_, _| true);
+        let all = contracts::providers(self, |_, _| true);
         all.into_iter().flat_map(Provider::contracts).collect()
     }
 
     /// What the first provider of a contract, or the named one, describes. `None` if there is no such description.
     #[must_use]
     pub fn descriptions(&self, contract: &str, provider: Option<&str>) -> Option<Arc<Descriptions>> {
-        contracts::of_call(&self.roster, &self.peers, &self.stores, contract, provider)
+        contracts::of_call(self, contract, provider)
     }
 
     /// The parts of [`contracts`](Self::contracts) that a program outside Main may reach now: operations that it may
@@ -438,6 +440,7 @@ mod tests {
             logs: Arc::default(),
             compilations: Arc::default(),
             stores,
+            described: Arc::default(),
             versions: Arc::default(),
             admission: Arc::default(),
             hooks: HookCounts::default(),

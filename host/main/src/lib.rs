@@ -87,7 +87,7 @@ pub mod component {
     pub use weir_guest::{
         AddressClass, ArtifactFacts, Compilation, CompileTarget, CompileTargetError, DirNeed, InspectError,
         Inspection, LoadError, LoadFault, Manifest, Needs, RulesError, Signature, SignatureError,
-        artifact_facts, cache_is_ours, check, inspect,
+        artifact_facts, cache_is_ours, check, inspect, inspect_bytes,
     };
     #[cfg(feature = "compiler")]
     pub use weir_guest::{NotAKey, NotAVersion, SigningKey, compile, compile_helper, confinement_warning};

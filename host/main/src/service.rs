@@ -11,6 +11,9 @@ use tokio::{
 };
 use weir_bus::{Bus, Error, HandlerError, Incoming, MessageId, Request, Responder, Taken, Waiter};
 use weir_names::{ContractName, MAIN, OperationName, TraceContext};
+use weir_openrpc::{Descriptions, Document, Role, shown};
+
+use crate::contracts::Provider;
 
 /// Handlers that run, or wait for a thread, at once for each contract.
 const MAX_HANDLERS: usize = 256;
@@ -88,6 +91,7 @@ enum Handler {
 pub struct Service {
     contract: ContractName,
     handlers: HashMap<OperationName, Handler>,
+    document: Option<Document>,
 }
 
 impl fmt::Debug for Service {
@@ -103,7 +107,7 @@ impl Service {
     /// A contract without operations.
     #[must_use]
     pub fn new(contract: ContractName) -> Self {
-        Self { contract, handlers: HashMap::new() }
+        Self { contract, handlers: HashMap::new(), document: None }
     }
 
     /// Adds an operation with an async handler. It runs on the worker thread and must not block, because all of Main
@@ -136,10 +140,55 @@ impl Service {
         self
     }
 
+    /// Describes the contract, so that `weir describe`, `weir call`, `weir generate` and the gateway's `rpc.discover` know
+    /// its types. Whatever contract or interface the document is of, it stands for this one. It may be made of WIT:
+    /// `weir describe --openrpc greeter.wit > greeter.json`.
+    ///
+    /// ```
+    /// use weir_host::{Service, openrpc::Document};
+    ///
+    /// # let greeter = r#"{"openrpc":"1.3.2","info":{"title":"greeter@1","version":"1"},"methods":[]}"#;
+    /// // let greeter = include_str!("greeter.json");
+    /// let service = Service::new("greeter@1".parse()?).described(Document::parse(greeter)?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// Main does not start if the document has an operation that the service has not, or takes over 64 KiB.
+    #[must_use]
+    pub fn described(mut self, document: Document) -> Self {
+        let contract = self.contract.clone();
+        self.document = Some(Document { contract, role: Role::Provider, export: None, ..document });
+        self
+    }
+
     /// The served contract.
     #[must_use]
     pub fn contract(&self) -> &ContractName {
         &self.contract
+    }
+
+    /// What the program describes of this contract, if it does.
+    pub(crate) fn provider(&self) -> Option<Provider> {
+        let text = self.document.as_ref()?.line();
+        Some(Provider {
+            name: MAIN.to_owned(),
+            serves: vec![self.contract.clone()],
+            descriptions: Descriptions::new(text).into(),
+        })
+    }
+
+    fn check_document(&self) -> Result<(), Error> {
+        let Some(document) = &self.document else { return Ok(()) };
+        let faulty =
+            |what: String| Err(Error::Invalid(format!("the description of `{}`: {what}", self.contract)));
+        let is_served = |name: &str| self.handlers.keys().any(|served| served.as_str() == name);
+        if let Some(method) = document.methods.iter().find(|method| !is_served(&method.name)) {
+            return faulty(format!("`{}` is not served", shown(&method.name)));
+        }
+        match Document::parse_section(document.line().as_bytes()) {
+            Ok(_) => Ok(()),
+            Err(error) => faulty(error.to_string()),
+        }
     }
 
     pub(crate) fn blocks(&self) -> bool {
@@ -188,6 +237,7 @@ impl Services {
         for service in &services {
             let operations: Vec<String> = service.handlers.keys().map(ToString::to_string).collect();
             bus.serve_from_main(&service.contract, &operations)?;
+            service.check_document()?;
         }
         let inbox = bus.main().limits().inbox;
         let bytes = usize::try_from(inbox.bytes).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);

@@ -42,6 +42,49 @@ impl Document {
         }
         self.types.retain(|(name, _)| used.contains(name));
     }
+
+    /// Gives fields and arguments other names. Cases of a choice keep theirs.
+    pub fn rename_fields(&mut self, name: impl Fn(&str) -> String + Copy) {
+        for method in &mut self.methods {
+            match &mut method.arguments {
+                Arguments::Bytes => {}
+                Arguments::Fields { fields, .. } => {
+                    fields.iter_mut().for_each(|field| rename_field(field, name))
+                }
+                Arguments::Value(schema) => rename_fields_of(schema, name),
+            }
+            if let Payload::Json { schema, .. } = &mut method.result {
+                rename_fields_of(schema, name);
+            }
+        }
+        self.types.iter_mut().for_each(|(_, schema)| rename_fields_of(schema, name));
+    }
+}
+
+fn rename_field(field: &mut Field, name: impl Fn(&str) -> String + Copy) {
+    field.name = name(&field.name);
+    rename_fields_of(&mut field.schema, name);
+}
+
+fn rename_fields_of(schema: &mut Schema, name: impl Fn(&str) -> String + Copy) {
+    match &mut schema.shape {
+        Shape::List { items: inner, .. } | Shape::Map(inner) | Shape::Nullable(inner) => {
+            rename_fields_of(inner, name);
+        }
+        Shape::Tuple(inner) => inner.iter_mut().for_each(|schema| rename_fields_of(schema, name)),
+        Shape::OneOf { options, .. } => {
+            for option in options {
+                match &mut option.shape {
+                    Shape::Record { fields, .. } => {
+                        fields.iter_mut().for_each(|field| rename_fields_of(&mut field.schema, name));
+                    }
+                    _ => rename_fields_of(option, name),
+                }
+            }
+        }
+        Shape::Record { fields, .. } => fields.iter_mut().for_each(|field| rename_field(field, name)),
+        _ => {}
+    }
 }
 
 /// Refuses a document in which a type contains itself other than inside a list, a tuple, a map or a record, such as a

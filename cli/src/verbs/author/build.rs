@@ -28,7 +28,7 @@ const CONTRACTS: &str = "contracts.json";
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 In Rust, builds with `cargo`: for WebAssembly if `weir.toml` has extensions or hooks. In other languages,
-builds what `weir new` makes. If there is a `manifest.json`, or a `contracts.json` (OpenRPC documents: one,
+builds what `weir new` makes, in C and others with `make`. If there is a `manifest.json`, or a `contracts.json` (OpenRPC documents: one,
 or a list of them), it is put into the component that `weir.toml` names, in place of an older one.
 
 Examples:
@@ -77,7 +77,7 @@ pub(super) async fn build(project: &Project, named: &Descriptions) -> anyhow::Re
     // If it is not clear which component is the project's, this fails before anything is written.
     let component = match project.tools {
         Tools::Python | Tools::Go => project.own_component()?,
-        Tools::Cargo | Tools::Npm | Tools::None => None,
+        Tools::Cargo | Tools::Npm | Tools::Make | Tools::None => None,
     };
     for mut command in commands(project, component)? {
         let shown = command.get_program().to_string_lossy().into_owned();
@@ -138,18 +138,26 @@ fn commands(project: &Project, component: Option<&Path>) -> anyhow::Result<Vec<C
             Some(component) => of_python(project, component),
             None => vec![project.command("python3", &["-m", "py_compile", "main.py"])],
         },
+        Tools::Make => vec![project.command("make", &["--silent"])],
         Tools::None => Vec::new(),
     })
 }
 
 /// Returns the commands that make a component of Python: by `weir-py` of the package `weir-sdk`, or by componentize-py if
-/// it serves HTTP. The first ones make the environment, if there is none.
+/// it serves HTTP or exports functions. The first ones make the environment, if there is none.
 fn of_python(project: &Project, component: &Path) -> Vec<Command> {
     let is_it = |extension: &&ExtensionConfig| extension.component.path() == Some(component);
     let extension = project.config.extensions.iter().find(is_it);
-    let (tool, arguments): (_, &[&str]) = match extension.is_some_and(|it| it.serves_http.is_some()) {
-        true => ("componentize-py", &["-d", "wit", "-w", "server", "componentize", "app", "--output"]),
-        false => ("weir-py", &["build", "app", "--output"]),
+    let world = extension.and_then(|it| match (&it.serves_http, it.exports.is_empty()) {
+        (Some(_), _) => Some("server"),
+        (None, false) => Some("plugin"),
+        (None, true) => None,
+    });
+    let (tool, arguments) = match world {
+        Some(world) => {
+            ("componentize-py", ["-d", "wit", "-w", world, "componentize", "app", "--output"].to_vec())
+        }
+        None => ("weir-py", ["build", "app", "--output"].to_vec()),
     };
     let tool = project.python_tool(tool);
     let mut commands = Vec::new();
@@ -159,7 +167,7 @@ fn of_python(project: &Project, component: &Path) -> Vec<Command> {
         let install = ["install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"];
         commands.push(project.command(&pip.to_string_lossy(), &install));
     }
-    let mut build = project.command(&tool.to_string_lossy(), arguments);
+    let mut build = project.command(&tool.to_string_lossy(), &arguments);
     build.arg(component);
     commands.push(build);
     commands

@@ -40,6 +40,7 @@ Examples:
   weir new greeter
   weir new check --kind hook
   weir new site --kind http
+  weir new plugin --kind plain --lang c
   weir new counter --lang go
   weir new thermal --lang python --kind sidecar
   weir new greeter --sdk ~/src/weir")]
@@ -79,6 +80,8 @@ enum Kind {
     Extension,
     /// A component that answers requests by HTTP
     Http,
+    /// A component that exports functions, and knows nothing of Weir
+    Plain,
     /// A component that Main runs to its end
     Hook,
     /// A program outside Main that calls extensions

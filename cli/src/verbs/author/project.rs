@@ -42,6 +42,7 @@ pub(super) enum Tools {
     Npm,
     Python,
     Go,
+    Make,
     /// No tool is known: the author builds components by other means.
     None,
 }
@@ -60,6 +61,7 @@ impl Project {
             () if has("package.json") => Tools::Npm,
             () if has("go.mod") => Tools::Go,
             () if has("main.py") || has("app.py") => Tools::Python,
+            () if has("Makefile") => Tools::Make,
             () => Tools::None,
         };
         Ok(Self { dir, config, tools })
@@ -170,7 +172,7 @@ impl Project {
             Tools::Npm => Some(self.command("npm", &["start", "--silent"])),
             Tools::Python => Some(self.command("python3", &["main.py"])),
             Tools::Go => Some(self.command("go", &["run", "."])),
-            Tools::None => None,
+            Tools::Make | Tools::None => None,
         }
     }
 
@@ -185,6 +187,7 @@ impl Project {
             }
             Tools::Python => Some(self.command("python3", &["-m", "unittest"])),
             Tools::Go => Some(self.command("go", &["test", "-v", "./..."])),
+            Tools::Make => Some(self.command("make", &["--silent", "test"])),
             Tools::None => None,
         }
     }

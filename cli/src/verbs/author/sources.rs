@@ -20,7 +20,7 @@ pub(super) fn of_dependencies(project: &Project) -> BTreeSet<PathBuf> {
         Tools::Npm => of_npm(&project.dir),
         Tools::Go => of_go(project),
         Tools::Python => of_python(&project.dir),
-        Tools::None => Vec::new(),
+        Tools::Make | Tools::None => Vec::new(),
     };
     let real = found.into_iter().filter_map(|dir| fs::canonicalize(dir).ok());
     real.filter(|dir| dir.is_dir() && !dir.starts_with(&project.dir)).collect()

@@ -1,6 +1,6 @@
 //! Extensions whose exported functions are operations: what they cannot have.
 
-use weir_names::ContractName;
+use weir_names::{ContractName, InterfaceName};
 
 use super::Judged;
 use crate::{Validate, error::ConfigError};
@@ -35,6 +35,14 @@ impl Judged<'_> {
                     "`{id}` would wait for itself: it fulfills `{contract}`, which answers an import"
                 );
                 report("imports", 0, message);
+            }
+            let of_none = |name: &InterfaceName| !extension.imports.contains_key(name);
+            if let Some(place) = extension.snake_case_imports.iter().position(of_none) {
+                report(
+                    "snake-case-imports",
+                    place,
+                    format!("no contract of `{id}` answers this: `imports` lacks it"),
+                );
             }
             if let Some(contract) = extension.exports.keys().find(|it| !extension.fulfills.contains(it)) {
                 report(

@@ -22,6 +22,7 @@ fn an_instance_is_as_good_for_whoever_differs_in_what_it_does_not_see() {
         fulfills: _,
         exports: _,
         imports: _,
+        snake_case_imports: _,
         requires: _,
         wants: _,
         publishes: _,
@@ -53,7 +54,7 @@ fn an_instance_is_as_good_for_whoever_differs_in_what_it_does_not_see() {
         assert_ne!(changed, a);
         changed.runs_as(&a)
     };
-    let of_the_instance: [fn(&mut ExtensionConfig); 26] = [
+    let of_the_instance: [fn(&mut ExtensionConfig); 27] = [
         |it| it.id = "b".parse().unwrap(),
         |it| it.component = ComponentSource::Path("b".into()),
         |it| it.component = ComponentSource::Bytes(Bytes::from_static(b"b")),
@@ -63,6 +64,7 @@ fn an_instance_is_as_good_for_whoever_differs_in_what_it_does_not_see() {
         |it| it.fulfills.push("a@1".parse().unwrap()),
         |it| drop(it.exports.insert("a@1".parse().unwrap(), "*".parse().unwrap())),
         |it| drop(it.imports.insert("a:b/c".parse().unwrap(), "a@1".parse().unwrap())),
+        |it| it.snake_case_imports.push("a:b/c".parse().unwrap()),
         |it| it.per_call = true,
         |it| it.requires.push("a@1".parse().unwrap()),
         |it| it.wants.push("a@1".parse().unwrap()),
@@ -81,7 +83,7 @@ fn an_instance_is_as_good_for_whoever_differs_in_what_it_does_not_see() {
         |it| drop(it.config.insert("a".to_owned(), "b".to_owned())),
         |it| drop(it.secrets.insert("a".to_owned(), SecretSource::File("b".into()))),
     ];
-    assert_eq!(of_the_instance.map(runs_as_before), [false; 26]);
+    assert_eq!(of_the_instance.map(runs_as_before), [false; 27]);
     let subscribing = ExtensionConfig { subscribes: vec!["t".parse().unwrap()], ..a.clone() };
     let mut changed = subscribing.clone();
     changed.subscribes[0].policy = Policy::Latest;

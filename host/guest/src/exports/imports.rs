@@ -1,6 +1,6 @@
 //! Imports of interfaces that Weir does not have: each function is a call of an operation, through the bus.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -34,6 +34,8 @@ struct Imported {
     interface: Arc<str>,
     name: String,
     signature: Signature,
+    /// The same with `_` for `-` in JSON, once an extension has asked for that.
+    in_snake_case: OnceLock<Signature>,
     /// What a function of a provider takes and returns, as far as it is known whether that is the same.
     compared: Mutex<(Weak<Signature>, bool)>,
 }
@@ -71,7 +73,13 @@ fn imported(
     types: &mut Types,
 ) -> Result<Imported, String> {
     let signature = types.signature(name, ty).map_err(|fault| fault.of_function(name))?;
-    Ok(Imported { interface, name: name.to_owned(), signature, compared: Mutex::default() })
+    Ok(Imported {
+        interface,
+        name: name.to_owned(),
+        signature,
+        in_snake_case: OnceLock::new(),
+        compared: Mutex::default(),
+    })
 }
 
 fn define(instance: &mut LinkerInstance<'_, InstanceState>, function: Imported) -> wasmtime::Result<()> {
@@ -113,7 +121,9 @@ fn define(instance: &mut LinkerInstance<'_, InstanceState>, function: Imported) 
                     (None, [Val::List(bytes)]) if is_of_bytes => {
                         Ok(Bytes::from(json::bytes_of(bytes)).into())
                     }
-                    (None, arguments) => function.signature.payload(arguments, most).map(Content::from),
+                    (None, arguments) => {
+                        function.signature(store.data()).payload(arguments, most).map(Content::from)
+                    }
                 };
                 let answer = function.answer(&mut store, content).await?;
                 let result = match values.and_then(|values| values.take_result()) {
@@ -121,7 +131,7 @@ fn define(instance: &mut LinkerInstance<'_, InstanceState>, function: Imported) 
                         meter::charge_more(&mut store, size(bytes))?;
                         Some(result)
                     }
-                    None => function.result(answer, is_of_bytes)?,
+                    None => function.result(store.data(), answer, is_of_bytes)?,
                 };
                 if let (Some(place), Some(result)) = (results.first_mut(), result) {
                     *place = result;
@@ -141,8 +151,20 @@ fn in_words(error: Error) -> String {
 }
 
 impl Imported {
+    /// What the function takes and returns, with the names that its extension has in JSON.
+    fn signature(&self, state: &InstanceState) -> &Signature {
+        match state.config.names_in_snake_case(&self.interface) {
+            true => self.in_snake_case.get_or_init(|| self.signature.in_snake_case()),
+            false => &self.signature,
+        }
+    }
+
     /// The arguments as they are, if whoever fulfills the contract has a function with the same types.
     fn values(&self, state: &mut InstanceState, arguments: &[Val]) -> Option<Arc<CallValues>> {
+        // With other names in JSON, values would not say what their JSON does.
+        if !std::ptr::eq(self.signature(state), &raw const self.signature) {
+            return None;
+        }
         let config = state.config.clone();
         let (form, most) = state.form(config.imports.get(&*self.interface)?.as_str(), &self.name)?;
         let signature = form.downcast::<Signature>().ok()?;
@@ -177,7 +199,12 @@ impl Imported {
 
     /// What the function returns for an answer. Fails, which ends the guest, if the function has no error that could say
     /// what went wrong.
-    fn result(&self, answer: Result<Bytes, Error>, is_of_bytes: bool) -> wasmtime::Result<Option<Val>> {
+    fn result(
+        &self,
+        state: &InstanceState,
+        answer: Result<Bytes, Error>,
+        is_of_bytes: bool,
+    ) -> wasmtime::Result<Option<Val>> {
         let read = |payload: &[u8], ty| {
             let value = match is_of_bytes {
                 true => read::value_of_bytes(payload, ROOM),
@@ -188,7 +215,7 @@ impl Imported {
                 Refused::TooLarge => Error::handler("invalid-answer", "the answer has too many values"),
             })
         };
-        match &self.signature.returns {
+        match &self.signature(state).returns {
             Returns::Nothing => answer.map(|_| None).map_err(|error| self.fails(&error)),
             Returns::Value(ty) => {
                 answer.and_then(|payload| read(&payload, ty)).map(Some).map_err(|error| self.fails(&error))

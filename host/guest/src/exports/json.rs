@@ -135,7 +135,7 @@ struct Fields<'v>(&'v Names, &'v [ValueType], &'v [Val]);
 
 impl Serialize for Fields<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let fields = self.0.iter().zip(self.1).zip(self.2);
+        let fields = self.0.in_json().zip(self.1).zip(self.2);
         serializer.collect_map(fields.map(|((name, ty), value)| (name, Shown(value, ty))))
     }
 }
@@ -172,8 +172,10 @@ impl Serialize for Shown<'_> {
             (Val::Tuple(values), ValueType::Tuple(types)) => {
                 serializer.collect_seq(values.iter().zip(types).map(|(value, ty)| Shown(value, ty)))
             }
-            (Val::Record(fields), ValueType::Record(_, types)) => serializer
-                .collect_map(fields.iter().zip(types).map(|((name, value), ty)| (name, Shown(value, ty)))),
+            (Val::Record(fields), ValueType::Record(names, types)) => {
+                let fields = names.in_json().zip(fields).zip(types);
+                serializer.collect_map(fields.map(|((name, (_, value)), ty)| (name, Shown(value, ty))))
+            }
             (Val::Flags(flags), _) => serializer.collect_seq(flags),
             (Val::Option(None), _) => serializer.serialize_unit(),
             (Val::Option(Some(value)), ValueType::Option(ty)) => match **ty {

@@ -205,7 +205,7 @@ impl<'t> Reader<'t, '_> {
         let mut values: Vec<Option<Val>> = types.iter().map(|_| None).collect();
         while let Some(found) = map.next_key_seed(Key(names))? {
             let place = found.map_err(|unknown| {
-                let near = near(&unknown, names.iter());
+                let near = near(&unknown, names.in_json());
                 let hint = near.map(|near| format!(": did you mean `{}`?", shown(near))).unwrap_or_default();
                 let refused = Err::<(), A::Error>(reading.refuse(misfit(format!("is unknown{hint}"))));
                 reading.within(|| in_field(&unknown), refused).err()
@@ -215,7 +215,7 @@ impl<'t> Reader<'t, '_> {
                 Err(error) => return Err(error.unwrap_or_else(|| A::Error::custom("unknown"))),
             };
             let (Some(ty), Some(value), Some(name)) =
-                (types.get(place), values.get_mut(place), names.get(place))
+                (types.get(place), values.get_mut(place), names.in_json().nth(place))
             else {
                 return Err(A::Error::custom("no such field"));
             };
@@ -226,11 +226,11 @@ impl<'t> Reader<'t, '_> {
             *value = Some(reading.within(|| in_field(name), map.next_value_seed(self.of(ty)))?);
         }
         let mut fields = Vec::with_capacity(values.len());
-        for ((name, ty), value) in names.iter().zip(types).zip(values) {
+        for (((name, in_json), ty), value) in names.iter().zip(names.in_json()).zip(types).zip(values) {
             let value = match value {
                 Some(value) => value,
                 None if matches!(ty, ValueType::Option(_)) => Val::Option(None),
-                None => return Err(reading.refuse(misfit(format!("has no `{}`", shown(name))))),
+                None => return Err(reading.refuse(misfit(format!("has no `{}`", shown(in_json))))),
             };
             reading.take(size_of::<Val>() + name.len())?;
             fields.push((name.to_owned(), value));

@@ -54,17 +54,27 @@ pub(super) enum ValueType {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Names {
     list: Box<[Box<str>]>,
-    /// The place of each name in a long list.
+    /// The names in JSON, if those are others.
+    in_json: Option<Box<[Box<str>]>>,
+    /// The place of each name of a long list, as it is in JSON.
     places: HashMap<Box<str>, usize>,
 }
 
 impl Names {
     fn new(list: Box<[Box<str>]>) -> Self {
-        let places = match list.len() > SEARCHED {
-            true => list.iter().cloned().zip(0..).collect(),
-            false => HashMap::new(),
-        };
-        Self { list, places }
+        Self { places: places_of(&list), list, in_json: None }
+    }
+
+    /// The same names, with `_` for `-` in JSON.
+    fn in_snake_case(&self) -> Self {
+        let in_json: Box<_> = self.list.iter().map(|name| name.replace('-', "_").into()).collect();
+        let places = places_of(&in_json);
+        Self { list: self.list.clone(), in_json: (in_json != self.list).then_some(in_json), places }
+    }
+
+    /// The names in JSON.
+    pub(super) fn in_json(&self) -> impl ExactSizeIterator<Item = &str> + Clone {
+        self.in_json.as_ref().unwrap_or(&self.list).iter().map(|name| &**name)
     }
 
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &str> + Clone {
@@ -75,10 +85,36 @@ impl Names {
         self.list.get(place).map(|name| &**name)
     }
 
+    /// The place of a name in JSON.
     pub(super) fn place(&self, name: &str) -> Option<usize> {
         match self.places.is_empty() {
-            true => self.iter().position(|known| known == name),
+            true => self.in_json().position(|known| known == name),
             false => self.places.get(name).copied(),
+        }
+    }
+}
+
+fn places_of(list: &[Box<str>]) -> HashMap<Box<str>, usize> {
+    match list.len() > SEARCHED {
+        true => list.iter().cloned().zip(0..).collect(),
+        false => HashMap::new(),
+    }
+}
+
+impl ValueType {
+    /// The same type, whose fields have `_` for `-` in JSON.
+    fn in_snake_case(&self) -> Self {
+        let all = |types: &[Self]| types.iter().map(Self::in_snake_case).collect();
+        let cases =
+            |types: &[Option<Self>]| types.iter().map(|ty| ty.as_ref().map(Self::in_snake_case)).collect();
+        match self {
+            Self::Record(names, types) => Self::Record(names.in_snake_case(), all(types)),
+            Self::List(ty) => Self::List(Box::new(ty.in_snake_case())),
+            Self::Option(ty) => Self::Option(Box::new(ty.in_snake_case())),
+            Self::Tuple(types) => Self::Tuple(all(types)),
+            Self::Variant(names, types) => Self::Variant(names.clone(), cases(types)),
+            Self::Result(names, types) => Self::Result(names.clone(), cases(types)),
+            other => other.clone(),
         }
     }
 }
@@ -92,6 +128,17 @@ pub(super) struct Signature {
 }
 
 impl Signature {
+    /// The same types, whose fields have `_` for `-` in JSON.
+    pub(super) fn in_snake_case(&self) -> Self {
+        let optional = |ty: &Option<ValueType>| ty.as_ref().map(ValueType::in_snake_case);
+        let returns = match &self.returns {
+            Returns::Nothing => Returns::Nothing,
+            Returns::Value(ty) => Returns::Value(ty.in_snake_case()),
+            Returns::Fallible { ok, error } => Returns::Fallible { ok: optional(ok), error: optional(error) },
+        };
+        Self { parameters: self.parameters.in_snake_case(), returns }
+    }
+
     /// Whether the payload and the answer are bytes themselves: the only argument is bytes, and so is what is returned.
     pub(super) fn is_of_bytes(&self) -> bool {
         let is_bytes = |ty: &ValueType| *ty == ValueType::Bytes;

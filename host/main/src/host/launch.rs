@@ -79,6 +79,7 @@ impl Builder {
         let (stores, shared) = core.resources(&runtime.handle)?;
         stores.own_data().into_iter().for_each(|own_data| versions.set_own_data(own_data));
         let (hooks, hooks_closing) = core.hooks(&programs, &runtime.handle, &shared);
+        let described = services.iter().filter_map(Service::provider).collect();
         let services = core.services(services, &hooks, &stores, threads)?;
         let sections = core.reconfigured(on_reload, &hooks, &stores);
 
@@ -112,6 +113,7 @@ impl Builder {
             logs,
             compilations: programs.compilations(),
             stores: stores.clone(),
+            described,
             versions,
             admission,
             hooks: hooks.counts(),

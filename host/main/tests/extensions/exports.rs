@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_host::{
-    CallOptions, Error, ExtensionConfig, Main,
+    CallOptions, Error, ExtensionConfig, Main, Service,
     config::RestartPolicy,
     control::ExtensionState,
     openrpc::{Document, Unknown},
@@ -399,6 +399,30 @@ async fn calls_wait_in_the_inbox_and_instances_share_them() {
     let first = counts.iter().filter(|count| **count == "1").count();
     assert!((1..=3).contains(&first), "{first} instances");
     main.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_contract_of_the_program_may_be_described_as_a_component_describes_it() {
+    let found = weir_host::component::inspect(&test_guests::path("exporter")).unwrap();
+    let document = found.contracts.iter().find(|it| it.export.as_deref() == Some(VALUES)).unwrap().clone();
+    let served = |operations: &[&str]| {
+        let service = Service::new("own@1".parse().unwrap());
+        operations.iter().fold(service, |service, operation| {
+            service.on(operation.parse().unwrap(), async |_| Ok("1".into()))
+        })
+    };
+    let names: Vec<_> = document.methods.iter().map(|method| &*method.name).collect();
+    let main = builder(vec![]).serve(served(&names).described(document.clone())).start().await.unwrap();
+    let [contract] = <[_; 1]>::try_from(main.control().contracts()).unwrap();
+    assert_eq!((contract.contract.as_str(), &*contract.provider), ("own@1", "main"));
+    assert_eq!((&contract.document.methods, &contract.document.export), (&document.methods, &None));
+    let known = main.control().descriptions("own@1", None).unwrap();
+    assert!(known.of_provider("own@1").unwrap().check_arguments("add", b"{}", Unknown::Refused).is_err());
+    main.shutdown().await.unwrap();
+
+    let refused = builder(vec![]).serve(served(&names[1..]).described(document)).start().await.unwrap_err();
+    let why = std::error::Error::source(&refused).unwrap().to_string();
+    assert_eq!(why, "invalid: the description of `own@1`: `echo` is not served");
 }
 
 /// Breaks the rules of the component model at run time.

@@ -55,6 +55,17 @@ templates! {
         ".gitignore": "rust/gitignore",
         ".github/workflows/test.yml": "rust/test.yml",
     }
+    Rust Plain {
+        "Cargo.toml": "rust/plain/cargo.toml",
+        "src/lib.rs": "rust/plain/lib.rs",
+        "tests/running.rs": "rust/plain/running.rs",
+        "wit/plugin.wit": "plain.wit",
+        "weir.toml": "rust/plain/weir.toml",
+        "README.md": "rust/plain/README.md",
+        "rustfmt.toml": "rust/rustfmt.toml",
+        ".gitignore": "rust/gitignore",
+        ".github/workflows/test.yml": "rust/test.yml",
+    }
     Rust Sidecar {
         "Cargo.toml": "rust/sidecar/cargo.toml",
         "src/main.rs": "rust/sidecar/main.rs",
@@ -98,6 +109,18 @@ templates! {
         ".gitignore": "python/gitignore",
         ".github/workflows/test.yml": "test.yml",
     }
+    Python Plain {
+        "app.py": "python/plain/app.py",
+        "greeting.py": "python/plain/greeting.py",
+        "test_greeting.py": "python/plain/test_greeting.py",
+        "test_running.py": "python/plain/test_running.py",
+        "requirements.txt": "python/http/requirements.txt",
+        "wit/plugin.wit": "plain.wit",
+        "weir.toml": "interpreted-plain.toml",
+        "README.md": "python/plain/README.md",
+        ".gitignore": "python/gitignore",
+        ".github/workflows/test.yml": "test.yml",
+    }
     Python Sidecar {
         "main.py": "python/sidecar/main.py",
         "weir_peer.py": "python/sidecar/weir_peer.py",
@@ -134,6 +157,19 @@ templates! {
         ".gitignore": "typescript/gitignore",
         ".github/workflows/test.yml": "test.yml",
     }
+    TypeScript Plain {
+        "package.json": "typescript/plain/package.json",
+        "tsconfig.json": "typescript/tsconfig.json",
+        "build.mjs": "typescript/plain/build.mjs",
+        "src/greeter.ts": "typescript/plain/greeter.ts",
+        "src/greeter.test.ts": "typescript/plain/greeter.test.ts",
+        "src/running.test.ts": "typescript/plain/running.test.ts",
+        "wit/plugin.wit": "plain.wit",
+        "weir.toml": "interpreted-plain.toml",
+        "README.md": "typescript/plain/README.md",
+        ".gitignore": "typescript/gitignore",
+        ".github/workflows/test.yml": "test.yml",
+    }
     TypeScript App {
         "package.json": "typescript/app/package.json",
         "tsconfig.json": "typescript/tsconfig.json",
@@ -153,6 +189,19 @@ templates! {
         "README.md": "go/extension/README.md",
         ".gitignore": "go/extension/gitignore",
         ".github/workflows/test.yml": "go/extension/test.yml",
+    }
+    C Plain {
+        "Makefile": "c/plain/Makefile",
+        "component.c": "c/plain/component.c",
+        "greeting.c": "c/plain/greeting.c",
+        "greeting.h": "c/plain/greeting.h",
+        "test.c": "c/plain/test.c",
+        "running.sh": "c/plain/running.sh",
+        "wit/plugin.wit": "plain.wit",
+        "weir.toml": "c/plain/weir.toml",
+        "README.md": "c/plain/README.md",
+        ".gitignore": "c/gitignore",
+        ".github/workflows/test.yml": "c/test.yml",
     }
 }
 

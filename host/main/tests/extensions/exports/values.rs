@@ -141,6 +141,30 @@ fn echo_json() -> Service {
 }
 
 #[tokio::test]
+async fn fields_may_have_other_names_in_json() {
+    let mut importer = renamed(importer(), "snake", "snake@1");
+    importer.imports = [(super::VALUES.parse().unwrap(), "json@1".parse().unwrap())].into();
+    importer.snake_case_imports = vec![super::VALUES.parse().unwrap()];
+    let service = Service::new("json@1".parse().unwrap()).on("echo".parse().unwrap(), async |request| {
+        let arguments: Value = serde_json::from_slice(&request.payload).unwrap();
+        let mut value = arguments["value"].clone();
+        assert_eq!((&value["a_s8"], &value["color"]), (&json!(-128), &json!("dark-green")));
+        if value["text"] == "faulty" {
+            value.as_object_mut().unwrap().remove("a_s8");
+        }
+        Ok(value.to_string().into())
+    });
+    let main = builder(vec![importer]).serve(service).start().await.unwrap();
+    let mut value = everything();
+    assert_eq!(call(&main, "snake@1", "echo", &json!({ "value": value })).await.unwrap(), value);
+    value["text"] = json!("faulty");
+    assert_eq!(call(&main, "snake@1", "echo", &json!({ "value": value })).await.unwrap_err(), "trapped");
+    let failure = main.control().status("snake").unwrap().failures.pop().unwrap();
+    assert!(failure.cause.ends_with("invalid-answer: the answer: `$` has no `a_s8`"), "{}", failure.cause);
+    main.shutdown().await.unwrap();
+}
+
+#[tokio::test]
 async fn between_components_of_equal_types_values_go_without_text() {
     let mut exporter = exporter();
     exporter.limits.message_size = 64 * 1024;
