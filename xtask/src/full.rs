@@ -71,7 +71,7 @@ const GROUPS: [Group; 19] = [
     },
     Group {
         name: "exports",
-        about: "components that know nothing of Weir, made by the tools of Rust, Python and JavaScript, that call each other",
+        about: "components that know nothing of Weir, made by the tools of Rust, Python, C, Go and JavaScript, that call each other; and new projects of each language",
         run: full_exports::check,
     },
     Group {

@@ -1,7 +1,19 @@
-//! Components of three languages that know nothing of Weir, each made by its own tools, and that hand a value on to each
-//! other: Rust to Python to JavaScript. `docs/exports.md` says how.
+//! Components of five languages that know nothing of Weir, each made by its own tools, and that hand a value on to each
+//! other: Rust to Python to C to Go to JavaScript. The command, an app and an extension with the SDK call the first. And a
+//! new project of each language. `docs/exports.md` says how.
 
-use std::{path::PathBuf, process::Command, time::Duration};
+mod projects;
+
+use std::{
+    env,
+    ffi::OsString,
+    fs,
+    io::{Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
 
 use anyhow::{Context, Result, ensure};
 
@@ -10,25 +22,47 @@ use crate::{
     files,
     full_http::{componentize_js, componentize_py},
     guests,
-    run::{Process, cargo, output, root, run, target_dir, until},
-    setup::{self, NODE, PYTHON},
+    run::{Process, cargo, cargo_home, output, root, run, target_dir, until},
+    setup::{self, C_FOR_WASM, GO, NODE, PYTHON},
+    tools,
 };
 
 const SOURCES: &str = "xtask/src/full_exports";
 
 const INTERFACE: &str = "acme:chain/step@1.0.0";
 
+const NOTE: &str = r#"{"note":{"text":"hi","path":[],"weight":0.1}}"#;
+const HANDED_ON: &str = r#"{"text":"hi","path":["rust","python","c","go","javascript"],"weight":0.1}"#;
+
+const APP: &str = "app:exports";
+
+/// The runtime of Go's bindings is a module that `wit-bindgen-go` has, too.
+const BINDGEN: &str = "0.61.1";
+
 pub(crate) fn check() -> Result<Vec<String>> {
-    setup::require(&[&NODE, &PYTHON])?;
+    setup::require(&[&C_FOR_WASM, &GO, &NODE, &PYTHON])?;
     guests::add_target()?;
-    let (weir, directory) = (weir::build()?, tempfile::tempdir().context("cannot make a directory")?);
+    let weir = weir::build()?;
+    projects::check(&weir)?;
+    let directory = tempfile::tempdir().context("cannot make a directory")?;
     let path = directory.path();
+    let (token, hash) = weir::token(&weir, APP)?;
+    // The listener ends here, so Main can have its port.
+    let gateway = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
     let chain = [
         ("rust", of_rust()?, Some("python")),
-        ("python", of_python()?, Some("javascript")),
+        ("python", of_python()?, Some("c")),
+        ("c", of_c()?, Some("go")),
+        ("go", of_go(&weir)?, Some("javascript")),
         ("javascript", of_javascript()?, None),
     ];
-    let mut configuration = "main.control-socket = \"weir.sock\"\n".to_owned();
+    files::copy(&guests::test_guest("puppet")?, &path.join("caller.wasm"))?;
+    let mut configuration = format!(
+        "main.control-socket = \"weir.sock\"\n[gateway]\nlisten = [\"{gateway}\"]\n\
+         [peer.\"{APP}\"]\ntokens = [\"{hash}\"]\nwants = [\"rust@1\"]\n\
+         [[extension]]\nid = \"caller\"\npath = \"caller.wasm\"\nfulfills = [\"caller@1\"]\nwants = [\"rust@1\"]\n\
+         config = {{ contract = \"caller@1\" }}\n"
+    );
     for (id, component, next) in chain {
         files::copy(&component, &path.join(format!("{id}.wasm")))?;
         let imports = next.map(|next| format!("imports = {{ \"{INTERFACE}\" = \"{next}@1\" }}\n"));
@@ -41,25 +75,45 @@ pub(crate) fn check() -> Result<Vec<String>> {
     files::write(&path.join("weir.toml"), configuration)?;
     let command = |arguments: &[&str]| {
         let mut command = Command::new(&weir);
-        command.args(arguments).current_dir(path);
+        command.args(arguments).current_dir(path).env("WEIR_SOCKET", "weir.sock");
         command
     };
     let checked = output(&mut command(&["check", "weir.toml"]))?;
-    ensure!(checked.lines().count() == 3 && checked.lines().all(|line| line.ends_with("is ok")), "{checked}");
+    ensure!(checked.lines().count() == 6 && checked.lines().all(|line| line.ends_with("is ok")), "{checked}");
     let _main = Process(command(&["run", "weir.toml"]).spawn()?);
-    let call = |note: &str| command(&["call", "--socket", "weir.sock", "rust@1", "hand", note]).output();
+    let call = |note: &str| command(&["call", "rust@1", "hand", note]).output();
     let ready = || {
-        let tried = call(r#"{"note":{"text":"hi","path":[],"weight":0.1}}"#)?;
+        let tried = call(NOTE)?;
         Ok(tried.status.success().then_some(tried.stdout))
     };
     let answer = until(Duration::from_secs(300), Duration::from_millis(200), ready)?.context("no answer")?;
-    let expected = r#"{"text":"hi","path":["rust","python","javascript"],"weight":0.1}"#;
-    ensure!(String::from_utf8_lossy(&answer).trim() == expected, "{}", String::from_utf8_lossy(&answer));
+    let by_command = String::from_utf8_lossy(&answer).into_owned();
+    let by_extension =
+        output(&mut command(&["call", "--raw", "caller@1", "run", &format!("call rust@1 hand {NOTE}")]))?;
+    let by_app = by_app(gateway, &token)?;
+    for answer in [by_command, by_extension, by_app] {
+        ensure!(answer.contains(HANDED_ON), "{answer}");
+    }
     // The error of the last one arrives at the first.
     let refused = call(r#"{"note":{"text":"","path":[]}}"#)?;
     let refused = String::from_utf8_lossy(&refused.stderr);
     ensure!(refused.trim() == "error: empty: empty", "{refused}");
     Ok(Vec::new())
+}
+
+/// The answer to an app's call.
+fn by_app(gateway: SocketAddr, token: &str) -> Result<String> {
+    let call = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"rust@1/hand\",\"params\":{NOTE}}}");
+    let mut stream = TcpStream::connect(gateway)?;
+    write!(
+        stream,
+        "POST /v1/peers/{APP}/rpc HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{call}",
+        call.len()
+    )?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
 }
 
 fn of_rust() -> Result<PathBuf> {
@@ -96,4 +150,65 @@ fn of_javascript() -> Result<PathBuf> {
     files::write(&directory.join("step-component.mjs"), script)?;
     run(Command::new("node").arg("step-component.mjs").current_dir(&directory))?;
     Ok(directory.join("step.wasm"))
+}
+
+fn of_c() -> Result<PathBuf> {
+    let (source, directory) = (root()?.join(SOURCES), target_dir()?.join("exports/c"));
+    files::make_directory(&directory)?;
+    let mut generate = Command::new(bindgen()?);
+    generate.args(["c", "--world", "middle"]).arg(source.join("step.wit"));
+    run(generate.current_dir(&directory))?;
+    let linker = PathBuf::from(output(Command::new("rustc").args(["--print", "target-libdir"]))?.trim_end());
+    let linker = linker.with_file_name("bin/wasm-component-ld");
+    let mut compile = Command::new("clang");
+    compile.args(["--target=wasm32-wasi", "-mexec-model=reactor", "-Os", "-Wl,--stack-first", "-I."]);
+    compile.arg(format!("-fuse-ld={}", linker.display())).arg(source.join("step.c"));
+    compile.args(["middle.c", "middle_component_type.o", "-o", "step.wasm"]);
+    run(compile.current_dir(&directory))?;
+    Ok(directory.join("step.wasm"))
+}
+
+/// A component in Go, made as `weir build` makes one of a project.
+fn of_go(weir: &Path) -> Result<PathBuf> {
+    let (source, directory) = (root()?.join(SOURCES), target_dir()?.join("exports/go"));
+    files::clear(&directory)?;
+    for (name, to) in [("step.wit", "wit/step.wit"), ("step.go", "export_acme_chain_step/step.go")] {
+        let to = directory.join(to);
+        files::make_directory(to.parent().context("no directory")?)?;
+        files::write(&to, files::read(source.join(name))?.replace("world middle", "world plugin"))?;
+    }
+    let program = "package main\n\nimport _ \"step/bindings/wit_exports\"\n\nfunc main() {}\n";
+    files::write(&directory.join("main.go"), program)?;
+    let module = "module step\n\ngo 1.25\n\nrequire go.bytecodealliance.org/pkg v0.2.3\n";
+    files::write(&directory.join("go.mod"), module)?;
+    let configuration = format!(
+        "[[extension]]\nid = \"step\"\npath = \"step.wasm\"\nfulfills = [{{ contract = \"step@1\", export = \"{INTERFACE}\" }}]\n"
+    );
+    files::write(&directory.join("weir.toml"), configuration)?;
+    go_runtime(&directory)?;
+    run(Command::new(weir).arg("build").current_dir(&directory).env("PATH", with_bindgen()?))?;
+    Ok(directory.join("step.wasm"))
+}
+
+/// The command `wit-bindgen` of these languages.
+fn bindgen() -> Result<PathBuf> {
+    tools::of_crate("wit-bindgen-cli", "wit-bindgen", BINDGEN, Some("c,go"))
+}
+
+/// The directories of programs, with that of `wit-bindgen`.
+fn with_bindgen() -> Result<OsString> {
+    let (bindgen, others) = (bindgen()?, env::var_os("PATH").unwrap_or_default());
+    let path = bindgen.parent().map(Path::to_owned).into_iter().chain(env::split_paths(&others));
+    Ok(env::join_paths(path)?)
+}
+
+/// Has a module of Go take the runtime of bindings from the crate that writes them: not every proxy has it.
+fn go_runtime(project: &Path) -> Result<()> {
+    let registry = cargo_home()?.join("registry/src");
+    let of_crate = format!("wit-bindgen-go-{BINDGEN}/src/pkg");
+    let mut sources = fs::read_dir(&registry).context("Cargo has no registry")?.flatten();
+    let runtime = sources.find_map(|source| Some(source.path().join(&of_crate)).filter(|path| path.is_dir()));
+    let runtime = runtime.with_context(|| format!("`{}` has no `{of_crate}`", registry.display()))?;
+    let replace = format!("-replace=go.bytecodealliance.org/pkg={}", runtime.display());
+    run(Command::new("go").args(["mod", "edit", &replace]).current_dir(project))
 }

@@ -15,6 +15,12 @@ pub(crate) fn root() -> Result<&'static Path> {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in no workspace")
 }
 
+/// The directory where Cargo keeps what it downloads.
+pub(crate) fn cargo_home() -> Result<PathBuf> {
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| Some(env::home_dir()?.join(".cargo")));
+    home.context("there is no home directory")
+}
+
 /// Cargo's target directory: always this one, because the demo's configuration names it.
 pub(crate) fn target_dir() -> Result<PathBuf> {
     Ok(root()?.join("target"))

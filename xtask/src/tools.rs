@@ -40,6 +40,11 @@ const ORAS_TOOL: Tool = Tool { module: "oras.land/oras/cmd/oras", version: "v1.3
 /// The program of a crate with the same name, in this version: found, or installed. It prints its version for
 /// `--version`.
 pub(crate) fn of_cargo(name: &str, version: &str) -> Result<PathBuf> {
+    of_crate(name, name, version, None)
+}
+
+/// The program of a crate in this version, with these features alone if they are named: found, or installed.
+pub(crate) fn of_crate(package: &str, name: &str, version: &str, features: Option<&str>) -> Result<PathBuf> {
     let tools = target_dir()?.join("tools");
     let built = tools.join("bin").join(name);
     for program in [PathBuf::from(name), built.clone()] {
@@ -49,8 +54,11 @@ pub(crate) fn of_cargo(name: &str, version: &str) -> Result<PathBuf> {
         }
     }
     // It is unoptimised: so it builds much faster, and it runs for seconds only.
-    let mut install = cargo(["install", name, "--locked", "--debug", "--version"])?;
+    let mut install = cargo(["install", package, "--locked", "--debug", "--version"])?;
     install.arg(format!("={version}")).arg("--root").arg(&tools).env("CARGO_PROFILE_DEV_DEBUG", "false");
+    if let Some(features) = features {
+        install.args(["--no-default-features", "--features", features]);
+    }
     // Nothing else can use the artifacts of this build, so they are not kept.
     run(install.env_remove("CARGO_TARGET_DIR"))?;
     Ok(built)

@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 use super::{VERSION, target::Target};
 use crate::{
     guests, pgo,
-    run::{cargo, output, root, run, target_dir},
+    run::{cargo, cargo_home, output, root, run, target_dir},
 };
 
 /// Names the time of everything that is made, in seconds since 1970: see <https://reproducible-builds.org>. By default,
@@ -150,7 +150,6 @@ fn same_everywhere(triple: &str, mut flags: Vec<String>) -> Result<Command> {
 
 /// Directories of this machine, and what stands for them in programs.
 fn remaps() -> Result<[(String, &'static str); 2]> {
-    let home = env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| Some(env::home_dir()?.join(".cargo")));
     let text = |path: &Path| path.to_str().map(str::to_owned).context("a path is no text");
-    Ok([(text(root()?)?, "/weir"), (text(&home.context("there is no home directory")?)?, "/cargo")])
+    Ok([(text(root()?)?, "/weir"), (text(&cargo_home()?)?, "/cargo")])
 }

@@ -1,5 +1,6 @@
 //! Builds projects in Go. Go's own compiler makes a module for WASI 0.1, and `encode` makes a component of it with the
-//! WIT of the SDK. The SDK writes the description of what the program serves.
+//! WIT of the SDK, which writes the description of what the program serves. A component that exports functions needs no SDK:
+//! the project has the WIT, and `wit-bindgen` makes bindings of it.
 
 use std::{
     fs,
@@ -7,7 +8,7 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use wasi_preview1_component_adapter_provider::{
     WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
 };
@@ -21,6 +22,13 @@ pub(super) const SDK: &str = "github.com/weir-rt/weir/guest-sdk/go";
 
 const WORLD: &str = "go";
 
+/// What bindings of a component that exports functions need at run time, and the world of such a component.
+const RUNTIME: &str = "go.bytecodealliance.org/pkg/wit/types";
+const PLAIN_WORLD: &str = "plugin";
+
+/// Where these bindings are.
+const BINDINGS: &str = "bindings";
+
 /// The environment variable that names a directory. The SDK then describes there what the program serves, and the
 /// program serves nothing.
 const DESCRIBE: &str = "WEIR_DESCRIBE";
@@ -33,7 +41,17 @@ const NO_GO: &str = "cannot run `go`; `https://go.dev/dl` says how to install it
 /// Returns the commands that build the project. For a component, they leave a module and its description in `.weir`.
 pub(super) fn commands(project: &Project) -> anyhow::Result<Vec<Command>> {
     let mut commands = Vec::new();
-    if !knows_sdk(project)? {
+    let is_plain = is_plain(project);
+    if is_plain {
+        let module = of_go(project, &["list", "-m"])?.context("`go.mod` names no module")?;
+        let bindings = format!("{module}/{BINDINGS}");
+        let generate = ["go", "wit", "--world", PLAIN_WORLD, "--out-dir", BINDINGS];
+        let mut generate = project.command("wit-bindgen", &generate);
+        generate.args(["--pkg-name", &bindings, "--export-pkg-name", &module]);
+        commands.push(generate);
+    }
+    // Asks with `go list`, which writes no file, since `weir dev` would see a change.
+    if of_go(project, &["list", if is_plain { RUNTIME } else { SDK }])?.is_none() {
         commands.push(project.command("go", &["mod", "tidy"]));
     }
     if project.place_of_components().is_none() {
@@ -44,19 +62,24 @@ pub(super) fn commands(project: &Project) -> anyhow::Result<Vec<Command>> {
     // memory before Go has started.
     let mut build = project.command("go", &["build", "-buildmode=c-shared", "-trimpath", LINK, "-o"]);
     build.arg(module(project)?).arg(".").envs([("GOOS", "wasip1"), ("GOARCH", "wasm")]);
-    let mut describe = project.command("go", &["run", "."]);
-    describe.env(DESCRIBE, project.own("")?);
-    commands.extend([build, describe]);
+    commands.push(build);
+    if !is_plain {
+        let mut describe = project.command("go", &["run", "."]);
+        describe.env(DESCRIBE, project.own("")?);
+        commands.push(describe);
+    }
     Ok(commands)
 }
 
-/// Writes the component, made of the module that the build has left and of the WIT of the SDK.
+/// Writes the component, made of the module that the build has left and of the WIT of the SDK or the project.
 pub(super) fn encode(project: &Project, component: &Path) -> anyhow::Result<()> {
     let module = module(project)?;
     let mut bytes = fs::read(&module).with_context(|| format!("cannot read `{}`", module.display()))?;
     let mut resolve = Resolve::default();
-    let (package, _) = resolve.push_path(sdk(project)?.join("wit"))?;
-    let world = resolve.select_world(&[package], Some(WORLD))?;
+    let (dir, world) =
+        if is_plain(project) { (project.dir.clone(), PLAIN_WORLD) } else { (sdk(project)?, WORLD) };
+    let (package, _) = resolve.push_path(dir.join("wit"))?;
+    let world = resolve.select_world(&[package], Some(world))?;
     embed_component_metadata(&mut bytes, &resolve, world, StringEncoding::UTF8, false)?;
     let encoded = ComponentEncoder::default()
         .module(&bytes)?
@@ -72,17 +95,20 @@ fn module(project: &Project) -> anyhow::Result<PathBuf> {
     project.own("module.wasm")
 }
 
-/// Whether the SDK is downloaded and in `go.sum`. Asks with `go list`, which writes no file, since `weir dev` would see
-/// a change.
-fn knows_sdk(project: &Project) -> anyhow::Result<bool> {
-    let output = project.command("go", &["list", SDK]).output();
-    Ok(output.context(NO_GO)?.status.success())
+/// Whether the project's component exports functions, and so needs no SDK.
+fn is_plain(project: &Project) -> bool {
+    project.config.extensions.iter().any(|extension| !extension.exports.is_empty())
 }
 
 fn sdk(project: &Project) -> anyhow::Result<PathBuf> {
-    let output = project.command("go", &["list", "-m", "-f", "{{.Dir}}", SDK]).output();
-    let output = output.context(NO_GO)?;
-    let dir = String::from_utf8_lossy(&output.stdout);
-    ensure!(output.status.success() && !dir.trim().is_empty(), "`go.mod` does not require `{SDK}`");
-    Ok(PathBuf::from(dir.trim()))
+    let dir = of_go(project, &["list", "-m", "-f", "{{.Dir}}", SDK])?;
+    let dir = dir.with_context(|| format!("`go.mod` does not require `{SDK}`"))?;
+    Ok(PathBuf::from(dir))
+}
+
+/// What Go says. None if it fails or says nothing.
+fn of_go(project: &Project, arguments: &[&str]) -> anyhow::Result<Option<String>> {
+    let output = project.command("go", arguments).output().context(NO_GO)?;
+    let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    Ok(Some(said).filter(|said| output.status.success() && !said.is_empty()))
 }

@@ -190,6 +190,18 @@ templates! {
         ".gitignore": "go/extension/gitignore",
         ".github/workflows/test.yml": "go/extension/test.yml",
     }
+    Go Plain {
+        "go.mod": "go/plain/go.mod.txt",
+        "main.go": "go/plain/main.go",
+        "export_local_plugin_greeter/greeter.go": "go/plain/greeter.go",
+        "export_local_plugin_greeter/greeter_test.go": "go/plain/greeter_test.go",
+        "running_test.go": "go/plain/running_test.go",
+        "wit/plugin.wit": "plain.wit",
+        "weir.toml": "plain.toml",
+        "README.md": "go/plain/README.md",
+        ".gitignore": "go/plain/gitignore",
+        ".github/workflows/test.yml": "go/plain/test.yml",
+    }
     C Plain {
         "Makefile": "c/plain/Makefile",
         "component.c": "c/plain/component.c",
@@ -198,7 +210,7 @@ templates! {
         "test.c": "c/plain/test.c",
         "running.sh": "c/plain/running.sh",
         "wit/plugin.wit": "plain.wit",
-        "weir.toml": "c/plain/weir.toml",
+        "weir.toml": "plain.toml",
         "README.md": "c/plain/README.md",
         ".gitignore": "c/gitignore",
         ".github/workflows/test.yml": "c/test.yml",

@@ -1,0 +1,9 @@
+//go:build wasip1
+
+// A component that exports the interface of wit/plugin.wit. wit-bindgen writes `bindings`, and looks for the functions of an
+// interface in the package of its name.
+package main
+
+import _ "{{name}}/bindings/wit_exports"
+
+func main() {}
