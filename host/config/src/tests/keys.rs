@@ -116,6 +116,9 @@ fn valid(key: &KnownKey) -> Option<String> {
 fn document(path: &str, name: &str, value: &str) -> String {
     let (table, _) = split(path);
     let mut set: Vec<(&str, &str)> = match table {
+        "extension" if path.ends_with(".snake-case-imports") => {
+            vec![("id", "\"a\""), ("path", "\"a.wasm\""), ("imports", "{ z = \"b@1\" }")]
+        }
         "extension" => vec![("id", "\"a\""), ("path", "\"a.wasm\"")],
         "extension.grants.dirs" => {
             let written = name.starts_with("max-").then_some(("mode", "\"rw\""));

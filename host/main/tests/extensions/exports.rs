@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_host::{
-    CallOptions, Error, ExtensionConfig, Main, Service,
+    CallOptions, Contract, Error, ExtensionConfig, Main, Operation, Service,
     config::RestartPolicy,
     control::ExtensionState,
     openrpc::{Document, Unknown},
@@ -16,6 +16,14 @@ use super::support::{PATIENCE, builder, extension, reached, start};
 
 const VALUES: &str = "test:exports/values@1.2.0";
 const RELAY: &str = "test:exports/relay@1.2.0";
+
+const ADD: Operation<Terms, i32> = Contract::new("values@1").operation("add");
+
+#[derive(serde::Serialize)]
+struct Terms {
+    a: i32,
+    b: Option<i32>,
+}
 
 /// Owns `values@1`, and `alone@1` for the function without an interface.
 fn exporter() -> ExtensionConfig {
@@ -67,6 +75,7 @@ async fn each_exported_function_is_an_operation() {
     assert_eq!(call("add", json!({ "a": 2 })).await.unwrap(), json!(3));
     assert_eq!(call("nothing", json!(null)).await.unwrap(), json!(null));
     let client = main.client();
+    assert_eq!(client.call_typed(ADD, &Terms { a: 2, b: Some(5) }).await.unwrap(), 7);
     assert_eq!(client.call("values@1", "count", "").await.unwrap(), "1");
     // One instance is kept, and has its state.
     assert_eq!(client.call("values@1", "count", "{}").await.unwrap(), "2");
@@ -423,6 +432,22 @@ async fn a_contract_of_the_program_may_be_described_as_a_component_describes_it(
     let refused = builder(vec![]).serve(served(&names[1..]).described(document)).start().await.unwrap_err();
     let why = std::error::Error::source(&refused).unwrap().to_string();
     assert_eq!(why, "invalid: the description of `own@1`: `echo` is not served");
+}
+
+#[tokio::test]
+async fn names_that_differ_in_case_alone_are_refused() {
+    let text = r#"(component
+        (core module $m (func (export "f")))
+        (core instance $i (instantiate $m))
+        (func $f (canon lift (core func $i "f")))
+        (export "get-x" (func $f)) (export "get-X" (func $f)))"#;
+    let mut twins = ExtensionConfig::from_bytes("twins".parse().unwrap(), wat::parse_str(text).unwrap());
+    twins.fulfills.push("twins@1".parse().unwrap());
+    twins.exports.insert("twins@1".parse().unwrap(), "*".parse().unwrap());
+    let main = builder(vec![twins]).start().await.unwrap();
+    let reason = main.control().status("twins").unwrap().reason.unwrap();
+    assert!(reason.contains("`get-X` conflicts with previous name `get-x`"), "{reason}");
+    main.shutdown().await.unwrap();
 }
 
 /// Breaks the rules of the component model at run time.

@@ -12,6 +12,7 @@
 mod channels;
 mod contracts;
 mod control;
+mod exports;
 mod gateway;
 mod loader;
 mod mount;
@@ -26,8 +27,9 @@ mod world;
 use tempfile::TempDir;
 
 pub use self::{
-    channels::channels, contracts::contracts, control::control, gateway::gateway, loader::loader,
-    mount::mount, packages::packages, peers::peers, signatures::signatures, smith::smith, toml::toml,
+    channels::channels, contracts::contracts, control::control, exports::exports, gateway::gateway,
+    loader::loader, mount::mount, packages::packages, peers::peers, signatures::signatures, smith::smith,
+    toml::toml,
 };
 
 /// A directory for the files of one input, in memory if possible.

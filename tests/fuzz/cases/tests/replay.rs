@@ -17,10 +17,11 @@ type Corpus = &'static [(&'static str, &'static [u8])];
 type Target = fn(&[u8]);
 
 /// Each target, but for `loader`, with what is kept of it.
-const CORPORA: [(&str, Corpus, Target); 10] = [
+const CORPORA: [(&str, Corpus, Target); 11] = [
     ("channels", include!("../../corpus/channels.rs"), weir_fuzz_cases::channels),
     ("contracts", include!("../../corpus/contracts.rs"), weir_fuzz_cases::contracts),
     ("control", include!("../../corpus/control.rs"), weir_fuzz_cases::control),
+    ("exports", include!("../../corpus/exports.rs"), weir_fuzz_cases::exports),
     ("gateway", include!("../../corpus/gateway.rs"), weir_fuzz_cases::gateway),
     ("mount", include!("../../corpus/mount.rs"), weir_fuzz_cases::mount),
     ("packages", include!("../../corpus/packages.rs"), weir_fuzz_cases::packages),
@@ -97,6 +98,11 @@ fn whatever_comes_to_the_peer_socket_main_speaks_frames_and_nothing_is_left_of_t
 #[test]
 fn whatever_apps_and_extensions_send_the_gateway_writes_json_and_payloads_come_back() {
     replay("gateway");
+}
+
+#[test]
+fn whatever_json_a_function_is_called_with_it_gets_values_of_its_types_or_is_not_called() {
+    replay("exports");
 }
 
 #[test]
