@@ -117,7 +117,7 @@ fn document(path: &str, name: &str, value: &str) -> String {
     let (table, _) = split(path);
     let mut set: Vec<(&str, &str)> = match table {
         "extension" if path.ends_with(".snake-case-imports") => {
-            vec![("id", "\"a\""), ("path", "\"a.wasm\""), ("imports", "{ z = \"b@1\" }")]
+            vec![("id", "\"a\""), ("path", "\"a.wasm\""), ("imports", "{ \"c@1\" = \"b@1\" }")]
         }
         "extension" => vec![("id", "\"a\""), ("path", "\"a.wasm\"")],
         "extension.grants.dirs" => {
