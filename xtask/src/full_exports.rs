@@ -177,7 +177,7 @@ fn of_go(weir: &Path) -> Result<PathBuf> {
         files::make_directory(to.parent().context("no directory")?)?;
         files::write(&to, files::read(source.join(name))?.replace("world middle", "world plugin"))?;
     }
-    let program = "package main\n\nimport _ \"step/bindings/wit_exports\"\n\nfunc main() {}\n";
+    let program = "package main\n\nimport _ \"step/dist/bindings/wit_exports\"\n\nfunc main() {}\n";
     files::write(&directory.join("main.go"), program)?;
     let module = "module step\n\ngo 1.25\n\nrequire go.bytecodealliance.org/pkg v0.2.3\n";
     files::write(&directory.join("go.mod"), module)?;

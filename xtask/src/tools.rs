@@ -47,7 +47,9 @@ pub(crate) fn of_cargo(name: &str, version: &str) -> Result<PathBuf> {
 pub(crate) fn of_crate(package: &str, name: &str, version: &str, features: Option<&str>) -> Result<PathBuf> {
     let tools = target_dir()?.join("tools");
     let built = tools.join("bin").join(name);
-    for program in [PathBuf::from(name), built.clone()] {
+    // One that somebody else has installed may have other features.
+    let found = features.is_none().then(|| PathBuf::from(name));
+    for program in [built.clone()].into_iter().chain(found) {
         let printed = output(Command::new(&program).arg("--version")).unwrap_or_default();
         if printed.split_whitespace().any(|word| word == version) {
             return Ok(program);

@@ -49,12 +49,9 @@ pub(crate) fn snake(name: &str) -> String {
     legal(words(name).join("_").to_ascii_lowercase(), "unnamed")
 }
 
-/// Writes a name as `per-second`. Words that begin with a digit belong to the one before.
+/// Writes a name as `per-second`. It begins with a letter.
 pub(crate) fn kebab(name: &str) -> String {
-    let mut name = words(name).join("-").to_ascii_lowercase();
-    for digit in '0'..='9' {
-        name = name.replace(&format!("-{digit}"), &digit.to_string());
-    }
+    let name = words(name).join("-").to_ascii_lowercase();
     match name.chars().next() {
         None => "unnamed".to_owned(),
         Some(first) if first.is_ascii_digit() => format!("n{name}"),

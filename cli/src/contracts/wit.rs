@@ -2,44 +2,56 @@
 
 use std::{collections::HashMap, path::Path};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use weir_host::{
     component::inspect_bytes,
     openrpc::{Document, Schema, Shape},
 };
 use wit_component::{ComponentEncoder, StringEncoding, dummy_module, embed_component_metadata};
-use wit_parser::{Docs, Interface, InterfaceId, ManglingAndAbi, Resolve, TypeDefKind, WorldItem};
+use wit_parser::{
+    Docs, Interface, InterfaceId, LiftLowerAbi, ManglingAndAbi, Resolve, Type, TypeDef, TypeDefKind, WorldKey,
+};
 
-/// Describes the interfaces with functions of the package in a file or directory, and those of others that its worlds
-/// export: what a component that exports all of them describes, with the comments.
+/// The package of a world that has all of a package. No other is likely to have its name.
+const PACKAGE: &str = "weir-describes:all-of-a-package";
+
+/// Describes the interfaces of the package in a file or directory, and what its worlds import and export: what a component
+/// of all of them describes, with the comments.
 pub(super) fn of_wit(path: &Path) -> anyhow::Result<Vec<Document>> {
     let mut resolve = Resolve::default();
     let pushed = resolve.push_path(path);
-    let (package, _) = pushed.map_err(|error| anyhow::anyhow!("{}", resolve.render_error(&error)))?;
+    let (package, _) = pushed.map_err(|error| anyhow!(in_one_line(&resolve.render_error(&error))))?;
     let package = resolve.packages.get(package).context("it has no package")?;
-    let exported = package.worlds.values().filter_map(|id| resolve.worlds.get(*id)).flat_map(|world| {
-        world.exports.values().filter_map(|item| match item {
-            WorldItem::Interface { id, .. } => Some(*id),
-            _ => None,
-        })
+    let name = |id: InterfaceId| resolve.id_of(id);
+    let has_functions =
+        |id: &InterfaceId| resolve.interfaces.get(*id).is_some_and(|it| !it.functions.is_empty());
+    let own = package.interfaces.values().copied().filter(has_functions).filter_map(name);
+    let exports: String = own.map(|name| format!("export {name};\n")).collect();
+    let worlds = package.worlds.iter().filter(|(_, id)| {
+        let world = resolve.worlds.get(**id);
+        world.is_some_and(|world| !(world.imports.is_empty() && world.exports.is_empty()))
     });
-    let named = |id: InterfaceId| {
-        let has_functions = resolve.interfaces.get(id).is_some_and(|it| !it.functions.is_empty());
-        has_functions.then(|| resolve.id_of(id)).flatten().map(|name| (name, id))
-    };
-    let interfaces: HashMap<String, InterfaceId> =
-        package.interfaces.values().copied().chain(exported).filter_map(named).collect();
-    let exports: String = interfaces.keys().map(|name| format!("export {name};\n")).collect();
-    let world = format!("package weir:described;\nworld described {{\n{exports}}}\n");
-    let world = resolve.push_str("described.wit", &world)?;
-    let world = resolve.select_world(&[world], Some("described"))?;
-    let mut module = dummy_module(&resolve, world, ManglingAndAbi::Standard32);
+    let includes: String =
+        worlds.map(|(world, _)| format!("include {};\n", package.name.interface_id(world))).collect();
+    let world = format!("package {PACKAGE};\nworld all {{\n{includes}{exports}}}\n");
+    let world = resolve.push_str("all.wit", &world);
+    let world = world.map_err(|error| anyhow!(in_one_line(&resolve.render_error(&error))))?;
+    let world = resolve.select_world(&[world], Some("all"))?;
+    let mut module = dummy_module(&resolve, world, ManglingAndAbi::Legacy(LiftLowerAbi::Sync));
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8, false)?;
     let component = ComponentEncoder::default().module(&module)?.encode()?;
     let inspection = inspect_bytes(&component)?;
     let undescribed = inspection.undescribed();
     let mut documents = inspection.contracts;
-    anyhow::ensure!(undescribed.is_empty(), "{}", undescribed.join("; "));
+    anyhow::ensure!(!documents.is_empty() || undescribed.is_empty(), "{}", undescribed.join("; "));
+    let world = resolve.worlds.get(world).context("it has no world")?;
+    let keys = world.imports.keys().chain(world.exports.keys());
+    let interfaces: HashMap<String, InterfaceId> = keys
+        .filter_map(|key| match key {
+            WorldKey::Interface(id) => Some((resolve.id_of(*id)?, *id)),
+            WorldKey::Name(_) => None,
+        })
+        .collect();
     for document in &mut documents {
         let interface = document.export.as_ref().and_then(|export| interfaces.get(export));
         if let Some(interface) = interface.and_then(|id| resolve.interfaces.get(*id)) {
@@ -47,6 +59,16 @@ pub(super) fn of_wit(path: &Path) -> anyhow::Result<Vec<Document>> {
         }
     }
     Ok(documents)
+}
+
+/// The message of an error, with its place before it. What is rendered has the place and a part of the file below.
+fn in_one_line(rendered: &str) -> String {
+    let mut lines = rendered.lines().map(str::trim).filter(|line| !line.is_empty());
+    let message = lines.next().unwrap_or_default();
+    match lines.find_map(|line| line.strip_prefix("--> ")) {
+        Some(place) => format!("{place}: {message}"),
+        None => message.to_owned(),
+    }
 }
 
 /// Adds the comments of an interface to its description.
@@ -59,25 +81,25 @@ fn add_comments(document: &mut Document, resolve: &Resolve, interface: &Interfac
     }
     for (name, id) in &interface.types {
         let described = document.types.iter_mut().find(|(known, _)| is_name_of(known, name));
-        let (Some((_, schema)), Some(ty)) = (described, resolve.types.get(*id)) else { continue };
+        let mut found = resolve.types.get(*id);
+        // A type of another interface is there under a name of its own.
+        while let Some(TypeDef { kind: TypeDefKind::Type(Type::Id(id)), .. }) = found {
+            found = resolve.types.get(*id);
+        }
+        let (Some((_, schema)), Some(ty)) = (described, found) else { continue };
         schema.description = text(&ty.docs);
-        match &ty.kind {
+        let parts: Vec<(&str, &Docs)> = match &ty.kind {
             TypeDefKind::Record(record) => {
-                let fields = record.fields.iter().map(|field| (&*field.name, &field.docs));
-                add_to_parts(schema, &fields.collect());
+                record.fields.iter().map(|field| (&*field.name, &field.docs)).collect()
             }
             TypeDefKind::Variant(variant) => {
-                let cases = variant.cases.iter().map(|case| (&*case.name, &case.docs));
-                add_to_parts(schema, &cases.collect());
+                variant.cases.iter().map(|case| (&*case.name, &case.docs)).collect()
             }
-            TypeDefKind::Enum(cases) => {
-                add_to_parts(schema, &cases.cases.iter().map(|case| (&*case.name, &case.docs)).collect());
-            }
-            TypeDefKind::Flags(flags) => {
-                add_to_parts(schema, &flags.flags.iter().map(|flag| (&*flag.name, &flag.docs)).collect());
-            }
-            _ => {}
-        }
+            TypeDefKind::Enum(cases) => cases.cases.iter().map(|case| (&*case.name, &case.docs)).collect(),
+            TypeDefKind::Flags(flags) => flags.flags.iter().map(|flag| (&*flag.name, &flag.docs)).collect(),
+            _ => Vec::new(),
+        };
+        add_to_parts(schema, &parts.into_iter().collect());
     }
 }
 
@@ -90,17 +112,24 @@ fn add_to_parts(schema: &mut Schema, comments: &HashMap<&str, &Docs>) {
         }
         Shape::Words { words, .. } => words.iter_mut().for_each(|word| word.description = of(&word.word)),
         Shape::List { items, .. } => add_to_parts(items, comments),
-        Shape::OneOf { options, .. } => options.iter_mut().for_each(|option| add_to_parts(option, comments)),
+        Shape::OneOf { options, .. } => {
+            for option in options {
+                match &option.shape {
+                    Shape::Record { fields, .. } if let [case] = &**fields => {
+                        option.description = of(&case.name)
+                    }
+                    _ => add_to_parts(option, comments),
+                }
+            }
+        }
         _ => {}
     }
 }
 
 /// Whether a type of a description, such as `FileInfo`, is this one of WIT: `file-info`.
 fn is_name_of(described: &str, name: &str) -> bool {
-    name.split('-')
-        .flat_map(str::chars)
-        .map(|letter| letter.to_ascii_lowercase())
-        .eq(described.chars().map(|letter| letter.to_ascii_lowercase()))
+    let letters = name.chars().filter(|letter| *letter != '-');
+    letters.map(|letter| letter.to_ascii_lowercase()).eq(described.chars().map(|it| it.to_ascii_lowercase()))
 }
 
 fn text(docs: &Docs) -> String {

@@ -35,7 +35,7 @@ pub use self::{
     id::{InstanceId, MessageId, OperationId, PeerId},
     inbox::{EndedByCaller, Filling, Inbox, InboxLimits, LaneSettings, LaneStats, Seat, TakeOptions, Taken},
     message::{
-        CarriedValues, Content, Event, Incoming, Published, Receipt, Reply, Request, Responder, ValueForm,
+        Carried, CarriedValues, Event, Incoming, Published, Receipt, Reply, Request, Responder, ValueTypes,
     },
     operations::OperationStats,
     peer::{Access, Peer, PeerLimits, PeerStats, Phase},

@@ -28,31 +28,35 @@ pub struct Receipt {
     pub refused: u32,
 }
 
-/// What a request carries to its receiver in place of bytes: values that both sides know, and the bus does not. They may
-/// take the answer back, too.
+/// The types of the values that a receiver takes for an operation in place of payloads. Only the receiver and its callers
+/// look into them.
+pub type ValueTypes = Arc<dyn Any + Send + Sync>;
+
+/// Values that a request carries in place of a payload. Sender and receiver know them, and the bus does not. The receiver may
+/// leave the answer in them, too.
 pub trait CarriedValues: Any + Debug + Send + Sync {
+    /// The types that the receiver has declared, and that the values have.
+    fn types(&self) -> &ValueTypes;
+
     /// The bytes that they take in memory.
     fn bytes(&self) -> u64;
 
-    /// The payload that says the same.
-    fn payload(&self) -> Bytes;
+    /// The payload that says the same, of at most so many bytes.
+    fn payload(&self, most: u64) -> Result<Bytes, Error>;
 }
-
-/// What values must have been made for, so that a receiver takes them. Only the receiver and its callers know it.
-pub type ValueForm = Arc<dyn Any + Send + Sync>;
 
 /// What a request carries.
 #[derive(Debug)]
-pub enum Content {
+pub enum Carried {
     /// A payload.
-    Bytes(Bytes),
+    Payload(Bytes),
     /// Values, and no payload.
     Values(Arc<dyn CarriedValues>),
 }
 
-impl From<Bytes> for Content {
+impl From<Bytes> for Carried {
     fn from(payload: Bytes) -> Self {
-        Self::Bytes(payload)
+        Self::Payload(payload)
     }
 }
 
@@ -83,9 +87,11 @@ pub struct Request {
     pub number: u32,
     /// The instance of the receiver for which `number` holds.
     pub instance: InstanceId,
-    /// What is asked, in the contract's own encoding. Empty if the responder has [`values`](Waiter::values), which only a
-    /// receiver gets that has [declared](crate::Peer::take_values) that it takes them.
+    /// What is asked, in the contract's own encoding. Empty if there are values.
     pub payload: Bytes,
+    /// Values in place of a payload. Only instances of extensions get some, of which an earlier one has
+    /// [declared](crate::Peer::take_values) that it takes them.
+    pub values: Option<Arc<dyn CarriedValues>>,
     /// The means to answer the request.
     pub responder: Responder,
 }

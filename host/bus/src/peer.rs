@@ -309,7 +309,12 @@ impl Peer {
     /// Notes the size of a payload that the peer sent or received, if it is the largest so far.
     #[inline]
     pub fn note_size(&self, payload: &Bytes) {
-        let bytes = payload.len() as u64;
+        self.note_bytes(payload.len() as u64);
+    }
+
+    /// Notes the bytes of what the peer sent or received, if they are the most so far.
+    #[inline]
+    pub fn note_bytes(&self, bytes: u64) {
         // Rarely true: a load is cheaper than `fetch_max`.
         if bytes > self.stats().largest.load(Ordering::Relaxed) {
             self.stats().largest.fetch_max(bytes, Ordering::Relaxed);
@@ -319,6 +324,11 @@ impl Peer {
     /// Returns the original if this peer is a copy, which shares its inbox, or else the peer itself.
     pub(crate) fn original(&self) -> PeerId {
         self.lasting.original.unwrap_or(self.id)
+    }
+
+    /// Whether other peers serve its inbox, too.
+    pub(crate) fn has_copies(&self) -> bool {
+        !self.lasting.copies.lock().is_empty()
     }
 
     /// Returns the copies of this peer, which serve its inbox. A copy has none.

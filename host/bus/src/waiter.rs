@@ -19,7 +19,7 @@ use weir_metrics::nanoseconds;
 
 use crate::{
     id::{InstanceId, MessageId, OperationId, PeerId},
-    message::{CarriedValues, Reply},
+    message::Reply,
     operations::{OperationStats, Operations},
     peer::Peer,
     trace::{OpenSpan, What},
@@ -327,12 +327,6 @@ impl Waiter {
         self.end_span(error.case());
     }
 
-    /// The values that the request carries in place of a payload.
-    #[inline]
-    pub fn values(&self) -> Option<&Arc<dyn CarriedValues>> {
-        self.slot()?.values.as_ref()
-    }
-
     pub(crate) fn slot(&self) -> Option<&Slot> {
         match &self.to {
             ReplyTo::Slot(slot) => Some(slot),
@@ -379,10 +373,7 @@ impl Waiter {
 
 /// The place where a caller waits for one answer.
 #[derive(Debug, Default)]
-pub(crate) struct Slot {
-    state: Mutex<SlotState>,
-    values: Option<Arc<dyn CarriedValues>>,
-}
+pub(crate) struct Slot(Mutex<SlotState>);
 
 #[derive(Debug, Default)]
 struct SlotState {
@@ -392,11 +383,6 @@ struct SlotState {
 }
 
 impl Slot {
-    /// The place where the caller waits that has sent these values.
-    pub(crate) fn of(values: Arc<dyn CarriedValues>) -> Self {
-        Self { values: Some(values), ..Self::default() }
-    }
-
     pub(crate) async fn outcome(&self) -> Result<Bytes, Error> {
         poll_fn(|context| self.poll(context)).await
     }
@@ -404,13 +390,13 @@ impl Slot {
     /// Ends the caller's wait. An answer that is there or arrives later is dropped.
     pub(crate) fn close(&self) {
         let closed = SlotState { outcome: None, task: None, is_over: true };
-        let forgotten = std::mem::replace(&mut *self.state.lock(), closed);
+        let forgotten = std::mem::replace(&mut *self.0.lock(), closed);
         drop(forgotten);
     }
 
     fn fill(&self, outcome: Result<Bytes, Error>) {
         let task = {
-            let mut waiting = self.state.lock();
+            let mut waiting = self.0.lock();
             if waiting.is_over {
                 return;
             }
@@ -424,7 +410,7 @@ impl Slot {
 
     /// Takes the outcome out if it is there. Otherwise leaves the waker of the one caller.
     fn poll(&self, context: &Context<'_>) -> Poll<Result<Bytes, Error>> {
-        let mut waiting = self.state.lock();
+        let mut waiting = self.0.lock();
         match waiting.outcome.take() {
             Some(outcome) => Poll::Ready(outcome),
             None => {

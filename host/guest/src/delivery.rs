@@ -250,7 +250,7 @@ impl Delivery {
         self.held.oldest(None)
     }
 
-    /// Returns the events and jobs in hand.
+    /// Returns the events, jobs and call in hand.
     pub(super) fn held(&self) -> &Arc<Held> {
         &self.held
     }
@@ -387,7 +387,7 @@ impl Delivery {
             Taken::Message(message) => {
                 let message = match message {
                     Incoming::Request(request) => {
-                        let request = self.with_payload(request);
+                        let Some(request) = self.with_payload(request) else { return Offer::Empty };
                         if self.refuses(&request, clock) {
                             return Offer::Empty;
                         }

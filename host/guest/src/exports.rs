@@ -32,7 +32,7 @@ use wasmtime::{
     },
 };
 use wasmtime_wasi::I32Exit;
-use weir_bus::{Content, Error, ValueForm};
+use weir_bus::{Carried, Error, ValueTypes};
 use weir_config::{ExtensionConfig, InterfaceName};
 use weir_names::{ContractName, harmless};
 use weir_schedule::{Activity, TimeLimit, end_slice};
@@ -208,8 +208,8 @@ impl Instance {
             let serving = self.peer.serve(contract.as_str(), &names);
             serving.map_err(|error| NotInstantiated::mark(wasmtime::Error::new(error)))?;
         }
-        let forms = served.iter().flat_map(|(_, functions)| functions.iter());
-        self.peer.take_values(forms.map(|function| function.signature.clone() as ValueForm));
+        let functions = served.iter().flat_map(|(_, functions)| functions.iter());
+        self.peer.take_values(functions.map(|function| function.signature.clone() as ValueTypes));
         store.data_mut().delivery.takes_values = true;
         let mut failures = Failures::default();
         loop {
@@ -226,12 +226,12 @@ impl Instance {
             let abi::Request { id, operation, payload, .. } = request;
             let place = usize::try_from(operation).unwrap_or(usize::MAX);
             let parent = store.data().delivery.parent(id).map_err(wasmtime::Error::new)?;
-            let content = store.data().delivery.content(id, payload);
+            let carried = store.data_mut().delivery.carried(id, payload);
             let end = Instant::now() + limits.handler_timeout;
             let exchange = Exchange { head: parent, is_answered: Arc::default(), end };
             let (answer, elsewhere) = if *per_call {
                 let own = self.store_of_call(program, opened, store, activity)?;
-                let call = self.in_own_instance(program, own, (&served, place), content, exchange);
+                let call = self.in_own_instance(program, own, (&served, place), carried, exchange);
                 match Box::pin(call).await {
                     Ok(answered) => answered,
                     Err(exit) => {
@@ -243,7 +243,7 @@ impl Instance {
                 store.data_mut().exchange = Some(exchange);
                 store.data_mut().delivery.begin_call(id);
                 let answer = match kept.get(place) {
-                    Some(function) => function.call(store, content).await,
+                    Some(function) => function.call(store, carried).await,
                     None => Ok(Err(unknown_operation())),
                 };
                 let answer = match answer {
@@ -256,7 +256,7 @@ impl Instance {
                     Err(error) => return Err(error),
                 };
                 store.data_mut().exchange = None;
-                store.data().delivery.held().end_call();
+                store.data().delivery.end_call();
                 (answer, 0)
             };
             let store = &mut store.as_context_mut();
@@ -294,7 +294,7 @@ impl Instance {
         program: &Program,
         mut own: Store<InstanceState>,
         (served, place): (&[(&ContractName, &[Function])], usize),
-        content: Content,
+        carried: Carried,
         exchange: Exchange,
     ) -> Result<(Result<Bytes, Error>, u64), Exit> {
         let (limits, began) = (&self.config.limits, AtomicU64::new(0));
@@ -304,7 +304,7 @@ impl Instance {
             began.store(meter::used(&own.as_context_mut()), Ordering::Relaxed);
             own.data_mut().exchange = Some(exchange);
             match functions.get(place) {
-                Some(function) => function.call(&mut own, content).await,
+                Some(function) => function.call(&mut own, carried).await,
                 None => Ok(Err(unknown_operation())),
             }
         };

@@ -162,7 +162,7 @@ fn read_manifest<M>(section: &[u8], is_second: bool, read: ReadManifest<M>) -> R
 ///
 /// # Errors
 ///
-/// The errors of [`inspect`], but for those of files.
+/// The errors of [`inspect`] that are not about the file.
 pub fn inspect_bytes(component: &[u8]) -> Result<Inspection, InspectError> {
     let hash = ArtifactHash::from_bytes(Sha256::digest(component).into());
     Inspection::of(Path::new("component"), component, hash)

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 use wasmtime_wasi::{WasiCtxView, WasiView};
 use weir_bus::{
-    Bus, Content, Error, Parent, Peer, PeerId, Putting, Sending, SentCall, Target, Term, ValueForm,
+    Bus, Carried, Error, Parent, Peer, PeerId, Putting, Sending, SentCall, Target, Term, ValueTypes,
 };
 use weir_config::ExtensionConfig;
 use weir_schedule::note_wait;
@@ -114,24 +114,24 @@ impl InstanceState {
         Ok(u32::try_from(self.targets.len() - 1).unwrap_or(u32::MAX))
     }
 
-    /// The form of the values that an operation takes in place of bytes, and the bytes that they may take.
-    pub(super) fn form(&mut self, contract: &str, operation: &str) -> Option<(ValueForm, u64)> {
+    /// The types of the values that an operation takes in place of payloads, and the bytes that they may take.
+    pub(super) fn value_types(&mut self, contract: &str, operation: &str) -> Option<(ValueTypes, u64)> {
         let place = self.open(contract, operation, None).ok()?;
         let target = self.targets.get_mut(usize::try_from(place).ok()?)?;
-        let form = self.bus.form(&self.peer, target)?;
-        Some((form, target.max_request().min(self.peer.limits().message_size)))
+        let types = self.bus.value_types(&self.peer, target)?;
+        Some((types, target.max_values().min(self.peer.limits().message_size)))
     }
 
     /// Sends a request whose answer the guest waits for in the same call.
     pub(super) fn call(
         &mut self,
         target: u32,
-        content: Content,
+        carried: Carried,
         options: &abi::Options,
     ) -> Result<SentCall, Error> {
         self.send_to(target, options, |bus, peer, target, term| {
             note_wait(term.sent);
-            bus.call(peer, target, content, term, peer.stands_still())
+            bus.call(peer, target, carried, term, peer.stands_still())
         })
     }
 

@@ -74,7 +74,12 @@ pub(crate) fn providers<'m>(
         let (name, serves) = (unit.id().to_string(), config.fulfills.clone());
         (!descriptions.is_empty()).then_some(Provider { name, serves, descriptions })
     };
-    let of_main = || control.stores.described().into_iter().chain(control.described.iter().cloned());
+    let is_owned = |contract: &ContractName| {
+        control.roster.listed().iter().any(|unit| unit.version().config.fulfills.contains(contract))
+    };
+    // An extension that fulfills a contract of the program takes precedence, whatever it describes.
+    let own = move || control.described.iter().filter(move |own| !own.serves.iter().any(is_owned)).cloned();
+    let of_main = move || control.stores.described().into_iter().chain(own());
     let others = iter::once_with(move || control.peers.described().into_iter().chain(of_main())).flatten();
     let others = others.filter(move |other| is_wanted(&other.name, &other.serves));
     control.roster.listed().into_iter().filter_map(of_extension).chain(others)

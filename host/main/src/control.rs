@@ -317,7 +317,7 @@ impl Control {
     }
 
     /// The contracts that extensions describe and serve, in the order of the configuration, then those of peers, then
-    /// `store@1` if Main has stores, and those of services that are [described](crate::Service::described). An extension that was never started is not there, nor one that describes nothing.
+    /// `store@1` if Main has stores, and services that are [described](crate::Service::described). An extension that was never started is not there, nor one that describes nothing.
     /// Parses the descriptions, of at most 64 KiB for each component and session: call it off the worker thread.
     #[must_use]
     pub fn contracts(&self) -> Vec<DescribedContract> {

@@ -153,7 +153,7 @@ impl Service {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// Main does not start if the document has an operation that the service has not, or takes over 64 KiB.
+    /// Main does not start if document and service have not the same operations, or if the document takes over 64 KiB.
     #[must_use]
     pub fn described(mut self, document: Document) -> Self {
         let contract = self.contract.clone();
@@ -184,6 +184,9 @@ impl Service {
         let is_served = |name: &str| self.handlers.keys().any(|served| served.as_str() == name);
         if let Some(method) = document.methods.iter().find(|method| !is_served(&method.name)) {
             return faulty(format!("`{}` is not served", shown(&method.name)));
+        }
+        if let Some(name) = self.handlers.keys().find(|name| document.method(name.as_str()).is_none()) {
+            return faulty(format!("`{name}` is not in it"));
         }
         match Document::parse_section(document.line().as_bytes()) {
             Ok(_) => Ok(()),

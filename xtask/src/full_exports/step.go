@@ -4,7 +4,7 @@ package export_acme_chain_step
 import (
 	witTypes "go.bytecodealliance.org/pkg/wit/types"
 
-	"step/bindings/acme_chain_step"
+	"step/dist/bindings/acme_chain_step"
 )
 
 // Hand adds the name.

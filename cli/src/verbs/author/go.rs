@@ -12,6 +12,7 @@ use anyhow::Context;
 use wasi_preview1_component_adapter_provider::{
     WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
 };
+use weir_host::ExtensionConfig;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
@@ -27,7 +28,7 @@ const RUNTIME: &str = "go.bytecodealliance.org/pkg/wit/types";
 const PLAIN_WORLD: &str = "plugin";
 
 /// Where these bindings are.
-const BINDINGS: &str = "bindings";
+const BINDINGS: &str = "dist/bindings";
 
 /// The environment variable that names a directory. The SDK then describes there what the program serves, and the
 /// program serves nothing.
@@ -41,7 +42,7 @@ const NO_GO: &str = "cannot run `go`; `https://go.dev/dl` says how to install it
 /// Returns the commands that build the project. For a component, they leave a module and its description in `.weir`.
 pub(super) fn commands(project: &Project) -> anyhow::Result<Vec<Command>> {
     let mut commands = Vec::new();
-    let is_plain = is_plain(project);
+    let is_plain = is_plain(project)?;
     if is_plain {
         let module = of_go(project, &["list", "-m"])?.context("`go.mod` names no module")?;
         let bindings = format!("{module}/{BINDINGS}");
@@ -77,7 +78,7 @@ pub(super) fn encode(project: &Project, component: &Path) -> anyhow::Result<()> 
     let mut bytes = fs::read(&module).with_context(|| format!("cannot read `{}`", module.display()))?;
     let mut resolve = Resolve::default();
     let (dir, world) =
-        if is_plain(project) { (project.dir.clone(), PLAIN_WORLD) } else { (sdk(project)?, WORLD) };
+        if is_plain(project)? { (project.dir.clone(), PLAIN_WORLD) } else { (sdk(project)?, WORLD) };
     let (package, _) = resolve.push_path(dir.join("wit"))?;
     let world = resolve.select_world(&[package], Some(world))?;
     embed_component_metadata(&mut bytes, &resolve, world, StringEncoding::UTF8, false)?;
@@ -96,8 +97,10 @@ fn module(project: &Project) -> anyhow::Result<PathBuf> {
 }
 
 /// Whether the project's component exports functions, and so needs no SDK.
-fn is_plain(project: &Project) -> bool {
-    project.config.extensions.iter().any(|extension| !extension.exports.is_empty())
+fn is_plain(project: &Project) -> anyhow::Result<bool> {
+    let own = project.own_component()?;
+    let is_own = |extension: &&ExtensionConfig| own.is_some() && extension.component.path() == own;
+    Ok(project.config.extensions.iter().filter(is_own).any(|extension| !extension.exports.is_empty()))
 }
 
 fn sdk(project: &Project) -> anyhow::Result<PathBuf> {

@@ -29,17 +29,8 @@ const QUIET: Duration = Duration::from_millis(100);
 const QUIET_WITHIN: Duration = Duration::from_secs(2);
 
 /// Directories and files that tools write themselves.
-const WRITTEN_BY_TOOLS: [&str; 9] = [
-    "target",
-    "node_modules",
-    "dist",
-    "bindings",
-    "__pycache__",
-    "venv",
-    "Cargo.lock",
-    "package-lock.json",
-    "go.sum",
-];
+const WRITTEN_BY_TOOLS: [&str; 8] =
+    ["target", "node_modules", "dist", "__pycache__", "venv", "Cargo.lock", "package-lock.json", "go.sum"];
 
 /// The bytes of the buffer for events.
 const BUFFER: usize = 4096;

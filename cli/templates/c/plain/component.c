@@ -3,7 +3,7 @@
 #include "greeting.h"
 #include "plugin.h"
 
-/* True: the result is there. False: the error is. What is given back is freed by the bindings, and so is what is given. */
+/* True: the result is there. False: the error is. The function frees its arguments, and the bindings free the result. */
 bool exports_local_plugin_greeter_greet(plugin_string_t *name, plugin_string_t *result,
                                         exports_local_plugin_greeter_problem_t *error) {
     char *text;

@@ -4,7 +4,7 @@ package export_local_plugin_greeter
 import (
 	witTypes "go.bytecodealliance.org/pkg/wit/types"
 
-	"{{name}}/bindings/local_plugin_greeter"
+	"{{name}}/dist/bindings/local_plugin_greeter"
 )
 
 // Greet makes a greeting for this name.

@@ -5,7 +5,7 @@ package export_local_plugin_greeter
 import (
 	"testing"
 
-	"{{name}}/bindings/local_plugin_greeter"
+	"{{name}}/dist/bindings/local_plugin_greeter"
 )
 
 func TestGreetsByName(t *testing.T) {

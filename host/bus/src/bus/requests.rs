@@ -14,7 +14,7 @@ use super::{Bus, deadlocks::WaitGuard};
 use crate::{
     id::{InstanceId, MessageId, OperationId, parsed},
     inbox::requests::{Refusal, Refused},
-    message::{Content, Request, Responder, ValueForm},
+    message::{Carried, Request, Responder, ValueTypes},
     peer::{Peer, Phase},
     room::Room,
     trace::Parent,
@@ -40,6 +40,12 @@ impl Target {
     /// Bytes of the largest request that its receiver takes.
     pub fn max_request(&self) -> u64 {
         self.route.receiver.limits().message_size
+    }
+
+    /// Bytes that values may take in place of a payload. They take more than payloads do, and an inbox is to hold some.
+    pub fn max_values(&self) -> u64 {
+        let limits = self.route.receiver.limits();
+        limits.message_size.min(limits.inbox.bytes / 8)
     }
 
     /// The name of its receiver.
@@ -199,27 +205,31 @@ impl Bus {
         Ok(target)
     }
 
-    /// The form of the values that the receiver takes for the operation in place of bytes. None if it takes bytes, or
-    /// nobody is there.
-    pub fn form(&self, caller: &Peer, target: &mut Target) -> Option<ValueForm> {
+    /// The types of the values that the receiver takes for the operation in place of payloads. None if it takes payloads
+    /// alone, if nobody is there, or if those that serve its inbox do not take the same.
+    pub fn value_types(&self, caller: &Peer, target: &mut Target) -> Option<ValueTypes> {
         self.follow(caller, target).ok()?;
-        let server = self.server(&target.route.receiver);
-        if !server.is_ready() {
-            return None;
+        let receiver = &target.route.receiver;
+        if receiver.is_ready() && !receiver.has_copies() {
+            refresh(&target.route, receiver, &mut target.instance, &mut target.number).ok()?;
+            return receiver.value_types(target.number);
         }
-        refresh(&target.route, &server, &mut target.instance, &mut target.number).ok()?;
-        server.form(target.number)
+        let all = self.servers(receiver).into_iter().filter(|server| server.is_ready());
+        let mut all = all.map(|server| server.value_types(server.find(&target.route.operation)?.1));
+        let types = all.next()??;
+        all.all(|other| other.is_some_and(|other| Arc::ptr_eq(&other, &types))).then_some(types)
     }
 
-    /// Sends a request, and returns the wait for its answer. Values are for a receiver that takes this
-    /// [`form`](Self::form), of which the caller has seen to it that they are no larger than a message may be.
+    /// Sends a request, and returns the wait for its answer. Values are sent as their payload if the receiver does not take
+    /// values of their types. Otherwise, the caller sees to it that they take no more bytes than
+    /// [`max_values`](Target::max_values).
     ///
     /// With `blocking`, nothing else reaches the caller meanwhile, so a circle of such waits is refused.
     pub fn call(
         &self,
         caller: &Arc<Peer>,
         target: &mut Target,
-        content: Content,
+        carried: Carried,
         term: Term,
         blocking: bool,
     ) -> Result<SentCall, Error> {
@@ -228,12 +238,18 @@ impl Bus {
             true => Some(self.wait_for_answer(caller, &target.route.receiver)?),
             false => None,
         };
-        let (payload, slot) = match content {
-            Content::Bytes(payload) => (payload, Slot::default()),
-            Content::Values(values) => (Bytes::new(), Slot::of(values)),
+        let carried = match carried {
+            Carried::Values(values) => {
+                let types = self.value_types(caller, target);
+                match types.is_some_and(|types| Arc::ptr_eq(&types, values.types())) {
+                    true => Carried::Values(values),
+                    false => Carried::Payload(values.payload(caller.limits().message_size)?),
+                }
+            }
+            payload => payload,
         };
         // The guard of the wait for the answer covers the wait for room, too.
-        let (waiter, parked) = self.submit(caller, target, payload, term, ReplyTo::Slot(slot))?;
+        let (waiter, parked) = self.submit(caller, target, carried, term, ReplyTo::Slot(Slot::default()))?;
         let room = parked.map(|(room, _)| room);
         Ok(SentCall(PendingCall { waiter, is_over: false, is_unanswered: false, room, _waits: waits }))
     }
@@ -263,7 +279,7 @@ impl Bus {
         caller.inbox().expect_reply(instance);
         let reply_to = ReplyTo::Lane { sender: caller.clone(), instance };
         let (waiter, room) = self
-            .submit(caller, target, payload, term, reply_to)
+            .submit(caller, target, payload.into(), term, reply_to)
             .inspect_err(|_| caller.inbox().expect_no_reply(instance))?;
         Ok((waiter, Sending(room)))
     }
@@ -324,16 +340,24 @@ impl Bus {
         &self,
         caller: &Arc<Peer>,
         target: &mut Target,
-        payload: Bytes,
+        carried: Carried,
         term: Term,
         reply_to: ReplyTo,
     ) -> Result<(Arc<Waiter>, Parked), Error> {
+        let (payload, values) = match carried {
+            Carried::Payload(payload) => (payload, None),
+            Carried::Values(values) => (Bytes::new(), Some(values)),
+        };
         caller.check_size(&payload)?;
         // Only a request of `send` needs a guard and a deadline here: `call` and `watch` make their own.
         let is_to_wait = matches!(reply_to, ReplyTo::Lane { .. });
         let Target { route, number, instance, .. } = target;
         let receiver = &route.receiver;
         receiver.check_size(&payload)?;
+        if let Some(values) = &values {
+            caller.note_bytes(values.bytes());
+            receiver.note_bytes(values.bytes());
+        }
         let other;
         let server = if receiver.is_ready() {
             receiver
@@ -360,6 +384,7 @@ impl Bus {
             number: *number,
             instance: *instance,
             payload,
+            values,
             responder: Responder::new(waiter.clone()),
         };
         let pushed = match receiver.inbox().push_request(request) {

@@ -77,7 +77,7 @@ impl Weigh for Reply {
 
 impl Weigh for Request {
     fn bytes(&self) -> u64 {
-        let values = self.responder.values().map_or(0, |values| values.bytes());
+        let values = self.values.as_ref().map_or(0, |values| values.bytes());
         ENVELOPE_BYTES + self.payload.len() as u64 + values
     }
 }

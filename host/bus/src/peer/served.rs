@@ -7,7 +7,7 @@ use weir_names::{ContractName, Error, OperationName};
 use super::Peer;
 use crate::{
     id::{InstanceId, OperationId, parsed},
-    message::ValueForm,
+    message::ValueTypes,
 };
 
 /// How many operations of one contract a peer may serve.
@@ -20,8 +20,8 @@ const MAX_LISTED: usize = 16;
 #[derive(Debug)]
 pub(super) struct Served {
     id: Arc<OperationId>,
-    /// The values that the peer takes for it in place of bytes.
-    form: Option<ValueForm>,
+    /// The types of the values that the peer takes for it in place of payloads.
+    values: Option<ValueTypes>,
 }
 
 impl Peer {
@@ -52,21 +52,21 @@ impl Peer {
         }
         let first = served.len();
         let id = |name| Arc::new(OperationId { contract: contract.clone(), name });
-        let new = names.into_iter().map(|name| Served { id: id(name), form: None });
+        let new = names.into_iter().map(|name| Served { id: id(name), values: None });
         served.extend(new);
         u32::try_from(first).map_err(|_| Error::Invalid("too many operations".into()))
     }
 
-    /// Declares that the peer takes values in place of bytes: those of these forms, for its operations in their order.
-    pub fn take_values(&self, forms: impl IntoIterator<Item = ValueForm>) {
-        for (served, form) in self.served.lock().iter_mut().zip(forms) {
-            served.form = Some(form);
+    /// Declares that the peer takes values in place of payloads: those of these types, for its operations in their order.
+    pub fn take_values(&self, types: impl IntoIterator<Item = ValueTypes>) {
+        for (served, types) in self.served.lock().iter_mut().zip(types) {
+            served.values = Some(types);
         }
     }
 
-    /// The form of the values that the peer's present instance takes for the operation with this number.
-    pub(crate) fn form(&self, number: u32) -> Option<ValueForm> {
-        self.served.lock().get(usize::try_from(number).ok()?)?.form.clone()
+    /// The types of the values that the peer's present instance takes for the operation with this number.
+    pub(crate) fn value_types(&self, number: u32) -> Option<ValueTypes> {
+        self.served.lock().get(usize::try_from(number).ok()?)?.values.clone()
     }
 
     /// Returns the contracts that the peer's present instance serves.

@@ -380,3 +380,62 @@ async fn a_hold_that_counts_what_was_given_up_holds_whatever_senders_do() {
     assert!(matches!(held(true), Taken::Empty));
     assert!(matches!(held(false), Taken::Message(Incoming::Request(_))));
 }
+
+/// Values that are some numbers, and their payload.
+#[derive(Debug)]
+struct Numbers(ValueTypes, &'static [u8]);
+
+impl CarriedValues for Numbers {
+    fn types(&self) -> &ValueTypes {
+        &self.0
+    }
+
+    fn bytes(&self) -> u64 {
+        1000
+    }
+
+    fn payload(&self, most: u64) -> Result<Bytes, Error> {
+        match self.1.len() as u64 {
+            bytes if bytes > most => Err(Error::TooLarge { bytes, allowed: most }),
+            _ => Ok(Bytes::from_static(self.1)),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn values_go_to_a_receiver_that_takes_values_of_their_types_and_count_as_what_they_take() {
+    let bus = TestBus::new();
+    let (provider, caller) = (bus.ready("p", &["c@1"], &[]), bus.ready("a", &[], &["c@1"]));
+    let types: ValueTypes = Arc::new("numbers");
+    let mut target = bus.open(&caller, "c@1", "do", None).unwrap();
+    assert!(bus.bus.value_types(&caller, &mut target).is_none());
+    provider.take_values([types.clone()]);
+    let found = bus.bus.value_types(&caller, &mut target).unwrap();
+    assert!(Arc::ptr_eq(&found, &types));
+
+    let term = bus.term(&target, None, Parent::default());
+    let values = || Carried::Values(Arc::new(Numbers(types.clone(), b"[1]")));
+    let call = bus.watch(bus.bus.call(&caller, &mut target, values(), term.clone(), false).unwrap());
+    let request = take_request(&provider);
+    assert_eq!((request.payload.len(), request.values.as_ref().unwrap().bytes()), (0, 1000));
+    request.responder.give(ok(""));
+    drop(request);
+    assert_eq!(call.answer().await, ok(""));
+
+    // Whoever takes others gets the payload, and so does the next instance until it says what it takes.
+    let others = Carried::Values(Arc::new(Numbers(Arc::new("others"), b"[2]")));
+    drop(bus.bus.call(&caller, &mut target, others, term.clone(), false).unwrap());
+    provider.end_instance();
+    start(&provider, &["c@1"]);
+    let call = bus.watch(bus.bus.call(&caller, &mut target, values(), term, false).unwrap());
+    let request = take_request(&provider);
+    assert_eq!((&*request.payload, request.values.is_none()), (&b"[1]"[..], true));
+    drop((call, request));
+
+    // Of 4,096 bytes, each takes 1,128.
+    provider.take_values([types.clone()]);
+    let term = bus.term(&target, None, Parent::default());
+    let mut send = || bus.bus.call(&caller, &mut target, values(), term.clone(), false);
+    let sent: Vec<_> = (0..4).map(|_| send()).collect();
+    assert_eq!(sent.iter().filter(|sent| sent.is_ok()).count(), 3);
+}

@@ -1,7 +1,7 @@
 //! Requests for which the host calls functions, in place of a guest that takes them itself.
 
 use bytes::Bytes;
-use weir_bus::{Content, Error, MessageId, Request};
+use weir_bus::{Carried, Error, MessageId, Request};
 use weir_metrics::moment;
 
 use super::{Delivery, Handling, Unanswered, held::HeldCall};
@@ -17,10 +17,17 @@ impl Delivery {
         }
     }
 
+    /// Notes that the function has returned.
+    pub(crate) fn end_call(&self) {
+        self.held.end_call();
+    }
+
     /// What a request in hand carries, which came with this payload.
-    pub(crate) fn content(&self, id: u64, payload: Bytes) -> Content {
-        let values = self.in_hand.responder(MessageId(id)).and_then(|request| request.values());
-        values.map_or(Content::Bytes(payload), |values| Content::Values(values.clone()))
+    pub(crate) fn carried(&mut self, id: u64, payload: Bytes) -> Carried {
+        match self.in_hand.take_values(MessageId(id)) {
+            Some(values) => Carried::Values(values),
+            None => Carried::Payload(payload),
+        }
     }
 
     /// Takes a request out of hand that is answered with its failure.
@@ -34,12 +41,21 @@ impl Delivery {
         Some((handling, Unanswered::new(vec![responder], Error::Trapped)))
     }
 
-    /// Writes the values of a request as its payload, for a guest that takes none: another program had this inbox when
-    /// they were sent.
-    pub(super) fn with_payload(&self, mut request: Request) -> Request {
-        if let Some(values) = request.responder.values().filter(|_| !self.takes_values) {
-            request.payload = values.payload();
+    /// Writes the values of a request as its payload, for a guest that takes none: another program had this inbox when they
+    /// were sent. A request whose payload would be too large is answered so, and none is returned.
+    pub(super) fn with_payload(&mut self, mut request: Request) -> Option<Request> {
+        let Some(values) = request.values.take_if(|_| !self.takes_values) else { return Some(request) };
+        match values.payload(self.peer.limits().message_size) {
+            Ok(payload) => {
+                request.payload = payload;
+                Some(request)
+            }
+            Err(error) => {
+                self.has_refused = true;
+                self.peer.count_refused();
+                request.responder.give(Err(error));
+                None
+            }
         }
-        request
     }
 }

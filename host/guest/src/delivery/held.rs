@@ -14,7 +14,7 @@ use std::{
 use parking_lot::Mutex;
 use weir_bus::{MessageId, OperationId, PeerId, Published, QueuedJob, TakenJob};
 
-/// The events and jobs in hand, shared by the delivery and the task of the instance.
+/// The events, jobs and call in hand, shared by the delivery and the task of the instance.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     /// Whether anything is in hand. Read whenever the instance waits.
@@ -69,7 +69,7 @@ impl Held {
     }
 
     /// Takes the call out of hand, because its function has returned.
-    pub(crate) fn end_call(&self) {
+    pub(super) fn end_call(&self) {
         self.change(|list| list.call = None);
     }
 

@@ -4,7 +4,8 @@ use std::{collections::VecDeque, sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use weir_bus::{
-    Error, Event, Incoming, InstanceId, MessageId, Parent, PeerId, Request, Responder, SpanOrigin,
+    CarriedValues, Error, Event, Incoming, InstanceId, MessageId, Parent, PeerId, Request, Responder,
+    SpanOrigin,
 };
 
 use super::{held::Handling, jobs::Jobs};
@@ -66,6 +67,8 @@ struct HeldRequest {
     responder: Responder,
     /// Kept only while the request could go back to the inbox.
     payload: Option<Bytes>,
+    /// Until the host calls a function with them.
+    values: Option<Arc<dyn CarriedValues>>,
 }
 
 /// A message of the last receive that the guest has reached or will reach.
@@ -105,7 +108,7 @@ impl InHand {
 
     /// Takes a request that is delivered now into hand, and returns its payload for the guest.
     pub(super) fn hold(&mut self, request: Request) -> Bytes {
-        let Request { payload, responder, .. } = request;
+        let Request { payload, values, responder, .. } = request;
         if !matches!(self.given, Given::Request(_)) {
             self.given = Given::Request(responder.id());
         }
@@ -115,9 +118,9 @@ impl InHand {
         let kept = self.in_order.then(|| payload.clone());
         match place(&self.requests, responder.id()) {
             Err(place) if place == self.requests.len() => {
-                self.requests.push_back(HeldRequest { responder, payload: kept });
+                self.requests.push_back(HeldRequest { responder, payload: kept, values });
             }
-            Err(place) => self.requests.insert(place, HeldRequest { responder, payload: kept }),
+            Err(place) => self.requests.insert(place, HeldRequest { responder, payload: kept, values }),
             Ok(_) => {}
         }
         payload
@@ -167,6 +170,12 @@ impl InHand {
     pub(super) fn responder(&self, id: MessageId) -> Option<&Responder> {
         let place = place(&self.requests, id).ok()?;
         Some(&self.requests.get(place)?.responder)
+    }
+
+    /// Takes the values that a request in hand carries, if it does.
+    pub(super) fn take_values(&mut self, id: MessageId) -> Option<Arc<dyn CarriedValues>> {
+        let place = place(&self.requests, id).ok()?;
+        self.requests.get_mut(place)?.values.take()
     }
 
     /// Returns the first event of the last receive, unless that receive brought a request, reply or job.
@@ -256,11 +265,11 @@ impl InHand {
             Reached::Event(event) => Some(Incoming::Event(event)),
             Reached::Request(id) => {
                 let place = place(&self.requests, id).ok()?;
-                let HeldRequest { responder, payload } = self.requests.remove(place)?;
+                let HeldRequest { responder, payload, values } = self.requests.remove(place)?;
                 // The number is invalid, so that the next instance looks up its own.
                 let (number, instance) = (0, InstanceId::NOBODY);
                 let payload = payload?;
-                Some(Incoming::Request(Request { number, instance, payload, responder }))
+                Some(Incoming::Request(Request { number, instance, payload, values, responder }))
             }
         });
         let back = back.collect();

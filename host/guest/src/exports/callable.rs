@@ -7,7 +7,7 @@ use wasmtime::{
     Store,
     component::{Func, InstancePre, Val},
 };
-use weir_bus::{Content, Error};
+use weir_bus::{Carried, Error};
 use weir_config::{LimitHit, LimitName};
 use weir_names::ContractName;
 
@@ -34,13 +34,17 @@ impl Callable<'_> {
     pub(super) async fn call(
         &self,
         store: &mut Store<InstanceState>,
-        content: Content,
+        carried: Carried,
     ) -> wasmtime::Result<Result<Bytes, Error>> {
-        let (payload, values) = match content {
-            Content::Bytes(payload) => (payload, None),
-            Content::Values(values) => match CallValues::of(&values, &self.function.signature) {
+        let (payload, values) = match carried {
+            Carried::Payload(payload) => (payload, None),
+            Carried::Values(values) => match CallValues::of(&values, &self.function.signature) {
                 Some(values) => (Bytes::new(), Some(values)),
-                None => (values.payload(), None),
+                // They were sent for functions of an earlier program.
+                None => match values.payload(store.data().peer.limits().message_size) {
+                    Ok(payload) => (payload, None),
+                    Err(error) => return Ok(Err(error)),
+                },
             },
         };
         if self.function.signature.is_of_bytes()
@@ -94,7 +98,7 @@ impl Callable<'_> {
         let [mut result] = result;
         let most = store.data().peer.limits().message_size;
         if let Some(values) = values.filter(|_| has_value(&signature.returns, &result)) {
-            match values.give(result, most) {
+            match values.give(result) {
                 Ok(()) => return Ok(Ok(Bytes::new())),
                 Err(too_large) => result = too_large,
             }

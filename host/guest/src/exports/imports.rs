@@ -11,7 +11,7 @@ use wasmtime::{
         types::{ComponentFunc, ComponentInstance, ComponentItem},
     },
 };
-use weir_bus::{Content, Error};
+use weir_bus::{Carried, Error};
 use weir_names::harmless;
 
 use super::{
@@ -36,7 +36,7 @@ struct Imported {
     signature: Signature,
     /// The same with `_` for `-` in JSON, once an extension has asked for that.
     in_snake_case: OnceLock<Signature>,
-    /// What a function of a provider takes and returns, as far as it is known whether that is the same.
+    /// The function that a call went to last, and whether it has the same types.
     compared: Mutex<(Weak<Signature>, bool)>,
 }
 
@@ -85,14 +85,14 @@ fn imported(
 fn define(instance: &mut LinkerInstance<'_, InstanceState>, function: Imported) -> wasmtime::Result<()> {
     let name = function.name.clone();
     let function = Arc::new(function);
-    // Bytes are values on as they are, without a value for each.
+    // Bytes are handed on as they are, without a value for each.
     macro_rules! of_bytes {
         ($of_answer:expr) => {
             instance.func_wrap_async(&name, move |mut store, (data,): (Handed<WasmList<u8>>,)| {
                 let function = function.clone();
                 Box::new(async move {
                     let payload = take(&mut store, &data, 0)?;
-                    let answer = function.answer(&mut store, payload.map(Content::from)).await?;
+                    let answer = function.answer(&mut store, payload.map(Carried::from)).await?;
                     $of_answer(&*function, answer)
                 })
             })
@@ -115,23 +115,25 @@ fn define(instance: &mut LinkerInstance<'_, InstanceState>, function: Imported) 
             let function = function.clone();
             Box::new(async move {
                 let most = store.data().peer.limits().message_size;
-                let values = function.values(store.data_mut(), arguments).filter(|_| !is_of_bytes);
-                let content = match (&values, arguments) {
-                    (Some(values), _) => Ok(Content::Values(values.clone())),
+                let values = if is_of_bytes { None } else { function.values(store.data_mut(), arguments) };
+                let carried = match (&values, arguments) {
+                    (Some(values), _) => Ok(Carried::Values(values.clone())),
                     (None, [Val::List(bytes)]) if is_of_bytes => {
                         Ok(Bytes::from(json::bytes_of(bytes)).into())
                     }
                     (None, arguments) => {
-                        function.signature(store.data()).payload(arguments, most).map(Content::from)
+                        function.signature(store.data()).payload(arguments, most).map(Carried::from)
                     }
                 };
-                let answer = function.answer(&mut store, content).await?;
-                let result = match values.and_then(|values| values.take_result()) {
-                    Some((result, bytes)) => {
+                let answer = function.answer(&mut store, carried).await?;
+                // A result that came too late is not the answer.
+                let result = match (answer, values.and_then(|values| values.take_result())) {
+                    (Ok(_), Some((result, bytes))) => {
+                        store.data().peer.note_bytes(bytes);
                         meter::charge_more(&mut store, size(bytes))?;
                         Some(result)
                     }
-                    None => function.result(store.data(), answer, is_of_bytes)?,
+                    (answer, _) => function.result(store.data(), answer, is_of_bytes)?,
                 };
                 if let (Some(place), Some(result)) = (results.first_mut(), result) {
                     *place = result;
@@ -159,36 +161,37 @@ impl Imported {
         }
     }
 
-    /// The arguments as they are, if whoever fulfills the contract has a function with the same types.
+    /// The arguments as they are, if the function of the provider has the same types.
     fn values(&self, state: &mut InstanceState, arguments: &[Val]) -> Option<Arc<CallValues>> {
         // With other names in JSON, values would not say what their JSON does.
         if !std::ptr::eq(self.signature(state), &raw const self.signature) {
             return None;
         }
         let config = state.config.clone();
-        let (form, most) = state.form(config.imports.get(&*self.interface)?.as_str(), &self.name)?;
-        let signature = form.downcast::<Signature>().ok()?;
+        let contract = config.imports.get(&*self.interface)?;
+        let (types, most) = state.value_types(contract.as_str(), &self.name)?;
+        let signature = types.downcast::<Signature>().ok()?;
         let mut compared = self.compared.lock();
         if compared.0.as_ptr() != Arc::as_ptr(&signature) {
             *compared = (Arc::downgrade(&signature), *signature == self.signature);
         }
         let is_equal = compared.1;
         drop(compared);
-        if is_equal { CallValues::new(signature, arguments, most) } else { None }
+        if is_equal { CallValues::new(signature, arguments, most.min(ROOM as u64)) } else { None }
     }
 
     /// Calls the contract that stands for the interface.
     async fn answer(
         &self,
         store: &mut StoreContextMut<'_, InstanceState>,
-        content: Result<Content, Error>,
+        carried: Result<Carried, Error>,
     ) -> wasmtime::Result<Result<Bytes, Error>> {
         let config = store.data().config.clone();
         let contract = config.imports.get(&*self.interface);
         let contract =
             contract.ok_or_else(|| wasmtime::format_err!("no contract answers `{}`", self.interface))?;
-        match content {
-            Ok(content) => call_contract(store, contract.as_str(), &self.name, content).await,
+        match carried {
+            Ok(carried) => call_contract(store, contract.as_str(), &self.name, carried).await,
             Err(error) => {
                 // What was written of the arguments is paid for, too.
                 meter::charge(store, size(config.limits.message_size))?;
@@ -208,7 +211,7 @@ impl Imported {
         let read = |payload: &[u8], ty| {
             let value = match is_of_bytes {
                 true => read::value_of_bytes(payload, ROOM),
-                false => read::read(payload, ty, ROOM),
+                false => read::read_answer(payload, ty, ROOM),
             };
             value.map_err(|refused| match refused {
                 Refused::Misfit(misfit) => Error::handler("invalid-answer", format!("the answer: {misfit}")),

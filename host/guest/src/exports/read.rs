@@ -41,7 +41,15 @@ impl Signature {
 
 /// The value in a payload, which may take so many bytes.
 pub(super) fn read(payload: &[u8], ty: &ValueType, room: usize) -> Result<Val, Refused> {
-    let reading = Reading { room: Cell::new(room), refused: RefCell::new(None) };
+    read_with(payload, ty, Reading { room: Cell::new(room), refused: RefCell::new(None), takes_more: false })
+}
+
+/// [`read`] for an answer: its provider may know fields that the type does not have.
+pub(super) fn read_answer(payload: &[u8], ty: &ValueType, room: usize) -> Result<Val, Refused> {
+    read_with(payload, ty, Reading { room: Cell::new(room), refused: RefCell::new(None), takes_more: true })
+}
+
+fn read_with(payload: &[u8], ty: &ValueType, reading: Reading) -> Result<Val, Refused> {
     let mut json = serde_json::Deserializer::from_slice(if payload.is_empty() { b"null" } else { payload });
     let value = Reader { ty, reading: &reading }.deserialize(&mut json);
     value.and_then(|value| json.end().map(|()| value)).map_err(|error| {
@@ -204,6 +212,10 @@ impl<'t> Reader<'t, '_> {
         let reading = self.reading;
         let mut values: Vec<Option<Val>> = types.iter().map(|_| None).collect();
         while let Some(found) = map.next_key_seed(Key(names))? {
+            if found.is_err() && reading.takes_more {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
             let place = found.map_err(|unknown| {
                 let near = near(&unknown, names.in_json());
                 let hint = near.map(|near| format!(": did you mean `{}`?", shown(near))).unwrap_or_default();

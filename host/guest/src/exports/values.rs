@@ -5,7 +5,7 @@ use std::{any::Any, sync::Arc};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use wasmtime::component::Val;
-use weir_bus::CarriedValues;
+use weir_bus::{CarriedValues, Error, ValueTypes};
 
 use super::types::Signature;
 
@@ -14,19 +14,28 @@ use super::types::Signature;
 pub(super) struct CallValues {
     /// What the receiver's function takes and returns: by this it knows that the values are its own.
     signature: Arc<Signature>,
+    types: ValueTypes,
     bytes: u64,
+    /// The most bytes that the result may take.
+    most: u64,
     /// Until the function is called.
     arguments: Mutex<Vec<Val>>,
-    /// What the function has returned, if that is no error.
-    result: Mutex<Option<Val>>,
+    /// What the function has returned, if that is no error, and its bytes.
+    result: Mutex<Option<(Val, u64)>>,
 }
 
 impl CallValues {
     /// Copies arguments for a function. Returns none if they take more than so many bytes.
     pub(super) fn new(signature: Arc<Signature>, arguments: &[Val], most: u64) -> Option<Arc<Self>> {
-        let bytes = arguments.iter().map(bytes_of).sum();
-        let new =
-            || Self { signature, bytes, arguments: Mutex::new(arguments.to_vec()), result: Mutex::default() };
+        let bytes = arguments.iter().map(size_of_value).sum();
+        let new = || Self {
+            types: signature.clone(),
+            signature,
+            bytes,
+            most,
+            arguments: Mutex::new(arguments.to_vec()),
+            result: Mutex::default(),
+        };
         (bytes <= most).then(|| Arc::new(new()))
     }
 
@@ -40,46 +49,66 @@ impl CallValues {
         std::mem::take(&mut *self.arguments.lock())
     }
 
-    /// Hands back what the function has returned. Gives it back as an error if it takes more than so many bytes.
-    pub(super) fn give(&self, result: Val, most: u64) -> Result<(), Val> {
-        if bytes_of(&result) > most {
+    /// Hands back what the function has returned. Gives it back as an error if it takes too many bytes.
+    pub(super) fn give(&self, result: Val) -> Result<(), Val> {
+        let bytes = size_of_value(&result);
+        if bytes > self.most {
             return Err(result);
         }
-        *self.result.lock() = Some(result);
+        *self.result.lock() = Some((result, bytes));
         Ok(())
     }
 
     /// What the function has returned, and the bytes that it takes.
     pub(super) fn take_result(&self) -> Option<(Val, u64)> {
-        let result = self.result.lock().take()?;
-        let bytes = bytes_of(&result);
-        Some((result, bytes))
+        self.result.lock().take()
     }
 }
 
 impl CarriedValues for CallValues {
+    fn types(&self) -> &ValueTypes {
+        &self.types
+    }
+
     fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    // A text has at most six times as many bytes as the values: each byte of a string may be escaped as `\u0000`.
-    fn payload(&self) -> Bytes {
-        self.signature.payload(&self.arguments.lock(), u64::MAX).unwrap_or_default()
+    fn payload(&self, most: u64) -> Result<Bytes, Error> {
+        self.signature.payload(&self.arguments.lock(), most)
     }
 }
 
 /// The bytes that a value takes in memory.
-fn bytes_of(value: &Val) -> u64 {
-    let inner = |value: &Option<Box<Val>>| value.as_deref().map_or(0, bytes_of);
-    let text = |text: &String| (size_of::<String>() + text.len()) as u64;
-    size_of::<Val>() as u64
-        + match value {
-            Val::String(value) | Val::Enum(value) => value.len() as u64,
-            Val::List(values) | Val::Tuple(values) => values.iter().map(bytes_of).sum(),
-            Val::Record(fields) => fields.iter().map(|(name, value)| text(name) + bytes_of(value)).sum(),
-            Val::Variant(case, value) => case.len() as u64 + inner(value),
-            Val::Option(value) | Val::Result(Ok(value) | Err(value)) => inner(value),
-            Val::Flags(names) => names.iter().map(text).sum(),
-            _ => 0,
+fn size_of_value(value: &Val) -> u64 {
+    size_of::<Val>() as u64 + outside(value)
+}
+
+/// The bytes that a value takes beside itself.
+fn outside(value: &Val) -> u64 {
+    let boxed = |value: &Option<Box<Val>>| {
+        value.as_deref().map_or(0, |value| allocated(size_of::<Val>()) + outside(value))
+    };
+    let text = |text: &String| allocated(text.capacity());
+    match value {
+        Val::String(value) | Val::Enum(value) => text(value),
+        Val::List(values) | Val::Tuple(values) => {
+            allocated(values.capacity() * size_of::<Val>()) + values.iter().map(outside).sum::<u64>()
         }
+        Val::Record(fields) => {
+            let all = fields.iter().map(|(name, value)| text(name) + outside(value));
+            allocated(fields.capacity() * size_of::<(String, Val)>()) + all.sum::<u64>()
+        }
+        Val::Variant(case, value) => text(case) + boxed(value),
+        Val::Option(value) | Val::Result(Ok(value) | Err(value)) => boxed(value),
+        Val::Flags(names) => {
+            allocated(names.capacity() * size_of::<String>()) + names.iter().map(text).sum::<u64>()
+        }
+        _ => 0,
+    }
+}
+
+/// What an allocator takes for so many bytes: a word more, in steps of 16.
+fn allocated(bytes: usize) -> u64 {
+    if bytes == 0 { 0 } else { (bytes + size_of::<usize>()).next_multiple_of(16) as u64 }
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use wasmtime::component::LinkerInstance;
-use weir_bus::{Content, Error, PendingCall};
+use weir_bus::{Carried, Error, PendingCall};
 use weir_schedule::switch;
 
 use super::{Async, Fallible, Name, Payload, Store, abi, in_one_piece, meter, outcome, take};
@@ -65,18 +65,18 @@ fn send_call(
     options: &abi::Options,
 ) -> wasmtime::Result<Result<PendingCall, Error>> {
     Ok(match take(store, payload, 0)? {
-        Ok(payload) => send_content(store, target, payload.into(), options),
+        Ok(payload) => send_carried(store, target, payload.into(), options),
         Err(error) => Err(error),
     })
 }
 
-fn send_content(
+fn send_carried(
     store: &mut Store<'_>,
     target: u32,
-    content: Content,
+    carried: Carried,
     options: &abi::Options,
 ) -> Result<PendingCall, Error> {
-    let (sent, others_ran) = switch(|| store.data_mut().call(target, content, options));
+    let (sent, others_ran) = switch(|| store.data_mut().call(target, carried, options));
     if let Some(until) = others_ran {
         store.data().sandbox.meter.go_on(until);
     }
@@ -88,21 +88,21 @@ pub(crate) async fn call_contract(
     store: &mut Store<'_>,
     contract: &str,
     operation: &str,
-    content: Content,
+    carried: Carried,
 ) -> wasmtime::Result<Result<Bytes, Error>> {
-    let bytes = match &content {
-        Content::Bytes(payload) => payload.len(),
-        Content::Values(values) => size(values.bytes()),
+    let bytes = match &carried {
+        Carried::Payload(payload) => payload.len(),
+        Carried::Values(values) => size(values.bytes()),
     };
     meter::charge(store, bytes)?;
     let state = store.data_mut();
-    let fits = match &content {
-        Content::Bytes(payload) => state.peer.check_size(payload),
-        Content::Values(_) => Ok(()),
+    let fits = match &carried {
+        Carried::Payload(payload) => state.peer.check_size(payload),
+        Carried::Values(_) => Ok(()),
     };
     let target = fits.and_then(|()| state.open(contract, operation, None));
     let options = abi::Options { timeout_ms: None, parent: None };
-    let sent = target.and_then(|target| send_content(store, target, content, &options));
+    let sent = target.and_then(|target| send_carried(store, target, carried, &options));
     let answer = match sent {
         Ok(pending) => pending.answer().await,
         Err(error) => Err(error),

@@ -429,9 +429,13 @@ async fn a_contract_of_the_program_may_be_described_as_a_component_describes_it(
     assert!(known.of_provider("own@1").unwrap().check_arguments("add", b"{}", Unknown::Refused).is_err());
     main.shutdown().await.unwrap();
 
-    let refused = builder(vec![]).serve(served(&names[1..]).described(document)).start().await.unwrap_err();
-    let why = std::error::Error::source(&refused).unwrap().to_string();
-    assert_eq!(why, "invalid: the description of `own@1`: `echo` is not served");
+    let more = [&names[..], &["more"]].concat();
+    for (names, fault) in [(&names[1..], "`echo` is not served"), (&more[..], "`more` is not in it")] {
+        let service = served(names).described(document.clone());
+        let refused = builder(vec![]).serve(service).start().await.unwrap_err();
+        let why = std::error::Error::source(&refused).unwrap().to_string();
+        assert_eq!(why, format!("invalid: the description of `own@1`: {fault}"));
+    }
 }
 
 #[tokio::test]

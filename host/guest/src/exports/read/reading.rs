@@ -31,6 +31,8 @@ pub(super) struct Reading {
     pub(super) room: Cell<usize>,
     /// Why the first of them that does not fit is refused.
     pub(super) refused: RefCell<Option<Refused>>,
+    /// Whether unknown fields are left out, and not refused.
+    pub(super) takes_more: bool,
 }
 
 impl Reading {

@@ -149,6 +149,8 @@ async fn fields_may_have_other_names_in_json() {
         let arguments: Value = serde_json::from_slice(&request.payload).unwrap();
         let mut value = arguments["value"].clone();
         assert_eq!((&value["a_s8"], &value["color"]), (&json!(-128), &json!("dark-green")));
+        // A newer provider may know more.
+        value.as_object_mut().unwrap().insert("added_later".to_owned(), json!([{}]));
         if value["text"] == "faulty" {
             value.as_object_mut().unwrap().remove("a_s8");
         }
@@ -187,6 +189,23 @@ async fn between_components_of_equal_types_values_go_without_text() {
     assert_eq!(call(&main, "relay@1", "echo", &too_long).await.unwrap_err(), "trapped");
     let failure = main.control().status("importer").unwrap().failures.pop().unwrap();
     assert!(failure.cause.contains("`echo`: payload of 70"), "{}", failure.cause);
+    main.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_answer_as_it_is_has_no_more_bytes_than_its_caller_takes() {
+    let mut importer = importer();
+    importer.limits.message_size = 64 * 1024;
+    let main = start(vec![importer, exporter()]).await;
+    let numbers = |length: u32| {
+        let main = &main;
+        async move { call(main, "relay@1", "numbers", &json!({ "length": length })).await }
+    };
+    // As values, these numbers take more than a message, and as JSON less.
+    assert_eq!(numbers(9000).await.unwrap(), json!((0..9000_u32).sum::<u32>()));
+    assert_eq!(numbers(20_000).await.unwrap_err(), "trapped");
+    let failure = main.control().status("importer").unwrap().failures.pop().unwrap();
+    assert!(failure.cause.contains("payload of"), "{}", failure.cause);
     main.shutdown().await.unwrap();
 }
 
