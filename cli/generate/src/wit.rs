@@ -51,9 +51,8 @@ pub fn wit(documents: &[Document]) -> String {
         code.line(format!("// snake-case-imports = [{}]", in_snake_case.join(", ")));
     }
     // Several files may lie beside each other.
-    let first = contracts.first().map(|contract| kebab(contract.base_name())).unwrap_or_default();
-    let others = if contracts.len() > 1 { "-and-others" } else { "" };
-    code.line(format!("package generated:{};", escaped(&format!("{first}{others}"))));
+    let root: Vec<_> = contracts.iter().map(|contract| kebab(contract.document.contract.as_str())).collect();
+    code.line(format!("package generated:{};", escaped(&root.join("-and-"))));
     code.gap();
     code.block("world caller {", "  ", |code| {
         for (package, interfaces) in &packages {
@@ -86,31 +85,39 @@ fn place_of(contract: &Contract, taken: &mut Taken) -> (String, String) {
     }
     let version = contract.document.contract.as_str().split_once('@').map_or("0", |(_, version)| version);
     let name = kebab(contract.base_name());
-    let name = taken.free(&name, |name| format!("contracts:{name}@{version}/operations"));
+    let name = taken.free(&name, |name| full_name(&format!("contracts:{name}@{version}.0.0"), "operations"));
     (format!("contracts:{}@{version}.0.0", escaped(&name)), "operations".to_owned())
 }
 
+/// The package and interface of an export that nobody else defines.
 fn place_of_export(export: &str) -> Option<(String, String)> {
     let (name, version) = match export.split_once('@') {
-        Some((name, version)) => (name, Some(version)),
-        None => (export, None),
+        Some((name, version)) => (name, Some(version).filter(|version| is_version(version))?),
+        None => (export, ""),
     };
     let (namespace, rest) = name.split_once(':')?;
     let (package, interface) = rest.split_once('/')?;
+    let is_taken = ["generated", "wasi", "weir"].contains(&namespace);
+    if is_taken || [namespace, package].iter().any(|name| name.contains(|it: char| it.is_ascii_uppercase())) {
+        return None;
+    }
+    let version = if version.is_empty() { String::new() } else { format!("@{version}") };
     let [namespace, package, interface] = [namespace, package, interface].map(|name| label(name).ok());
-    let version = match version {
-        Some(version) if is_version(version) => format!("@{version}"),
-        Some(_) => return None,
-        None => String::new(),
-    };
     Some((format!("{}:{}{version}", namespace?, package?), interface?))
 }
 
+/// Whether the text is a version of [Semantic Versioning](https://semver.org) without metadata of a build.
 fn is_version(text: &str) -> bool {
-    let numbers: Vec<_> = text.split(['-', '+']).next().unwrap_or_default().split('.').collect();
-    let is_number = |text: &&str| text.parse::<u64>().is_ok_and(|number| number.to_string() == **text);
-    let is_rest = |byte: u8| byte.is_ascii_alphanumeric() || b".-+".contains(&byte);
-    numbers.len() == 3 && numbers.iter().all(is_number) && text.bytes().all(is_rest)
+    let (core, before) = text.split_once('-').map_or((text, None), |(core, before)| (core, Some(before)));
+    let is_number = |text: &str| text.parse::<u64>().is_ok_and(|number| number.to_string() == text);
+    let is_identifier = |text: &str| {
+        let has_letters = text.bytes().any(|byte| !byte.is_ascii_digit());
+        let is_right = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        text.bytes().all(is_right) && (has_letters || is_number(text))
+    };
+    core.split('.').count() == 3
+        && core.split('.').all(is_number)
+        && before.is_none_or(|before| before.split('.').all(is_identifier))
 }
 
 fn full_name(package: &str, interface: &str) -> String {

@@ -99,6 +99,18 @@ fn whatever_a_document_has_the_interfaces_are_wit() {
     let evil = r#","x-export":"acme:x/y;\n export wasi:cli/run@0.2.0;\n} world evil {""#;
     let evil = written(&[document("a@1", evil, &method("a@1", "get", r#"{"type":"string"}"#), "")]);
     assert!(!evil.contains("evil"), "{evil}");
+    let stand_in = r#","x-export":"contracts:foo/operations@1.0.0""#;
+    let method_of = |contract: &str| method(contract, "get", r#"{"type":"string"}"#);
+    written(&[
+        document("fake@1", stand_in, &method_of("fake@1"), ""),
+        document("foo@1", "", &method_of("foo@1"), ""),
+    ]);
+    for export in
+        ["generated:a-1/b", "wasi:cli/run@0.2.0", "Acme:x/y", "acme:x/y@1.0.0-", "acme:x/y@1.0.0-01"]
+    {
+        let text = written(&[document("a@1", &format!(r#","x-export":"{export}""#), &method_of("a@1"), "")]);
+        assert!(text.contains("import contracts:a/operations@1.0.0;"), "{export}\n{text}");
+    }
     for (result, schemas, expected) in [
         (
             r##"{"type":"array","items":{"$ref":"#/components/schemas/L"}}"##,
@@ -126,6 +138,11 @@ fn whatever_a_document_has_the_interfaces_are_wit() {
             r#"{"type":"array","uniqueItems":true,"items":{"enum":["a0","a1","a2","a3","a4","a5","a6","a7","a8","a9","b0","b1","b2","b3","b4","b5","b6","b7","b8","b9","c0","c1","c2","c3","c4","c5","c6","c7","c8","c9","d0","d1","d2"]}}"#,
             "",
             "a set of more than 32 words",
+        ),
+        (
+            r#"{"type":"object","required":["\u0149"],"properties":{"\u0149":{"type":"string"}}}"#,
+            "",
+            "is no name in WIT",
         ),
         (r#"{"type":"string","description":"a\u0149b"}"#, "", "get: func() -> result<string, string>;"),
     ] {

@@ -1,50 +1,72 @@
 //! The contracts that the interfaces of a WIT package are, as `docs/exports.md` says.
 
-use std::{collections::HashMap, path::Path};
+use std::{
+    collections::{HashMap, HashSet},
+    path::Path,
+};
 
 use anyhow::{Context, anyhow};
 use weir_host::{
     component::inspect_bytes,
-    openrpc::{Document, Schema, Shape},
+    openrpc::{Document, Role, Schema, Shape},
 };
 use wit_component::{ComponentEncoder, StringEncoding, dummy_module, embed_component_metadata};
 use wit_parser::{
-    Docs, Interface, InterfaceId, LiftLowerAbi, ManglingAndAbi, Resolve, Type, TypeDef, TypeDefKind, WorldKey,
+    Docs, Interface, InterfaceId, LiftLowerAbi, ManglingAndAbi, Resolve, Type, TypeDef, TypeDefKind, WorldId,
+    WorldKey,
 };
 
-/// The package of a world that has all of a package. No other is likely to have its name.
+/// The package of a world that exports all interfaces of another. No other is likely to have its name.
 const PACKAGE: &str = "weir-describes:all-of-a-package";
 
-/// Describes the interfaces of the package in a file or directory, and what its worlds import and export: what a component
-/// of all of them describes, with the comments.
+/// Describes the package in a file or directory: what a component of each of its worlds describes, and one that exports all
+/// its interfaces, with the comments.
 pub(super) fn of_wit(path: &Path) -> anyhow::Result<Vec<Document>> {
     let mut resolve = Resolve::default();
     let pushed = resolve.push_path(path);
     let (package, _) = pushed.map_err(|error| anyhow!(in_one_line(&resolve.render_error(&error))))?;
     let package = resolve.packages.get(package).context("it has no package")?;
-    let name = |id: InterfaceId| resolve.id_of(id);
     let has_functions =
-        |id: &InterfaceId| resolve.interfaces.get(*id).is_some_and(|it| !it.functions.is_empty());
-    let own = package.interfaces.values().copied().filter(has_functions).filter_map(name);
+        |id: &&InterfaceId| resolve.interfaces.get(**id).is_some_and(|it| !it.functions.is_empty());
+    let own = package.interfaces.values().filter(has_functions).filter_map(|id| full_name(&resolve, *id));
     let exports: String = own.map(|name| format!("export {name};\n")).collect();
-    let worlds = package.worlds.iter().filter(|(_, id)| {
-        let world = resolve.worlds.get(**id);
-        world.is_some_and(|world| !(world.imports.is_empty() && world.exports.is_empty()))
-    });
-    let includes: String =
-        worlds.map(|(world, _)| format!("include {};\n", package.name.interface_id(world))).collect();
-    let world = format!("package {PACKAGE};\nworld all {{\n{includes}{exports}}}\n");
-    let world = resolve.push_str("all.wit", &world);
-    let world = world.map_err(|error| anyhow!(in_one_line(&resolve.render_error(&error))))?;
-    let world = resolve.select_world(&[world], Some("all"))?;
-    let mut module = dummy_module(&resolve, world, ManglingAndAbi::Legacy(LiftLowerAbi::Sync));
-    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8, false)?;
+    let has_some = |id: &WorldId| {
+        let world = resolve.worlds.get(*id);
+        world.is_some_and(|world| !world.imports.is_empty() || !world.exports.is_empty())
+    };
+    let mut worlds: Vec<WorldId> = package.worlds.values().copied().filter(has_some).collect();
+    if !exports.is_empty() {
+        let all = resolve.push_str("all.wit", &format!("package {PACKAGE};\nworld all {{\n{exports}}}\n"));
+        let all = all.map_err(|error| anyhow!(in_one_line(&resolve.render_error(&error))))?;
+        worlds.insert(0, resolve.select_world(&[all], Some("all"))?);
+    }
+    let mut documents: Vec<Document> = Vec::new();
+    for world in worlds {
+        let of_world = of_world(&resolve, world)?;
+        let is_there = |new: &Document| {
+            documents
+                .iter()
+                .any(|it| it.role == new.role && it.export == new.export && it.methods == new.methods)
+        };
+        let new: Vec<_> = of_world.into_iter().filter(|new| !is_there(new)).collect();
+        documents.extend(new);
+    }
+    // What the package has itself, nobody else is expected to have.
+    let own: HashSet<_> =
+        documents.iter().filter(|it| it.role == Role::Provider).filter_map(|it| it.export.clone()).collect();
+    documents.retain(|it| it.role == Role::Provider || it.export.as_ref().is_none_or(|it| !own.contains(it)));
+    Ok(documents)
+}
+
+/// What a component of this world describes.
+fn of_world(resolve: &Resolve, id: WorldId) -> anyhow::Result<Vec<Document>> {
+    let mut module = dummy_module(resolve, id, ManglingAndAbi::Legacy(LiftLowerAbi::Sync));
+    embed_component_metadata(&mut module, resolve, id, StringEncoding::UTF8, false)?;
     let component = ComponentEncoder::default().module(&module)?.encode()?;
     let inspection = inspect_bytes(&component)?;
     let undescribed = inspection.undescribed();
-    let mut documents = inspection.contracts;
-    anyhow::ensure!(!documents.is_empty() || undescribed.is_empty(), "{}", undescribed.join("; "));
-    let world = resolve.worlds.get(world).context("it has no world")?;
+    anyhow::ensure!(undescribed.is_empty(), "{}", undescribed.join("; "));
+    let world = resolve.worlds.get(id).context("it has no world")?;
     let keys = world.imports.keys().chain(world.exports.keys());
     let interfaces: HashMap<String, InterfaceId> = keys
         .filter_map(|key| match key {
@@ -52,13 +74,22 @@ pub(super) fn of_wit(path: &Path) -> anyhow::Result<Vec<Document>> {
             WorldKey::Name(_) => None,
         })
         .collect();
+    let mut documents = inspection.contracts;
     for document in &mut documents {
         let interface = document.export.as_ref().and_then(|export| interfaces.get(export));
         if let Some(interface) = interface.and_then(|id| resolve.interfaces.get(*id)) {
-            add_comments(document, &resolve, interface);
+            add_comments(document, resolve, interface);
         }
     }
     Ok(documents)
+}
+
+/// The name of an interface as it stands in WIT, where some names are words of the language.
+fn full_name(resolve: &Resolve, id: InterfaceId) -> Option<String> {
+    let interface = resolve.interfaces.get(id)?;
+    let (name, package) = (interface.name.as_ref()?, &resolve.packages.get(interface.package?)?.name);
+    let version = package.version.as_ref().map(|version| format!("@{version}")).unwrap_or_default();
+    Some(format!("%{}:%{}/%{name}{version}", package.namespace, package.name))
 }
 
 /// The message of an error, with its place before it. What is rendered has the place and a part of the file below.
@@ -67,7 +98,9 @@ fn in_one_line(rendered: &str) -> String {
     let message = lines.next().unwrap_or_default();
     match lines.find_map(|line| line.strip_prefix("--> ")) {
         Some(place) => format!("{place}: {message}"),
-        None => message.to_owned(),
+        None => {
+            [message].into_iter().chain(rendered.lines().map(str::trim).skip(1)).collect::<Vec<_>>().join(" ")
+        }
     }
 }
 

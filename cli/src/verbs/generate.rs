@@ -13,13 +13,13 @@ use crate::{args::Target, complete, contracts::Source, exit::Usage, output};
 #[command(after_help = "\
 The same descriptions give the same text. A client for an extension uses `weir-sdk`, one for a sidecar or an
 app in Rust `weir-peer`. In TypeScript it uses `weir-client`, in Python `weir_peer.py`. `wit` gives interfaces
-that any component may import or export.
+that any component may import.
 
 Examples:
   weir generate rust settings@1 -o src/settings.rs
   weir generate typescript settings.wasm device-info.wasm -o weir.ts
   weir generate python --for app settings@1
-  weir generate wit settings@1 -o wit/settings.wit")]
+  weir generate wit settings@1 -o wit/deps/settings.wit")]
 pub(crate) struct Args {
     /// The language
     #[arg(value_name = "LANGUAGE")]

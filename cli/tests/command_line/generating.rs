@@ -88,6 +88,13 @@ fn wit_is_a_contract_and_contracts_are_wit() {
     for line in SMALL.lines().skip(1).map(str::trim) {
         assert!(made.contains(line), "{line}\n{made}");
     }
+    // A world may import what it exports, and two worlds may have the same.
+    let worlds = "package a:%list; interface %map { f: func(); }
+        world one { import log: func(text: string); import %map; export %map; }
+        world two { import log: func(text: string); import %map; }";
+    fs::write(dir.path().join("worlds.wit"), worlds).unwrap();
+    let described = run(&["describe", "worlds.wit"]).good();
+    assert_eq!(described.matches("a.list.map@0").count(), 1, "{described}");
     fs::write(dir.path().join("faulty.wit"), "package a:b;\ninterface c { f: func(x: unknown); }\n").unwrap();
     let faulty = run(&["describe", "faulty.wit"]);
     let why = "error: `faulty.wit` is no WIT of contracts: faulty.wit:2:26: name `unknown` does not exist\n";

@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, fmt::Display, iter, sync::Arc};
 
 use serde::Serialize;
-use weir_bus::Error;
-use weir_names::{ContractName, harmless};
+use weir_bus::{Error, Peer};
+use weir_names::{ContractName, MAIN, harmless};
 use weir_openrpc::{Descriptions, Document, MAX_SECTION, Role};
 use weir_supervisor::Unit;
 
@@ -54,7 +54,12 @@ pub(crate) fn of_call(
         provider.is_none_or(|provider| provider == name)
             && serves.iter().any(|served| served.as_str() == contract)
     };
-    Some(providers(control, is_it).next()?.descriptions)
+    let found = providers(control, is_it).next()?;
+    // Another owner takes precedence over Main, whatever it describes.
+    let is_main = |owner: &Arc<Peer>| owner.id() == control.bus.main().id();
+    let owner = contract.parse().ok().and_then(|contract| control.bus.owner_of(&contract));
+    let is_of_another = found.name == MAIN && owner.is_some_and(|owner| !is_main(&owner));
+    (provider.is_some() || !is_of_another).then_some(found.descriptions)
 }
 
 /// The providers that describe contracts and that `is_wanted` accepts by name and contracts: extensions with a loaded
@@ -74,12 +79,7 @@ pub(crate) fn providers<'m>(
         let (name, serves) = (unit.id().to_string(), config.fulfills.clone());
         (!descriptions.is_empty()).then_some(Provider { name, serves, descriptions })
     };
-    let is_owned = |contract: &ContractName| {
-        control.roster.listed().iter().any(|unit| unit.version().config.fulfills.contains(contract))
-    };
-    // An extension that fulfills a contract of the program takes precedence, whatever it describes.
-    let own = move || control.described.iter().filter(move |own| !own.serves.iter().any(is_owned)).cloned();
-    let of_main = move || control.stores.described().into_iter().chain(own());
+    let of_main = || control.stores.described().into_iter().chain(control.described.iter().cloned());
     let others = iter::once_with(move || control.peers.described().into_iter().chain(of_main())).flatten();
     let others = others.filter(move |other| is_wanted(&other.name, &other.serves));
     control.roster.listed().into_iter().filter_map(of_extension).chain(others)

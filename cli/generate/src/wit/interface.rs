@@ -87,7 +87,7 @@ impl<'d> Interface<'d> {
                 Err(why) => {
                     interface.functions.gap();
                     for line in prose(&format!("`{}` is left out: {why}.", shown(&method.name))) {
-                        interface.functions.line(format!("// {line}"));
+                        interface.functions.line(format!("// {}", line.replace(DISCOURAGED, "")));
                     }
                 }
             }
@@ -280,7 +280,7 @@ impl<'d> Interface<'d> {
             Shape::Boolean => leaf("bool"),
             Shape::Integer { .. } => leaf(integer(shape)),
             Shape::Number { format, .. } => leaf(float(format.as_deref())),
-            Shape::String { .. } if is_bytes(shape) => leaf("list<u8>"),
+            Shape::String { .. } if is_bytes(shape) => Ok(plain("list<u8>", 1)),
             Shape::String { min_length: Some(1), max_length: Some(1), .. } => leaf("char"),
             Shape::String { .. } | Shape::Words { open: true, .. } => leaf("string"),
             Shape::Words { words, open: false } => match &**words {
@@ -300,7 +300,7 @@ impl<'d> Interface<'d> {
                     _ => none("a set of more than 32 words"),
                 },
                 // A `list<u8>` is bytes, and these are numbers.
-                number @ Shape::Integer { .. } if integer(number) == "u8" => leaf("list<u16>"),
+                number @ Shape::Integer { .. } if integer(number) == "u8" => Ok(plain("list<u16>", 1)),
                 _ => {
                     let item = self.ty(items, &format!("{hint}-item"))?;
                     Ok(plain(format!("list<{}>", item.text), item.levels))

@@ -13,7 +13,7 @@ use wasmtime::component::Val;
 use weir_bus::{Error, HandlerError};
 
 use super::{
-    read::read,
+    read::read_answer,
     types::{Names, Signature, ValueType},
 };
 
@@ -109,7 +109,7 @@ pub(super) fn error_for(error: &Error, ty: Option<&ValueType>, room: usize) -> O
     // What the provider's type was, if both sides have the same.
     let held = |ty: &ValueType| match (own, ty) {
         (Some(own), ValueType::String) => Some(Val::String(own.message.clone())),
-        (Some(own), ty) => read(own.message.as_bytes(), ty, room).ok(),
+        (Some(own), ty) => read_answer(own.message.as_bytes(), ty, room).ok(),
         (None, ValueType::String) => Some(Val::String(error.to_string())),
         (None, _) => None,
     };
