@@ -1,6 +1,6 @@
 //! Functions that a component exports, beside a handler of the SDK. `docs/benchmarks.md` explains the figures.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
@@ -50,16 +50,14 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
             measured.push(round_of(&weir, &["shop", "orders"], || shop(&weir, operation, number))?);
         }
     }
-    let [sdk, kept, per_call_] = &called;
+    let [sdk, kept, for_each] = &called;
     let [by_text, as_they_are] = &between;
     let mut figures = Vec::new();
-    for (case, rounds, baseline, target) in [
-        ("one instance", kept, Some(sdk), Some(CPU)),
-        ("an instance for each call", per_call_, None, None),
-        ("from another component", as_they_are, Some(by_text), Some(1.0)),
+    for (case, number, rounds, baseline, target) in [
+        ("one instance", number, kept, &sdk[..], Some(CPU)),
+        ("an instance for each call", fresh, for_each, &[], None),
+        ("from another component", number, as_they_are, by_text, Some(1.0)),
     ] {
-        let number = if std::ptr::eq(rounds, per_call_) { fresh } else { number };
-        let baseline = baseline.map_or(&[][..], |rounds| rounds);
         let figure = |metric, of: fn(&Round) -> Duration| {
             let call = |round: &Round| per_call(of(round), number);
             Figure::compared((NAME, case), metric, Unit::Nanoseconds, (rounds, baseline), call)
@@ -80,7 +78,7 @@ fn round_of(weir: &Embedder, ids: &[&str], call: impl FnOnce() -> Result<Duratio
 
 /// Has the shop check so many orders, and returns the time of that.
 fn shop(weir: &Embedder, operation: &str, times: u32) -> Result<Duration> {
-    let start = std::time::Instant::now();
+    let start = Instant::now();
     let arguments = format!("{{\"times\":{times}}}");
     let paid =
         weir.run(async { Ok(weir.client().call_with("shop@1", operation, arguments, patient()).await?) })?;
@@ -110,7 +108,7 @@ fn weir(bench: &Bench) -> Result<Embedder> {
         let [place, number] = *numbers else { bail!("two numbers are needed") };
         let (_, contract) = CALLED.get(usize::try_from(place)?).context("there is no such extension")?;
         let check = client.operation(contract, "check")?;
-        let start = std::time::Instant::now();
+        let start = Instant::now();
         for _ in 0..number {
             let answer: Bytes = check.call(ORDER).await?;
             ensure!(answer.starts_with(b"{\"number\":4711"), "a wrong answer");

@@ -9,6 +9,7 @@ mod labels;
 
 use std::collections::BTreeMap;
 
+use weir_names::rules::is_semantic_version;
 use weir_openrpc::Document;
 
 use self::{
@@ -92,7 +93,7 @@ fn place_of(contract: &Contract, taken: &mut Taken) -> (String, String) {
 /// The package and interface of an export that nobody else defines.
 fn place_of_export(export: &str) -> Option<(String, String)> {
     let (name, version) = match export.split_once('@') {
-        Some((name, version)) => (name, Some(version).filter(|version| is_version(version))?),
+        Some((name, version)) => (name, Some(version).filter(|version| is_semantic_version(version))?),
         None => (export, ""),
     };
     let (namespace, rest) = name.split_once(':')?;
@@ -104,20 +105,6 @@ fn place_of_export(export: &str) -> Option<(String, String)> {
     let version = if version.is_empty() { String::new() } else { format!("@{version}") };
     let [namespace, package, interface] = [namespace, package, interface].map(|name| label(name).ok());
     Some((format!("{}:{}{version}", namespace?, package?), interface?))
-}
-
-/// Whether the text is a version of [Semantic Versioning](https://semver.org) without metadata of a build.
-fn is_version(text: &str) -> bool {
-    let (core, before) = text.split_once('-').map_or((text, None), |(core, before)| (core, Some(before)));
-    let is_number = |text: &str| text.parse::<u64>().is_ok_and(|number| number.to_string() == text);
-    let is_identifier = |text: &str| {
-        let has_letters = text.bytes().any(|byte| !byte.is_ascii_digit());
-        let is_right = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-        text.bytes().all(is_right) && (has_letters || is_number(text))
-    };
-    core.split('.').count() == 3
-        && core.split('.').all(is_number)
-        && before.is_none_or(|before| before.split('.').all(is_identifier))
 }
 
 fn full_name(package: &str, interface: &str) -> String {

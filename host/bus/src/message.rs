@@ -36,7 +36,7 @@ pub type ValueTypes = Arc<dyn Any + Send + Sync>;
 /// leave the answer in them, too.
 pub trait CarriedValues: Any + Debug + Send + Sync {
     /// The types that the receiver has declared, and that the values have.
-    fn types(&self) -> &ValueTypes;
+    fn types(&self) -> ValueTypes;
 
     /// The bytes that they take in memory.
     fn bytes(&self) -> u64;

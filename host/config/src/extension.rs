@@ -210,8 +210,8 @@ impl ExtensionConfig {
     /// A running extension may take more memory, which does not count: host stack up to
     /// [`FixedLimits::host_stack`](super::FixedLimits::host_stack), in pages as they are used; 8 bytes for each of the
     /// [`FixedLimits::table_elements`](super::FixedLimits::table_elements); the data of a call, up to
-    /// [`Limits::transfer`], or the values of a call of its [`exports`](Self::exports) or [`imports`](Self::imports), up to 8 MiB; and compiled code,
-    /// which all users of a component share.
+    /// [`Limits::transfer`], or the values of a call of its [`exports`](Self::exports) or [`imports`](Self::imports), up
+    /// to 8 MiB; and compiled code, which all users of a component share.
     #[must_use]
     pub fn memory_sum(&self) -> u64 {
         let Limits { memory, stack, inbox_bytes, .. } = &self.limits;

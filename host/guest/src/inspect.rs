@@ -257,7 +257,7 @@ impl Inspection {
                 let contract = extension.imports.get(&**import)?;
                 let mut document = Document { contract: contract.clone(), ..document.clone() };
                 if extension.names_in_snake_case(import) {
-                    document.rename_fields(|name| name.replace('-', "_"));
+                    document.fields_in_snake_case();
                 }
                 Some(document)
             }

@@ -317,8 +317,9 @@ impl Control {
     }
 
     /// The contracts that extensions describe and serve, in the order of the configuration, then those of peers, then
-    /// `store@1` if Main has stores, and services that are [described](crate::Service::described). An extension that was never started is not there, nor one that describes nothing.
-    /// Parses the descriptions, of at most 64 KiB for each component and session: call it off the worker thread.
+    /// `store@1` if Main has stores, and services that are [described](crate::Service::described). An extension that was
+    /// never started is not there, nor one that describes nothing. Parses the descriptions, of at most 64 KiB for each
+    /// component, session and service: call it off the worker thread.
     #[must_use]
     pub fn contracts(&self) -> Vec<DescribedContract> {
         let all = contracts::providers(self, |_, _| true);

@@ -43,46 +43,44 @@ impl Document {
         self.types.retain(|(name, _)| used.contains(name));
     }
 
-    /// Gives fields and arguments other names. Cases of a choice keep theirs.
-    pub fn rename_fields(&mut self, name: impl Fn(&str) -> String + Copy) {
+    /// Gives fields and arguments `_` for `-` in their names. Cases of a choice that stand in it keep theirs.
+    pub fn fields_in_snake_case(&mut self) {
         for method in &mut self.methods {
             match &mut method.arguments {
                 Arguments::Bytes => {}
-                Arguments::Fields { fields, .. } => {
-                    fields.iter_mut().for_each(|field| rename_field(field, name))
-                }
-                Arguments::Value(schema) => rename_fields_of(schema, name),
+                Arguments::Fields { fields, .. } => fields.iter_mut().for_each(in_snake_case),
+                Arguments::Value(schema) => fields_of(schema),
             }
             if let Payload::Json { schema, .. } = &mut method.result {
-                rename_fields_of(schema, name);
+                fields_of(schema);
             }
         }
-        self.types.iter_mut().for_each(|(_, schema)| rename_fields_of(schema, name));
+        self.types.iter_mut().for_each(|(_, schema)| fields_of(schema));
     }
 }
 
-fn rename_field(field: &mut Field, name: impl Fn(&str) -> String + Copy) {
-    field.name = name(&field.name);
-    rename_fields_of(&mut field.schema, name);
+fn in_snake_case(field: &mut Field) {
+    field.name = field.name.replace('-', "_");
+    fields_of(&mut field.schema);
 }
 
-fn rename_fields_of(schema: &mut Schema, name: impl Fn(&str) -> String + Copy) {
+fn fields_of(schema: &mut Schema) {
     match &mut schema.shape {
         Shape::List { items: inner, .. } | Shape::Map(inner) | Shape::Nullable(inner) => {
-            rename_fields_of(inner, name);
+            fields_of(inner);
         }
-        Shape::Tuple(inner) => inner.iter_mut().for_each(|schema| rename_fields_of(schema, name)),
+        Shape::Tuple(inner) => inner.iter_mut().for_each(fields_of),
         Shape::OneOf { options, .. } => {
             for option in options {
                 match &mut option.shape {
                     Shape::Record { fields, .. } => {
-                        fields.iter_mut().for_each(|field| rename_fields_of(&mut field.schema, name));
+                        fields.iter_mut().for_each(|field| fields_of(&mut field.schema));
                     }
-                    _ => rename_fields_of(option, name),
+                    _ => fields_of(option),
                 }
             }
         }
-        Shape::Record { fields, .. } => fields.iter_mut().for_each(|field| rename_field(field, name)),
+        Shape::Record { fields, .. } => fields.iter_mut().for_each(in_snake_case),
         _ => {}
     }
 }

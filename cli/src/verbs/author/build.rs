@@ -28,8 +28,9 @@ const CONTRACTS: &str = "contracts.json";
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 In Rust, builds with `cargo`: for WebAssembly if `weir.toml` has extensions or hooks. In other languages,
-builds what `weir new` makes, in C and others with `make`. If there is a `manifest.json`, or a `contracts.json` (OpenRPC documents: one,
-or a list of them), it is put into the component that `weir.toml` names, in place of an older one.
+builds what `weir new` makes, in C and others with `make`. If there is a `manifest.json`, or a
+`contracts.json` (OpenRPC documents: one, or a list of them), it is put into the component that `weir.toml`
+names, in place of an older one.
 
 Examples:
   weir build

@@ -241,7 +241,7 @@ impl Bus {
         let carried = match carried {
             Carried::Values(values) => {
                 let types = self.value_types(caller, target);
-                match types.is_some_and(|types| Arc::ptr_eq(&types, values.types())) {
+                match types.is_some_and(|types| Arc::ptr_eq(&types, &values.types())) {
                     true => Carried::Values(values),
                     false => Carried::Payload(values.payload(caller.limits().message_size)?),
                 }

@@ -386,8 +386,8 @@ async fn a_hold_that_counts_what_was_given_up_holds_whatever_senders_do() {
 struct Numbers(ValueTypes, &'static [u8]);
 
 impl CarriedValues for Numbers {
-    fn types(&self) -> &ValueTypes {
-        &self.0
+    fn types(&self) -> ValueTypes {
+        self.0.clone()
     }
 
     fn bytes(&self) -> u64 {

@@ -14,7 +14,6 @@ use super::types::Signature;
 pub(super) struct CallValues {
     /// What the receiver's function takes and returns: by this it knows that the values are its own.
     signature: Arc<Signature>,
-    types: ValueTypes,
     bytes: u64,
     /// The most bytes that the result may take.
     most: u64,
@@ -29,7 +28,6 @@ impl CallValues {
     pub(super) fn new(signature: Arc<Signature>, arguments: &[Val], most: u64) -> Option<Arc<Self>> {
         let bytes = arguments.iter().map(size_of_value).sum();
         let new = || Self {
-            types: signature.clone(),
             signature,
             bytes,
             most,
@@ -66,8 +64,8 @@ impl CallValues {
 }
 
 impl CarriedValues for CallValues {
-    fn types(&self) -> &ValueTypes {
-        &self.types
+    fn types(&self) -> ValueTypes {
+        self.signature.clone()
     }
 
     fn bytes(&self) -> u64 {
