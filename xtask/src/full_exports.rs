@@ -2,12 +2,7 @@
 //! other: Rust to Python to C to Go to JavaScript. The command, an app and an extension with the SDK call the first. And a
 //! new project of each language. `docs/exports.md` says how.
 
-mod projects;
-
 use std::{
-    env,
-    ffi::OsString,
-    fs,
     io::{Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     path::{Path, PathBuf},
@@ -22,9 +17,9 @@ use crate::{
     files,
     full_http::{componentize_js, componentize_py},
     guests,
-    run::{Process, cargo, cargo_home, output, root, run, target_dir, until},
+    projects::{self, bindgen, go_runtime, with_bindgen},
+    run::{Process, cargo, output, root, run, target_dir, until},
     setup::{self, C_FOR_WASM, GO, NODE, PYTHON},
-    tools,
 };
 
 const SOURCES: &str = "xtask/src/full_exports";
@@ -36,14 +31,11 @@ const HANDED_ON: &str = r#"{"text":"hi","path":["rust","python","c","go","javasc
 
 const APP: &str = "app:exports";
 
-/// The runtime of Go's bindings is a module that `wit-bindgen-go` has, too.
-const BINDGEN: &str = "0.61.1";
-
 pub(crate) fn check() -> Result<Vec<String>> {
     setup::require(&[&C_FOR_WASM, &GO, &NODE, &PYTHON])?;
     guests::add_target()?;
     let weir = weir::build()?;
-    projects::check(&weir)?;
+    projects::check(&weir, "plain", &["rust", "python", "typescript", "go", "c"])?;
     let directory = tempfile::tempdir().context("cannot make a directory")?;
     let path = directory.path();
     let (token, hash) = weir::token(&weir, APP)?;
@@ -188,27 +180,4 @@ fn of_go(weir: &Path) -> Result<PathBuf> {
     go_runtime(&directory)?;
     run(Command::new(weir).arg("build").current_dir(&directory).env("PATH", with_bindgen()?))?;
     Ok(directory.join("step.wasm"))
-}
-
-/// The command `wit-bindgen` of these languages.
-fn bindgen() -> Result<PathBuf> {
-    tools::of_crate("wit-bindgen-cli", "wit-bindgen", BINDGEN, Some("c,go"))
-}
-
-/// The directories of programs, with that of `wit-bindgen`.
-fn with_bindgen() -> Result<OsString> {
-    let (bindgen, others) = (bindgen()?, env::var_os("PATH").unwrap_or_default());
-    let path = bindgen.parent().map(Path::to_owned).into_iter().chain(env::split_paths(&others));
-    Ok(env::join_paths(path)?)
-}
-
-/// Has a module of Go take the runtime of bindings from the crate that writes them: not every proxy has it.
-fn go_runtime(project: &Path) -> Result<()> {
-    let registry = cargo_home()?.join("registry/src");
-    let of_crate = format!("wit-bindgen-go-{BINDGEN}/src/pkg");
-    let mut sources = fs::read_dir(&registry).context("Cargo has no registry")?.flatten();
-    let runtime = sources.find_map(|source| Some(source.path().join(&of_crate)).filter(|path| path.is_dir()));
-    let runtime = runtime.with_context(|| format!("`{}` has no `{of_crate}`", registry.display()))?;
-    let replace = format!("-replace=go.bytecodealliance.org/pkg={}", runtime.display());
-    run(Command::new("go").args(["mod", "edit", &replace]).current_dir(project))
 }

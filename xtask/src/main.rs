@@ -23,6 +23,7 @@ mod guests;
 mod hooks;
 mod instructions;
 mod pgo;
+mod projects;
 mod release;
 mod run;
 mod setup;

@@ -124,8 +124,14 @@ impl Exit {
                 Self::Trapped { cause: cause.to_owned(), limit, trace }
             }
             None => {
-                let cause = harmless(error.root_cause(), 1024);
-                Self::Trapped { cause, limit: hit_limit(&error, limits), trace }
+                let limit = hit_limit(&error, limits);
+                let used_up = limit.as_ref().filter(|_| !error.is::<OverLimit>());
+                let cause = match used_up {
+                    // Instead of wasmtime's text, which knows no limits.
+                    Some(hit) => format!("`{}` of {} used up", hit.name, hit.allowed),
+                    None => harmless(error.root_cause(), 1024),
+                };
+                Self::Trapped { cause, limit, trace }
             }
         }
     }

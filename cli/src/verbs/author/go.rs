@@ -1,6 +1,6 @@
 //! Builds projects in Go. Go's own compiler makes a module for WASI 0.1, and `encode` makes a component of it with the
-//! WIT of the SDK, which writes the description of what the program serves. A component that exports functions needs no SDK:
-//! the project has the WIT, and `wit-bindgen` makes bindings of it.
+//! WIT of the SDK, which writes the description of what the program serves. A component that exports functions or answers
+//! by HTTP needs no SDK: the project has the WIT, and `wit-bindgen` makes bindings of it.
 
 use std::{
     fs,
@@ -23,9 +23,12 @@ pub(super) const SDK: &str = "github.com/weir-rt/weir/guest-sdk/go";
 
 const WORLD: &str = "go";
 
-/// What bindings of a component that exports functions need at run time, and the world of such a component.
+/// What bindings of `wit-bindgen` need at run time.
 const RUNTIME: &str = "go.bytecodealliance.org/pkg/wit/types";
-const PLAIN_WORLD: &str = "plugin";
+
+/// The world of a project's own WIT: of a component that exports functions, and of one that answers by HTTP.
+const PLUGIN: &str = "plugin";
+const SERVER: &str = "server";
 
 /// Where these bindings are.
 const BINDINGS: &str = "dist/bindings";
@@ -42,17 +45,17 @@ const NO_GO: &str = "cannot run `go`; `https://go.dev/dl` says how to install it
 /// Returns the commands that build the project. For a component, they leave a module and its description in `.weir`.
 pub(super) fn commands(project: &Project) -> anyhow::Result<Vec<Command>> {
     let mut commands = Vec::new();
-    let is_plain = is_plain(project)?;
-    if is_plain {
+    let own_world = own_world(project)?;
+    if let Some(world) = own_world {
         let module = of_go(project, &["list", "-m"])?.context("`go.mod` names no module")?;
         let bindings = format!("{module}/{BINDINGS}");
-        let generate = ["go", "wit", "--world", PLAIN_WORLD, "--out-dir", BINDINGS];
+        let generate = ["go", "wit", "--world", world, "--out-dir", BINDINGS];
         let mut generate = project.command("wit-bindgen", &generate);
         generate.args(["--pkg-name", &bindings, "--export-pkg-name", &module]);
         commands.push(generate);
     }
     // Asks with `go list`, which writes no file, since `weir dev` would see a change.
-    if of_go(project, &["list", if is_plain { RUNTIME } else { SDK }])?.is_none() {
+    if of_go(project, &["list", if own_world.is_some() { RUNTIME } else { SDK }])?.is_none() {
         commands.push(project.command("go", &["mod", "tidy"]));
     }
     if project.place_of_components().is_none() {
@@ -64,7 +67,7 @@ pub(super) fn commands(project: &Project) -> anyhow::Result<Vec<Command>> {
     let mut build = project.command("go", &["build", "-buildmode=c-shared", "-trimpath", LINK, "-o"]);
     build.arg(module(project)?).arg(".").envs([("GOOS", "wasip1"), ("GOARCH", "wasm")]);
     commands.push(build);
-    if !is_plain {
+    if own_world.is_none() {
         let mut describe = project.command("go", &["run", "."]);
         describe.env(DESCRIBE, project.own("")?);
         commands.push(describe);
@@ -77,8 +80,10 @@ pub(super) fn encode(project: &Project, component: &Path) -> anyhow::Result<()> 
     let module = module(project)?;
     let mut bytes = fs::read(&module).with_context(|| format!("cannot read `{}`", module.display()))?;
     let mut resolve = Resolve::default();
-    let (dir, world) =
-        if is_plain(project)? { (project.dir.clone(), PLAIN_WORLD) } else { (sdk(project)?, WORLD) };
+    let (dir, world) = match own_world(project)? {
+        Some(world) => (project.dir.clone(), world),
+        None => (sdk(project)?, WORLD),
+    };
     let (package, _) = resolve.push_path(dir.join("wit"))?;
     let world = resolve.select_world(&[package], Some(world))?;
     embed_component_metadata(&mut bytes, &resolve, world, StringEncoding::UTF8, false)?;
@@ -96,11 +101,15 @@ fn module(project: &Project) -> anyhow::Result<PathBuf> {
     project.own("module.wasm")
 }
 
-/// Whether the project's component exports functions, and so needs no SDK.
-fn is_plain(project: &Project) -> anyhow::Result<bool> {
+/// The world of the project's own WIT, if its component needs no SDK.
+fn own_world(project: &Project) -> anyhow::Result<Option<&'static str>> {
     let own = project.own_component()?;
     let is_own = |extension: &&ExtensionConfig| own.is_some() && extension.component.path() == own;
-    Ok(project.config.extensions.iter().filter(is_own).any(|extension| !extension.exports.is_empty()))
+    let world = |extension: &ExtensionConfig| {
+        let is_plugin = (!extension.exports.is_empty()).then_some(PLUGIN);
+        is_plugin.or_else(|| extension.serves_http.is_some().then_some(SERVER))
+    };
+    Ok(project.config.extensions.iter().filter(is_own).find_map(world))
 }
 
 fn sdk(project: &Project) -> anyhow::Result<PathBuf> {

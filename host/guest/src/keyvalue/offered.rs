@@ -262,7 +262,9 @@ async fn delete_many<G: Guest>(
     Ok(())
 }
 
+/// Opens a store. The empty name stands for `default`, as programs for other hosts expect.
 fn open<G: Guest>(store: &mut Store<'_, G>, name: &str) -> Fallible<Resource<OpenBucket>> {
+    let name = if name.is_empty() { "default" } else { name };
     let access = store.data().sandbox().stores.as_ref().ok_or(Error::AccessDenied)?;
     let bucket = access.stores.bucket(&access.owner, &access.grants, name)?;
     push(store, OpenBucket::new(bucket))

@@ -239,7 +239,7 @@ async fn pollables_without_end_are_bounded_and_gone_with_the_instance() {
     let status = stage.status("hostile");
     assert_eq!((status.restarts, status.failures.len()), (20, 16));
     for failure in &status.failures {
-        assert_eq!(failure.cause, "trapped: resource table has no free keys");
+        assert_eq!(failure.cause, "trapped: `resources` of 512 used up");
         assert_eq!(failure.then, ExtensionState::BackingOff);
         assert!(failure.next_restart.unwrap() > failure.time && failure.time <= SystemTime::now());
     }

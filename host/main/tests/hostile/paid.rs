@@ -180,7 +180,8 @@ async fn subscriptions_open_operations_and_resources_end_at_what_the_class_has()
         assert_eq!(told, refused("open-operations", operations), "{class}");
         assert_eq!(stage.tell("echo on").await.unwrap(), "on");
         assert_eq!(stage.tell("hoard-pollables").await, Err("Trapped".to_owned()));
-        let fault = Fault::new("trapped: resource table has no free keys");
+        let cause = format!("trapped: `resources` of {resources} used up");
+        let fault = Fault::new(&cause);
         stage.failed("hostile", &fault.limit("resources", resources, resources).asked()).await;
         // Subscriptions go with the extension's stop; the rest with the instance.
         stage.main.control().stop("hostile").await.unwrap();

@@ -54,14 +54,8 @@ async fn pollables_used_wrongly_are_a_trap() {
         ),
         ("poll-nothing", Fault::new("trapped: empty poll list")),
         ("drop-parent-first", Fault::new("trapped: resource has children")),
-        (
-            "hoard-pollables",
-            Fault::new("trapped: resource table has no free keys").limit("resources", 512, 512),
-        ),
-        (
-            "poll-distinct 513",
-            Fault::new("trapped: resource table has no free keys").limit("resources", 512, 512),
-        ),
+        ("hoard-pollables", Fault::new("trapped: `resources` of 512 used up").limit("resources", 512, 512)),
+        ("poll-distinct 513", Fault::new("trapped: `resources` of 512 used up").limit("resources", 512, 512)),
     ] {
         let stage = Stage::start(vec![poller()]).await;
         let (told, _) = stage.beside(stage.tell(command)).await;

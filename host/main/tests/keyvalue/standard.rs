@@ -87,6 +87,18 @@ async fn programs_of_the_second_draft_run_as_well() {
 }
 
 #[tokio::test]
+async fn the_empty_name_is_the_store_default_for_those_who_may_use_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let granted = once("a", "keyvalue", "set  k 1; get default k; get  k", &["default"]);
+    let other = once("b", "keyvalue", "get  k", &["s"]);
+    let stores = [("default", store()), ("s", store())];
+    let main = start(dir.path(), vec![granted, other], &stores).await;
+    assert_eq!(printed(&main, "a").await, ["done", "1", "1"]);
+    assert_eq!(printed(&main, "b").await, ["error: access-denied"]);
+    main.shutdown().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_shared_store_is_one_for_all_and_a_grant_to_read_does_not_write() {
     let dir = tempfile::tempdir().unwrap();
     let mut reader = once("b", "keyvalue", "set s a 2; increment s n 1; delete s a; get s a", &["s"]);

@@ -10,8 +10,8 @@ use super::{InstanceRole, Supervisor, run::End};
 use crate::{events::MainEvent, roster::Unit};
 
 impl Supervisor {
-    /// Records that a request to a server failed, which serves on.
-    pub(super) fn request_failed(&self, index: usize, role: InstanceRole, end: InstanceEnd) {
+    /// Records that a request failed, for which the extension had an instance of its own. It serves on.
+    pub(super) fn request_failed(&mut self, index: usize, role: InstanceRole, end: InstanceEnd) {
         let Some(slot) = self.slots.get(index) else { return };
         let run = match role {
             InstanceRole::Current => &slot.current,
@@ -19,9 +19,13 @@ impl Supervisor {
             InstanceRole::Predecessor => &slot.predecessor,
         };
         let hash = run.as_ref().and_then(|run| Some(run.version.program()?.program.hash.to_string()));
+        let number = run.as_ref().and_then(|run| run.version.number());
         let InstanceEnd { exit, handling, time, unanswered } = end;
         let end = End { handling, unanswered, hash, time, ..End::of(exit) };
         self.record_failure(&slot.unit, &end, slot.life.state(), None);
+        if role == InstanceRole::Current {
+            self.fails_a_request(index, number);
+        }
     }
 
     /// Logs and keeps a failure, and sends its event. `then` is the state that follows.

@@ -18,6 +18,8 @@ mod loss;
 mod own_sockets;
 mod post;
 mod queues;
+#[cfg(feature = "servers")]
+mod rude_servers;
 mod served;
 #[cfg(feature = "servers")]
 mod servers;

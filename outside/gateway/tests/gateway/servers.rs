@@ -63,12 +63,12 @@ impl Answer {
         Self { status, head, body: String::from_utf8(body).unwrap(), is_whole }
     }
 
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 }
 
-trait Asks {
+pub(crate) trait Asks {
     async fn send(&self, text: &str) -> UnixStream;
 
     async fn ask(&self, method: &str, path: &str, headers: &[(&str, String)], body: &str) -> Answer;
@@ -258,7 +258,7 @@ async fn has_in_hand(stage: &Stage, expected: u64) {
     }
 }
 
-async fn nothing_runs(stage: &Stage) {
+pub(crate) async fn nothing_runs(stage: &Stage) {
     has_in_hand(stage, 0).await;
     becomes(|| stage.main.client().waiters() == 0, || "somebody waits".to_owned()).await;
     let memory = || stage.main.control().status("shop").unwrap().memory;

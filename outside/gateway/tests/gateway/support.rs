@@ -41,7 +41,7 @@ pub(crate) struct Stage {
     pub(crate) path: PathBuf,
     pub(crate) streams: PathBuf,
     gateway: String,
-    dir: TempDir,
+    pub(crate) dir: TempDir,
 }
 
 impl Stage {

@@ -9,7 +9,7 @@ use std::{
 use futures_util::stream::unfold;
 use test_guests::PATIENT;
 use weir_sdk::raw::{config, log, peers, requests};
-use wstd::http::{Body, Error, Request, Response, body::Bytes};
+use wstd::http::{Body, Client, Error, Request, Response, body::Bytes};
 
 /// `wasi:logging`, as a component for another host has it.
 mod wasi_logging {
@@ -83,6 +83,11 @@ async fn main(request: Request<Body>) -> Result<Response<Body>, Error> {
         }
         "exit" => std::process::exit(0),
         "call" => text(called(&query)),
+        // It asks whoever serves the address that it was asked at, which is itself.
+        "itself" => {
+            let asked = Client::new().send(Request::get(request.uri()).body(Body::empty())?).await?;
+            text(format!("{} from itself", asked.status()))
+        }
         // After its answer has begun.
         "late-call" => {
             let pieces = move |number: u32| {

@@ -190,6 +190,19 @@ templates! {
         ".gitignore": "go/extension/gitignore",
         ".github/workflows/test.yml": "go/extension/test.yml",
     }
+    Go Http {
+        "go.mod": "go/plain/go.mod.txt",
+        "main.go": "go/http/main.go",
+        "export_wasi_http_incoming_handler/handler.go": "go/http/handler.go",
+        "server/server.go": "go/http/server.go",
+        "server/server_test.go": "go/http/server_test.go",
+        "running_test.go": "go/http/running_test.go",
+        "wit/server.wit": "server.wit",
+        "weir.toml": "go/http/weir.toml",
+        "README.md": "go/http/README.md",
+        ".gitignore": "go/plain/gitignore",
+        ".github/workflows/test.yml": "go/plain/test.yml",
+    }
     Go Plain {
         "go.mod": "go/plain/go.mod.txt",
         "main.go": "go/plain/main.go",
