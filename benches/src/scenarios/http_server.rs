@@ -2,9 +2,12 @@
 
 use std::{
     fs,
+    io::{ErrorKind, Read, Write},
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -42,6 +45,13 @@ const MANY: usize = 1000;
 const FRESH: f64 = 1.2;
 const WARM: f64 = 0.5;
 
+/// What the hostile server is asked for, each by clients that leave after a while, and so many of each.
+const HOSTILE: [&str; 4] = ["spin", "memory", "endless", "panic"];
+const CLIENTS: usize = 4;
+
+/// How long such a client stays if it gets nothing.
+const STAY: Duration = Duration::from_millis(50);
+
 /// A server, and what its rounds took.
 struct Side {
     server: Server,
@@ -75,8 +85,8 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
     allow_connections(MANY.try_into()?)?;
     let side = |server| Side { server, rounds: [Vec::new(), Vec::new()] };
     let mut sides = [
-        side(Server::weir(bench, 1)?),
-        side(Server::weir(bench, 1_000_000)?),
+        side(Server::weir(bench, 1, "")?),
+        side(Server::weir(bench, 1_000_000, "")?),
         side(Server::wasmtime(bench, wasmtime)?),
     ];
     let number = bench.scale.pick(320, 80, 10) * AT_ONCE;
@@ -85,7 +95,7 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
         progress("requests", round, rounds);
         for side in &mut sides {
             for (connections, measured) in [AT_ONCE, MANY].into_iter().zip(&mut side.rounds) {
-                measured.push(side.server.round(bench, connections, number)?);
+                measured.push(side.server.round(bench, (connections, AT_ONCE), number)?);
             }
         }
     }
@@ -109,18 +119,72 @@ fn run(bench: &Bench) -> Result<Vec<Figure>> {
             ]);
         }
     }
+    figures.extend(beside(bench)?);
     Ok(figures)
 }
 
+/// One client after the other asks a server, alone and beside a hostile one in the same Main.
+fn beside(bench: &Bench) -> Result<Vec<Figure>> {
+    let second = format!(
+        "[[extension]]\nid = \"hostile\"\npath = \"{COMPONENT}\"\nserves-http = {{ path = \"/hostile\", open = true }}\n"
+    );
+    let server = Server::weir(bench, 1, &second)?;
+    let Server::Weir { gateway, .. } = &server else { return Ok(Vec::new()) };
+    let number = bench.scale.pick(4000, 1000, 20);
+    let (mut alone, mut hostile) = (Vec::new(), Vec::new());
+    for round in 0..bench.scale.pick(7, 3, 1) {
+        progress("beside a hostile server", round, bench.scale.pick(7, 3, 1));
+        alone.push(server.round(bench, (1, 1), number)?);
+        let (stop, served) = (AtomicBool::new(false), AtomicU64::new(0));
+        let measured = thread::scope(|scope| {
+            for what in HOSTILE.repeat(CLIENTS) {
+                scope.spawn(|| {
+                    while !stop.load(Ordering::Relaxed) {
+                        served.fetch_add(u64::from(annoy(gateway, what).is_ok()), Ordering::Relaxed);
+                    }
+                });
+            }
+            let measured = server.round(bench, (1, 1), number);
+            stop.store(true, Ordering::Relaxed);
+            measured
+        })?;
+        ensure!(served.into_inner() > 0, "no hostile request was made");
+        hostile.push(measured);
+    }
+    let case = "one client beside hostile handlers and clients";
+    let figure = |metric, of: fn(&Round) -> f64| {
+        Figure::compared((NAME, case), metric, Unit::Microseconds, (&hostile, &alone), of)
+    };
+    Ok(vec![figure("p50", |round| round.p50), figure("p99", |round| round.p99)])
+}
+
+/// Makes a request to the hostile server, reads for a while, and leaves.
+fn annoy(gateway: &SocketAddr, what: &str) -> Result<()> {
+    let mut stream = TcpStream::connect(gateway)?;
+    stream.set_read_timeout(Some(STAY))?;
+    stream.write_all(format!("GET /hostile/{what} HTTP/1.1\r\nhost: localhost\r\n\r\n").as_bytes())?;
+    let mut bytes = [0; 1 << 16];
+    for _ in 0..64 {
+        match stream.read(&mut bytes) {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
 impl Server {
-    fn weir(bench: &Bench, requests_per_instance: u32) -> Result<Self> {
+    /// Main with the server, and with `more` at the end of its configuration.
+    fn weir(bench: &Bench, requests_per_instance: u32, more: &str) -> Result<Self> {
         let dir = tempfile::tempdir().context("cannot make a directory")?;
         let (gateway, file) = (free()?, dir.path().join("weir.toml"));
         let config = format!(
             "[main]\nplugin-dir = \"{}\"\n[gateway]\nlisten = [\"{gateway}\"]\nconnections = 4096\n\
              [[extension]]\nid = \"server\"\npath = \"{COMPONENT}\"\nclass = \"max\"\nlimits.cpu-share = \"100%\"\n\
              serves-http = {{ path = \"/\", open = true, socket = \"{}\", at-once = {AT_ONCE}, \
-             requests-per-instance = {requests_per_instance} }}\n",
+             requests-per-instance = {requests_per_instance} }}\n{more}",
             bench.guests.dir().display(),
             own_socket(&dir).display(),
         );
@@ -158,8 +222,8 @@ impl Server {
         }
     }
 
-    /// Makes so many requests on so many new connections.
-    fn round(&self, bench: &Bench, connections: usize, number: usize) -> Result<Round> {
+    /// Makes so many requests on so many new connections, and so many at once.
+    fn round(&self, bench: &Bench, (connections, at_once): (usize, usize), number: usize) -> Result<Round> {
         let address = match self {
             // The gateway bears 256 clients without a name.
             Self::Weir { dir, .. } if connections > AT_ONCE => format!("unix:{}", own_socket(dir).display()),
@@ -168,7 +232,7 @@ impl Server {
         let mut client = Device::start(bench.program("ask")?.arg(address).arg(connections.to_string()))?;
         let process = self.process();
         let before = process.used()?;
-        let parts = client.numbers(format_args!("{number} {AT_ONCE}"))?;
+        let parts = client.numbers(format_args!("{number} {at_once}"))?;
         let used = process.used()? - before;
         let [_, _, p50, p99] = <[u64; 4]>::try_from(parts).ok().context("a round has four parts")?;
         let microseconds = |nanoseconds: u64| Duration::from_nanos(nanoseconds).as_secs_f64() * 1e6;

@@ -27,6 +27,9 @@ grants.http = [{ to = "https://example.com", methods = ["GET"] }]
 "#;
 
 /// A program with these imports.
+/// An interface that only a program for Weir imports.
+const IEC: &str = "weir:iec/channel@0.1.0";
+
 fn program(imports: &[&str]) -> Vec<u8> {
     let imports: String = imports.iter().map(|name| format!("(import \"{name}\" (instance))")).collect();
     let text = format!(
@@ -61,9 +64,9 @@ fn write(dir: &TempDir, name: &str, content: impl AsRef<[u8]>) {
 #[test]
 fn what_a_component_needs_and_is_not_granted_is_said_by_check() {
     let dir = tempfile::tempdir().unwrap();
-    let imports = ["wasi:keyvalue/store@0.2.0-draft2", "wasi:http/outgoing-handler@0.2.0"];
+    let imports = [IEC, "wasi:keyvalue/store@0.2.0-draft2", "wasi:http/outgoing-handler@0.2.0"];
     write(&dir, "needy.wasm", with_section(program(&imports), "weir:manifest", MANIFEST));
-    write(&dir, "must.wasm", program(&[]));
+    write(&dir, "must.wasm", program(&[IEC]));
     fs::create_dir(dir.path().join("granted")).unwrap();
     let rest = "\n[[extension]]\nid = \"must\"\npath = \"must.wasm\"\nfulfills = [\"must@1\", \"may@1\"]\n\
                 [queue.in]\n[queue.out]\n[store.kept]\n";
@@ -180,8 +183,8 @@ fn a_directory_of_mains_own_that_cannot_be_written_to_is_said_by_check() {
 fn an_alias_of_an_operation_that_does_not_exist_is_a_warning() {
     let dir = tempfile::tempdir().unwrap();
     let described = r#"{"openrpc":"1.3.2","info":{"title":"lamp@1","version":"1"},"methods":[{"name":"lamp@1/on","params":[],"result":{"name":"null","schema":{"type":"null"}}}]}"#;
-    write(&dir, "lamp.wasm", with_section(program(&[]), "weir:contracts", described));
-    write(&dir, "mute.wasm", program(&[]));
+    write(&dir, "lamp.wasm", with_section(program(&[IEC]), "weir:contracts", described));
+    write(&dir, "mute.wasm", program(&[IEC]));
     let file = "[[extension]]\nid = \"lamp\"\npath = \"lamp.wasm\"\nfulfills = [\"lamp@1\"]\n\
                 [[extension]]\nid = \"mute\"\npath = \"mute.wasm\"\nfulfills = [\"mute@1\"]\n\
                 [gateway]\nlisten = [\"unix:gateway.sock\"]\n[gateway.alias]\n";

@@ -3,6 +3,7 @@
 mod budget;
 mod exports;
 mod grants;
+mod listeners;
 mod mounts;
 mod parties;
 mod paths;
@@ -108,6 +109,7 @@ impl<'c> Judged<'c> {
         self.owners(&mut errors);
         self.mounts(&mut errors);
         self.exports(&mut errors);
+        self.listeners(&mut errors);
         if complete {
             self.providers(&mut errors);
             self.queues(&mut errors);

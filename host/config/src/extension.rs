@@ -11,8 +11,8 @@ use weir_names::{
 };
 
 use super::{
-    ArtifactHash, ComponentSource, Grants, Limits, ReloadMode, RestartConfig, SecretSource, ServesHttp,
-    Stanza, SubscribeGrant, UpdateConfig, bytes,
+    ArtifactHash, ComponentSource, Grants, Limits, ReadyWhen, ReloadMode, RestartConfig, SecretSource,
+    ServesHttp, Stanza, SubscribeGrant, UpdateConfig, bytes,
     exports::{IMPORT, fulfills, imports, instances},
     key::{Key, Places, Table},
     kind::{flag, optional_table, policy, table, text, texts, word},
@@ -97,6 +97,8 @@ pub struct ExtensionConfig {
     pub autostart: bool,
     /// When it restarts.
     pub restart: RestartConfig,
+    /// When it is ready.
+    pub ready: ReadyWhen,
     /// How a new version replaces the old one.
     pub reload: ReloadMode,
     /// When a new version is proven, and when it goes back to the last proven one. With `None`, a new version stays
@@ -190,6 +192,7 @@ impl ExtensionConfig {
             secrets: BTreeMap::new(),
             autostart: true,
             restart: RestartConfig::default(),
+            ready: ReadyWhen::default(),
             reload: ReloadMode::default(),
             update: None,
             serves_http: None,
@@ -375,6 +378,9 @@ impl Table for ExtensionConfig {
         "autostart" autostart = flag();
         /// When it is started again after an end: [below](#restarts).
         "restart" restart = table();
+        /// When it is ready: once it looks for messages or says so, or (`at-start`) once it waits for anything. A program
+        /// that imports nothing of `weir:iec` has the latter in any case. [Programs without messages](plain-programs.md).
+        "ready" ready = word();
         /// How `weir reload` exchanges its version: [below](#reload).
         "reload" reload = word();
         /// When a new version, of its component or its table, is proven: [versions prove themselves](updates.md). Until

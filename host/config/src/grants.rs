@@ -7,7 +7,7 @@ mod http;
 use std::{
     collections::BTreeMap,
     fmt,
-    net::{Ipv4Addr, Ipv6Addr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     ops::RangeInclusive,
     path::PathBuf,
     str::FromStr,
@@ -21,7 +21,7 @@ use super::{
     differences::{Facts, quoted},
     error::{ConfigError, quote},
     key::{Contradiction, Places, Table},
-    kind::{Kind, number, path, tables, text, texts, texts_and_tables, word},
+    kind::{Kind, flag, number, path, tables, text, texts_and_tables, word},
     section::Section,
     sections::HOST_DIR,
     shape::Shape,
@@ -30,6 +30,8 @@ use crate::{keys, words};
 
 const STORE: &str = "the name of a store";
 const GUEST_DIR: &str = "an absolute path, as in `/data`";
+
+const ADDRESS: &str = "an address with a port, as in `example.com:443`";
 
 /// The range of `max-bytes`: from one block of 4 KiB to 1 PiB.
 const MAX_BYTES: RangeInclusive<u64> = 4 << 10..=1 << 50;
@@ -45,7 +47,7 @@ pub struct Grants {
     pub dirs: Vec<DirGrant>,
     /// All environment variables of the extension. Names are not empty and have no `=`; names and values have no NUL.
     pub env: BTreeMap<String, String>,
-    /// Network addresses that it may connect to.
+    /// Network addresses that it may connect to, or listen at.
     pub net: Vec<NetGrant>,
     /// Requests that it may send by HTTP.
     pub http: Vec<HttpGrant>,
@@ -60,9 +62,9 @@ impl Table for Grants {
         "dirs" dirs = tables(|| Some(DirGrant::read_only("", GuestPath("/".to_owned())))), default("none");
         /// All environment variables that it finds. It sees none of Main's own.
         "env" env = variables(), default("empty");
-        /// Addresses that it may connect to: a name, an IPv4 address or an IPv6 address in brackets, and a port from 1
-        /// to 65535.
-        "net" net = texts("an address with a port, as in `example.com:443`", str::parse);
+        /// Addresses that it may use: those that it may connect to by TCP, or tables with the keys below. [Which programs
+        /// have sockets](plain-programs.md#sockets).
+        "net" net = texts_and_tables(ADDRESS, str::parse, || "[::]:1".parse().ok());
         /// Requests that it may send by HTTP: the keys below, as in `{ to = "https://api.example.com/v1", methods =
         /// ["GET"] }`. [How they are judged](http.md#what-a-grant-allows).
         "http" http = tables(HttpGrant::blank), default("none");
@@ -102,6 +104,38 @@ impl Table for DirGrant {
             message: format!("`{key}` bounds writes, which need `mode = \"rw\"`"),
         };
         idle.map(contradiction).collect()
+    }
+}
+
+impl Table for NetGrant {
+    keys! {
+        NetGrant;
+        /// A name, an IPv4 address or an IPv6 address in brackets, and a port from 1 to 65535, as in `{ address =
+        /// "0.0.0.0:7000", listen = true }`.
+        "address" address = text(ADDRESS, str::parse), required(ADDRESS);
+        /// Whether it listens there, instead of connecting. The address is then an IP address of this machine, where
+        /// `0.0.0.0` and `[::]` stand for all of them. It cannot be one of `gateway.listen`.
+        "listen" listen = flag();
+        /// Whether it sends and receives datagrams, by UDP, instead of using TCP.
+        "udp" udp = flag();
+    }
+
+    fn contradictions(&self) -> Vec<Contradiction> {
+        let is_name = self.listen && self.address.ip().is_none();
+        is_name
+            .then(|| Contradiction {
+                keys: ["address", "listen"],
+                message: format!(
+                    "`{}` is a name: to listen takes an IP address, as in `0.0.0.0:7000`",
+                    self.address
+                ),
+            })
+            .into_iter()
+            .collect()
+    }
+
+    fn as_text(&self) -> Option<String> {
+        (!self.listen && !self.udp).then(|| quoted(&self.address))
     }
 }
 
@@ -177,10 +211,21 @@ pub enum DirMode {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GuestPath(String);
 
-/// A network address that an extension may connect to. As text: `name:port`, `IPv4:port` or `[IPv6]:port`.
+/// A network address that an extension may use. From text, as of [`NetAddress`]: one that it may connect to by TCP.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct NetGrant {
+    /// The address.
+    pub address: NetAddress,
+    /// Whether it may listen there, instead of connecting. Default: no.
+    pub listen: bool,
+    /// Whether it may use UDP there, instead of TCP. Default: no.
+    pub udp: bool,
+}
+
+/// A name or an IP address, and a port. As text: `name:port`, `IPv4:port` or `[IPv6]:port`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NetAddress {
     /// An IP address without brackets, or a lowercase name: dotted labels of up to 63 letters, digits and `-`, at most
     /// 253 bytes.
     pub host: String,
@@ -274,7 +319,51 @@ impl fmt::Display for GuestPath {
     }
 }
 
+impl NetGrant {
+    /// Whether a program that listens at the address has it.
+    #[must_use]
+    pub fn listens_at(&self, address: SocketAddr) -> bool {
+        let is_its =
+            |own: IpAddr| own == address.ip() || (own.is_unspecified() && own.is_ipv4() == address.is_ipv4());
+        self.listen && self.address.port == address.port() && self.address.ip().is_some_and(is_its)
+    }
+
+    /// Whether two programs that listen at these two would meet.
+    pub(crate) fn meets(&self, other: &Self) -> bool {
+        let is_at = |one: &Self, address: &NetAddress| {
+            address.ip().is_some_and(|ip| one.listens_at(SocketAddr::new(ip, address.port)))
+        };
+        self.udp == other.udp && (is_at(self, &other.address) || is_at(other, &self.address))
+    }
+}
+
 impl FromStr for NetGrant {
+    type Err = GrantError;
+
+    fn from_str(text: &str) -> Result<Self, GrantError> {
+        Ok(Self { address: text.parse()?, listen: false, udp: false })
+    }
+}
+
+impl fmt::Display for NetGrant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let protocol = if self.udp { " by UDP" } else { "" };
+        match self.listen {
+            true => write!(f, "listening at {}{protocol}", self.address),
+            false => write!(f, "{}{protocol}", self.address),
+        }
+    }
+}
+
+impl NetAddress {
+    /// The IP address, unless it is a name.
+    #[must_use]
+    pub fn ip(&self) -> Option<IpAddr> {
+        self.host.parse().ok()
+    }
+}
+
+impl FromStr for NetAddress {
     type Err = GrantError;
 
     fn from_str(text: &str) -> Result<Self, GrantError> {
@@ -291,7 +380,7 @@ impl FromStr for NetGrant {
     }
 }
 
-impl fmt::Display for NetGrant {
+impl fmt::Display for NetAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.host.contains(':') {
             true => write!(f, "[{}]:{}", self.host, self.port),

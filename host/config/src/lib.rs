@@ -48,7 +48,7 @@ pub use extension::{ExtensionConfig, HOOKS_CONTRACT, STORE_CONTRACT, Traces, Val
 pub use file_lock::FileLock;
 pub use grants::{
     AddressGrant, AddressRange, DirGrant, DirMode, GrantError, Grants, GuestPath, HttpGrant, HttpMethod,
-    HttpTarget, NetGrant, StoreGrant,
+    HttpTarget, NetAddress, NetGrant, StoreGrant,
 };
 pub use limits::{
     FixedLimits, INTERPRETED, InHooks, LIMIT_KEYS, LimitKey, LimitSource, Limits, MeasuredUse, TIMEOUT,
@@ -58,7 +58,7 @@ pub use loader::{Loader, not_in_this_build};
 pub use main_config::{AddressSpace, MainConfig};
 pub use peer::{PeerConfig, PeerSessionLimits, TokenHash, TokenHashError};
 pub use queue::{QueueConfig, SubscribeGrant, TopicConfig};
-pub use restart::{ReloadMode, RestartConfig, RestartPolicy};
+pub use restart::{ReadyWhen, ReloadMode, RestartConfig, RestartPolicy};
 pub use revoked::{Revoked, RevokedError};
 pub use secret::{CredentialName, CredentialNameError, SecretError, SecretSource};
 pub use serves_http::{MountPath, ServesHttp};

@@ -70,6 +70,8 @@ pub struct Limits {
     pub http_timeout: Duration,
     /// Time of a request by HTTP in all, from its beginning to the last byte of the answer: 1 ms to 1 day.
     pub http_total_timeout: Duration,
+    /// WASI resources: descriptors, streams, sockets and pollables together.
+    pub resources: u64,
     /// Log lines per second, with bursts of ten times as many: 1 to 100,000.
     pub log_rate: u32,
     /// Time from the start until ready: 1 ms to 1 day.
@@ -141,6 +143,7 @@ built_in! {
     http_header_size: 16 * KIB, 32 * KIB, 64 * KIB;
     http_timeout: Duration::from_secs(30), Duration::from_secs(30), Duration::from_secs(30);
     http_total_timeout: Duration::from_secs(10 * 60), Duration::from_secs(10 * 60), Duration::from_secs(10 * 60);
+    resources: 128, 512, 1024;
     log_rate: 10, 100, 1000;
     ready_timeout: Duration::from_secs(5), Duration::from_secs(10), Duration::from_secs(30);
     request_timeout: None, None, None;
@@ -273,8 +276,6 @@ pub struct FixedLimits {
     pub memories: u64,
     /// Core instances.
     pub instances: u64,
-    /// WASI resources: descriptors, streams, sockets and pollables together.
-    pub resources: u64,
     /// Random bytes of one call.
     pub random_bytes: u64,
     /// Subscriptions.
@@ -292,8 +293,7 @@ impl FixedLimits {
         tables: 64,
         memories: 128,
         instances: 64,
-        resources: 128,
-        random_bytes: 4096,
+        random_bytes: 64 * 1024,
         subscriptions: 64,
         open_operations: 256,
     };
@@ -302,7 +302,6 @@ impl FixedLimits {
         class: "medium",
         table_elements: 1 << 18,
         instances: 128,
-        resources: 512,
         subscriptions: 256,
         open_operations: 1024,
         ..Self::MIN
@@ -314,7 +313,6 @@ impl FixedLimits {
         tables: 256,
         memories: 256,
         instances: 512,
-        resources: 1024,
         ..Self::MEDIUM
     };
 }

@@ -57,6 +57,17 @@ pub enum ReloadMode {
     Overlap,
 }
 
+/// When an extension is ready.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadyWhen {
+    /// When it first looks for messages, or says that it is. A program that imports nothing of `weir:iec` can do neither:
+    /// it is as with [`AtStart`](Self::AtStart).
+    #[default]
+    Receives,
+    /// Once it waits for anything: it may have no messages.
+    AtStart,
+}
+
 impl Default for RestartConfig {
     fn default() -> Self {
         Self {
@@ -146,4 +157,5 @@ impl Table for RestartConfig {
 }
 
 words!(RestartPolicy, "a policy: ": "never" = Never, "on-failure" = OnFailure, "always" = Always);
+words!(ReadyWhen, "a moment: ": "receives" = Receives, "at-start" = AtStart);
 words!(ReloadMode, "a way to reload: ": "stop-first" = StopFirst, "overlap" = Overlap);

@@ -266,7 +266,7 @@ fn hit_limit(error: &wasmtime::Error, limits: &Limits) -> Option<LimitHit> {
     if let Some(OverLimit(hit)) = error.downcast_ref() {
         Some(hit.clone())
     } else if error.chain().any(is_full) {
-        Some(used_up(LimitName::RESOURCES, limits.fixed().resources))
+        Some(used_up(LimitKey::RESOURCES.into(), limits.resources))
     } else if is_too_much(error) {
         Some(used_up(LimitName::TRANSFER, limits.transfer()))
     } else {

@@ -11,8 +11,8 @@ use std::{
 use futures_util::FutureExt;
 use tokio::time::Instant;
 use wasmtime::Store;
-use weir_bus::{Bus, Error, Peer};
-use weir_config::{ExtensionConfig, Limits, NetGrant};
+use weir_bus::{Bus, Error, Peer, Phase};
+use weir_config::{ExtensionConfig, Limits, NetGrant, ReadyWhen};
 use weir_logs::Level;
 use weir_metrics::{Usage, nanoseconds};
 use weir_schedule::{Activity, InTurn, SharedShare, TimeLimit, Turns};
@@ -30,7 +30,7 @@ use super::{
     program::Program,
     sandbox::{self, Sandbox},
     settings::Settings,
-    signals::{Order, Signals},
+    signals::{Notice, Order, Signals},
     wasi::{self, Dirs, Machine},
 };
 
@@ -162,6 +162,11 @@ impl Instance {
         let limits = &self.config.limits;
         let mut stopping = None;
         let mut is_ready = false;
+        let is_plain = program.exported.is_none() && !program.knows_weir;
+        let is_ready_at_a_wait = is_plain || self.config.ready == ReadyWhen::AtStart;
+        if is_ready_at_a_wait {
+            store.data_mut().sandbox.meter.renew_at_waits();
+        }
         let mut handlers = HandlerLimit::new(store.data().delivery.held().clone(), limits.handler_timeout);
         self.peer.set_ended_by_caller(self.signals.clone());
         let mut order = self.signals.order(&self.peer);
@@ -185,6 +190,11 @@ impl Instance {
             tokio::select! {
                 biased;
                 order = poll_fn(&mut order) => match order {
+                    // It cannot hear of it.
+                    Order::Stop if is_plain => {
+                        self.note_stop(Some(Instant::now()));
+                        return Exit::Finished;
+                    }
                     Order::Stop => {
                         stopping = Some(Instant::now());
                         limit = TimeLimit::new(limits.stop_timeout);
@@ -201,6 +211,13 @@ impl Instance {
                 () = self.signals.became_ready(), if !is_ready => {
                     is_ready = true;
                     self.usage.ready.set(nanoseconds(started.elapsed()));
+                }
+                // Polled after the guest, so that its wait is seen before it goes on.
+                () = poll_fn(|_| if activity.waits() { Poll::Ready(()) } else { Poll::Pending }),
+                    if is_ready_at_a_wait && !is_ready =>
+                {
+                    self.peer.set_phase_if_up(Phase::Ready);
+                    self.signals.notify(Notice::Ready).await;
                 }
                 used = poll_fn(|context| handlers.poll(context, |at| self.warn_of(at))) => {
                     self.note_stop(stopping);

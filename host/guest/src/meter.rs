@@ -63,6 +63,8 @@ pub(super) struct Meter {
     call: HostCall,
     /// The import that waits while the guest makes room for its result.
     outer: HostCall,
+    /// Whether the end of each wait brings the fuel of a message.
+    renews_at_waits: bool,
 }
 
 /// A call of the guest into the host.
@@ -97,7 +99,13 @@ impl Meter {
             owed: 0,
             call: HostCall::default(),
             outer: HostCall::default(),
+            renews_at_waits: false,
         }
+    }
+
+    /// Makes the end of each wait bring the fuel of a message, for a program that may get none.
+    pub(super) fn renew_at_waits(&mut self) {
+        self.renews_at_waits = true;
     }
 
     /// Returns the limit that applies to the fuel now, and its value.
@@ -272,6 +280,9 @@ fn leave<G: Metered>(store: &mut StoreContextMut<'_, G>) -> wasmtime::Result<()>
     let meter = store.data().meter();
     let is_late = || meter.activity.elapsed() >= slice::TIME;
     if meter.has_waited() {
+        if meter.renews_at_waits && meter.activity.take_wait() {
+            return deliver(store, 1);
+        }
         let left = store.get_fuel()?;
         let fuel = store.data_mut().meter_mut().slice.begin(left);
         return apply(store, fuel);

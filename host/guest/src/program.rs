@@ -71,7 +71,7 @@ use self::{
     compiler::Compiler,
     held::HeldPrograms,
     input::{ComponentInput, InputKind, InputLimits},
-    linked::{Foreign, imports_http, linked},
+    linked::{Foreign, imports_http, imports_iec, linked},
     load_permit::{LoadPermit, LoadPermits},
 };
 #[cfg(feature = "compiler")]
@@ -107,6 +107,8 @@ pub struct Program<G: 'static = InstanceState> {
     places: Option<Arc<Semaphore>>,
     /// Whether the component imports the interface that sends requests by HTTP.
     pub(super) sends_http: bool,
+    /// Whether the component imports an interface of `weir:iec`. Else nothing can be sent to it.
+    pub knows_weir: bool,
     /// What it exports, if the host calls its functions.
     pub(super) exported: Option<Exported>,
     foreign: Foreign,
@@ -146,7 +148,15 @@ impl<G: Guest> Program<G> {
         let of_imports = import.map(|name| not_answered(name));
         let of_exports =
             || self.exported.as_ref().zip(wanted.exports).and_then(|(own, wanted)| own.misfit(wanted));
-        let reason = of_imports.or_else(of_exports)?;
+        let of_messages = || {
+            let is_deaf = wanted.has_messages && wanted.world() == World::Program && !self.knows_weir;
+            is_deaf.then(|| {
+                "it imports nothing of `weir:iec`, so it gets no messages: it can have no `fulfills`, `subscribes` and \
+                 `takes`"
+                    .to_owned()
+            })
+        };
+        let reason = of_imports.or_else(of_exports).or_else(of_messages)?;
         Some(LoadFault::World { world: wanted.world().name::<G>(), reason })
     }
 
@@ -316,12 +326,21 @@ impl<G: Guest> Programs<G> {
             #[cfg(not(feature = "compiler"))]
             crate::calibration::keep(|| code.kernel());
             let descriptions = Descriptions::new(code.contracts()).into();
-            let sends_http = imports_http(&component);
+            let (sends_http, knows_weir) = (imports_http(&component), imports_iec(&component));
             let exported = (world == World::Exports).then(|| Exported::of(&component));
             let of_types = exported.as_ref().map_or(0, |exported| exported.bytes) + foreign.bytes;
             let footprint = footprint.saturating_add(of_types as u64);
-            let program =
-                Program { linked, hash, footprint, descriptions, places, sends_http, exported, foreign };
+            let program = Program {
+                linked,
+                hash,
+                footprint,
+                descriptions,
+                places,
+                sends_http,
+                knows_weir,
+                exported,
+                foreign,
+            };
             Ok(Arc::new(program))
         };
         permit.blocking(load).await

@@ -76,6 +76,8 @@ pub struct Sandbox {
     pub(super) http: Option<Box<HttpAccess>>,
     pub(super) table: ResourceTable,
     pub(super) fixed: &'static FixedLimits,
+    /// The most resources that it may hold.
+    pub(super) resources: u64,
     /// The addresses that the guest may reach.
     pub(super) net: Arc<[NetGrant]>,
     /// Whether the guest's calls may block the thread that polls it.
@@ -97,12 +99,13 @@ impl Sandbox {
         activity: Arc<Activity>,
     ) -> Self {
         let mut table = ResourceTable::new();
-        table.set_max_capacity(size(limits.fixed().resources));
+        table.set_max_capacity(size(limits.resources));
         Self {
             meter: Meter::new(limits, usage.clone(), activity),
             memory: MemoryLimiter::new(limits, usage.clone()),
             table,
             fixed: limits.fixed(),
+            resources: limits.resources,
             net,
             may_block: false,
             counted: machine.counted,

@@ -1,12 +1,8 @@
 //! A guest's view of the machine, which has only what the operator granted.
 
-use std::{
-    convert::Infallible,
-    fmt, mem,
-    net::{IpAddr, SocketAddr},
-    sync::Arc,
-};
+use std::{collections::VecDeque, convert::Infallible, fmt, mem, net::SocketAddr, sync::Arc};
 
+use parking_lot::Mutex;
 use rand::{Rng, TryRng};
 use wasmtime_wasi::{
     FsPerms, WasiCtx, WasiCtxBuilder, filesystem::WasiFilesystemCtx, sockets::SocketAddrUse,
@@ -115,14 +111,14 @@ pub(super) fn granted(limits: &Limits, net: &Arc<[NetGrant]>) -> WasiCtxBuilder 
         .secure_random(OfThread)
         .insecure_random(OfThread)
         .max_random_size(limits.fixed().random_bytes)
-        .allow_udp(false)
-        .allow_tcp(!net.is_empty());
+        .allow_udp(net.iter().any(|grant| grant.udp))
+        .allow_tcp(net.iter().any(|grant| !grant.udp));
     if !net.is_empty() {
-        let grants = net.clone();
+        let sockets = Arc::new(Sockets { grants: net.clone(), heard: Mutex::default() });
         builder.allow_ip_name_lookup(true);
         builder.socket_addr_check(move |address, purpose| {
-            let grants = grants.clone();
-            Box::pin(async move { is_granted(&grants, address, purpose).await })
+            let sockets = sockets.clone();
+            Box::pin(async move { sockets.may(address, purpose).await })
         });
     }
     builder
@@ -149,26 +145,75 @@ impl TryRng for OfThread {
     }
 }
 
-/// Whether a guest may use `address` in this way: only to connect to it by TCP. The host looks up granted names itself,
-/// so a guest that resolves a name by other means gains nothing.
-async fn is_granted(grants: &[NetGrant], address: SocketAddr, purpose: SocketAddrUse) -> bool {
-    match purpose {
-        SocketAddrUse::TcpConnect => {}
-        // Every connect binds its socket to an unspecified address and port first.
-        SocketAddrUse::TcpBind => return address.ip().is_unspecified() && address.port() == 0,
-        _ => return false,
-    }
-    for grant in grants.iter().filter(|grant| grant.port == address.port()) {
-        let granted = match grant.host.parse::<IpAddr>() {
-            Ok(ip) => ip == address.ip(),
-            Err(_) => match tokio::net::lookup_host((grant.host.as_str(), grant.port)).await {
-                Ok(mut found) => found.any(|found| found == address),
-                Err(_) => false,
-            },
-        };
-        if granted {
-            return true;
+/// What a guest may do with addresses.
+struct Sockets {
+    grants: Arc<[NetGrant]>,
+    /// Who may be sent datagrams besides those with a number in a grant: the last ones whose datagrams came to where the
+    /// guest listens, and those that a granted name stood for.
+    heard: Mutex<VecDeque<SocketAddr>>,
+}
+
+/// The most addresses that are kept for answers to datagrams.
+const HEARD: usize = 256;
+
+impl Sockets {
+    async fn may(&self, address: SocketAddr, purpose: SocketAddrUse) -> bool {
+        // A socket that connects or sends is bound to an unspecified address and port first.
+        let is_no_place = address.ip().is_unspecified() && address.port() == 0;
+        match purpose {
+            SocketAddrUse::TcpConnect => self.is_granted(address, false).await,
+            SocketAddrUse::TcpBind | SocketAddrUse::UdpBind if is_no_place => true,
+            SocketAddrUse::TcpBind | SocketAddrUse::TcpListen => self.may_listen(address, false),
+            // Only a socket that may listen comes to that.
+            SocketAddrUse::TcpAccept => true,
+            SocketAddrUse::UdpBind => self.may_listen(address, true),
+            SocketAddrUse::UdpSend => self.has_heard(address) || self.is_granted(address, true).await,
+            SocketAddrUse::UdpReceive if self.has_heard(address) => true,
+            SocketAddrUse::UdpReceive if self.grants.iter().any(|grant| grant.udp && grant.listen) => {
+                self.hear(address);
+                true
+            }
+            SocketAddrUse::UdpReceive => self.is_granted(address, true).await,
         }
     }
-    false
+
+    fn may_listen(&self, address: SocketAddr, udp: bool) -> bool {
+        self.grants.iter().any(|grant| grant.udp == udp && grant.listens_at(address))
+    }
+
+    /// Whether the guest may connect or send to the address. The host looks up granted names itself, so a guest that
+    /// resolves a name by other means gains nothing.
+    async fn is_granted(&self, address: SocketAddr, udp: bool) -> bool {
+        let is_its =
+            |grant: &&NetGrant| !grant.listen && grant.udp == udp && grant.address.port == address.port();
+        for NetGrant { address: granted, .. } in self.grants.iter().filter(is_its) {
+            let is_found = match granted.ip() {
+                Some(ip) => ip == address.ip(),
+                None => match tokio::net::lookup_host((granted.host.as_str(), granted.port)).await {
+                    Ok(mut found) => found.any(|found| found == address),
+                    Err(_) => false,
+                },
+            };
+            if is_found {
+                // Else each datagram would be looked up.
+                if udp && granted.ip().is_none() {
+                    self.hear(address);
+                }
+                return true;
+            }
+        }
+        false
+    }
+
+    fn has_heard(&self, address: SocketAddr) -> bool {
+        self.heard.lock().contains(&address)
+    }
+
+    fn hear(&self, address: SocketAddr) {
+        let mut heard = self.heard.lock();
+        if heard.len() == HEARD {
+            heard.pop_front();
+        }
+        heard.push_back(address);
+    }
 }

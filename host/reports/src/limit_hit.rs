@@ -105,8 +105,6 @@ impl LimitName {
     pub const MEMORIES: Self = Self::new("memories", LimitUnit::Count);
     /// Core instances.
     pub const INSTANCES: Self = Self::new("instances", LimitUnit::Count);
-    /// WASI resources.
-    pub const RESOURCES: Self = Self::new("resources", LimitUnit::Count);
     /// Random bytes of one call.
     pub const RANDOM_BYTES: Self = Self::new("random-bytes", LimitUnit::Bytes);
     /// Bytes that pass to the host in one call.

@@ -2,7 +2,7 @@
 //! last delivery.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     time::{Duration, Instant},
 };
 
@@ -18,6 +18,8 @@ pub struct Activity {
     worked: AtomicU64,
     /// How many these messages were. 0 before the first.
     messages: AtomicU64,
+    /// Whether it has waited for something since that was last asked.
+    has_waited: AtomicBool,
 }
 
 impl Activity {
@@ -25,7 +27,8 @@ impl Activity {
     #[expect(clippy::new_without_default, reason = "it counts from now on")]
     pub fn new() -> Self {
         let started = AtomicU64::new(moment(Instant::now()));
-        Self { number: AtomicU64::new(0), started, worked: AtomicU64::new(0), messages: AtomicU64::new(0) }
+        let (number, worked, messages) = Default::default();
+        Self { number, started, worked, messages, has_waited: AtomicBool::new(false) }
     }
 
     /// Returns the number of the current activation.
@@ -51,6 +54,29 @@ impl Activity {
     pub fn deliver(&self, messages: u64) {
         self.worked.store(0, Ordering::Relaxed);
         self.messages.store(messages, Ordering::Relaxed);
+    }
+
+    /// Notes that the extension waits for something, and did not only use up its slice.
+    #[inline]
+    pub(crate) fn wait(&self) {
+        self.has_waited.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the extension has waited for something since [`take_wait`](Self::take_wait).
+    #[inline]
+    pub fn waits(&self) -> bool {
+        self.has_waited.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether the extension has waited for something since the last call.
+    #[inline]
+    pub fn take_wait(&self) -> bool {
+        // Plain accesses are enough, because all this is on one thread.
+        let has_waited = self.waits();
+        if has_waited {
+            self.has_waited.store(false, Ordering::Relaxed);
+        }
+        has_waited
     }
 
     /// Adds nanoseconds of work.

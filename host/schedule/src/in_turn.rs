@@ -207,6 +207,8 @@ impl<F: Future> Future for InTurn<F> {
             }
             if is_busy {
                 this.join(context);
+            } else {
+                this.activity.wait();
             }
         }
         if let Some(ticket) = &had_turn {

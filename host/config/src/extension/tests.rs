@@ -38,6 +38,7 @@ fn an_instance_is_as_good_for_whoever_differs_in_what_it_does_not_see() {
         secrets: _,
         autostart: _,
         restart: _,
+        ready: _,
         reload: _,
         update: _,
         serves_http: _,
@@ -54,7 +55,7 @@ fn an_instance_is_as_good_for_whoever_differs_in_what_it_does_not_see() {
         assert_ne!(changed, a);
         changed.runs_as(&a)
     };
-    let of_the_instance: [fn(&mut ExtensionConfig); 27] = [
+    let of_the_instance: [fn(&mut ExtensionConfig); 28] = [
         |it| it.id = "b".parse().unwrap(),
         |it| it.component = ComponentSource::Path("b".into()),
         |it| it.component = ComponentSource::Bytes(Bytes::from_static(b"b")),
@@ -79,11 +80,12 @@ fn an_instance_is_as_good_for_whoever_differs_in_what_it_does_not_see() {
         |it| it.traces = Traces::Lines,
         |it| it.validate = Validate::Requests,
         |it| it.grants.net.push("[::1]:80".parse().unwrap()),
+        |it| it.ready = ReadyWhen::AtStart,
         |it| it.grants.http.push(HttpGrant::new("http://[::1]".parse().unwrap())),
         |it| drop(it.config.insert("a".to_owned(), "b".to_owned())),
         |it| drop(it.secrets.insert("a".to_owned(), SecretSource::File("b".into()))),
     ];
-    assert_eq!(of_the_instance.map(runs_as_before), [false; 27]);
+    assert_eq!(of_the_instance.map(runs_as_before), [false; 28]);
     let subscribing = ExtensionConfig { subscribes: vec!["t".parse().unwrap()], ..a.clone() };
     let mut changed = subscribing.clone();
     changed.subscribes[0].policy = Policy::Latest;

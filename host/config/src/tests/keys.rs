@@ -50,7 +50,10 @@ fn keys() -> Vec<KnownKey> {
 fn valid(key: &KnownKey) -> Option<String> {
     let (_, name) = split(&key.path);
     let text = match &key.shape {
-        Shape::Flag if ["access-log", "data-too", "open", "require-signature", "retain"].contains(&name) => {
+        Shape::Flag
+            if ["access-log", "data-too", "listen", "open", "require-signature", "retain", "udp"]
+                .contains(&name) =>
+        {
             "true"
         }
         Shape::Flag => "false",
@@ -79,6 +82,7 @@ fn valid(key: &KnownKey) -> Option<String> {
             "policy" => "\"always\"",
             "when-full" => "\"block\"",
             "reload" => "\"overlap\"",
+            "ready" => "\"at-start\"",
             "traces" => "\"lines\"",
             "address-space" => "\"small\"",
             "validate" => "\"requests\"",
@@ -86,12 +90,12 @@ fn valid(key: &KnownKey) -> Option<String> {
             "max-latency" | "max-memory" => "\"3x\"",
             "to" => "\"https://z.example\"",
             "store" => "\"kept@1\"",
+            "address" => "\"127.0.0.1:7\"",
             "sha256" => "\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\"",
             _ => "\"z\"",
         },
         Shape::Texts(_) => match name {
             "include" => "[\"valid/conf.d/10-storage.toml\"]",
-            "net" => "[\"example.com:443\"]",
             "methods" => "[\"PUT\"]",
             "peers" => "[\"app:other\", \"app:given\"]",
             "addresses" => "[\"private\", \"192.0.2.0/24\"]",
@@ -104,6 +108,7 @@ fn valid(key: &KnownKey) -> Option<String> {
         },
         Shape::TextsAndTables(_) => match name {
             "fulfills" => "[\"c@1\"]",
+            "net" => "[\"example.com:443\"]",
             _ => "[\"t\"]",
         },
         Shape::NamedTexts(_) | Shape::NamedTextsAndTables(_) => return None,
@@ -131,6 +136,7 @@ fn document(path: &str, name: &str, value: &str) -> String {
         "extension.serves-http" if name == "open" => vec![("path", "\"/a\"")],
         "extension.serves-http" => vec![("path", "\"/a\""), ("peers", "[\"app:given\"]")],
         "extension.fulfills" => vec![("contract", "\"c@1\""), ("export", "\"a:b/c\"")],
+        "extension.grants.net" => vec![("address", "\"127.0.0.1:1\"")],
         "extension.grants.stores" => vec![("name", "\"s\"")],
         "extension.subscribes" | "peer.NAME.subscribes" => vec![("topic", "\"a\"")],
         _ => Vec::new(),
@@ -142,7 +148,7 @@ fn document(path: &str, name: &str, value: &str) -> String {
     let parent = "[[extension]]\nid = \"a\"\npath = \"a.wasm\"\n";
     let header = |table: &str| {
         let table = table.replace("peer.NAME", "peer.\"app:small\"").replace("NAME", "small");
-        let lists = [".dirs", ".fulfills", ".grants.http", ".stores", ".subscribes"];
+        let lists = [".dirs", ".fulfills", ".grants.http", ".net", ".stores", ".subscribes"];
         let is_list = lists.iter().any(|list| table.ends_with(list));
         if is_list { format!("[[{table}]]\n") } else { format!("[{table}]\n") }
     };

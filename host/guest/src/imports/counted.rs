@@ -26,7 +26,7 @@ use wasmtime_wasi::{
     },
 };
 
-use super::{Name, Payload, VERSION, done, named, paths, short};
+use super::{Name, Payload, VERSION, done, named, narrowed::has_room_for_file, paths, short};
 use crate::{
     abi::Handed,
     quota::{Amount, BLOCK, CountedStream, Quota, blocks},
@@ -229,6 +229,9 @@ pub(super) async fn open_named<G: Guest>(
     open: OpenFlags,
     flags: DescriptorFlags,
 ) -> FsResult<Resource<Descriptor>> {
+    if !has_room_for_file(store) {
+        return Err(ErrorCode::InsufficientMemory.into());
+    }
     let Some((quota, _)) = counted(store, &dir)? else {
         return store.data_mut().filesystem().open_at(dir, follow, path, open, flags).await;
     };

@@ -1,5 +1,5 @@
-//! Functions of WASI that are narrowed: which names may be looked up, how many datagrams and random bytes one call
-//! takes, and which files a command may open.
+//! Functions of WASI that are narrowed: which names may be looked up, how many sockets a guest has, how many datagrams
+//! and random bytes one call takes, and which files a command may open.
 
 use rustix::{
     fs::{AtFlags, FileType, statat},
@@ -21,8 +21,11 @@ use wasmtime_wasi::{
             random::{insecure, random},
             sockets::{
                 ip_name_lookup::Host,
-                network::{ErrorCode, Network},
+                network::{ErrorCode, IpAddressFamily, Network},
+                tcp::{HostTcpSocket, TcpSocket},
+                tcp_create_socket::Host as _,
                 udp::{HostOutgoingDatagramStream, OutgoingDatagram, OutgoingDatagramStream},
+                udp_create_socket::Host as _,
             },
         },
     },
@@ -63,6 +66,7 @@ pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
             }
         },
     )?;
+    add_sockets(linker)?;
     linker
         .instance(&format!("wasi:random/random@{VERSION}"))?
         .func_wrap("get-random-bytes", |store, (length,)| {
@@ -73,6 +77,67 @@ pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
         .func_wrap("get-insecure-random-bytes", |store, (length,)| {
             random_bytes(store, length, insecure::Host::get_insecure_random_bytes)
         })
+}
+
+/// Replaces the functions that make sockets: those for which the guest has no resources left are an error, where WASI's
+/// own would end the guest.
+fn add_sockets<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
+    macro_rules! bounded {
+        ($interface:literal, $name:literal, $resources:literal, $call:ident($($given:ident: $type:ty),+)) => {
+            linker.instance(&format!("wasi:sockets/{}@{VERSION}", $interface))?.func_wrap(
+                $name,
+                |mut store: StoreContextMut<'_, G>, ($($given,)+): ($($type,)+)| {
+                    store.data_mut().sandbox_mut().meter.enter_wasi();
+                    match has_room_for_socket(&mut store, $resources) {
+                        true => done(store.data_mut().sockets().$call($($given),+)),
+                        false => Ok((Err(ErrorCode::NewSocketLimit),)),
+                    }
+                },
+            )?;
+        };
+    }
+    // An accepted or connected socket has two streams.
+    bounded!("tcp-create-socket", "create-tcp-socket", 1, create_tcp_socket(family: IpAddressFamily));
+    bounded!("tcp", "[method]tcp-socket.accept", 3, accept(socket: Resource<TcpSocket>));
+    bounded!("tcp", "[method]tcp-socket.finish-connect", 2, finish_connect(socket: Resource<TcpSocket>));
+    linker.instance(&format!("wasi:sockets/udp-create-socket@{VERSION}"))?.func_wrap_async(
+        "create-udp-socket",
+        |mut store: StoreContextMut<'_, G>, (family,): (IpAddressFamily,)| {
+            Box::new(async move {
+                store.data_mut().sandbox_mut().meter.enter_wasi();
+                match has_room_for_socket(&mut store, 1) {
+                    true => done(store.data_mut().sockets().create_udp_socket(family).await),
+                    false => Ok((Err(ErrorCode::NewSocketLimit),)),
+                }
+            })
+        },
+    )
+}
+
+/// Resources that files leave to what can only end the guest, such as its output and what it waits for.
+const SPARE: usize = 8;
+
+/// Whether the guest may have one more file.
+pub(super) fn has_room_for_file<G: Guest>(store: &mut StoreContextMut<'_, G>) -> bool {
+    has_room(store, 1 + SPARE)
+}
+
+/// Whether the guest may have so many more resources for sockets. They take at most half of all: what waits for them is
+/// as many again.
+fn has_room_for_socket<G: Guest>(store: &mut StoreContextMut<'_, G>, resources: usize) -> bool {
+    let spare = store.data_mut().sandbox_mut().table.max_capacity() / 2;
+    has_room(store, resources + spare)
+}
+
+fn has_room<G: Guest>(store: &mut StoreContextMut<'_, G>, resources: usize) -> bool {
+    let table = &mut store.data_mut().sandbox_mut().table;
+    let tried: Vec<_> = (0..resources).map_while(|_| table.push(()).ok()).collect();
+    let has_room = tried.len() == resources;
+    for resource in tried {
+        // It was pushed a moment ago.
+        let _pushed = table.delete(resource);
+    }
+    has_room
 }
 
 /// Makes commands open only files and directories. Opening a FIFO waits for its other end, and no deadline ends that.
@@ -173,5 +238,5 @@ fn random_bytes<G: Guest>(
 
 /// Whether a host with this name is granted, with any port. Case does not matter.
 fn may_look_up(granted: &[NetGrant], name: &str) -> bool {
-    granted.iter().any(|grant| grant.host.eq_ignore_ascii_case(name))
+    granted.iter().any(|grant| grant.address.host.eq_ignore_ascii_case(name))
 }

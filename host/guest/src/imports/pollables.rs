@@ -16,7 +16,7 @@ use wasmtime_wasi::{
         subscribe,
     },
 };
-use weir_config::{LimitHit, LimitName};
+use weir_config::{LimitHit, LimitKey};
 
 use super::{Async, VERSION, meter};
 use crate::{
@@ -89,11 +89,11 @@ pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
                     Handed::Whole(pollables) => pollables.len() as u64,
                     Handed::TooLarge(number) => *number,
                 };
-                let allowed = store.data().sandbox().fixed.resources;
+                let allowed = store.data().sandbox().resources;
                 let pollables = match pollables {
                     Handed::Whole(pollables) if used <= allowed => pollables,
                     // The list is bounded too, because it can name one pollable again and again.
-                    _ => return Err(OverLimit(LimitHit::new(LimitName::RESOURCES, used, allowed)).into()),
+                    _ => return Err(OverLimit(LimitHit::new(LimitKey::RESOURCES, used, allowed)).into()),
                 };
                 meter::charge_each(&mut store, pollables.len())?;
                 Ok((poll::Host::poll(&mut store.data_mut().sandbox_mut().table, pollables).await?,))

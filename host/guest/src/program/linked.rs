@@ -150,3 +150,8 @@ fn unoffered(component: &Component) -> Vec<(String, ComponentInstance)> {
 pub(super) fn imports_http(component: &Component) -> bool {
     imports(component, "wasi:http/outgoing-handler@")
 }
+
+/// Whether the component knows of Weir, and so can be given messages.
+pub(super) fn imports_iec(component: &Component) -> bool {
+    imports(component, "weir:iec/")
+}

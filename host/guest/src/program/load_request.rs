@@ -40,6 +40,8 @@ pub struct LoadRequest<'w> {
     pub servers: Option<u32>,
     /// The exports that are operations of contracts, if there are any.
     pub exports: Option<&'w BTreeMap<ContractName, InterfaceName>>,
+    /// Whether requests, events or jobs come to it.
+    pub has_messages: bool,
     /// The contracts that answer imports.
     pub imports: Option<&'w BTreeMap<InterfaceName, ContractName>>,
 }
@@ -60,6 +62,7 @@ impl<'w> LoadRequest<'w> {
             may_block: false,
             servers: None,
             exports: None,
+            has_messages: false,
             imports: None,
         }
     }
@@ -117,6 +120,9 @@ impl<'w> From<&'w ExtensionConfig> for LoadRequest<'w> {
             may_block: false,
             servers: config.serves_http.as_ref().map(|http| http.at_once),
             exports: (!config.exports.is_empty()).then_some(&config.exports),
+            has_messages: !(config.fulfills.is_empty()
+                && config.subscribes.is_empty()
+                && config.takes.is_empty()),
             imports: Some(&config.imports),
         }
     }

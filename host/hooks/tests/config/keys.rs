@@ -19,8 +19,10 @@ fn keys() -> Vec<KnownKey> {
 fn valid(key: &KnownKey) -> Option<String> {
     let (_, name) = split(&key.path);
     let text = match &key.shape {
+        Shape::Flag if key.path.contains(".grants.net.") => "true",
         Shape::Flag => "false",
         Shape::Count(range) if range.contains(&77_000_000) => "77_000_000",
+        Shape::Count(_) if name == "resources" => "77",
         Shape::Count(_) | Shape::CountOr(..) => "7",
         Shape::Size(_) if name == "compile-memory" => "\"77 MiB\"",
         Shape::Size(_) => "\"1536 KiB\"",
@@ -32,6 +34,7 @@ fn valid(key: &KnownKey) -> Option<String> {
             "mode" if key.path.contains(".stores.") => "\"ro\"",
             "mode" => "\"rw\"",
             "guest" => "\"/guest\"",
+            "address" => "\"127.0.0.1:7\"",
             "to" => "\"https://z.example\"",
             "ok" => "\"200\"",
             "error" => "\"1-7\"",
@@ -60,6 +63,7 @@ fn document(path: &str, name: &str, value: &str) -> String {
             [("host", "\"/host\""), ("guest", "\"/data\"")].into_iter().chain(written).collect()
         }
         "hooks.NAME.grants.http" => vec![("to", "\"https://a.example\"")],
+        "hooks.NAME.grants.net" => vec![("address", "\"127.0.0.1:1\"")],
         "hooks.NAME.grants.stores" => vec![("name", "\"s\"")],
         "hooks.NAME" => vec![("dir", "\"hooks.d\"")],
         _ => Vec::new(),
@@ -70,7 +74,7 @@ fn document(path: &str, name: &str, value: &str) -> String {
 
     let header = match table.replace("NAME", "small") {
         table if table.is_empty() => String::new(),
-        table if [".dirs", ".http", ".stores"].iter().any(|list| table.ends_with(list)) => {
+        table if [".dirs", ".http", ".net", ".stores"].iter().any(|list| table.ends_with(list)) => {
             format!("[[{table}]]\n")
         }
         table => format!("[{table}]\n"),

@@ -17,7 +17,8 @@ use weir_host::{
 };
 
 use super::support::{
-    Gate, PATIENCE, builder, config, extension, puppet, puppet_with, reached, set, start, states, taken, tell,
+    Gate, PATIENCE, builder, config, extension, puppet, puppet_with, reached, set, start, states, taken,
+    tell, until,
 };
 
 #[tokio::test]
@@ -136,7 +137,7 @@ async fn an_extension_that_says_why_it_fails_is_quoted_harmlessly() {
     assert_eq!(status.reason.as_deref(), Some("no\\n\\u{1b}[31mdata"));
 }
 
-/// Ends, by its task, before it is ready.
+/// Ends, by its task. If it waits for a file, it is ready before.
 fn brief(data: &TempDir, task: &str) -> ExtensionConfig {
     let mut brief = extension("a", "hook");
     brief.autostart = false;
@@ -147,7 +148,9 @@ fn brief(data: &TempDir, task: &str) -> ExtensionConfig {
 
 async fn run_brief(main: &Main) -> ExtensionStatus {
     let started = main.control().start("a").await;
-    assert!(matches!(started, Err(ControlError::NotStarted { .. })), "{started:?}");
+    assert!(matches!(started, Ok(()) | Err(ControlError::NotStarted { .. })), "{started:?}");
+    let state = || main.control().status("a").unwrap().state;
+    until(|| matches!(state(), ExtensionState::Stopped | ExtensionState::Failed)).await;
     main.control().status("a").unwrap()
 }
 

@@ -183,6 +183,9 @@ const BY_A_BOMB: [&str; 1] = ["compile-memory"];
 /// Only events and jobs have it: `cli/tests/command_line/limits.rs` trips it with both.
 const BY_A_HANDLER: [&str; 1] = ["handler-timeout"];
 
+/// `plain.rs` trips it, with files and with sockets.
+const BY_A_PROGRAM: [&str; 1] = ["resources"];
+
 /// `http.rs` and `host/http/tests/http` trip these.
 const BY_SERVERS: [&str; 7] = [
     "http.in-flight",
@@ -201,7 +204,14 @@ async fn every_key_has_its_guest() {
     let keys: BTreeSet<_> = report.extensions.first().unwrap().limits.iter().map(|limit| limit.key).collect();
     assert_eq!(
         keys,
-        CASES.iter().map(|case| case.key).chain(BY_A_BOMB).chain(BY_A_HANDLER).chain(BY_SERVERS).collect()
+        CASES
+            .iter()
+            .map(|case| case.key)
+            .chain(BY_A_BOMB)
+            .chain(BY_A_HANDLER)
+            .chain(BY_A_PROGRAM)
+            .chain(BY_SERVERS)
+            .collect()
     );
 }
 

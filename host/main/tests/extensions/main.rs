@@ -27,6 +27,7 @@ mod network;
 mod order;
 mod output;
 mod peers;
+mod plain;
 mod queues;
 mod quotas;
 mod refused;

@@ -62,6 +62,7 @@ pub(crate) fn not_reloaded(reason: &str) -> Result<(), ControlError> {
 }
 
 pub(crate) const TRAPS: &str = r#"(component
+    (import "weir:iec/channel@0.1.0" (instance))
     (core module $m (func (export "run") (result i32) unreachable))
     (core instance $m (instantiate $m))
     (func $run (result (result)) (canon lift (core func $m "run")))

@@ -94,8 +94,8 @@ async fn a_panic_message_of_ten_megabytes_is_cut_off() {
 async fn a_gigabyte_of_randomness_is_a_trap() {
     for command in ["random", "insecure-random"] {
         let stage = Stage::start(vec![hostile()]).await;
-        assert_eq!(stage.tell(&format!("{command} 4096")).await.unwrap(), "4096");
-        for bytes in [4097, 1 << 30, u64::MAX] {
+        assert_eq!(stage.tell(&format!("{command} 65536")).await.unwrap(), "65536");
+        for bytes in [65_537, 1 << 30, u64::MAX] {
             stage.main.control().stop("hostile").await.unwrap();
             stage.main.control().start("hostile").await.unwrap();
             assert_eq!(stage.tell(&format!("{command} {bytes}")).await, Err("Trapped".to_owned()));
@@ -103,10 +103,10 @@ async fn a_gigabyte_of_randomness_is_a_trap() {
             let record = stage.status("hostile").failures.pop().unwrap();
             assert_eq!(
                 record.cause,
-                format!("trapped: asked for {bytes} of `random-bytes`, but 4096 are allowed")
+                format!("trapped: asked for {bytes} of `random-bytes`, but 65536 are allowed")
             );
             let hit = record.limit.unwrap();
-            assert_eq!((hit.name.as_str(), hit.used, hit.allowed), ("random-bytes", bytes, 4096));
+            assert_eq!((hit.name.as_str(), hit.used, hit.allowed), ("random-bytes", bytes, 65_536));
         }
         stage.stands().await;
     }

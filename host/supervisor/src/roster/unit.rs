@@ -100,8 +100,8 @@ impl Version {
         program.has_served && program.loaded.is_some()
     }
 
-    /// Notes whether the last instance was brief: it ended as it should before it was ready. If its program can be
-    /// kept, the next one most likely is brief too.
+    /// Notes whether the last instance was brief: it ended as it should, and took no messages before. If its program can
+    /// be kept, the next one most likely is brief too.
     pub fn note_end(&self, was_brief: bool) {
         let mut program = self.program.lock();
         program.is_brief = was_brief && program.loaded.as_ref().is_some_and(|it| it.program.can_be_kept());

@@ -68,7 +68,9 @@ impl Supervisor {
         let reason = (!as_it_should || !clean).then(|| ended.end.exit.to_string());
         let unit = slot.unit.clone();
         let version = unit.version();
-        ended.run.version.note_end(clean && was == ExtensionState::Starting);
+        // Without messages to wait for, a program is ready long before it ends, and still most likely brief.
+        let is_plain = ended.run.version.program().is_some_and(|loaded| !loaded.program.knows_weir);
+        ended.run.version.note_end(clean && (is_plain || was == ExtensionState::Starting));
         let mut next_restart = None;
         // The phase is set once, so that requests are neither refused in between nor left waiting.
         let is_succeeded = slot.is_succeeded()

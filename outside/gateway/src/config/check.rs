@@ -1,14 +1,18 @@
 //! Checks of the gateway's values, between them, and between them and the rest of a configuration.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{
+    collections::BTreeSet,
+    net::{IpAddr, SocketAddr},
+    path::Path,
+};
 
 use weir_host::{
     Config,
     config::{
-        ConfigError,
+        ConfigError, NetGrant,
         extend::{Location, Places, doubles, doubles_in, faults, is_inside, quote, shown, suggestion},
     },
-    names::PeerName,
+    names::{ExtensionId, PeerName},
 };
 
 use super::{GatewayConfig, Listen, ORIGINS_MAX, alias::name_fault, host};
@@ -92,8 +96,33 @@ pub(super) fn addresses(config: &GatewayConfig, whole: &Config, at: &Places, err
             let message = format!("in `{key}`: {} is `{own_key}`: give each its own path", shown(path));
             errors.push(ConfigError::new(key, message, location.clone()));
         }
+        if let Listen::Tcp(tcp) = address
+            && let Some(id) = listening(whole, *tcp)
+        {
+            let message =
+                format!("in `{key}`: `extension[{id}].grants.net` lets `{id}` listen at `{address}`, too");
+            errors.push(ConfigError::new(key, message, location.clone()));
+        }
         seen.push((key, address, location));
     }
+}
+
+/// The extension that may listen at an address of the gateway.
+fn listening(whole: &Config, address: SocketAddr) -> Option<&ExtensionId> {
+    let is_its = |grant: &NetGrant| {
+        let is_within = |ip| {
+            address.ip().is_unspecified()
+                && address.port() == grant.address.port
+                && grant.listen
+                && address.is_ipv4() == IpAddr::is_ipv4(&ip)
+        };
+        !grant.udp && (grant.listens_at(address) || grant.address.ip().is_some_and(is_within))
+    };
+    whole
+        .extensions
+        .iter()
+        .find(|extension| extension.grants.net.iter().any(is_its))
+        .map(|extension| &extension.id)
 }
 
 /// Adds an error for each host or origin that is listed twice.

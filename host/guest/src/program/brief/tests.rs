@@ -67,6 +67,7 @@ async fn a_program_is_kept_for_the_next_start_until_others_take_its_place() {
             descriptions: Arc::default(),
             places: places.clone(),
             sends_http: false,
+            knows_weir: true,
             exported: None,
             foreign: Default::default(),
         };
