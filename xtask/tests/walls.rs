@@ -15,7 +15,7 @@ const WALLS: [(&str, &[&str], &[&str]); 34] = [
     ("weir-names", &[], &["wasmtime", "tokio", "toml"]),
     ("weir-metrics", &[], &["wasmtime", "tokio", "weir-names"]),
     ("weir-openrpc", &["weir-names"], &["wasmtime", "tokio", "toml"]),
-    ("weir-generate", &["weir-openrpc"], &["wasmtime", "tokio", "weir-host"]),
+    ("weir-generate", &["weir-names", "weir-openrpc"], &["wasmtime", "tokio", "weir-host"]),
     ("weir-peer", &["weir-names"], &["wasmtime", "weir-host", "toml"]),
     ("weir-sockets", &[], &["wasmtime", "tokio", "weir-names"]),
     ("weir-reports", &["weir-metrics", "weir-names"], &["wasmtime", "tokio", "toml"]),

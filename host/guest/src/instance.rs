@@ -214,7 +214,7 @@ impl Instance {
                 }
                 // Polled after the guest, so that its wait is seen before it goes on.
                 () = poll_fn(|_| if activity.waits() { Poll::Ready(()) } else { Poll::Pending }),
-                    if is_ready_at_a_wait && !is_ready =>
+                    if is_ready_at_a_wait && !is_ready && self.peer.phase() == Phase::Starting =>
                 {
                     self.peer.set_phase_if_up(Phase::Ready);
                     self.signals.notify(Notice::Ready).await;

@@ -219,6 +219,8 @@ pub(super) fn deliver<G: Metered>(
     meter.call.kind = CallKind::Own;
     meter.messages = messages;
     meter.activity.deliver(messages);
+    // What they bring is not brought again for the wait for them.
+    meter.activity.take_wait();
     meter.budget = meter.per_message.saturating_mul(messages);
     let budget = meter.budget;
     let work = std::mem::take(&mut meter.owed).saturating_add(CROSSING.saturating_mul(messages));
@@ -279,10 +281,15 @@ fn collect<G: Metered>(store: &mut StoreContextMut<'_, G>) -> wasmtime::Result<(
 fn leave<G: Metered>(store: &mut StoreContextMut<'_, G>) -> wasmtime::Result<()> {
     let meter = store.data().meter();
     let is_late = || meter.activity.elapsed() >= slice::TIME;
-    if meter.has_waited() {
-        if meter.renews_at_waits && meter.activity.take_wait() {
+    if meter.renews_at_waits && meter.activity.take_wait() {
+        let (left, meter) = (store.get_fuel()?, store.data().meter());
+        // Several messages have brought more than a wait does.
+        if meter.messages <= 1 || left < meter.per_message {
             return deliver(store, 1);
         }
+    }
+    let meter = store.data().meter();
+    if meter.has_waited() {
         let left = store.get_fuel()?;
         let fuel = store.data_mut().meter_mut().slice.begin(left);
         return apply(store, fuel);

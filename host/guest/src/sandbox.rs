@@ -78,6 +78,8 @@ pub struct Sandbox {
     pub(super) fixed: &'static FixedLimits,
     /// The most resources that it may hold.
     pub(super) resources: u64,
+    /// The sockets that it has.
+    pub(super) sockets: u64,
     /// The addresses that the guest may reach.
     pub(super) net: Arc<[NetGrant]>,
     /// Whether the guest's calls may block the thread that polls it.
@@ -106,6 +108,7 @@ impl Sandbox {
             table,
             fixed: limits.fixed(),
             resources: limits.resources,
+            sockets: 0,
             net,
             may_block: false,
             counted: machine.counted,

@@ -1,6 +1,13 @@
 //! A guest's view of the machine, which has only what the operator granted.
 
-use std::{collections::VecDeque, convert::Infallible, fmt, mem, net::SocketAddr, sync::Arc};
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    fmt, mem,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use parking_lot::Mutex;
 use rand::{Rng, TryRng};
@@ -114,7 +121,8 @@ pub(super) fn granted(limits: &Limits, net: &Arc<[NetGrant]>) -> WasiCtxBuilder 
         .allow_udp(net.iter().any(|grant| grant.udp))
         .allow_tcp(net.iter().any(|grant| !grant.udp));
     if !net.is_empty() {
-        let sockets = Arc::new(Sockets { grants: net.clone(), heard: Mutex::default() });
+        let sockets =
+            Arc::new(Sockets { grants: net.clone(), heard: Mutex::default(), named: Mutex::default() });
         builder.allow_ip_name_lookup(true);
         builder.socket_addr_check(move |address, purpose| {
             let sockets = sockets.clone();
@@ -148,32 +156,44 @@ impl TryRng for OfThread {
 /// What a guest may do with addresses.
 struct Sockets {
     grants: Arc<[NetGrant]>,
-    /// Who may be sent datagrams besides those with a number in a grant: the last ones whose datagrams came to where the
-    /// guest listens, and those that a granted name stood for.
+    /// The last senders of datagrams to a guest that may listen: it may answer them. The latest is at the end.
     heard: Mutex<VecDeque<SocketAddr>>,
+    /// The last addresses that granted names stood for, and when, so that not each datagram is a look-up.
+    named: Mutex<VecDeque<(SocketAddr, Instant)>>,
 }
 
-/// The most addresses that are kept for answers to datagrams.
-const HEARD: usize = 256;
+/// The most addresses that are kept of each kind.
+const KEPT: usize = 256;
+
+/// For how long an address is taken for that of a name.
+const NAMED: Duration = Duration::from_secs(60);
 
 impl Sockets {
     async fn may(&self, address: SocketAddr, purpose: SocketAddrUse) -> bool {
         // A socket that connects or sends is bound to an unspecified address and port first.
         let is_no_place = address.ip().is_unspecified() && address.port() == 0;
+        let mut of_udp = self.grants.iter().filter(|grant| grant.udp);
         match purpose {
             SocketAddrUse::TcpConnect => self.is_granted(address, false).await,
-            SocketAddrUse::TcpBind | SocketAddrUse::UdpBind if is_no_place => true,
+            SocketAddrUse::TcpBind if is_no_place => true,
+            SocketAddrUse::UdpBind if is_no_place => of_udp.any(|grant| !grant.listen),
             SocketAddrUse::TcpBind | SocketAddrUse::TcpListen => self.may_listen(address, false),
             // Only a socket that may listen comes to that.
             SocketAddrUse::TcpAccept => true,
             SocketAddrUse::UdpBind => self.may_listen(address, true),
-            SocketAddrUse::UdpSend => self.has_heard(address) || self.is_granted(address, true).await,
-            SocketAddrUse::UdpReceive if self.has_heard(address) => true,
-            SocketAddrUse::UdpReceive if self.grants.iter().any(|grant| grant.udp && grant.listen) => {
-                self.hear(address);
+            SocketAddrUse::UdpSend => {
+                self.heard.lock().contains(&address) || self.is_granted(address, true).await
+            }
+            // As everywhere with UDP, the program looks who has sent it. Here, datagrams of others would be worked off without
+            // a pause.
+            SocketAddrUse::UdpReceive => {
+                if of_udp.any(|grant| grant.listen) {
+                    let mut heard = self.heard.lock();
+                    heard.retain(|other| *other != address);
+                    keep(&mut heard, address);
+                }
                 true
             }
-            SocketAddrUse::UdpReceive => self.is_granted(address, true).await,
         }
     }
 
@@ -186,6 +206,10 @@ impl Sockets {
     async fn is_granted(&self, address: SocketAddr, udp: bool) -> bool {
         let is_its =
             |grant: &&NetGrant| !grant.listen && grant.udp == udp && grant.address.port == address.port();
+        let is_named = |(named, since): &(SocketAddr, Instant)| *named == address && since.elapsed() < NAMED;
+        if udp && self.named.lock().iter().any(is_named) {
+            return true;
+        }
         for NetGrant { address: granted, .. } in self.grants.iter().filter(is_its) {
             let is_found = match granted.ip() {
                 Some(ip) => ip == address.ip(),
@@ -195,25 +219,20 @@ impl Sockets {
                 },
             };
             if is_found {
-                // Else each datagram would be looked up.
                 if udp && granted.ip().is_none() {
-                    self.hear(address);
+                    keep(&mut self.named.lock(), (address, Instant::now()));
                 }
                 return true;
             }
         }
         false
     }
+}
 
-    fn has_heard(&self, address: SocketAddr) -> bool {
-        self.heard.lock().contains(&address)
+/// Puts an item at the end, and drops the first one if there is no room.
+fn keep<T>(items: &mut VecDeque<T>, item: T) {
+    if items.len() == KEPT {
+        items.pop_front();
     }
-
-    fn hear(&self, address: SocketAddr) {
-        let mut heard = self.heard.lock();
-        if heard.len() == HEARD {
-            heard.pop_front();
-        }
-        heard.push_back(address);
-    }
+    items.push_back(item);
 }

@@ -194,9 +194,10 @@ limits! {
     /// Time of a request in all, from its beginning to the last byte of the answer, uploads and waiting for `http.rate`
     /// included. Then it fails with `HTTP-response-timeout`, its connection is closed, and it is no longer under way.
     HTTP_TOTAL_TIMEOUT "http.total-timeout" http_total_timeout: Time(TIMEOUT), Seconds, Unmeasured, ALLOWED;
-    /// WASI resources that it holds: descriptors, streams, sockets and pollables together. A timer is one. Sockets take at
-    /// most half of them; a file or socket for which there is none is an error, and anything else ends the extension.
-    RESOURCES "resources" resources: Count(32..=65_536), Count, Unmeasured, ALLOWED;
+    /// WASI resources that it holds: descriptors, streams, sockets and pollables together. A timer is one. For
+    /// each eight it may have a socket, which takes six with its streams. One socket more is an error, and so is a file for
+    /// which there is none left; anything else ends the extension.
+    RESOURCES "resources" resources: Count(1..=65_536), Count, Unmeasured, ALLOWED;
     /// Log lines a second, and ten times as many at once. Further lines are dropped and counted.
     LOG_RATE "log-rate" log_rate: Count(1..=100_000), LinesPerSecond, LinesInSecond,
         InHooks::Refused("is for extensions: `output` of the hooks says how much each may write");

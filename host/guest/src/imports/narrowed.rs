@@ -7,7 +7,7 @@ use rustix::{
 };
 use wasmtime::{
     StoreContextMut,
-    component::{Linker, Resource},
+    component::{Linker, Resource, ResourceType},
 };
 use wasmtime_wasi::{
     filesystem::{WasiFilesystemCtxView, WasiFilesystemView},
@@ -24,7 +24,10 @@ use wasmtime_wasi::{
                 network::{ErrorCode, IpAddressFamily, Network},
                 tcp::{HostTcpSocket, TcpSocket},
                 tcp_create_socket::Host as _,
-                udp::{HostOutgoingDatagramStream, OutgoingDatagram, OutgoingDatagramStream},
+                udp::{
+                    HostOutgoingDatagramStream, HostUdpSocket, OutgoingDatagram, OutgoingDatagramStream,
+                    UdpSocket,
+                },
                 udp_create_socket::Host as _,
             },
         },
@@ -34,7 +37,7 @@ use wasmtime_wasi::{
 };
 use weir_config::{LimitHit, LimitName, NetGrant};
 
-use super::{Name, VERSION, counted, done, meter, named};
+use super::{Name, VERSION, counted as files, done, meter, named};
 use crate::{abi::Handed, exit::OverLimit, sandbox::Guest};
 
 /// Fuel for one random byte.
@@ -79,39 +82,78 @@ pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
         })
 }
 
-/// Replaces the functions that make sockets: those for which the guest has no resources left are an error, where WASI's
-/// own would end the guest.
+/// Replaces the functions that make and drop sockets, to count them: one too many is an error, where the resources that
+/// it and its streams take would end the guest.
 fn add_sockets<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
-    macro_rules! bounded {
-        ($interface:literal, $name:literal, $resources:literal, $call:ident($($given:ident: $type:ty),+)) => {
-            linker.instance(&format!("wasi:sockets/{}@{VERSION}", $interface))?.func_wrap(
-                $name,
-                |mut store: StoreContextMut<'_, G>, ($($given,)+): ($($type,)+)| {
-                    store.data_mut().sandbox_mut().meter.enter_wasi();
-                    match has_room_for_socket(&mut store, $resources) {
-                        true => done(store.data_mut().sockets().$call($($given),+)),
-                        false => Ok((Err(ErrorCode::NewSocketLimit),)),
-                    }
-                },
-            )?;
-        };
-    }
-    // An accepted or connected socket has two streams.
-    bounded!("tcp-create-socket", "create-tcp-socket", 1, create_tcp_socket(family: IpAddressFamily));
-    bounded!("tcp", "[method]tcp-socket.accept", 3, accept(socket: Resource<TcpSocket>));
-    bounded!("tcp", "[method]tcp-socket.finish-connect", 2, finish_connect(socket: Resource<TcpSocket>));
+    linker.instance(&format!("wasi:sockets/tcp-create-socket@{VERSION}"))?.func_wrap(
+        "create-tcp-socket",
+        |mut store: StoreContextMut<'_, G>, (family,): (IpAddressFamily,)| {
+            if !has_room_for_socket(&mut store) {
+                return Ok((Err(ErrorCode::NewSocketLimit),));
+            }
+            let made = store.data_mut().sockets().create_tcp_socket(family);
+            done(counted(&mut store, made))
+        },
+    )?;
     linker.instance(&format!("wasi:sockets/udp-create-socket@{VERSION}"))?.func_wrap_async(
         "create-udp-socket",
         |mut store: StoreContextMut<'_, G>, (family,): (IpAddressFamily,)| {
             Box::new(async move {
-                store.data_mut().sandbox_mut().meter.enter_wasi();
-                match has_room_for_socket(&mut store, 1) {
-                    true => done(store.data_mut().sockets().create_udp_socket(family).await),
-                    false => Ok((Err(ErrorCode::NewSocketLimit),)),
+                if !has_room_for_socket(&mut store) {
+                    return Ok((Err(ErrorCode::NewSocketLimit),));
                 }
+                let made = store.data_mut().sockets().create_udp_socket(family).await;
+                done(counted(&mut store, made))
             })
         },
+    )?;
+    let mut tcp = linker.instance(&format!("wasi:sockets/tcp@{VERSION}"))?;
+    tcp.func_wrap(
+        "[method]tcp-socket.accept",
+        |mut store: StoreContextMut<'_, G>, (socket,): (Resource<TcpSocket>,)| {
+            let has_room = has_room_for_socket(&mut store);
+            match store.data_mut().sockets().accept(socket) {
+                Ok((client, input, output)) if !has_room => {
+                    // The client is taken all the same, or whoever waits for the next one would not wait.
+                    let table = &mut store.data_mut().sandbox_mut().table;
+                    table.delete(input)?;
+                    table.delete(output)?;
+                    table.delete(client)?;
+                    Ok((Err(ErrorCode::NewSocketLimit),))
+                }
+                made => done(counted(&mut store, made)),
+            }
+        },
+    )?;
+    tcp.resource("tcp-socket", ResourceType::host::<TcpSocket>(), |mut store, rep| {
+        let guest = store.data_mut();
+        guest.sandbox_mut().sockets -= 1;
+        HostTcpSocket::drop(&mut guest.sockets(), Resource::new_own(rep))
+    })?;
+    linker.instance(&format!("wasi:sockets/udp@{VERSION}"))?.resource(
+        "udp-socket",
+        ResourceType::host::<UdpSocket>(),
+        |mut store, rep| {
+            let guest = store.data_mut();
+            guest.sandbox_mut().sockets -= 1;
+            HostUdpSocket::drop(&mut guest.sockets(), Resource::new_own(rep))
+        },
     )
+}
+
+/// Resources for which a guest may have a socket: with its streams and what waits for them, it takes six.
+const PER_SOCKET: u64 = 8;
+
+fn has_room_for_socket<G: Guest>(store: &mut StoreContextMut<'_, G>) -> bool {
+    let sandbox = store.data_mut().sandbox_mut();
+    sandbox.meter.enter_wasi();
+    sandbox.sockets < sandbox.resources / PER_SOCKET
+}
+
+/// Counts a socket, if it was made.
+fn counted<G: Guest, T, E>(store: &mut StoreContextMut<'_, G>, made: Result<T, E>) -> Result<T, E> {
+    store.data_mut().sandbox_mut().sockets += u64::from(made.is_ok());
+    made
 }
 
 /// Resources that files leave to what can only end the guest, such as its output and what it waits for.
@@ -119,20 +161,9 @@ const SPARE: usize = 8;
 
 /// Whether the guest may have one more file.
 pub(super) fn has_room_for_file<G: Guest>(store: &mut StoreContextMut<'_, G>) -> bool {
-    has_room(store, 1 + SPARE)
-}
-
-/// Whether the guest may have so many more resources for sockets. They take at most half of all: what waits for them is
-/// as many again.
-fn has_room_for_socket<G: Guest>(store: &mut StoreContextMut<'_, G>, resources: usize) -> bool {
-    let spare = store.data_mut().sandbox_mut().table.max_capacity() / 2;
-    has_room(store, resources + spare)
-}
-
-fn has_room<G: Guest>(store: &mut StoreContextMut<'_, G>, resources: usize) -> bool {
     let table = &mut store.data_mut().sandbox_mut().table;
-    let tried: Vec<_> = (0..resources).map_while(|_| table.push(()).ok()).collect();
-    let has_room = tried.len() == resources;
+    let tried: Vec<_> = (0..=SPARE).map_while(|_| table.push(()).ok()).collect();
+    let has_room = tried.len() > SPARE;
     for resource in tried {
         // It was pushed a moment ago.
         let _pushed = table.delete(resource);
@@ -155,7 +186,7 @@ async fn open_at<G: Guest>(
     (dir, follow, path, open, flags): (Resource<Descriptor>, PathFlags, Name, OpenFlags, DescriptorFlags),
 ) -> FsResult<Resource<Descriptor>> {
     let path = not_special(&mut store, &dir, follow, path).await?;
-    counted::open_named(&mut store, dir, follow, path, open, flags).await
+    files::open_named(&mut store, dir, follow, path, open, flags).await
 }
 
 async fn set_times_at<G: Guest>(

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use weir_config::{
-    ConfigError, Grants, HOOKS_CONTRACT, bytes,
+    ConfigError, Grants, HOOKS_CONTRACT, NetGrant, bytes,
     extend::{
         ConfigSection, Facts, Granted, Judged, Located, Location, MemoryUse, Places, ProtectedDir, Section,
         Settling, check_grants, doubles, facts, faults, is_inside, shorten, shown, suggestion,
@@ -43,6 +43,7 @@ impl ConfigSection for HooksConfig {
         for (name, hooks) in &self.0 {
             let locations = at.get(name);
             errors.extend(doubles(&format!("hooks.{name}"), "suffixes", &hooks.suffixes, locations));
+            errors.extend(listeners(&format!("hooks.{name}"), hooks, locations));
             errors.extend(cache.filter(|cache| is_inside(&hooks.dir, cache)).map(|cache: &Path| {
                 let key = format!("hooks.{name}.dir");
                 let message = format!(
@@ -124,7 +125,20 @@ pub(super) fn alone(config: &HookDirConfig) -> Vec<ConfigError> {
     let granted = granted(path.clone(), config, None);
     errors.extend(check_grants(&granted, vec![own]));
     errors.extend(doubles(&path, "suffixes", &config.suffixes, None));
+    errors.extend(listeners(&path, config, None));
     errors
+}
+
+/// Errors for addresses where hooks would listen: several of them may run at once, and none stays.
+fn listeners(path: &str, config: &HookDirConfig, places: Option<&Places>) -> Vec<ConfigError> {
+    let places = places.and_then(|at| at.within("grants"));
+    let listening = config.grants.net.iter().enumerate().filter(|(_, grant)| grant.listen);
+    let error = |(item, grant): (usize, &NetGrant)| {
+        let key = format!("{path}.grants.net");
+        let message = format!("in `{key}`: a run of a hook ends, so none can listen at `{}`", grant.address);
+        ConfigError::new(key, message, places.and_then(|at| at.of_item("net", item)))
+    };
+    listening.map(error).collect()
 }
 
 /// The faulty values of the table at `path`, and contradictions between its values.

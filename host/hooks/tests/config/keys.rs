@@ -19,10 +19,11 @@ fn keys() -> Vec<KnownKey> {
 fn valid(key: &KnownKey) -> Option<String> {
     let (_, name) = split(&key.path);
     let text = match &key.shape {
-        Shape::Flag if key.path.contains(".grants.net.") => "true",
+        Shape::Flag if name == "udp" => "true",
+        // No hook may listen.
+        Shape::Flag if name == "listen" => return None,
         Shape::Flag => "false",
         Shape::Count(range) if range.contains(&77_000_000) => "77_000_000",
-        Shape::Count(_) if name == "resources" => "77",
         Shape::Count(_) | Shape::CountOr(..) => "7",
         Shape::Size(_) if name == "compile-memory" => "\"77 MiB\"",
         Shape::Size(_) => "\"1536 KiB\"",

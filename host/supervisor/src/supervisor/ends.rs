@@ -69,7 +69,8 @@ impl Supervisor {
         let unit = slot.unit.clone();
         let version = unit.version();
         // Without messages to wait for, a program is ready long before it ends, and still most likely brief.
-        let is_plain = ended.run.version.program().is_some_and(|loaded| !loaded.program.knows_weir);
+        let is_plain = ended.run.version.program().is_some_and(|loaded| !loaded.program.knows_weir)
+            && was != ExtensionState::Draining;
         ended.run.version.note_end(clean && (is_plain || was == ExtensionState::Starting));
         let mut next_restart = None;
         // The phase is set once, so that requests are neither refused in between nor left waiting.

@@ -23,8 +23,23 @@ impl Supervisor {
         let InstanceEnd { exit, handling, time, unanswered } = end;
         let end = End { handling, unanswered, hash, time, ..End::of(exit) };
         self.record_failure(&slot.unit, &end, slot.life.state(), None);
-        if role == InstanceRole::Current {
+        // A slow client can have a handler end late.
+        let is_its_fault = !matches!(end.exit, Exit::HandlerOverdue { .. } | Exit::Hindered { .. });
+        if is_its_fault && role == InstanceRole::Current && slot.life.state() != ExtensionState::Draining {
             self.fails_a_request(index, number);
+        }
+    }
+
+    /// Judges a version by a request that failed, and that the extension outlives. A reload on trial has its own way back.
+    fn fails_a_request(&mut self, index: usize, number: Option<u64>) {
+        let is_on_trial = self.slots.get(index).is_none_or(|slot| slot.life.is_on_trial());
+        let (Some((_, id, update)), Some(number), false) = (self.versioned(index), number, is_on_trial)
+        else {
+            return;
+        };
+        self.parts.versions.count_failure(&id, number);
+        if let Some(change) = self.parts.versions.judge(&id, number, &update) {
+            self.decided(index, &change, None);
         }
     }
 

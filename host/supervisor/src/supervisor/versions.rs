@@ -343,19 +343,6 @@ impl Supervisor {
         change
     }
 
-    /// Judges a version by a request that failed, and that the extension outlives. A reload on trial has its own way back.
-    pub(super) fn fails_a_request(&mut self, index: usize, number: Option<u64>) {
-        let is_on_trial = self.slots.get(index).is_none_or(|slot| slot.life.is_on_trial());
-        let (Some((_, id, update)), Some(number), false) = (self.versioned(index), number, is_on_trial)
-        else {
-            return;
-        };
-        self.parts.versions.count_failure(&id, number);
-        if let Some(change) = self.parts.versions.judge(&id, number, &update) {
-            self.decided(index, &change, None);
-        }
-    }
-
     /// Refuses the version on probation of an instance that has failed so often that it does not come again.
     pub(super) fn fails_for_good(&self, index: usize, ended: &Ended) -> Option<VersionChange> {
         let (_, id, update) = self.versioned(index)?;

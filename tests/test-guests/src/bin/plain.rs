@@ -1,5 +1,12 @@
 //! A program that knows nothing of Weir. The variable `DO` says what it does: a word, and an address or a number.
 
+#![expect(
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    reason = "it knows neither the log nor the timers of an SDK, and what it reads fits"
+)]
+
 use std::{
     env,
     fs::File,

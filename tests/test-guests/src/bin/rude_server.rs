@@ -1,6 +1,6 @@
 //! Serves HTTP, and uses the interface as it is not meant to be used. The path says how, and the query how often.
 
-#![expect(unsafe_code, reason = "a handle is used twice")]
+#![expect(unsafe_code, clippy::expect_used, reason = "a handle is used twice, and what cannot be traps")]
 
 use wasip2::{
     exports::http::incoming_handler::Guest,
