@@ -214,7 +214,7 @@ impl Instance {
                 }
                 // Polled after the guest, so that its wait is seen before it goes on.
                 () = poll_fn(|_| if activity.waits() { Poll::Ready(()) } else { Poll::Pending }),
-                    if is_ready_at_a_wait && !is_ready && self.peer.phase() == Phase::Starting =>
+                    if is_ready_at_a_wait && !is_ready && stopping.is_none() && !self.is_interrupted() =>
                 {
                     self.peer.set_phase_if_up(Phase::Ready);
                     self.signals.notify(Notice::Ready).await;
@@ -236,6 +236,11 @@ impl Instance {
                 }
             }
         }
+    }
+
+    /// Whether the instance that serves has said that it cannot for now. Beside another one, it has not said anything yet.
+    fn is_interrupted(&self) -> bool {
+        self.peer.is_current() && matches!(self.peer.phase(), Phase::Interrupted(_))
     }
 
     /// Warns of a message that has been in hand for half of `handler-timeout`.

@@ -281,12 +281,14 @@ fn collect<G: Metered>(store: &mut StoreContextMut<'_, G>) -> wasmtime::Result<(
 fn leave<G: Metered>(store: &mut StoreContextMut<'_, G>) -> wasmtime::Result<()> {
     let meter = store.data().meter();
     let is_late = || meter.activity.elapsed() >= slice::TIME;
-    if meter.renews_at_waits && meter.activity.take_wait() {
+    // Fuel is not set within a call that is no import's: see above.
+    if meter.renews_at_waits && meter.call.kind != CallKind::Unknown && meter.activity.take_wait() {
         let (left, meter) = (store.get_fuel()?, store.data().meter());
-        // Several messages have brought more than a wait does.
         if meter.messages <= 1 || left < meter.per_message {
             return deliver(store, 1);
         }
+        // Several messages have brought more than a wait does.
+        meter.activity.deliver(meter.messages);
     }
     let meter = store.data().meter();
     if meter.has_waited() {

@@ -19,11 +19,9 @@ impl Judged<'_> {
                 let at = places.and_then(|at| at.of_item("net", item));
                 let (key, address) = (format!("extension[{id}].grants.net"), &grant.address);
                 let faults = [
-                    (
-                        extension.instances > 1 || extension.per_call,
-                        "`instances` are more than one, and one program listens at",
-                    ),
-                    (extension.serves_http.is_some(), "with `serves-http` no instance stays to listen at"),
+                    (extension.instances > 1, "`instances` are more than one, and one program listens at"),
+                    (extension.per_call, "with `instances = \"per-call\"` none stays to listen at"),
+                    (extension.serves_http.is_some(), "with `serves-http` none stays to listen at"),
                     (
                         extension.reload == ReloadMode::Overlap,
                         "`reload = \"overlap\"` starts a version while the one before it listens at",

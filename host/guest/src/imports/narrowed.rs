@@ -111,6 +111,10 @@ fn add_sockets<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     tcp.func_wrap(
         "[method]tcp-socket.accept",
         |mut store: StoreContextMut<'_, G>, (socket,): (Resource<TcpSocket>,)| {
+            // Taking a client takes three in any case.
+            if !has_room_for(&mut store, 3) {
+                return Ok((Err(ErrorCode::NewSocketLimit),));
+            }
             let has_room = has_room_for_socket(&mut store);
             match store.data_mut().sockets().accept(socket) {
                 Ok((client, input, output)) if !has_room => {
@@ -141,13 +145,17 @@ fn add_sockets<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     )
 }
 
-/// Resources for which a guest may have a socket: with its streams and what waits for them, it takes six.
+/// Resources for which a guest may have a socket.
 const PER_SOCKET: u64 = 8;
+
+/// What a socket takes, with its streams and what waits for them.
+const OF_SOCKET: usize = 6;
 
 fn has_room_for_socket<G: Guest>(store: &mut StoreContextMut<'_, G>) -> bool {
     let sandbox = store.data_mut().sandbox_mut();
     sandbox.meter.enter_wasi();
-    sandbox.sockets < sandbox.resources / PER_SOCKET
+    // Files and timers may have taken what it needs.
+    sandbox.sockets < sandbox.resources / PER_SOCKET && has_room_for(store, OF_SOCKET)
 }
 
 /// Counts a socket, if it was made.
@@ -161,9 +169,13 @@ const SPARE: usize = 8;
 
 /// Whether the guest may have one more file.
 pub(super) fn has_room_for_file<G: Guest>(store: &mut StoreContextMut<'_, G>) -> bool {
+    has_room_for(store, 1 + SPARE)
+}
+
+fn has_room_for<G: Guest>(store: &mut StoreContextMut<'_, G>, resources: usize) -> bool {
     let table = &mut store.data_mut().sandbox_mut().table;
-    let tried: Vec<_> = (0..=SPARE).map_while(|_| table.push(()).ok()).collect();
-    let has_room = tried.len() > SPARE;
+    let tried: Vec<_> = (0..resources).map_while(|_| table.push(()).ok()).collect();
+    let has_room = tried.len() == resources;
     for resource in tried {
         // It was pushed a moment ago.
         let _pushed = table.delete(resource);

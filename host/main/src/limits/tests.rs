@@ -92,12 +92,13 @@ fn use_is_shown_of_each_limit_but_those_that_nothing_measures() {
     };
     // A start or stop that has not happened has no duration.
     let never = ["file-size", "code-size", "compile-memory", "compile-timeout"];
-    let of_one_call = ["stack", "time-per-message", "http.header-size", "http.timeout", "http.total-timeout"];
+    let of_an_instance =
+        ["stack", "time-per-message", "http.header-size", "http.timeout", "http.total-timeout", "resources"];
     let at_first = ["ready-timeout", "request-timeout", "handler-timeout", "stop-timeout"];
-    assert_eq!(unmeasured(), [&of_one_call[..], &at_first, &never].concat());
+    assert_eq!(unmeasured(), [&of_an_instance[..], &at_first, &never].concat());
     unit.usage.ready.set(1);
     unit.usage.stop.set(1);
-    assert_eq!(unmeasured(), [&of_one_call[..], &["request-timeout", "handler-timeout"], &never].concat());
+    assert_eq!(unmeasured(), [&of_an_instance[..], &["request-timeout", "handler-timeout"], &never].concat());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::{
 
 use weir_host::{
     Main,
-    config::{DirGrant, ExtensionConfig, NetGrant, RestartPolicy},
+    config::{ComponentSource, DirGrant, ExtensionConfig, NetGrant, ReloadMode, RestartPolicy},
     control::ExtensionState,
     logs::Source,
 };
@@ -73,6 +73,25 @@ async fn one_that_waits_for_ever_is_ready_and_each_wait_brings_it_the_fuel_of_a_
     assert_eq!((status.state, status.failures.len()), (ExtensionState::Stopped, 0), "{status:#?}");
     main.control().start("plain").await.unwrap();
     main.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_new_version_takes_over_from_one_that_serves_once_it_waits() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut ticking, path) = (plain("tick 1"), dir.path().join("plain.wasm"));
+    std::fs::copy(ticking.component.path().unwrap(), &path).unwrap();
+    ticking.component = ComponentSource::Path(path.clone());
+    ticking.reload = ReloadMode::Overlap;
+    let main = start(vec![ticking]).await;
+    let status = || main.control().status("plain").unwrap();
+    let old = status().hash;
+    // Another version is another file.
+    let mut component = std::fs::read(&path).unwrap();
+    component.extend_from_slice(&[0, 2, 1, b'x']);
+    std::fs::write(&path, component).unwrap();
+    main.control().reload_extension("plain").await.unwrap();
+    assert!(status().hash != old && status().state == ExtensionState::Ready, "{:#?}", status());
+    assert_eq!(status().failures, []);
 }
 
 #[tokio::test]

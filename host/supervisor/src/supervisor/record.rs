@@ -23,8 +23,12 @@ impl Supervisor {
         let InstanceEnd { exit, handling, time, unanswered } = end;
         let end = End { handling, unanswered, hash, time, ..End::of(exit) };
         self.record_failure(&slot.unit, &end, slot.life.state(), None);
-        // A slow client can have a handler end late.
-        let is_its_fault = !matches!(end.exit, Exit::HandlerOverdue { .. } | Exit::Hindered { .. });
+        let is_its_fault = match end.exit {
+            // A slow client can have an answer by HTTP end late.
+            Exit::HandlerOverdue { .. } => slot.unit.version().config.serves_http.is_none(),
+            Exit::Hindered { .. } => false,
+            _ => true,
+        };
         if is_its_fault && role == InstanceRole::Current && slot.life.state() != ExtensionState::Draining {
             self.fails_a_request(index, number);
         }
