@@ -66,7 +66,7 @@ const GROUPS: [Group; 19] = [
     },
     Group {
         name: "http",
-        about: "extensions and hooks that fetch from nginx over TLS: a gigabyte, a hundred requests at once, and programs of others' making in Rust and Python",
+        about: "extensions and hooks that fetch from nginx over TLS; servers of others' making beside `wasmtime serve`; and new servers in Rust, Python, TypeScript and Go",
         run: full_http::check,
     },
     Group {

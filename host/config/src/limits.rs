@@ -70,7 +70,8 @@ pub struct Limits {
     pub http_timeout: Duration,
     /// Time of a request by HTTP in all, from its beginning to the last byte of the answer: 1 ms to 1 day.
     pub http_total_timeout: Duration,
-    /// WASI resources: descriptors, streams, sockets and pollables together.
+    /// WASI resources: descriptors, streams, sockets and pollables together: 1 to 65,536. For each eight, it may have one
+    /// socket.
     pub resources: u64,
     /// Log lines per second, with bursts of ten times as many: 1 to 100,000.
     pub log_rate: u32,

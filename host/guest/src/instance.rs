@@ -162,8 +162,9 @@ impl Instance {
         let limits = &self.config.limits;
         let mut stopping = None;
         let mut is_ready = false;
-        let is_plain = program.exported.is_none() && !program.knows_weir;
-        let is_ready_at_a_wait = is_plain || self.config.ready == ReadyWhen::AtStart;
+        let runs_by_itself = program.exported.is_none();
+        let is_plain = runs_by_itself && !program.knows_weir;
+        let is_ready_at_a_wait = is_plain || (runs_by_itself && self.config.ready == ReadyWhen::AtStart);
         if is_ready_at_a_wait {
             store.data_mut().sandbox.meter.renew_at_waits();
         }

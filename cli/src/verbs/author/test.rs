@@ -41,9 +41,9 @@ const LINES: usize = 256;
 #[command(after_help = "\
 Builds the project, runs its `weir.toml` in a Main of its own, and then the tests: by default `cargo test`,
 `npm test`, `python3 -m unittest`, `go test` or `make test`. They find that Main through WEIR_SOCKET, the
-`weir` command as WEIR, `main.peer-socket` as WEIR_PEER_SOCKET, and the first address of `gateway.listen` on this machine as
-WEIR_HTTP_ADDRESS. Each test that the program reports, as TAP or as `cargo test` does, is a case; a program
-that reports none is one case. Exit code 1: a case failed.
+`weir` command as WEIR, `main.peer-socket` as WEIR_PEER_SOCKET, and the first address of `gateway.listen`
+on this machine as WEIR_HTTP_ADDRESS. Each test that the program reports, as TAP or as `cargo test` does, is
+a case; a program that reports none is one case. Exit code 1: a case failed.
 
 `.weir/main.log` has Main's log, and `.weir/measured.json` the limits and what was used of them.
 

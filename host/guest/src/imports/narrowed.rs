@@ -111,11 +111,11 @@ fn add_sockets<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
     tcp.func_wrap(
         "[method]tcp-socket.accept",
         |mut store: StoreContextMut<'_, G>, (socket,): (Resource<TcpSocket>,)| {
-            // Taking a client takes three in any case.
-            if !has_room_for(&mut store, 3) {
+            let has_room = has_room_for_socket(&mut store);
+            // To turn a client away takes three, too.
+            if !has_room && !has_room_for(&mut store, 3) {
                 return Ok((Err(ErrorCode::NewSocketLimit),));
             }
-            let has_room = has_room_for_socket(&mut store);
             match store.data_mut().sockets().accept(socket) {
                 Ok((client, input, output)) if !has_room => {
                     // The client is taken all the same, or whoever waits for the next one would not wait.

@@ -110,11 +110,11 @@ pub(super) fn addresses(config: &GatewayConfig, whole: &Config, at: &Places, err
 /// The extension that may listen at an address of the gateway, whose `[::]` stands for IPv4, too.
 fn listening(whole: &Config, address: SocketAddr) -> Option<&ExtensionId> {
     let is_its = |grant: &NetGrant| {
-        let is_within = |ip| {
+        let is_within = |ip: IpAddr| {
             address.ip().is_unspecified()
                 && address.port() == grant.address.port
                 && grant.listen
-                && (address.is_ipv6() || IpAddr::is_ipv4(&ip))
+                && (address.is_ipv6() || ip.is_ipv4())
         };
         !grant.udp && (grant.listens_at(address) || grant.address.ip().is_some_and(is_within))
     };
