@@ -43,15 +43,15 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// The log of `weir run`. Other commands write to stderr directly.
+/// The log of `weir run` and `weir hooks run`. Other commands write to stderr directly.
 static LINES: OnceLock<Lines> = OnceLock::new();
 
-/// Sets up the log, and writes panics to it. `RUST_LOG` sets the filter, which is `info` by default.
-pub(crate) fn init(format: LogFormat) -> anyhow::Result<()> {
+/// Sets up the log, and writes panics to it. `RUST_LOG` sets the filter; without it, `default` does.
+pub(crate) fn init(format: LogFormat, default: &str) -> anyhow::Result<()> {
     let filter = std::env::var_os("RUST_LOG").filter(|text| !text.is_empty());
     let filter: Targets = filter
         .as_deref()
-        .map_or(Some("info".to_owned()), |text| text.to_str().and_then(log_filter))
+        .map_or(Some(default.to_owned()), |text| text.to_str().and_then(log_filter))
         .context("it has levels and targets alone")
         .and_then(|text| Ok(text.parse()?))
         .context("cannot read `RUST_LOG`: write it as in `info,weir::extension=debug`")?;
@@ -80,6 +80,20 @@ pub(crate) fn show_below(text: String) {
     if let Some(lines) = LINES.get() {
         lines.show_below(text);
     }
+}
+
+/// Shows below the log what work is done, until it is done or panics, and then writes the log to its end.
+pub(crate) fn during<T>(what: String, work: impl FnOnce() -> T) -> T {
+    struct Done;
+    impl Drop for Done {
+        fn drop(&mut self) {
+            show_below(String::new());
+            flush();
+        }
+    }
+    show_below(what);
+    let _done = Done;
+    work()
 }
 
 /// Appends whole lines to the log. Returns false if this process has no log.

@@ -14,8 +14,8 @@ use crate::{
     bench, browser,
     demo::fleet::{self, Programs},
     dist::Target,
-    full_contracts, full_embedders, full_exports, full_http, full_prometheus, full_sdks, full_shipping,
-    instructions, release,
+    full_contracts, full_embedders, full_exports, full_http, full_programs, full_prometheus, full_sdks,
+    full_shipping, instructions, release,
     run::{cargo, output, run as run_command},
     setup::{self, VALGRIND},
     tools,
@@ -28,7 +28,7 @@ struct Group {
     run: fn() -> Result<Vec<String>>,
 }
 
-const GROUPS: [Group; 19] = [
+const GROUPS: [Group; 20] = [
     Group {
         name: "spec-tests",
         about: "the component model's test scripts, through the configuration of Weir's engines",
@@ -73,6 +73,11 @@ const GROUPS: [Group; 19] = [
         name: "exports",
         about: "components that know nothing of Weir, made by the tools of Rust, Python, C, Go and JavaScript, that call each other; and new projects of each language",
         run: full_exports::check,
+    },
+    Group {
+        name: "programs",
+        about: "fifteen programs of crates.io and a server, unchanged: each prints, writes and ends as under `wasmtime run`",
+        run: full_programs::check,
     },
     Group {
         name: "store",

@@ -150,7 +150,7 @@ pub(crate) fn wasmtime() -> Result<PathBuf> {
 }
 
 /// An example of `wstd`, as its package has it. Cargo builds no examples of dependencies, so the package is copied.
-fn of_wstd(example: &str) -> Result<PathBuf> {
+pub(crate) fn of_wstd(example: &str) -> Result<PathBuf> {
     let copy = target_dir()?.join("http/wstd");
     copy_of(&package("wstd")?, &copy)?;
     let manifest = copy.join("Cargo.toml");

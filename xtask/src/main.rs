@@ -16,6 +16,7 @@ mod full_contracts;
 mod full_embedders;
 mod full_exports;
 mod full_http;
+mod full_programs;
 mod full_prometheus;
 mod full_sdks;
 mod full_shipping;

@@ -3,6 +3,7 @@
 //! A project is a directory with a `weir.toml`. These commands drive the tools of its language. `dev` and `test` also
 //! start a Main of their own: `weir run` as a child process, which they ask through its control socket.
 
+mod adapt;
 pub(super) mod build;
 pub(super) mod dev;
 mod go;

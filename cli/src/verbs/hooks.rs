@@ -9,9 +9,10 @@ use std::{
 };
 
 use anyhow::Context;
+use bytesize::ByteSize;
 use clap::{Subcommand, ValueHint};
 use weir_host::{
-    Config, Main, MainConfig,
+    Config, Main,
     blocking::{BlockingError, wait},
     config::{DirGrant, DirMode},
     hooks::{HookCall, HookDirConfig, HookError, HookOutcome, HookReport, HookRun, HooksConfig},
@@ -21,10 +22,14 @@ use weir_host::{
 use crate::{
     exit::{HookFailed, Usage},
     features::{self, compilation},
+    logging::{self, LogFormat},
     output::{self, counted, printable},
     payload::{self, payload},
     tables::{limit_hit, time},
 };
+
+/// What is logged: what a hook was refused. How each hook ended is in the report.
+const LOGGED: &str = "off,weir::refused=warn,weir_guest::program::child=warn";
 
 /// The shortest loading time that is shown. It means that the user has waited for the compiler.
 const LONG: Duration = Duration::from_millis(100);
@@ -52,7 +57,7 @@ pub(crate) struct Args {
     which: PathBuf,
     /// Run the hooks as this configuration says
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    #[arg(conflicts_with_all = ["dirs", "class", "timeout", "total_timeout", "suffixes"])]
+    #[arg(conflicts_with_all = ["dirs", "class", "timeout", "total_timeout", "output", "suffixes"])]
     config: Option<PathBuf>,
     /// A parameter: an environment variable for hooks, which overrides --env. Can be repeated
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = variable)]
@@ -78,6 +83,9 @@ pub(crate) struct Args {
     /// Time limit of all hooks together; 5min by default
     #[arg(long, value_name = "TIME")]
     total_timeout: Option<humantime::Duration>,
+    /// Bytes that all hooks together may write to stdout, and to stderr, as in `1MiB`; 64KiB by default
+    #[arg(long, value_name = "SIZE")]
+    output: Option<ByteSize>,
     /// The end of a hook's file name; `.wasm` or `.cwasm` by default. Can be repeated
     #[arg(long = "suffix", value_name = "SUFFIX")]
     suffixes: Vec<String>,
@@ -121,14 +129,8 @@ pub(super) fn run(Command::Run(args): Command) -> anyhow::Result<()> {
         .map(|dir| dir.suffixes.clone())
         .unwrap_or_default();
     let what = format!("running the hooks of `{}`", printable(&args.which.display().to_string()));
-    let report = output::during(&what, || {
-        let main = wait(Main::builder(config).compilation(compilation()).start()).map_err(of_call)?;
-        let report = main.hooks().get(name.as_str())?.run_blocking(call).map_err(of_call);
-        main.shutdown_blocking()?;
-        report
-    });
-    output::warn_of_confinement();
-    let report = report?;
+    logging::init(LogFormat::Human, LOGGED)?;
+    let report = logging::during(what, || run_once(config, &name, call))?;
     if args.json {
         output::json(&report)?;
     } else if report.runs.is_empty() {
@@ -139,12 +141,19 @@ pub(super) fn run(Command::Run(args): Command) -> anyhow::Result<()> {
     if report.is_success() { Ok(()) } else { Err(HookFailed(report.outcome().clone()).into()) }
 }
 
+fn run_once(config: Config, name: &HookDirName, call: HookCall) -> anyhow::Result<HookReport> {
+    let main = wait(Main::builder(config).compilation(compilation()).start()).map_err(of_call)?;
+    let report = main.hooks().get(name.as_str())?.run_blocking(call).map_err(of_call);
+    main.shutdown_blocking()?;
+    report
+}
+
 fn configured(file: &Path, name: &Path) -> anyhow::Result<(HookDirName, Config)> {
     let config = features::load(file)?;
     let hooks = config.section::<HooksConfig>().cloned().unwrap_or_default().0;
     let found = hooks.into_iter().find(|(known, _)| Path::new(known.as_str()) == name);
     let (name, dir) = found.ok_or_else(|| HookError::Unknown(name.display().to_string()))?;
-    Ok((name.clone(), alone(config.main, name, dir)))
+    Ok((name.clone(), alone(&config, name, dir)))
 }
 
 /// Makes the configuration of a directory that no file configures. Its class sets limits as in a file.
@@ -167,7 +176,10 @@ fn asked_for(args: &Args) -> anyhow::Result<(HookDirName, Config)> {
     if !args.suffixes.is_empty() {
         dir.suffixes.clone_from(&args.suffixes);
     }
-    let config = alone(config.main, name.clone(), dir);
+    if let Some(output) = args.output {
+        dir.output = output.0;
+    }
+    let config = alone(&config, name.clone(), dir);
     config.check().map_err(|errors| Usage(errors.to_string()))?;
     Ok((name, config))
 }
@@ -178,12 +190,25 @@ fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
     path::absolute(path).with_context(|| format!("cannot find the directory `{}`", path.display()))
 }
 
-/// Makes a configuration with this directory of hooks and no extensions. Its Main serves no contract.
-fn alone(mut main: MainConfig, name: HookDirName, dir: HookDirConfig) -> Config {
+/// Makes a configuration with this directory of hooks and what its hooks use: their stores, and the settings of HTTP. Its
+/// Main has no extensions, serves no contract, and keeps no versions.
+fn alone(config: &Config, name: HookDirName, dir: HookDirConfig) -> Config {
+    let mut main = config.main.clone();
     main.serves.clear();
-    let mut config = Config::new(main, Vec::new());
-    config.set_section(HooksConfig::from_iter([(name, dir)]));
-    config
+    main.state_dir = None;
+    let mut alone = Config::new(main, Vec::new());
+    #[cfg(feature = "http")]
+    if let Some(http) = config.section::<weir_host::http::HttpConfig>() {
+        alone.set_section(http.clone());
+    }
+    #[cfg(feature = "store")]
+    if let Some(stores) = config.section::<weir_host::store::StoresConfig>() {
+        let mut stores = stores.clone();
+        stores.0.retain(|name, _| dir.grants.stores.iter().any(|grant| grant.name == *name));
+        alone.set_section(stores);
+    }
+    alone.set_section(HooksConfig::from_iter([(name, dir)]));
+    alone
 }
 
 fn call(args: &Args) -> anyhow::Result<HookCall> {

@@ -119,7 +119,7 @@ fn a_file_among_hooks_that_cannot_run_is_an_error() {
     write(&dir, "hooks/30-text.wasm", "no component");
     write(&dir, "hooks/40-half.wasm", program(&[]).split_last_chunk::<40>().unwrap().0);
     write(&dir, "hooks/50-talks.wasm", program(&["weir:iec/channel@0.1.0"]));
-    write(&dir, "hooks/60-new.wasm", program(&["wasi:io/poll@0.3.0"]));
+    write(&dir, "hooks/60-new.wasm", program(&["wasi:clocks/system-clock@0.3.0"]));
     write(&dir, "hooks/70-library.wasm", wat::parse_str("(component)").unwrap());
     write(&dir, "hooks/80-forged.cwasm", "no artifact");
     let checked = check(&dir, file);
@@ -127,8 +127,8 @@ fn a_file_among_hooks_that_cannot_run_is_an_error() {
     for (hook, fault) in [
         ("30-text.wasm", "is not a WebAssembly component"),
         ("40-half.wasm", "is damaged"),
-        ("50-talks.wasm", "hooks have no channels"),
-        ("60-new.wasm", "it imports `wasi:io/poll@0.3.0`, which Weir does not offer"),
+        ("50-talks.wasm", "which only extensions have"),
+        ("60-new.wasm", "it is made for WASI 0.3 (async components), and this Weir offers WASI 0.2"),
         ("70-library.wasm", "it exports no `wasi:cli/run`"),
         ("80-forged.cwasm", "is not a WebAssembly component"),
     ] {
@@ -198,20 +198,56 @@ fn an_alias_of_an_operation_that_does_not_exist_is_a_warning() {
 }
 
 #[test]
+fn a_core_module_for_wasi_0_1_is_a_component_after_build_adapt() {
+    const MODULE: &str = r#"(module
+        (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+        (memory (export "memory") 1)
+        (data (i32.const 0) "\08\00\00\00\06\00\00\00adapt\0a")
+        (func (export "_start") (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 20)))))"#;
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("hooks.d")).unwrap();
+    let module = wat::parse_str(MODULE).unwrap();
+    write(&dir, "hooks.d/10-old.wasm", &module);
+    let weir = |args: &[&str]| done(weir(dir.path()).args(args));
+    let refused = weir(&["hooks", "run", "hooks.d"]);
+    assert_eq!(refused.code, 1, "{}", refused.stderr);
+    assert!(refused.stdout.contains("is a core module, not a component"), "{}", refused.stdout);
+    assert!(refused.stdout.contains("`weir build --adapt FILE`"), "{}", refused.stdout);
+
+    weir(&["build", "--adapt", "hooks.d/10-old.wasm"]).good();
+    let report = weir(&["hooks", "run", "hooks.d"]).good();
+    assert!(report.contains("\n    adapt\n"), "{report}");
+
+    // It is a component now, and others are as they were.
+    for (content, fault) in [
+        (fs::read(dir.path().join("hooks.d/10-old.wasm")).unwrap(), "is no core module"),
+        (b"no module".to_vec(), "is no core module"),
+        (wat::parse_str("(module (import \"env\" \"f\" (func)))").unwrap(), "cannot be made a component"),
+    ] {
+        write(&dir, "other.wasm", &content);
+        let refused = weir(&["build", "--adapt", "other.wasm"]);
+        assert_eq!(refused.code, 1, "{}", refused.stderr);
+        assert!(refused.stderr.contains(fault), "{}", refused.stderr);
+        assert_eq!(fs::read(dir.path().join("other.wasm")).unwrap(), content);
+    }
+}
+
+#[test]
 fn compile_signs_nothing_that_no_main_can_run() {
     let dir = tempfile::tempdir().unwrap();
     done(weir(dir.path()).args(["keygen", "release.key"])).good();
     let compile = |more: &[&str]| {
         done(weir(dir.path()).args([&["compile", "new.wasm", "--key", "release.key"], more].concat()))
     };
-    write(&dir, "new.wasm", program(&["wasi:io/poll@0.3.0"]));
+    write(&dir, "new.wasm", program(&["wasi:clocks/system-clock@0.3.0"]));
     let refused = compile(&[]);
     assert_eq!((refused.code, refused.stdout.as_str()), (1, ""));
     assert!(
-        refused.stderr.contains("it imports `wasi:io/poll@0.3.0`, which Weir does not offer"),
+        refused.stderr.contains("it is made for WASI 0.3 (async components), and this Weir offers WASI 0.2"),
         "{refused:?}"
     );
-    let function = "(component (import \"wasi:cli/stdout@0.2.0\" (instance (export \"shout\" (func)))))";
+    let function = "(component (import \"wasi:cli/stdout@0.2.0\" (instance (export \"shout\" (func))))
+        (instance $run) (export \"wasi:cli/run@0.2.0\" (instance $run)))";
     for (component, fault) in
         [(wat::parse_str(function).unwrap(), "shout"), (wat::parse_str("(component)").unwrap(), "run")]
     {

@@ -195,6 +195,54 @@ fn a_configuration_says_how_its_hooks_run() {
 }
 
 #[test]
+fn a_configuration_gives_its_hooks_their_stores() {
+    let dir = hooks(&[]);
+    fs::copy(test_guests::path("keyvalue"), dir.path().join("hooks.d/10-keeps.wasm")).unwrap();
+    let config = r#"
+        [main]
+        data-dir = "data"
+
+        [store.kept]
+
+        [hooks.nodes]
+        dir = "hooks.d"
+        grants.stores = ["kept"]
+        "#;
+    fs::write(dir.path().join("weir.toml"), config).unwrap();
+    fs::create_dir(dir.path().join("data")).unwrap();
+    let args = ["--config", "weir.toml", "nodes", "--param"];
+    run(dir.path(), &[&args[..], &["DO=set kept name Ada"]].concat()).good();
+    let report = run(dir.path(), &[&args[..], &["DO=get kept name"]].concat()).good();
+    assert!(report.contains("Ada"), "{report}");
+}
+
+#[test]
+fn what_a_hook_is_refused_is_told_with_the_key_that_would_allow_it() {
+    let none = told("connect 127.0.0.1:9", &[]);
+    let said = "TCP was refused: `grants.net` has no entry for TCP (1 so far)";
+    assert!(none.stderr.contains(" WARN ") && none.stderr.contains(said), "{}", none.stderr);
+    assert!(none.stdout.contains("127.0.0.1:9"), "{}", none.stdout);
+
+    let dir = hooks(&["10-hook.wasm"]);
+    let config = "[hooks.nodes]\ndir = \"hooks.d\"\ngrants.net = [\"127.0.0.1:9\"]\n";
+    fs::write(dir.path().join("weir.toml"), config).unwrap();
+    let of_file = ["--config", "weir.toml", "nodes", "--param"];
+    let other = run(dir.path(), &[&of_file[..], &["DO=connect 127.0.0.2:9"]].concat());
+    let said = "TCP to `127.0.0.2:9` was refused: no entry of `grants.net` is for it (1 so far)";
+    assert!(other.stderr.contains(said), "{}", other.stderr);
+    let granted = run(dir.path(), &[&of_file[..], &["DO=connect 127.0.0.1:9"]].concat());
+    assert!(!granted.stderr.contains("refused:"), "{}", granted.stderr);
+}
+
+#[test]
+fn the_output_of_hooks_has_a_bound_of_the_caller() {
+    let ran = told("flood", &["--output", "1KiB"]);
+    assert_eq!(ran.code, 5, "{}", ran.stderr);
+    assert!(ran.stdout.contains("used of 1.0 KiB"), "{}", ran.stdout);
+    assert_eq!(told("flood", &["--output", "17MiB"]).code, 2);
+}
+
+#[test]
 fn a_main_that_runs_has_its_hooks_run_by_a_call() {
     let dir = hooks(&["10-hook.wasm"]);
     fs::write(dir.path().join("weir.toml"), "[hooks.nodes]\ndir = \"hooks.d\"\n").unwrap();

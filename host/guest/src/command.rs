@@ -26,6 +26,7 @@ use self::capture::Capture;
 pub use self::runs_on::{Cut, RunsOn};
 use super::{
     exit::{Exit, said},
+    fit::GuestKind,
     http::HttpOutlet,
     imports,
     keyvalue::KeyValue,
@@ -35,7 +36,7 @@ use super::{
     program::Program,
     quota::Quotas,
     sandbox::{self, Guest, Sandbox},
-    wasi::{self, Dirs, Machine},
+    wasi::{self, Dirs, Machine, Net},
 };
 
 /// How many commands may run at once in one engine. Its pools have room for as many.
@@ -95,28 +96,33 @@ pub struct Ended {
     pub memory: u64,
 }
 
+/// Reports what a command was refused, as the rest of a line.
+pub type Say = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// A command that is about to run.
 pub struct WasiCommand {
     outlet: HttpOutlet,
-    name: String,
     machine: Machine,
-    net: Arc<[NetGrant]>,
+    say: Say,
     stdout: Capture,
     stderr: Capture,
 }
 
 impl WasiCommand {
     /// Makes a command that may use these opened directories, reach these addresses, and send by HTTP what `outlet`
-    /// allows.
+    /// allows. What it is refused is reported to `say`.
     pub fn new(
         limits: &Limits,
         dirs: Dirs,
         net: Arc<[NetGrant]>,
         outlet: HttpOutlet,
         surroundings: Surroundings,
+        say: Say,
     ) -> Self {
         let capture = |before| Capture::new(before, size(surroundings.output));
         let (stdout, stderr) = (capture(surroundings.written.0), capture(surroundings.written.1));
+        let said = say.clone();
+        let net = Net::new(net, GuestKind::Command, move |text| said(text));
         let mut builder = wasi::granted(limits, &net);
         builder
             .args(&surroundings.args)
@@ -124,8 +130,7 @@ impl WasiCommand {
             .stdin(MemoryInputPipe::new(surroundings.stdin))
             .stdout(GuestOutput(stdout.clone()))
             .stderr(GuestOutput(stderr.clone()));
-        let name = surroundings.args.into_iter().next().unwrap_or_default();
-        Self { outlet, name, machine: dirs.in_context(&mut builder), net, stdout, stderr }
+        Self { outlet, machine: dirs.in_context(&mut builder, net), say, stdout, stderr }
     }
 
     /// Adds the stores that `owner` is granted.
@@ -160,10 +165,11 @@ impl WasiCommand {
         deadline: Instant,
         closing: &async_channel::Receiver<Infallible>,
     ) -> Ended {
-        let Self { outlet, name, mut machine, net, stdout, stderr } = self;
+        let Self { outlet, mut machine, say, stdout, stderr } = self;
         let (usage, activity) = (Arc::<Usage>::default(), Arc::new(Activity::new()));
-        machine.http = program.sends_http.then(|| Box::new(outlet.access(limits, &usage, name)));
-        let mut sandbox = Sandbox::new(limits, net, machine, &usage, activity.clone());
+        machine.http =
+            program.sends_http.then(|| Box::new(outlet.access(limits, &usage, move |text| say(text))));
+        let mut sandbox = Sandbox::new(limits, machine, &usage, activity.clone());
         sandbox.may_block = runs_on.may_block();
         let end = match sandbox::new_store(program.engine(), sandbox, limits) {
             Err(error) => End::System { reason: said(&error), trace: Vec::new() },
@@ -222,7 +228,7 @@ impl WasiView for Sandbox {
 }
 
 impl Guest for Sandbox {
-    const WORLD: &'static str = "wasi:cli/command";
+    const KIND: GuestKind = GuestKind::Command;
 
     fn add_to_linker(linker: &mut Linker<Self>) -> wasmtime::Result<()> {
         imports::add_command(linker)

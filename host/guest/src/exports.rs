@@ -285,7 +285,7 @@ impl Instance {
         {
             machine.http = store.data().sandbox.http.as_ref().map(|access| Box::new(access.beside()));
         }
-        self.new_store(program, machine, opened.net.clone(), activity.clone())
+        self.new_store(program, machine, activity.clone())
     }
 
     /// Calls a function in an instance of its own. Also returns the fuel that it used.

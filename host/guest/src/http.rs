@@ -15,7 +15,7 @@ use weir_config::{HttpGrant, Limits, not_in_this_build};
 use weir_metrics::Usage;
 use weir_schedule::SharedShare;
 
-use crate::{imports::why_not_this_version, keyvalue};
+use crate::{fit::is_of_wasi_0_3, imports::why_not_this_version, keyvalue};
 
 #[cfg(feature = "http")]
 pub use self::exchange::{HttpBody, HttpBodyError, HttpExchanges};
@@ -58,9 +58,13 @@ impl HttpOutlet {
         Self { http, grants: grants.into(), worked: share.elsewhere() }
     }
 
-    /// Returns the access for one command of this name.
-    pub(crate) fn access(&self, limits: &Limits, usage: &Arc<Usage>, name: String) -> HttpAccess {
-        let say = move |text: &str| tracing::warn!(command = name, "{text}");
+    /// Returns the access for one command, whose refused requests are reported to `say`.
+    pub(crate) fn access(
+        &self,
+        limits: &Limits,
+        usage: &Arc<Usage>,
+        say: impl Fn(&str) + Send + Sync + 'static,
+    ) -> HttpAccess {
         self.http.access(&self.grants, limits, usage, self.worked.clone(), say)
     }
 }
@@ -77,6 +81,7 @@ pub(crate) fn why_not_offered(import: &str) -> String {
     }
     let interface = import.split('@').next().unwrap_or_default();
     match interface {
+        _ if is_of_wasi_0_3(import) => "which is of WASI 0.3".to_owned(),
         _ if cfg!(not(feature = "http")) && is_known(interface) => {
             format!("which {}", not_in_this_build("http"))
         }

@@ -46,6 +46,7 @@ use super::{
     abi::{self, Cut, Handed, Text},
     delivery::MAX_REASON,
     exports::{Types, link_import},
+    fit::GuestKind,
     http,
     instance_state::InstanceState,
     keyvalue, meter,
@@ -69,9 +70,7 @@ pub(super) const VERSION: &str = "0.2.12";
 const PACKAGE: (&str, &str) = ("weir:iec", "0.1.0");
 
 impl Guest for InstanceState {
-    const WORLD: &'static str = "weir:iec/extension";
-
-    const HAS_IMPORTS: bool = true;
+    const KIND: GuestKind = GuestKind::Extension;
 
     fn add_to_linker(linker: &mut Linker<Self>) -> wasmtime::Result<()> {
         add_extension(linker)
@@ -175,6 +174,11 @@ pub(super) fn is_offered(import: &str) -> bool {
         Some(("wasi", package)) => WASI.contains(&package) && version.starts_with("0.2."),
         _ => false,
     }
+}
+
+/// Whether an import that Weir offers is for extensions alone: hooks have WASI, and no configuration and no channels.
+pub(super) fn only_for_extensions(import: &str) -> bool {
+    ["weir:iec/", "wasi:config/", "wasi:logging/"].iter().any(|own| import.starts_with(own))
 }
 
 /// The error of `wasi:config/store`. Reading never fails.

@@ -8,7 +8,10 @@ mod stanza;
 #[cfg(test)]
 mod tests;
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
@@ -20,14 +23,13 @@ use weir_openrpc::{Document, MAX_SECTION, Role, SECTION};
 pub use self::manifest::{DataStatement, DirNeed, Manifest, Needs};
 use super::{
     exports::{self, DescribedInterface},
-    http::why_not_offered,
+    fit::{
+        self, Fit, GuestKind, HANDLER, OF_WASI_0_3, RUN, World, is_foreign, is_of_wasi_0_3, not_answered,
+        not_offered, refused,
+    },
     imports::is_offered,
-    program::{self, LoadError, LoadRequest, World},
+    program::{self, LoadError, LoadRequest},
 };
-
-/// What a program exports, and what an HTTP server does: the beginnings of the interfaces' names.
-const RUN: &str = "wasi:cli/run@0.2.";
-const HANDLER: &str = "wasi:http/incoming-handler@0.2.";
 
 const MANIFEST_SECTION: &str = "weir:manifest";
 
@@ -111,6 +113,9 @@ pub struct Inspection {
     /// These interfaces, with what speaks against those that are not described.
     #[serde(skip)]
     interfaces: Vec<DescribedInterface>,
+    /// Whether the types of these interfaces could be read.
+    #[serde(skip)]
+    has_types: bool,
 }
 
 /// Inspects a component.
@@ -179,6 +184,7 @@ impl Inspection {
             manifest: None,
             contracts: Vec::new(),
             interfaces: Vec::new(),
+            has_types: false,
         };
         found.read(bytes)?;
         Ok(found)
@@ -188,9 +194,9 @@ impl Inspection {
     /// a manifest.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
+        let mut notes: Vec<_> = self.newer_wasi().into_iter().collect();
         let is_called = self.serves_http() || self.exports_functions();
-        if !is_called && !begins(&self.exports, RUN) {
+        if notes.is_empty() && !is_called && !begins(&self.exports, RUN) {
             notes.push(
                 "it exports neither `wasi:cli/run` nor `wasi:http/incoming-handler` of WASI 0.2, so it cannot be run"
                     .to_owned(),
@@ -267,22 +273,53 @@ impl Inspection {
     /// Why it cannot run as this extension, if that shows before compiling.
     #[must_use]
     pub fn misfit(&self, extension: &ExtensionConfig) -> Option<String> {
-        let wanted = LoadRequest::from(extension);
-        let of_world =
-            || misfit(wanted.world(), |name| begins(&self.imports, name), |name| begins(&self.exports, name));
+        self.misfit_of(&LoadRequest::from(extension).fit(GuestKind::Extension))
+    }
+
+    /// Why it cannot run as a hook, if that shows before compiling.
+    #[must_use]
+    pub fn misfit_of_hook(&self) -> Option<String> {
+        self.misfit_of(&Fit::COMMAND)
+    }
+
+    pub(crate) fn misfit_of(&self, fit: &Fit) -> Option<String> {
+        let imports = |name: &str| begins(&self.imports, name);
+        let of_worlds = || match fit.world {
+            None if self.serves_http() || self.exported().next().is_some() => None,
+            world => {
+                fit::misfit(world.unwrap_or(World::Program), imports, |name| begins(&self.exports, name))
+            }
+        };
         let known = || self.exported().map(|it| (it.name.clone(), it.unmapped.clone()));
-        let of_exports = || exports::misfit(&extension.exports, known);
-        self.unoffered_but(|import| wanted.answers(import)).next().or_else(of_world).or_else(of_exports)
+        let refused = || self.imports.iter().find_map(|import| refused(fit.kind, import));
+        let of_names = self.newer_wasi().or_else(refused);
+        // What cannot be read is told by the compiler.
+        if of_names.is_some() || !self.has_types {
+            return of_names;
+        }
+        let unoffered = self.unoffered_but(fit).next();
+        unoffered
+            .or_else(of_worlds)
+            .or_else(|| exports::misfit(&fit.exports, known))
+            .or_else(|| fit::deaf(fit.world?, fit.has_messages, imports("weir:iec/")))
+    }
+
+    /// Why it runs in no way, if it imports something of WASI 0.3, or has that in place of what is called in WASI 0.2.
+    fn newer_wasi(&self) -> Option<String> {
+        let is_of_0_2 = begins(&self.exports, RUN) || begins(&self.exports, HANDLER);
+        let exports = self.exports.iter().filter(|_| !is_of_0_2);
+        let mut names = self.imports.iter().chain(exports);
+        names.any(|name| is_of_wasi_0_3(name)).then(|| OF_WASI_0_3.to_owned())
     }
 
     /// Returns a text for each import that this build of Weir does not offer, as in ``it imports `a:b/c@1.0.0`, which
     /// Weir does not offer``.
     #[must_use]
     pub fn unoffered(&self) -> Vec<String> {
-        self.unoffered_but(|_| false).collect()
+        self.unoffered_but(&Fit { answered: Some(BTreeSet::new()), ..Fit::ANY }).collect()
     }
 
-    fn unoffered_but(&self, is_answered: impl Fn(&str) -> bool) -> impl Iterator<Item = String> {
+    fn unoffered_but(&self, fit: &Fit) -> impl Iterator<Item = String> {
         let unknown = self.imports.iter().filter(|name| !is_offered(name));
         unknown.filter_map(move |name| {
             let imported = |it: &&DescribedInterface| it.role == Role::Caller && it.name == *name;
@@ -290,8 +327,9 @@ impl Inspection {
             let why = match interface {
                 // Types need nothing from the host.
                 Some(DescribedInterface { has_functions: false, .. }) => return None,
+                Some(_) if fit.kind == GuestKind::Command => None,
                 Some(DescribedInterface { unmapped: Some(why), .. }) => Some(&**why),
-                Some(_) if is_answered(name) => return None,
+                Some(_) if fit.answers(name) => return None,
                 Some(_) => return Some(not_answered(name)),
                 None => None,
             };
@@ -344,7 +382,9 @@ impl Inspection {
             InspectError::Contracts { path, message }
         })?;
         let foreign: Vec<_> = self.imports.iter().filter(|name| is_foreign(name)).cloned().collect();
-        self.interfaces = exports::interfaces(bytes, &self.exports, &foreign);
+        let interfaces = exports::interfaces(bytes, &self.exports, &foreign);
+        self.has_types = interfaces.is_some();
+        self.interfaces = interfaces.unwrap_or_default();
         self.contracts.extend(self.interfaces.iter().filter_map(|it| it.document.clone()));
         Ok(())
     }
@@ -371,49 +411,6 @@ impl Inspection {
 
 fn begins(names: &[String], begin: &str) -> bool {
     names.iter().any(|name| name.starts_with(begin))
-}
-
-/// Whether an import could be answered by a contract: Weir does not have it, and it is none of WASI's.
-pub(crate) fn is_foreign(import: &str) -> bool {
-    !is_offered(import) && !import.starts_with("wasi:") && !import.starts_with("weir:")
-}
-
-/// The text for an import that Weir does not offer, with the reason why no contract can answer it.
-pub(crate) fn not_offered(import: &str, why: Option<&str>) -> String {
-    let why = why.map(|why| format!(", and no contract can answer it: {why}")).unwrap_or_default();
-    format!("it imports `{import}`, {}{why}", why_not_offered(import))
-}
-
-/// The text for an import that no contract answers yet.
-pub(crate) fn not_answered(import: &str) -> String {
-    format!(
-        "it imports `{import}`, {}: name the contract that answers it in `imports`",
-        why_not_offered(import)
-    )
-}
-
-/// Why a component cannot run in a world. `imports` and `exports` say whether it has an interface whose name begins so.
-pub(crate) fn misfit(
-    world: World,
-    imports: impl Fn(&str) -> bool,
-    exports: impl Fn(&str) -> bool,
-) -> Option<String> {
-    let why = match (world, exports(HANDLER), exports(RUN)) {
-        (World::Program, _, true) => return None,
-        (World::Program, true, false) => "it is an HTTP server: say where with `serves-http`",
-        (World::Program, false, false) => "it exports no `wasi:cli/run` of WASI 0.2",
-        (World::HttpServer, false, _) => {
-            "it exports no `wasi:http/incoming-handler` of WASI 0.2, so it cannot have `serves-http`"
-        }
-        (World::HttpServer, true, _) if imports("weir:iec/channel@") => {
-            "it imports `weir:iec/channel`, and a server has no inbox to receive from"
-        }
-        (World::Exports, ..) if imports("weir:iec/channel@") => {
-            "it imports `weir:iec/channel`, and functions that are called have no inbox to receive from"
-        }
-        (World::HttpServer, true, _) | (World::Exports, ..) => return None,
-    };
-    Some(why.to_owned())
 }
 
 fn shown<S: Serializer>(hash: &ArtifactHash, serializer: S) -> Result<S::Ok, S::Error> {

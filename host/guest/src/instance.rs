@@ -12,7 +12,7 @@ use futures_util::FutureExt;
 use tokio::time::Instant;
 use wasmtime::Store;
 use weir_bus::{Bus, Error, Peer, Phase};
-use weir_config::{ExtensionConfig, Limits, NetGrant, ReadyWhen};
+use weir_config::{ExtensionConfig, Limits, ReadyWhen};
 use weir_logs::Level;
 use weir_metrics::{Usage, nanoseconds};
 use weir_schedule::{Activity, InTurn, SharedShare, TimeLimit, Turns};
@@ -21,6 +21,7 @@ use super::{
     delivery::{Checks, HandlerLimit, Handling, Unanswered},
     dir_locks::DirLock,
     exit::Exit,
+    fit::GuestKind,
     http::{Http, HttpAccess},
     instance_state::InstanceState,
     keyvalue::KeyValue,
@@ -31,7 +32,7 @@ use super::{
     sandbox::{self, Sandbox},
     settings::Settings,
     signals::{Notice, Order, Signals},
-    wasi::{self, Dirs, Machine},
+    wasi::{self, Dirs, Machine, Net},
 };
 
 /// All that one instance needs.
@@ -63,7 +64,7 @@ pub struct Instance {
 pub(crate) struct Opened {
     dirs: Dirs,
     /// The addresses that it may reach.
-    pub(crate) net: Arc<[NetGrant]>,
+    pub(crate) net: Arc<Net>,
     /// Held until nothing is left of its instances.
     _locks: Vec<DirLock>,
 }
@@ -117,7 +118,7 @@ impl Instance {
         };
         let store = opened.and_then(|opened| {
             let machine = self.machine_in(&opened);
-            let store = self.new_store(&program, machine, opened.net.clone(), activity.clone());
+            let store = self.new_store(&program, machine, activity.clone());
             store.map(|store| (store, opened)).map_err(|error| Exit::cannot_start(&error, None))
         });
         let (mut store, opened) = match store {
@@ -278,7 +279,9 @@ impl Instance {
 
     /// Opens, locks and counts the granted directories.
     async fn opened(&self) -> wasmtime::Result<Opened> {
-        let net: Arc<[_]> = self.config.grants.net.clone().into();
+        let said = self.output.clone();
+        let grants = self.config.grants.net.clone().into();
+        let net = Net::new(grants, GuestKind::Extension, move |text| said.say(Level::Warn, text));
         let (dirs, _locks) = match &self.config.grants.dirs {
             none if none.is_empty() => Default::default(),
             dirs => {
@@ -300,7 +303,7 @@ impl Instance {
 
     /// Makes the guest's view of the machine.
     pub(crate) fn machine_in(&self, opened: &Opened) -> Machine {
-        wasi::context(&self.config, &opened.net, &self.output, opened.dirs.clone())
+        wasi::context(&self.config, opened.net.clone(), &self.output, opened.dirs.clone())
     }
 
     /// Returns the end of an instance that cannot be ready in time, because its directories, stores or secrets are not
@@ -327,7 +330,6 @@ impl Instance {
         &self,
         program: &Program,
         mut machine: Machine,
-        net: Arc<[NetGrant]>,
         activity: Arc<Activity>,
     ) -> wasmtime::Result<Store<InstanceState>> {
         let limits = &self.config.limits;
@@ -337,7 +339,7 @@ impl Instance {
         // A copy of an extension uses the store entries of its original.
         let owner = self.config.copy_of.as_ref().unwrap_or(&self.config.id);
         machine.stores = self.shared.key_value.access(owner.as_str(), &self.config.grants.stores, limits);
-        let sandbox = Sandbox::new(limits, net, machine, &self.usage, activity);
+        let sandbox = Sandbox::new(limits, machine, &self.usage, activity);
         let mut state = InstanceState::new(self, sandbox);
         if let Some(checks) = Checks::of(&self.config, program).filter(|_| !state.is_server) {
             if checks.has_none_of(&self.config.fulfills) {

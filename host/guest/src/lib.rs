@@ -13,6 +13,7 @@ mod engine;
 mod exit;
 mod exports;
 mod failures;
+mod fit;
 mod http;
 mod imports;
 mod inspect;
@@ -40,7 +41,7 @@ pub use self::program::{NotAKey, NotAVersion, SigningKey, compile, compile_helpe
 pub use self::serve::http_operation;
 pub use self::{
     calibration::fuel_per_ms,
-    command::{AT_ONCE, Cut, End, Ended, RunsOn, Surroundings, WasiCommand},
+    command::{AT_ONCE, Cut, End, Ended, RunsOn, Say, Surroundings, WasiCommand},
     delivery::{Handling, Unanswered},
     engine::{AddressClass, CompileTarget, CompileTargetError, Runtime},
     exit::Exit,

@@ -52,7 +52,7 @@ use weir_openrpc::Descriptions;
 
 #[cfg(not(feature = "compiler"))]
 pub(super) use self::code::Kernel;
-pub(super) use self::linked::{Linked, World};
+pub(super) use self::linked::Linked;
 pub use self::{
     admission::{Admission, Rules, RulesError},
     artifact::ArtifactFacts,
@@ -86,7 +86,7 @@ use super::{
     engine::{AddressClass, Runtime},
     exit::{NotInstantiated, said},
     exports::Exported,
-    inspect::not_answered,
+    fit::{GuestKind, World, deaf, not_answered},
     instance_state::InstanceState,
     sandbox::Guest,
 };
@@ -148,16 +148,9 @@ impl<G: Guest> Program<G> {
         let of_imports = import.map(|name| not_answered(name));
         let of_exports =
             || self.exported.as_ref().zip(wanted.exports).and_then(|(own, wanted)| own.misfit(wanted));
-        let of_messages = || {
-            let is_deaf = wanted.has_messages && wanted.world() == World::Program && !self.knows_weir;
-            is_deaf.then(|| {
-                "it imports nothing of `weir:iec`, so it gets no messages: it can have no `fulfills`, `subscribes` and \
-                 `takes`"
-                    .to_owned()
-            })
-        };
+        let of_messages = || deaf(wanted.world(), wanted.has_messages, self.knows_weir);
         let reason = of_imports.or_else(of_exports).or_else(of_messages)?;
-        Some(LoadFault::World { world: wanted.world().name::<G>(), reason })
+        Some(LoadFault::World { world: wanted.world().name(G::KIND), reason })
     }
 
     /// Makes an instance that serves HTTP.
@@ -317,7 +310,8 @@ impl<G: Guest> Programs<G> {
         };
         let (code_size, class, places) = (wanted.limits.code_size, self.runtime.class(), self.places.clone());
         // Boxed, because the caller's future would otherwise keep the space of a compilation.
-        let (code, permit) = Box::pin(self.sources.code(input, wanted, &engine, class, permit)).await?;
+        let (code, permit) =
+            Box::pin(self.sources.code(input, wanted, G::KIND, &engine, class, permit)).await?;
         let (world, answered) = (wanted.world(), wanted.answered());
         let load = move || {
             let footprint = code.footprint();
@@ -365,6 +359,7 @@ impl Sources {
         &self,
         mut input: ComponentInput,
         wanted: LoadRequest<'_>,
+        kind: GuestKind,
         engine: &Engine,
         class: AddressClass,
         permit: LoadPermit,
@@ -376,7 +371,7 @@ impl Sources {
                 Ok((code, permit))
             }
             (InputKind::Component, Some(compiler)) => {
-                compiler.code(input, wanted, engine, class, permit).await
+                compiler.code(input, wanted, kind, engine, class, permit).await
             }
             (InputKind::Component, None) => Err(LoadFault::NotCompiled),
         }

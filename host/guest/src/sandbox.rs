@@ -7,27 +7,24 @@ use wasmtime::{
     component::{Linker, ResourceTable, types::ComponentInstance},
 };
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
-use weir_config::{FixedLimits, Limits, NetGrant};
+use weir_config::{FixedLimits, Limits};
 use weir_metrics::Usage;
 use weir_schedule::Activity;
 
 use super::{
     exports::Types,
+    fit::GuestKind,
     http::HttpAccess,
     imports::{counted::CountedFiles, pollables::Timers},
     keyvalue::StoreAccess,
     memory::{MemoryLimiter, size},
     meter::{self, Meter, Metered},
-    wasi::Machine,
+    wasi::{Machine, Net},
 };
 
 /// A kind of guest: its Store's data, and its imports.
 pub trait Guest: WasiView + Send + Sized + 'static {
-    /// The WIT world that a component must fit, for people to read.
-    const WORLD: &'static str;
-
-    /// Whether contracts may answer imports that Weir does not have.
-    const HAS_IMPORTS: bool = false;
+    const KIND: GuestKind;
 
     /// Defines all imports of this kind of guest.
     fn add_to_linker(linker: &mut Linker<Self>) -> wasmtime::Result<()>;
@@ -80,8 +77,7 @@ pub struct Sandbox {
     pub(super) resources: u64,
     /// The sockets that it has.
     pub(super) sockets: u64,
-    /// The addresses that the guest may reach.
-    pub(super) net: Arc<[NetGrant]>,
+    pub(super) net: Arc<Net>,
     /// Whether the guest's calls may block the thread that polls it.
     pub(super) may_block: bool,
     pub(super) counted: CountedFiles,
@@ -95,7 +91,6 @@ pub struct Sandbox {
 impl Sandbox {
     pub(super) fn new(
         limits: &Limits,
-        net: Arc<[NetGrant]>,
         machine: Machine,
         usage: &Arc<Usage>,
         activity: Arc<Activity>,
@@ -109,7 +104,7 @@ impl Sandbox {
             fixed: limits.fixed(),
             resources: limits.resources,
             sockets: 0,
-            net,
+            net: machine.net,
             may_block: false,
             counted: machine.counted,
             timers: Timers::default(),

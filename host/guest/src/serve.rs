@@ -282,8 +282,7 @@ impl Server {
         let failed = |error: &wasmtime::Error| Exit::cannot_start(error, None);
         let mut machine = self.instance.machine_in(&self.opened);
         machine.http = Some(Box::new(self.access.beside()));
-        let store =
-            self.instance.new_store(&self.program, machine, self.opened.net.clone(), activity.clone());
+        let store = self.instance.new_store(&self.program, machine, activity.clone());
         let mut store = store.map_err(|error| failed(&error))?;
         match self.program.server(&mut store).await {
             Ok(proxy) => Ok(Warm { store, proxy, activity, served: 0 }),

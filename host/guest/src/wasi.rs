@@ -5,7 +5,10 @@ use std::{
     convert::Infallible,
     fmt, mem,
     net::SocketAddr,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -19,6 +22,7 @@ use weir_logs::Source;
 use weir_metrics::Usage;
 
 use super::{
+    fit::GuestKind,
     http::HttpAccess,
     imports::counted::CountedFiles,
     keyvalue::StoreAccess,
@@ -40,6 +44,7 @@ pub(super) struct Machine {
     pub(super) counted: CountedFiles,
     pub(super) http: Option<Box<HttpAccess>>,
     pub(super) stores: Option<Box<StoreAccess>>,
+    pub(super) net: Arc<Net>,
 }
 
 impl fmt::Debug for Dirs {
@@ -86,21 +91,16 @@ impl Dirs {
     }
 
     /// Makes the guest's view of the machine from these directories and from what the builder has.
-    pub(super) fn in_context(self, builder: &mut WasiCtxBuilder) -> Machine {
+    pub(super) fn in_context(self, builder: &mut WasiCtxBuilder, net: Arc<Net>) -> Machine {
         let mut wasi = builder.build();
         *wasi.filesystem() = self.opened;
-        Machine { wasi, counted: CountedFiles::new(self.quotas), http: None, stores: None }
+        Machine { wasi, counted: CountedFiles::new(self.quotas), http: None, stores: None, net }
     }
 }
 
 /// Makes the view of an extension's instance.
-pub(super) fn context(
-    config: &ExtensionConfig,
-    net: &Arc<[NetGrant]>,
-    output: &Output,
-    dirs: Dirs,
-) -> Machine {
-    let mut builder = granted(&config.limits, net);
+pub(super) fn context(config: &ExtensionConfig, net: Arc<Net>, output: &Output, dirs: Dirs) -> Machine {
+    let mut builder = granted(&config.limits, &net);
     builder
         .arg(config.id.as_str())
         .stdout(GuestOutput(output.stream(Source::Stdout)))
@@ -108,25 +108,28 @@ pub(super) fn context(
     for (name, value) in &config.grants.env {
         builder.env(name, value);
     }
-    dirs.in_context(&mut builder)
+    dirs.in_context(&mut builder, net)
 }
 
 /// Returns a builder with what every guest has, and with TCP and look-ups if addresses are granted.
-pub(super) fn granted(limits: &Limits, net: &Arc<[NetGrant]>) -> WasiCtxBuilder {
+pub(super) fn granted(limits: &Limits, net: &Arc<Net>) -> WasiCtxBuilder {
     let mut builder = WasiCtxBuilder::new();
     builder
         .secure_random(OfThread)
         .insecure_random(OfThread)
         .max_random_size(limits.fixed().random_bytes)
-        .allow_udp(net.iter().any(|grant| grant.udp))
-        .allow_tcp(net.iter().any(|grant| !grant.udp));
-    if !net.is_empty() {
-        let sockets =
-            Arc::new(Sockets { grants: net.clone(), heard: Mutex::default(), named: Mutex::default() });
+        .allow_udp(net.has_any(Protocol::Udp))
+        .allow_tcp(net.has_any(Protocol::Tcp));
+    if !net.grants.is_empty() {
+        let net = net.clone();
         builder.allow_ip_name_lookup(true);
         builder.socket_addr_check(move |address, purpose| {
-            let sockets = sockets.clone();
-            Box::pin(async move { sockets.may(address, purpose).await })
+            let net = net.clone();
+            Box::pin(async move {
+                let refused = net.why_not(address, purpose).await;
+                refused.as_deref().iter().for_each(|why| net.refuse(why));
+                refused.is_none()
+            })
         });
     }
     builder
@@ -153,9 +156,21 @@ impl TryRng for OfThread {
     }
 }
 
+/// What a socket speaks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Protocol {
+    Tcp,
+    Udp,
+}
+
 /// What a guest may do with addresses.
-struct Sockets {
-    grants: Arc<[NetGrant]>,
+pub(super) struct Net {
+    pub(super) grants: Arc<[NetGrant]>,
+    kind: GuestKind,
+    /// How often something was refused.
+    refused: AtomicU64,
+    /// Reports a refusal to the operator.
+    say: Box<dyn Fn(&str) + Send + Sync>,
     /// The last senders of datagrams to a guest that may listen: it may answer them. The latest is at the end.
     heard: Mutex<VecDeque<SocketAddr>>,
     /// The last addresses that granted names stood for, and when, so that not each datagram is a look-up.
@@ -168,21 +183,58 @@ const KEPT: usize = 256;
 /// For how long an address is taken for that of a name.
 const NAMED: Duration = Duration::from_secs(60);
 
-impl Sockets {
-    async fn may(&self, address: SocketAddr, purpose: SocketAddrUse) -> bool {
+impl Net {
+    pub(super) fn new(
+        grants: Arc<[NetGrant]>,
+        kind: GuestKind,
+        say: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        let (refused, heard, named) = Default::default();
+        Arc::new(Self { grants, kind, refused, say: Box::new(say), heard, named })
+    }
+
+    fn has_any(&self, protocol: Protocol) -> bool {
+        self.grants.iter().any(|grant| grant.udp == (protocol == Protocol::Udp))
+    }
+
+    /// Reports a socket that the guest may not even make.
+    pub(super) fn refuse_all(&self, protocol: Protocol) {
+        match protocol {
+            _ if self.has_any(protocol) => {}
+            Protocol::Tcp => self.refuse("TCP was refused: `grants.net` has no entry for TCP"),
+            Protocol::Udp => self.refuse("UDP was refused: `grants.net` has no entry with `udp = true`"),
+        }
+    }
+
+    /// Counts a refusal, and reports the first ones: a guest in a loop is told of ever more rarely.
+    pub(super) fn refuse(&self, what: &str) {
+        let refused = self.refused.fetch_add(1, Ordering::Relaxed) + 1;
+        if refused.is_power_of_two() {
+            (self.say)(&format!("{what} ({refused} so far)"));
+        }
+    }
+
+    /// Says what is refused, and the key that would allow it. `None` if it is allowed.
+    async fn why_not(&self, address: SocketAddr, purpose: SocketAddrUse) -> Option<String> {
         // A socket that connects or sends is bound to an unspecified address and port first.
         let is_no_place = address.ip().is_unspecified() && address.port() == 0;
         let mut of_udp = self.grants.iter().filter(|grant| grant.udp);
         match purpose {
-            SocketAddrUse::TcpConnect => self.is_granted(address, false).await,
-            SocketAddrUse::TcpBind if is_no_place => true,
-            SocketAddrUse::UdpBind if is_no_place => of_udp.any(|grant| !grant.listen),
-            SocketAddrUse::TcpBind | SocketAddrUse::TcpListen => self.may_listen(address, false),
+            SocketAddrUse::TcpConnect if self.is_granted(address, false).await => None,
+            SocketAddrUse::TcpConnect => Some(self.no_entry(address, false)),
+            SocketAddrUse::TcpBind if is_no_place => None,
+            SocketAddrUse::UdpBind if is_no_place && of_udp.any(|grant| !grant.listen) => None,
+            SocketAddrUse::UdpBind if is_no_place => Some(
+                "sending by UDP was refused: each entry of `grants.net` with `udp = true` is for listening"
+                    .to_owned(),
+            ),
+            SocketAddrUse::TcpBind | SocketAddrUse::TcpListen => self.why_not_listen(address, false),
             // Only a socket that may listen comes to that.
-            SocketAddrUse::TcpAccept => true,
-            SocketAddrUse::UdpBind => self.may_listen(address, true),
+            SocketAddrUse::TcpAccept => None,
+            SocketAddrUse::UdpBind => self.why_not_listen(address, true),
             SocketAddrUse::UdpSend => {
-                self.heard.lock().contains(&address) || self.is_granted(address, true).await
+                let may = self.heard.lock().contains(&address) || self.is_granted(address, true).await;
+                (!may).then(|| self.no_entry(address, true))
             }
             // As everywhere with UDP, the program looks who has sent it. Here, datagrams of others would be worked off without
             // a pause.
@@ -192,8 +244,34 @@ impl Sockets {
                     heard.retain(|other| *other != address);
                     keep(&mut heard, address);
                 }
-                true
+                None
             }
+        }
+    }
+
+    fn no_entry(&self, address: SocketAddr, udp: bool) -> String {
+        let (protocol, with) = if udp { ("UDP", " with `udp = true`") } else { ("TCP", "") };
+        let is_named = |grant: &NetGrant| {
+            !grant.listen
+                && grant.udp == udp
+                && grant.address.port == address.port()
+                && grant.address.ip().is_none()
+        };
+        let named = match self.grants.iter().any(is_named) {
+            true => ", and no name there stands for this address now",
+            false => "",
+        };
+        format!("{protocol} to `{address}` was refused: no entry of `grants.net`{with} is for it{named}")
+    }
+
+    fn why_not_listen(&self, address: SocketAddr, udp: bool) -> Option<String> {
+        let with = if udp { "`listen = true, udp = true`" } else { "`listen = true`" };
+        match self.kind {
+            _ if self.may_listen(address, udp) => None,
+            GuestKind::Extension => Some(format!(
+                "listening at `{address}` was refused: no entry of `grants.net` with {with} is for it"
+            )),
+            GuestKind::Command => Some(format!("listening at `{address}` was refused: a hook cannot listen")),
         }
     }
 

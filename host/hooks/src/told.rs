@@ -96,13 +96,17 @@ struct Spoken {
 
 impl Lines {
     fn say(&self, text: impl FnOnce() -> String) {
-        match self.next(Instant::now()) {
-            None => {}
-            Some(0) => tracing::warn!(target: "weir", "{}", text()),
-            Some(left_out) => {
-                tracing::warn!(target: "weir", "{} ({left_out} lines like this were left out before)", text());
-            }
+        if let Some(line) = self.line(text) {
+            tracing::warn!(target: "weir", "{line}");
         }
+    }
+
+    /// The line with this text, if it is not left out.
+    fn line(&self, text: impl FnOnce() -> String) -> Option<String> {
+        Some(match self.next(Instant::now())? {
+            0 => text(),
+            left_out => format!("{} ({left_out} lines like this were left out before)", text()),
+        })
     }
 
     /// How many lines were left out before this one. `None` if this one must be left out, too.
@@ -157,6 +161,14 @@ fn line(hooks: Option<&HookDirName>, run: &HookRun, is_loaded: bool) -> String {
     match last_line(&run.stderr) {
         Some(said) => format!("{text}; its last line: {said}"),
         None => text,
+    }
+}
+
+/// Logs what a hook was refused. `hooks` is the name of its directory, or `None` for one of the embedding program.
+pub(crate) fn refused(lines: &Lines, hooks: Option<&HookDirName>, hook: &str, text: &str) {
+    let line = || format!("the hook `{}` of {}: {text}", harmless(hook, TEXT_MAX), place(hooks));
+    if let Some(line) = lines.line(line) {
+        tracing::warn!(target: "weir::refused", "{line}");
     }
 }
 

@@ -12,7 +12,7 @@ use clap::{ArgGroup, ValueHint};
 use weir_host::ExtensionConfig;
 
 use super::{
-    go,
+    adapt, go,
     group::Group,
     project::{PYTHON_ENVIRONMENT, Project, TARGET, Tools, to_stderr},
     section::{self, Section},
@@ -35,12 +35,16 @@ names, in place of an older one.
 Examples:
   weir build
   weir build ../greeter
+  weir build --adapt tool.wasm
   weir build --component greeter.wasm --manifest manifest.json --contracts contracts.json")]
 #[command(group(ArgGroup::new("descriptions").args(["manifest", "contracts"]).multiple(true)))]
 pub(crate) struct Args {
     /// The directory of the project
     #[arg(value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     dir: PathBuf,
+    /// Build nothing; make a component of this core module for WASI 0.1, in its place
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["dir", "component", "descriptions"])]
+    adapt: Option<PathBuf>,
     /// Build nothing; put `--manifest` and `--contracts` into this component
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "descriptions")]
     component: Option<PathBuf>,
@@ -53,6 +57,10 @@ pub(crate) struct Args {
 }
 
 pub(in crate::verbs) async fn run(args: Args) -> anyhow::Result<()> {
+    if let Some(module) = &args.adapt {
+        adapt::adapt(module)?;
+        return report(module, module.display().to_string());
+    }
     let named = Descriptions { manifest: args.manifest, contracts: args.contracts };
     if let Some(component) = &args.component {
         section::embed(component, &named.sections(|path| path.display().to_string())?)?;

@@ -60,15 +60,19 @@ pub(super) fn embed(component: &Path, sections: &[Section]) -> anyhow::Result<()
     if described == bytes {
         return Ok(());
     }
-    // A reader sees the whole old file or the whole new one.
-    let directory = component.parent().filter(|parent| !parent.as_os_str().is_empty());
+    write_over(component, &described)
+}
+
+/// Replaces what is in a file. A reader sees the whole old file or the whole new one.
+pub(super) fn write_over(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let written = NamedTempFile::new_in(directory.unwrap_or(Path::new("."))).and_then(|mut file| {
-        file.write_all(&described)?;
-        file.as_file().set_permissions(fs::metadata(component)?.permissions())?;
-        file.persist(component)?;
+        file.write_all(content)?;
+        file.as_file().set_permissions(fs::metadata(path)?.permissions())?;
+        file.persist(path)?;
         Ok(())
     });
-    written.with_context(|| format!("cannot write `{shown}`"))
+    written.with_context(|| format!("cannot write `{}`", path.display()))
 }
 
 /// Returns the component with one custom section of this name, at its end.

@@ -82,18 +82,8 @@ fn of_file(path: &Path, grants: &Grants) -> Result<Vec<String>, String> {
         return Ok(Vec::new());
     }
     let found = component::inspect(path).map_err(|error| chain(&error.into()))?;
-    if let Some(import) = found.unoffered().into_iter().next() {
-        return Err(import);
-    }
-    if let Some(import) = found.imports.iter().find(|name| name.starts_with("weir:iec/")) {
-        return Err(format!("it imports `{import}`, and hooks have no channels"));
-    }
-    let without = |name: &&String| ["wasi:config/", "wasi:logging/"].iter().any(|own| name.starts_with(own));
-    if let Some(import) = found.imports.iter().find(without) {
-        return Err(format!("it imports `{import}`, which only extensions have"));
-    }
-    if !found.exports.iter().any(|name| name.starts_with("wasi:cli/run@0.2.")) {
-        return Err("it exports no `wasi:cli/run` of WASI 0.2".to_owned());
+    if let Some(misfit) = found.misfit_of_hook() {
+        return Err(misfit);
     }
     Ok(needs::of_imports(grants, &found).collect())
 }

@@ -47,20 +47,20 @@ pub(crate) struct DescribedInterface {
     pub(crate) document: Option<Document>,
 }
 
-/// Describes the interfaces with these names that a component exports and imports, but for those of WASI and Weir. Returns
-/// none for a component that cannot be parsed.
+/// Describes the interfaces with these names that a component exports and imports, but for those of WASI and Weir. `None`
+/// if it has some and cannot be parsed.
 pub(crate) fn interfaces(
     component: &[u8],
     exports: &[String],
     imports: &[String],
-) -> Vec<DescribedInterface> {
+) -> Option<Vec<DescribedInterface>> {
     let of_others = |name: &&String| !name.starts_with("wasi:") && !name.starts_with("weir:iec/");
     let [mut exports, mut imports] =
         [exports, imports].map(|names| names.iter().filter(of_others).peekable());
     if exports.peek().is_none() && imports.peek().is_none() {
-        return Vec::new();
+        return Some(Vec::new());
     }
-    let Some(types) = types_of(component) else { return Vec::new() };
+    let types = types_of(component)?;
     let types = types.as_ref();
     let (mut found, mut root, mut left) = (Vec::new(), Vec::new(), MAX_TYPES);
     for name in exports {
@@ -84,7 +84,7 @@ pub(crate) fn interfaces(
         }
     }
     apart(&mut found);
-    found
+    Some(found)
 }
 
 /// Gives different names to the contracts of interfaces that would have one, such as two versions of an interface.
@@ -116,7 +116,7 @@ fn free_type(name: String, taken: &mut HashSet<String>) -> String {
 /// The text of descriptions that a compiled component keeps: those of what it exports.
 #[cfg(feature = "compiler")]
 pub(crate) fn to_be_compiled(component: &[u8], exports: &[String]) -> String {
-    let described = interfaces(component, exports, &[]).into_iter().filter_map(|it| it.document);
+    let described = interfaces(component, exports, &[]).into_iter().flatten().filter_map(|it| it.document);
     described.map(|document| document.line() + "\n").collect()
 }
 

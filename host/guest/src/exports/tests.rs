@@ -17,7 +17,7 @@ fn both(component: &str) -> Vec<Found> {
     let names = |name: &str| name.to_owned();
     let exports: Vec<_> = component.component_type().exports(&engine).map(|(name, _)| names(name)).collect();
     let of_methods = |document: Document| document.methods.into_iter().map(|method| method.name).collect();
-    let described = interfaces(&bytes, &exports, &[]).into_iter().map(|it| {
+    let described = interfaces(&bytes, &exports, &[]).into_iter().flatten().map(|it| {
         let functions = it.document.map(of_methods).unwrap_or_default();
         (it.name, it.unmapped.map_or(Ok(functions), Err))
     });
@@ -125,6 +125,6 @@ fn an_interface_stands_for_a_contract_of_its_own_name() {
 fn bytes_that_are_no_component_describe_nothing() {
     let name = ["a:b/c".to_owned()];
     for bytes in [&b""[..], b"\0asm\x0d\0\x01\0", b"\0asm\x0d\0\x01\0\x07\xff\xff\xff\xff\x0f", b"nothing"] {
-        assert_eq!(interfaces(bytes, &name, &name), []);
+        assert!(interfaces(bytes, &name, &name).into_iter().flatten().next().is_none());
     }
 }

@@ -36,9 +36,10 @@ use wasmtime_wasi::{
     sockets::WasiSocketsView,
 };
 use weir_config::{LimitHit, LimitName, NetGrant};
+use weir_names::harmless;
 
 use super::{Name, VERSION, counted as files, done, meter, named};
-use crate::{abi::Handed, exit::OverLimit, sandbox::Guest};
+use crate::{abi::Handed, exit::OverLimit, sandbox::Guest, wasi::Protocol};
 
 /// Fuel for one random byte.
 const FUEL_PER_RANDOM_BYTE: u64 = 4;
@@ -51,8 +52,15 @@ pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
             let guest = store.data_mut();
             guest.sandbox_mut().meter.enter_wasi();
             match name.0 {
-                Ok(name) if may_look_up(&guest.sandbox().net, &name) => {
+                Ok(name) if may_look_up(&guest.sandbox().net.grants, &name) => {
                     done(guest.sockets().resolve_addresses(network, name))
+                }
+                Ok(name) => {
+                    let name = harmless(&name, 256);
+                    guest.sandbox().net.refuse(&format!(
+                        "looking up `{name}` was refused: no entry of `grants.net` has this name"
+                    ));
+                    Ok((Err(ErrorCode::AccessDenied),))
                 }
                 _ => Ok((Err(ErrorCode::AccessDenied),)),
             }
@@ -91,6 +99,7 @@ fn add_sockets<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
             if !has_room_for_socket(&mut store) {
                 return Ok((Err(ErrorCode::NewSocketLimit),));
             }
+            store.data().sandbox().net.refuse_all(Protocol::Tcp);
             let made = store.data_mut().sockets().create_tcp_socket(family);
             done(counted(&mut store, made))
         },
@@ -102,6 +111,7 @@ fn add_sockets<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Result<()> {
                 if !has_room_for_socket(&mut store) {
                     return Ok((Err(ErrorCode::NewSocketLimit),));
                 }
+                store.data().sandbox().net.refuse_all(Protocol::Udp);
                 let made = store.data_mut().sockets().create_udp_socket(family).await;
                 done(counted(&mut store, made))
             })

@@ -129,7 +129,7 @@ fn any_release_of_wasi_0_2_is_offered_and_others_are_not() {
         "wasi:logging/logging@0.2.0",
         "wasi:http/incoming-handler@0.2.3",
         "wasi:http/types@0.3.0",
-        "wasi:io/poll@0.3.0",
+        "wasi:clocks/system-clock@0.3.0",
         "other",
     ];
     let found = inspected(&with_imports(&imports)).unwrap();
@@ -139,8 +139,10 @@ fn any_release_of_wasi_0_2_is_offered_and_others_are_not() {
         assert!(!notes.contains(&format!("`{import}`")), "{notes}");
     }
     for import in &imports[6..] {
-        assert!(notes.contains(&format!("it imports `{import}`, which Weir does not offer")), "{notes}");
+        let why = if import.contains("@0.3.") { "is of WASI 0.3" } else { "Weir does not offer" };
+        assert!(notes.contains(&format!("it imports `{import}`, which {why}")), "{notes}");
     }
+    assert!(notes.starts_with(fit::OF_WASI_0_3), "{notes}");
 }
 
 #[test]

@@ -34,7 +34,7 @@ use super::{
     input::ComponentInput,
     load_permit::LoadPermit,
 };
-use crate::engine::AddressClass;
+use crate::{engine::AddressClass, fit::Fit};
 
 /// How many bytes of the process's standard error are read.
 const MAX_STDERR: u64 = 4096;
@@ -50,6 +50,8 @@ const FORBIDDEN: &str = "the process that compiles was ended with signal 31 (SIG
 /// The first line of the process's standard input; the component follows.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct CompileRequest {
+    /// What the component must be.
+    pub(super) fit: Fit,
     /// How many bytes of address space the process may use.
     pub(super) memory: u64,
     /// How many seconds of processor time the process may use.
@@ -74,11 +76,13 @@ pub(super) enum CompileAnswer {
     OutOfMemory = 2,
     /// The fault in the contracts that the component describes follows.
     BadContracts = 3,
+    /// The reason why the component is not what it must be follows. Nothing was compiled.
+    Misfit = 4,
 }
 
 impl CompileAnswer {
     fn of(byte: u8) -> Option<Self> {
-        [Self::Compiled, Self::Invalid, Self::OutOfMemory, Self::BadContracts]
+        [Self::Compiled, Self::Invalid, Self::OutOfMemory, Self::BadContracts, Self::Misfit]
             .into_iter()
             .find(|answer| *answer as u8 == byte)
     }
@@ -147,6 +151,7 @@ async fn talk(
         return Err(LoadFault::Compiler("it has no pipes".to_owned()));
     };
     let request = CompileRequest {
+        fit: task.fit.clone(),
         memory: task.memory,
         seconds: task.timeout.as_secs().saturating_add(1),
         target: task.target.clone(),
@@ -219,6 +224,7 @@ async fn answer(
         CompileAnswer::Compiled => Ok(Code::compiled(body)),
         CompileAnswer::Invalid => Err(LoadFault::Compile(said(&body))),
         CompileAnswer::BadContracts => Err(LoadFault::Contracts(said(&body))),
+        CompileAnswer::Misfit => Err(task.misfit(said(&body))),
         CompileAnswer::OutOfMemory => Err(LoadFault::CompileMemory(task.memory)),
     }))
 }

@@ -25,7 +25,7 @@ use super::{
     load_permit::LoadPermit,
 };
 #[cfg(feature = "compiler")]
-use crate::{engine::AddressClass, exit::said};
+use crate::{engine::AddressClass, exit::said, fit::Fit};
 
 /// Where a Main has components compiled to machine code.
 ///
@@ -83,10 +83,11 @@ impl Compilation {
                 drop(permit);
                 compiling
                     .blocking(move || {
-                        let code =
-                            helper::compile(&component, task.target.as_deref(), task.class, task.traces);
+                        let CompileTask { target, class, traces, fit, .. } = &task;
+                        let code = helper::compile(&component, fit, target.as_deref(), *class, *traces);
                         code.map(Code::compiled).map_err(|error| match error {
                             CompileError::Contracts(error) => LoadFault::Contracts(error),
+                            CompileError::Misfit(error) => task.misfit(error),
                             CompileError::Invalid(error) => LoadFault::Compile(said(&error)),
                         })
                     })
@@ -103,6 +104,8 @@ impl Compilation {
 #[cfg(feature = "compiler")]
 #[derive(Clone, Debug)]
 pub(super) struct CompileTask {
+    /// What the component must be, judged before it is compiled.
+    pub(super) fit: Fit,
     /// The target to compile for. None for this machine.
     pub(super) target: Option<String>,
     pub(super) class: AddressClass,
@@ -114,9 +117,20 @@ pub(super) struct CompileTask {
 
 #[cfg(feature = "compiler")]
 impl CompileTask {
-    pub(super) fn new(limits: &Limits, traces: Traces, target: Option<String>, class: AddressClass) -> Self {
+    pub(super) fn new(
+        fit: Fit,
+        limits: &Limits,
+        traces: Traces,
+        target: Option<String>,
+        class: AddressClass,
+    ) -> Self {
         let Limits { code_size, compile_memory, compile_timeout, .. } = *limits;
-        Self { target, class, traces, code_size, memory: compile_memory, timeout: compile_timeout }
+        Self { fit, target, class, traces, code_size, memory: compile_memory, timeout: compile_timeout }
+    }
+
+    /// The fault of a component that is not what it must be.
+    pub(super) fn misfit(&self, reason: String) -> LoadFault {
+        LoadFault::World { world: self.fit.world_name(), reason }
     }
 }
 

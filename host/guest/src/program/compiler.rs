@@ -17,6 +17,7 @@ mod with {
     use wasmtime::Engine;
 
     use crate::engine::AddressClass;
+    use crate::fit::GuestKind;
     use crate::program::{
         LoadRequest,
         cache::{self, Cache, CacheError, EntryId},
@@ -71,12 +72,13 @@ mod with {
             &self,
             input: ComponentInput,
             wanted: LoadRequest<'_>,
+            kind: GuestKind,
             engine: &Engine,
             class: AddressClass,
             permit: LoadPermit,
         ) -> Result<(Code, LoadPermit), LoadFault> {
             let Some(cache) = self.cache.clone() else {
-                return self.compile(input, wanted, class, permit.for_compiling().await?).await;
+                return self.compile(input, wanted, kind, class, permit.for_compiling().await?).await;
             };
             let id = EntryId::new(input.hash, engine);
             let (getting, allowed) = (cache.clone(), wanted.limits.code_size);
@@ -93,7 +95,7 @@ mod with {
                     self.warn(wanted.name, "compiled again, because the cached code cannot be used", &error);
                 }
             }
-            let (code, permit) = self.compile(input, wanted, class, permit).await?;
+            let (code, permit) = self.compile(input, wanted, kind, class, permit).await?;
             let (code, kept) = permit
                 .read(move || {
                     let kept = cache.put(id, &code);
@@ -110,6 +112,7 @@ mod with {
             &self,
             input: ComponentInput,
             wanted: LoadRequest<'_>,
+            kind: GuestKind,
             class: AddressClass,
             permit: LoadPermit,
         ) -> Result<(Code, LoadPermit), LoadFault> {
@@ -118,7 +121,11 @@ mod with {
             let under_way = self.under_way.begin(wanted.name, input.bytes);
             let code = self
                 .compilation
-                .compile(input, CompileTask::new(wanted.limits, wanted.traces, None, class), permit)
+                .compile(
+                    input,
+                    CompileTask::new(wanted.fit(kind), wanted.limits, wanted.traces, None, class),
+                    permit,
+                )
                 .await?;
             drop(under_way);
             let took = began.elapsed().as_secs_f64();
@@ -146,6 +153,7 @@ mod without {
     use wasmtime::Engine;
 
     use crate::engine::AddressClass;
+    use crate::fit::GuestKind;
     use crate::program::{
         LoadRequest,
         code::Code,
@@ -186,6 +194,7 @@ mod without {
             &self,
             _: ComponentInput,
             _: LoadRequest<'_>,
+            _: GuestKind,
             _: &Engine,
             _: AddressClass,
             _: LoadPermit,

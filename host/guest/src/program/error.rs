@@ -154,8 +154,8 @@ pub enum LoadFault {
     NotWasm,
     /// The content is a core module.
     #[error(
-        "is a core module, not a component; build it for `wasm32-wasip2`, or wrap it with \
-         `wasm-tools component new`"
+        "is a core module, not a component: build it for `wasm32-wasip2`, or make a component of it with `weir build \
+         --adapt FILE`"
     )]
     CoreModule,
     /// The content is machine code without a signature.

@@ -2,12 +2,13 @@
 
 use std::{
     io::{self, BufRead, Read, Write},
+    path::Path,
     process::ExitCode,
 };
 
 use rustix::{io::Errno, process::Resource};
-use wasmparser::{Parser, Payload};
-use weir_config::{Limits, Traces};
+use wasmparser::{Parser, Payload, Validator, WasmFeatures};
+use weir_config::{ArtifactHash, Limits, Traces};
 use weir_confinement::{confine, limit};
 
 use super::{
@@ -18,11 +19,12 @@ use crate::{
     calibration::MODULE,
     engine::{AddressClass, CompileTarget, EngineKind},
     exports::to_be_compiled,
-    inspect::ContractSections,
+    fit::{Fit, OF_WASI_0_3},
+    inspect::{ContractSections, Inspection},
 };
 
 /// The most bytes of the first line of standard input.
-const MAX_REQUEST: u64 = 4096;
+const MAX_REQUEST: u64 = 1024 * 1024;
 
 /// Compiles one component under limits, for a Main that started this program to do so: see
 /// [`Compilation::Child`](crate::Compilation::Child). Reads standard input and writes standard output. The program
@@ -59,12 +61,13 @@ fn work() -> io::Result<()> {
     let read = stdin.read_to_end(&mut component).map_err(wasmtime::Error::from);
     let compiled = read.map_err(CompileError::Invalid).and_then(|_| {
         let class = if request.is_small { AddressClass::Small } else { AddressClass::Large };
-        compile(&component, request.target.as_deref(), class, traces)
+        compile(&component, &request.fit, request.target.as_deref(), class, traces)
     });
     let said = |text: String| text.chars().take(1000).collect::<String>().into_bytes();
     let (answer, body) = match compiled {
         Ok(code) => (CompileAnswer::Compiled, code),
         Err(CompileError::Contracts(error)) => (CompileAnswer::BadContracts, said(error)),
+        Err(CompileError::Misfit(error)) => (CompileAnswer::Misfit, said(error)),
         Err(CompileError::Invalid(error)) if is_out_of_memory(&error) => {
             (CompileAnswer::OutOfMemory, Vec::new())
         }
@@ -82,6 +85,8 @@ fn work() -> io::Result<()> {
 pub(super) enum CompileError {
     /// The contracts that the component describes are not valid, for this reason.
     Contracts(String),
+    /// The component is not what it must be, for this reason.
+    Misfit(String),
     /// The component is not valid, or no engine can be made for the target.
     Invalid(wasmtime::Error),
 }
@@ -92,15 +97,21 @@ impl From<wasmtime::Error> for CompileError {
     }
 }
 
-/// Compiles a component for an engine of Weir, on this machine or a target. Returns the bytes of a
+/// Compiles a component for an engine of Weir, on this machine or a target, if it is what it must be. Returns the bytes of a
 /// [`Code`](super::code::Code).
 pub(super) fn compile(
     component: &[u8],
+    fit: &Fit,
     target: Option<&str>,
     class: AddressClass,
     traces: Traces,
 ) -> Result<Vec<u8>, CompileError> {
     let contracts = contracts(component).map_err(CompileError::Contracts)?;
+    // What cannot be read is told by the compiler.
+    let found = Inspection::of(Path::new(""), component, ArtifactHash::from_bytes([0; 32]));
+    if let Some(misfit) = found.ok().and_then(|found| found.misfit_of(fit)) {
+        return Err(CompileError::Misfit(misfit));
+    }
     let kind = EngineKind::of(&Limits::default(), traces);
     let is_for_others = target.is_some();
     let (target, config) = match target {
@@ -113,7 +124,12 @@ pub(super) fn compile(
     };
     let target = target.bytes().ok_or_else(|| wasmtime::format_err!("the name of its target is too long"))?;
     let engine = wasmtime::Engine::new(&config)?;
-    let mut code = engine.precompile_component(component)?;
+    let mut code = engine.precompile_component(component).map_err(|error| {
+        match !is_out_of_memory(&error) && is_asynchronous(component) {
+            true => CompileError::Misfit(OF_WASI_0_3.to_owned()),
+            false => CompileError::Invalid(error),
+        }
+    })?;
     symbols::remove(&mut code);
     // A device without the compiler uses the kernel to measure the time that fuel takes.
     let kernel = if is_for_others { packed::pack(&engine.precompile_module(MODULE)?) } else { Vec::new() };
@@ -121,6 +137,17 @@ pub(super) fn compile(
     let footprint = ((code.len() + contracts.len()) as u64).saturating_add(declared);
     code.splice(..0, code::head(footprint, &contracts, &kernel, &target));
     Ok(code)
+}
+
+/// Whether a component is valid, and needs asynchronous functions. Its imports and exports may not tell.
+fn is_asynchronous(component: &[u8]) -> bool {
+    let is_valid = |features| Validator::new_with_features(features).validate_all(component).is_ok();
+    let without = WasmFeatures::default().difference(WasmFeatures::CM_ASYNC);
+    let of_async = WasmFeatures::CM_ASYNC
+        | WasmFeatures::CM_ASYNC_STACKFUL
+        | WasmFeatures::CM_MORE_ASYNC_BUILTINS
+        | WasmFeatures::CM_ERROR_CONTEXT;
+    !is_valid(without) && is_valid(without | of_async)
 }
 
 /// Returns the contracts that a component describes, one a line, or what is wrong with them. The interfaces that it exports

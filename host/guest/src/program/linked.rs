@@ -21,32 +21,14 @@ use crate::{
     engine::AddressClass,
     exit::said,
     exports::Types,
+    fit::{
+        GuestKind, OF_WASI_0_3, World, is_foreign, is_of_wasi_0_3, misfit as why_misfit, not_answered,
+        not_offered, refused,
+    },
     imports::is_offered,
-    inspect::{MAX_NAME, is_foreign, misfit as why_misfit, not_answered, not_offered},
+    inspect::MAX_NAME,
     sandbox::Guest,
 };
-
-/// What a component is run as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in super::super) enum World {
-    /// A program: it exports `wasi:cli/run`.
-    Program,
-    /// A server: it exports `wasi:http/incoming-handler`.
-    HttpServer,
-    /// Functions that the host calls.
-    Exports,
-}
-
-impl World {
-    /// The name of the world, for people to read.
-    pub(super) fn name<G: Guest>(self) -> &'static str {
-        match self {
-            Self::Program => G::WORLD,
-            Self::HttpServer => "wasi:http/proxy",
-            Self::Exports => "of exported functions",
-        }
-    }
-}
 
 /// A component with its imports resolved, and the export that is called.
 pub(in super::super) enum Linked<G: 'static> {
@@ -83,10 +65,19 @@ pub(super) fn linked<G: Guest>(
         }
     }
     let component = loaded?;
-    let misfit = |reason| LoadFault::World { world: world.name::<G>(), reason };
+    let misfit = |reason| LoadFault::World { world: world.name(G::KIND), reason };
     // The linker is made anew for each load, because it takes the memory of three idle extensions.
     let mut linker = Linker::new(component.engine());
     G::add_to_linker(&mut linker).map_err(|error| LoadFault::Engine(said(&error)))?;
+    let of_kind = component.component_type().imports(component.engine()).find_map(|(name, _)| {
+        match is_of_wasi_0_3(name) {
+            true => Some(OF_WASI_0_3.to_owned()),
+            false => refused(G::KIND, &harmless(name, MAX_NAME)),
+        }
+    });
+    if let Some(reason) = of_kind {
+        return Err(misfit(reason));
+    }
     // Imports are checked here, because the linker ignores interfaces without imported functions.
     let (mut foreign, mut types) = (Vec::new(), Types::new());
     for (import, interface) in unoffered(&component) {
@@ -97,9 +88,12 @@ pub(super) fn linked<G: Guest>(
             continue;
         }
         if !is_foreign(&import) || answered.is_some_and(|answered| !answered.contains(&*import)) {
-            return Err(misfit(match is_foreign(&import) && G::HAS_IMPORTS {
-                true => not_answered(&import),
-                false => not_offered(&import, None),
+            let is_answerable = is_foreign(&import) && G::KIND == GuestKind::Extension;
+            let link = || G::link_import(&mut linker, engine, &import, &interface, &mut types);
+            return Err(misfit(match is_answerable.then(link) {
+                Some(Ok(())) => not_answered(&import),
+                Some(Err(why)) => not_offered(&import, Some(&why)),
+                None => not_offered(&import, None),
             }));
         }
         G::link_import(&mut linker, engine, &import, &interface, &mut types)

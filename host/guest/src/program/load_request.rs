@@ -10,8 +10,11 @@ use weir_config::{ArtifactHash, ComponentSource, ExtensionConfig, InterfaceName,
 use weir_names::{ContractName, ExtensionId};
 use weir_openrpc::Descriptions;
 
-use super::{ComponentOrigin, Program, World};
-use crate::engine::EngineKind;
+use super::{ComponentOrigin, Program};
+use crate::{
+    engine::EngineKind,
+    fit::{Fit, GuestKind, World},
+};
 
 /// A component to load, and the limits within which it is loaded.
 #[derive(Clone, Copy, Debug)]
@@ -95,6 +98,17 @@ impl<'w> LoadRequest<'w> {
     /// The imports that contracts answer.
     pub(super) fn answered(&self) -> BTreeSet<InterfaceName> {
         self.imports.into_iter().flatten().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// What the component must be to run as this kind of guest.
+    pub(crate) fn fit(&self, kind: GuestKind) -> Fit {
+        Fit {
+            kind,
+            world: Some(self.world()),
+            answered: Some(self.answered()),
+            exports: self.exports.cloned().unwrap_or_default(),
+            has_messages: self.has_messages,
+        }
     }
 
     /// The descriptions of a program's contracts, under the names that they have here.

@@ -5,7 +5,7 @@ use std::path::Path;
 use weir_config::{AddressSpace, Limits, Traces};
 
 use super::{
-    Compilation, Exported, LoadError, LoadFault, SigningKey, World, apart,
+    Compilation, Exported, LoadError, LoadFault, SigningKey, apart,
     code::Code,
     compilation::CompileTask,
     input::{ComponentInput, InputKind, InputLimits},
@@ -15,6 +15,7 @@ use super::{
 use crate::{
     engine::{AddressClass, CompileTarget, EngineKind, Runtime},
     exit::said,
+    fit::{Fit, World},
     instance_state::InstanceState,
 };
 
@@ -45,7 +46,7 @@ pub fn compile(
         if input.kind == InputKind::Artifact { Err(LoadFault::NotWasm) } else { Ok(input) }
     };
     let compile = |input, target: &CompileTarget, limits: &Limits| {
-        let task = CompileTask::new(limits, traces, Some(target.triple()), target.address_class());
+        let task = CompileTask::new(Fit::ANY, limits, traces, Some(target.triple()), target.address_class());
         apart(compilation.compile(input, task, LoadPermit::alone(path)))
             .unwrap_or_else(|error| Err(LoadFault::Compiler(error.to_string())))
     };

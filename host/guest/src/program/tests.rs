@@ -1,4 +1,4 @@
-//! Files that hang.
+//! Files that hang, and components that cannot run.
 
 use std::{path::PathBuf, sync::mpsc};
 
@@ -9,6 +9,10 @@ use weir_names::chain;
 use super::{
     load_permit::{LOOK, READ},
     *,
+};
+use crate::{
+    fit::{Fit, OF_WASI_0_3},
+    sandbox::Sandbox,
 };
 
 /// A runtime with so many blocking threads. Its clock moves only by the test, or when nothing else is to do.
@@ -139,8 +143,14 @@ fn a_file_that_hangs_only_when_it_is_read_again_is_given_up_too() {
             let permit = LoadPermit::take(&programs.permits, wanted).await.unwrap();
             let (_release, hang) = hanging(());
             let _holding = tokio::task::spawn_blocking(hang);
-            let mut code =
-                Box::pin(programs.sources.code(input, wanted, &engine, programs.runtime.class(), permit));
+            let mut code = Box::pin(programs.sources.code(
+                input,
+                wanted,
+                GuestKind::Extension,
+                &engine,
+                programs.runtime.class(),
+                permit,
+            ));
             assert!(code.as_mut().now_or_never().is_none());
             pass(&limits).await;
             assert!(code.await.err().unwrap().hangs());
@@ -160,7 +170,13 @@ fn a_compiler_that_takes_too_long_is_told_from_a_file_that_hangs_while_it_is_fed
         let compile = |input, permit| {
             let task = compilation::CompileTask {
                 timeout,
-                ..compilation::CompileTask::new(&limits, Traces::default(), None, programs.runtime.class())
+                ..compilation::CompileTask::new(
+                    Fit::ANY,
+                    &limits,
+                    Traces::default(),
+                    None,
+                    programs.runtime.class(),
+                )
             };
             async {
                 child::compile(Path::new("sleep"), &["1000".into()], input, task, permit).await.err().unwrap()
@@ -197,4 +213,57 @@ fn while_one_is_compiled_others_load_and_no_more_are_compiled_than_may_be_at_onc
         load().now_or_never().unwrap().unwrap();
         assert!(programs.permits.all().now_or_never().is_some());
     });
+}
+
+/// Returns the error of loading a component with these parts as a guest of this kind.
+async fn refused_as<G: Guest>(parts: &str) -> String {
+    let bytes = wat::parse_str(format!("(component {parts})")).unwrap();
+    let (component, limits) = (ComponentSource::Bytes(bytes.into()), Limits::default());
+    let error = programs(1).in_pools::<G>(1).load(wanted(&component, &limits)).await.map(drop).unwrap_err();
+    chain(&error)
+}
+
+#[tokio::test]
+async fn what_cannot_run_is_told_before_it_is_compiled_and_by_its_cause() {
+    // The body of its function is not valid, which the compiler would say.
+    let invalid = "(core module (func (result i32)))";
+    let error = refused_as::<InstanceState>(invalid).await;
+    assert!(error.ends_with("`weir:iec/extension`: it exports no `wasi:cli/run` of WASI 0.2"), "{error}");
+
+    let import = |name: &str| format!("(import \"{name}\" (instance (export \"f\" (func)))) {invalid}");
+    let error = refused_as::<InstanceState>(&import("shop:prices/list")).await;
+    assert!(error.ends_with("name the contract that answers it in `imports`"), "{error}");
+    let error = refused_as::<InstanceState>(&import("wasi:clocks/system-clock@0.3.0")).await;
+    assert!(error.ends_with(OF_WASI_0_3), "{error}");
+    let error = refused_as::<Sandbox>(&import("wasi:config/store@0.2.0-rc.1")).await;
+    assert!(
+        error.ends_with(
+            "`wasi:cli/command`: it imports `wasi:config/store@0.2.0-rc.1`, which only extensions have"
+        ),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn asynchronous_functions_are_told_from_other_faults_without_an_import_of_wasi_0_3() {
+    let exported =
+        "(instance $run (export \"run\" (func $run))) (export \"wasi:cli/run@0.2.0\" (instance $run))";
+    let asynchronous = format!(
+        "(core module $m
+            (func (export \"run\") (result i32) (i32.const 0))
+            (func (export \"back\") (param i32 i32 i32) (result i32) (i32.const 0)))
+         (core instance $i (instantiate $m))
+         (func $run async (result u32)
+            (canon lift (core func $i \"run\") async (callback (core func $i \"back\")))) {exported}"
+    );
+    let error = refused_as::<Sandbox>(&asynchronous).await;
+    assert!(error.ends_with(&format!("`wasi:cli/command`: {OF_WASI_0_3}")), "{error}");
+
+    let damaged = format!(
+        "(core module $m (func (export \"run\") (result i32)))
+         (core instance $i (instantiate $m))
+         (func $run (result u32) (canon lift (core func $i \"run\"))) {exported}"
+    );
+    let error = refused_as::<Sandbox>(&damaged).await;
+    assert!(error.contains("does not compile: ") && error.contains("type mismatch"), "{error}");
 }

@@ -30,8 +30,11 @@ fn calls(number: usize) -> Vec<u8> {
     component(&format!("(func $again (param {values}) (result {values}) {arguments} {calls})"))
 }
 
+/// What a program exports. Without it, nothing is compiled.
+pub(crate) const RUN: &str = "(instance $run) (export \"wasi:cli/run@0.2.0\" (instance $run))";
+
 fn component(function: &str) -> Vec<u8> {
-    wat::parse_str(format!("(component (core module {function}))")).unwrap()
+    wat::parse_str(format!("(component (core module {function}) {RUN})")).unwrap()
 }
 
 /// Nested components, each read by all around it: 240 KB.
@@ -42,7 +45,10 @@ pub(crate) fn nested(depth: usize) -> Vec<u8> {
 pub(crate) fn deep_types(depth: usize) -> Vec<u8> {
     let options = (0..depth).flat_map(|inner| [vec![0x6b], index(inner)].concat());
     let types: Vec<u8> = length(depth + 1).into_iter().chain([0x7d]).chain(options).collect();
-    [HEADER, &[7], &length(types.len()), &types].concat()
+    let name = b"wasi:cli/run@0.2.0";
+    let instance = [5, 3, 1, 1, 0];
+    let export = [&[1, 0], &*length(name.len()), name, &[5, 0, 0]].concat();
+    [HEADER, &[7], &length(types.len()), &types, &instance, &[11], &length(export.len()), &export].concat()
 }
 
 const HEADER: &[u8] = b"\0asm\x0d\0\x01\0";

@@ -112,7 +112,10 @@ async fn types_that_multiply_or_nest_without_end_are_refused() {
     let files = Files::new();
     let twice = |t: usize| format!("(type $t{} (tuple $t{t} $t{t}))", t + 1);
     let multiplied: String = (0..60).map(twice).collect();
-    files.write_text("multiplied.wasm", &format!("(component (type $t0 (list u8)) {multiplied})"));
+    files.write_text(
+        "multiplied.wasm",
+        &format!("(component (type $t0 (list u8)) {multiplied} {})", bombs::RUN),
+    );
     files.refused(files.extension("multiplied.wasm"), "`DIR/multiplied.wasm` does not compile: failed to parse WebAssembly module: effective type size exceeds the \
              limit of 1000000 (at offset 0x56)").await;
     files.write("deep.wasm", &bombs::deep_types(5000));

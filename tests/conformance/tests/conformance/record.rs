@@ -78,8 +78,18 @@ pub(crate) fn page() -> String {
         page += "\n## Why not\n\n";
         page += &table(&["", "point", "cause"], &gaps);
     }
-    page
+    page + &by_hand()
 }
+
+/// What is written by hand, at the page's end.
+fn by_hand() -> String {
+    let page = fs::read_to_string(page_path()).unwrap();
+    let (_, by_hand) = page.split_once(BY_HAND).expect("the page has its part by hand");
+    format!("\n{BY_HAND}{by_hand}")
+}
+
+/// The heading of what is written by hand.
+const BY_HAND: &str = "## Components for other hosts\n";
 
 const ABOUT_FIGURES: &str = "\
 The suite took these with a development build of Main, on a 2-core x86-64 machine with other work.
