@@ -4,6 +4,7 @@ mod stderr;
 
 use std::{
     backtrace::{Backtrace, BacktraceStatus},
+    ffi::OsString,
     fmt,
     io::{self, IsTerminal, Write},
     panic, str,
@@ -46,12 +47,14 @@ pub(crate) enum LogFormat {
 /// The log of `weir run` and `weir hooks run`. Other commands write to stderr directly.
 static LINES: OnceLock<Lines> = OnceLock::new();
 
-/// Sets up the log, and writes panics to it. `RUST_LOG` sets the filter; without it, `default` does.
-pub(crate) fn init(format: LogFormat, default: &str) -> anyhow::Result<()> {
-    let filter = std::env::var_os("RUST_LOG").filter(|text| !text.is_empty());
+/// Sets up the log, and writes panics to it. Without a filter, `RUST_LOG` sets it, or
+/// else it is `info`.
+pub(crate) fn init(format: LogFormat, filter: Option<&str>) -> anyhow::Result<()> {
+    let of_environment = || std::env::var_os("RUST_LOG").filter(|text| !text.is_empty());
+    let filter = filter.map(OsString::from).or_else(of_environment).unwrap_or_else(|| "info".into());
     let filter: Targets = filter
-        .as_deref()
-        .map_or(Some(default.to_owned()), |text| text.to_str().and_then(log_filter))
+        .to_str()
+        .and_then(log_filter)
         .context("it has levels and targets alone")
         .and_then(|text| Ok(text.parse()?))
         .context("cannot read `RUST_LOG`: write it as in `info,weir::extension=debug`")?;

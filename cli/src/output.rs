@@ -57,7 +57,6 @@ pub(crate) fn complain(text: &str) {
 }
 
 /// Prints that the process that compiled was confined less than it should be, if it was.
-#[cfg(feature = "compiler")]
 pub(crate) fn warn_of_confinement() {
     if let Some(warning) = features::confinement_warning() {
         complain(&format!("warning: {warning}"));

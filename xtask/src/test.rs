@@ -136,8 +136,8 @@ fn lint_guests() -> Result<()> {
 }
 
 fn docs() -> Result<()> {
-    // For each crate, rustdoc writes the index of all: what earlier runs left there would be written ninety times. And a
-    // guest is a program of a few lines.
+    // For each crate, rustdoc writes the index of all: what earlier runs left there would be written ninety times. And
+    // nobody reads the pages of guests, half of all.
     files::clear(&target_dir()?.join("doc"))?;
     let mut doc = cargo(["doc", "--workspace", "--no-deps", "--document-private-items"])?;
     doc.args(GUESTS_WITHOUT_PAGES.iter().flat_map(|package| ["--exclude", package]));

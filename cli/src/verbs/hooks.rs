@@ -28,8 +28,8 @@ use crate::{
     tables::{limit_hit, time},
 };
 
-/// What is logged: what a hook was refused. How each hook ended is in the report.
-const LOGGED: &str = "off,weir::refused=warn,weir_guest::program::child=warn";
+/// What is logged: what a hook was refused, and what is wrong with stores. How each hook ended is in the report.
+const LOGGED: &str = "error,weir::refused=warn,weir_store=warn";
 
 /// The shortest loading time that is shown. It means that the user has waited for the compiler.
 const LONG: Duration = Duration::from_millis(100);
@@ -129,8 +129,10 @@ pub(super) fn run(Command::Run(args): Command) -> anyhow::Result<()> {
         .map(|dir| dir.suffixes.clone())
         .unwrap_or_default();
     let what = format!("running the hooks of `{}`", printable(&args.which.display().to_string()));
-    logging::init(LogFormat::Human, LOGGED)?;
-    let report = logging::during(what, || run_once(config, &name, call))?;
+    logging::init(LogFormat::Human, Some(LOGGED))?;
+    let report = logging::during(what, || run_once(config, &name, call));
+    output::warn_of_confinement();
+    let report = report?;
     if args.json {
         output::json(&report)?;
     } else if report.runs.is_empty() {

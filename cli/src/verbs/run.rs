@@ -70,7 +70,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: Args) -> anyhow::Result<()> {
-    logging::init(args.log_format, "info")?;
+    logging::init(args.log_format, None)?;
     if args.end_with_parent {
         set_parent_process_death_signal(Some(ProcessSignal::TERM)).context("cannot end with the parent")?;
     }

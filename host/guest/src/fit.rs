@@ -57,7 +57,8 @@ pub(crate) struct Fit {
     pub(crate) kind: GuestKind,
     /// None if any world will do.
     pub(crate) world: Option<World>,
-    /// The imports that contracts answer. None if a contract may answer each that one can.
+    /// The imports that contracts answer. `None` if the configuration is not known: then each that a contract could answer
+    /// counts as answered.
     pub(crate) answered: Option<BTreeSet<InterfaceName>>,
     /// The exports that are operations of contracts.
     pub(crate) exports: BTreeMap<ContractName, InterfaceName>,
@@ -66,7 +67,7 @@ pub(crate) struct Fit {
 }
 
 impl Fit {
-    /// What can run in some way, as far as the component alone tells.
+    /// What could run with some configuration.
     pub(crate) const ANY: Self = Self {
         kind: GuestKind::Extension,
         world: None,
@@ -130,12 +131,16 @@ pub(crate) fn not_answered(import: &str) -> String {
 
 /// Why a component cannot run in a world. `imports` and `exports` say whether it has an interface whose name begins so.
 pub(crate) fn misfit(
+    kind: GuestKind,
     world: World,
     imports: impl Fn(&str) -> bool,
     exports: impl Fn(&str) -> bool,
 ) -> Option<String> {
     let why = match (world, exports(HANDLER), exports(RUN)) {
         (World::Program, _, true) => return None,
+        (World::Program, true, false) if kind == GuestKind::Command => {
+            "it is an HTTP server, and a hook is a program that ends"
+        }
         (World::Program, true, false) => "it is an HTTP server: say where with `serves-http`",
         (World::Program, false, false) => "it exports no `wasi:cli/run` of WASI 0.2",
         (World::HttpServer, false, _) => {

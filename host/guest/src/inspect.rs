@@ -286,9 +286,9 @@ impl Inspection {
         let imports = |name: &str| begins(&self.imports, name);
         let of_worlds = || match fit.world {
             None if self.serves_http() || self.exported().next().is_some() => None,
-            world => {
-                fit::misfit(world.unwrap_or(World::Program), imports, |name| begins(&self.exports, name))
-            }
+            world => fit::misfit(fit.kind, world.unwrap_or(World::Program), imports, |name| {
+                begins(&self.exports, name)
+            }),
         };
         let known = || self.exported().map(|it| (it.name.clone(), it.unmapped.clone()));
         let refused = || self.imports.iter().find_map(|import| refused(fit.kind, import));
@@ -306,8 +306,9 @@ impl Inspection {
 
     /// Why it runs in no way, if it imports something of WASI 0.3, or has that in place of what is called in WASI 0.2.
     fn newer_wasi(&self) -> Option<String> {
-        let is_of_0_2 = begins(&self.exports, RUN) || begins(&self.exports, HANDLER);
-        let exports = self.exports.iter().filter(|_| !is_of_0_2);
+        let is_callable =
+            begins(&self.exports, RUN) || begins(&self.exports, HANDLER) || self.exported().next().is_some();
+        let exports = self.exports.iter().filter(|_| !is_callable);
         let mut names = self.imports.iter().chain(exports);
         names.any(|name| is_of_wasi_0_3(name)).then(|| OF_WASI_0_3.to_owned())
     }

@@ -24,6 +24,7 @@ use super::{
 
 /// A kind of guest: its Store's data, and its imports.
 pub trait Guest: WasiView + Send + Sized + 'static {
+    /// What runs it.
     const KIND: GuestKind;
 
     /// Defines all imports of this kind of guest.
@@ -77,6 +78,7 @@ pub struct Sandbox {
     pub(super) resources: u64,
     /// The sockets that it has.
     pub(super) sockets: u64,
+    /// What the guest is granted of the network.
     pub(super) net: Arc<Net>,
     /// Whether the guest's calls may block the thread that polls it.
     pub(super) may_block: bool,

@@ -121,14 +121,17 @@ pub(super) fn granted(limits: &Limits, net: &Arc<Net>) -> WasiCtxBuilder {
         .allow_udp(net.has_any(Protocol::Udp))
         .allow_tcp(net.has_any(Protocol::Tcp));
     if !net.grants.is_empty() {
-        let net = net.clone();
+        let sockets =
+            Arc::new(Sockets { net: net.clone(), heard: Mutex::default(), named: Mutex::default() });
         builder.allow_ip_name_lookup(true);
         builder.socket_addr_check(move |address, purpose| {
-            let net = net.clone();
+            let sockets = sockets.clone();
             Box::pin(async move {
-                let refused = net.why_not(address, purpose).await;
-                refused.as_deref().iter().for_each(|why| net.refuse(why));
-                refused.is_none()
+                let refused = sockets.why_not(address, purpose).await;
+                refused.is_none_or(|refused| {
+                    sockets.net.refuse(refused, || sockets.net.why(refused, address));
+                    false
+                })
             })
         });
     }
@@ -163,14 +166,109 @@ pub(super) enum Protocol {
     Udp,
 }
 
-/// What a guest may do with addresses.
+/// What a guest was refused. Each kind is counted by itself.
+#[derive(Clone, Copy)]
+pub(super) enum Refused {
+    Tcp,
+    Udp,
+    Listening(Protocol),
+    LookUp,
+}
+
+/// What an extension or a command is granted of the network. All instances of an extension share it.
 pub(super) struct Net {
     pub(super) grants: Arc<[NetGrant]>,
     kind: GuestKind,
-    /// How often something was refused.
-    refused: AtomicU64,
+    /// How often it was refused something of each kind.
+    refused: [AtomicU64; 4],
     /// Reports a refusal to the operator.
     say: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+impl Net {
+    pub(super) fn new(
+        grants: Arc<[NetGrant]>,
+        kind: GuestKind,
+        say: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self { grants, kind, refused: Default::default(), say: Box::new(say) })
+    }
+
+    fn has_any(&self, protocol: Protocol) -> bool {
+        self.grants.iter().any(|grant| grant.udp == (protocol == Protocol::Udp))
+    }
+
+    /// Reports a socket that the guest may not even make.
+    pub(super) fn refuse_all(&self, protocol: Protocol) {
+        let said = match protocol {
+            _ if self.has_any(protocol) => return,
+            Protocol::Tcp => (Refused::Tcp, "TCP was refused: `grants.net` has no entry for TCP"),
+            Protocol::Udp => (Refused::Udp, "UDP was refused: `grants.net` has no entry with `udp = true`"),
+        };
+        self.refuse(said.0, || said.1.to_owned());
+    }
+
+    /// Counts a refusal, and reports the first ones: a guest in a loop is told of ever more rarely.
+    pub(super) fn refuse(&self, refused: Refused, text: impl FnOnce() -> String) {
+        let [tcp, udp, listening, look_up] = &self.refused;
+        let count = match refused {
+            Refused::Tcp => tcp,
+            Refused::Udp => udp,
+            Refused::Listening(_) => listening,
+            Refused::LookUp => look_up,
+        };
+        let count = count.fetch_add(1, Ordering::Relaxed) + 1;
+        if count.is_power_of_two() {
+            (self.say)(&format!("{} ({count} so far)", text()));
+        }
+    }
+
+    /// What was refused, and the key that would allow it.
+    fn why(&self, refused: Refused, address: SocketAddr) -> String {
+        let is_no_place = address.ip().is_unspecified() && address.port() == 0;
+        match (refused, self.kind) {
+            (Refused::Udp, _) if is_no_place => {
+                "sending by UDP was refused: each entry of `grants.net` with `udp = true` is for listening"
+                    .to_owned()
+            }
+            (Refused::Udp, _) => format!(
+                "UDP to `{address}` was refused: no entry of `grants.net` with `udp = true` is for it{}",
+                self.of_names(address, true)
+            ),
+            (Refused::Listening(_), GuestKind::Command) => {
+                format!("listening at `{address}` was refused: a hook cannot listen")
+            }
+            (Refused::Listening(protocol), GuestKind::Extension) => {
+                let udp = if protocol == Protocol::Udp { ", udp = true" } else { "" };
+                format!(
+                    "listening at `{address}` was refused: no entry of `grants.net` with `listen = true{udp}` is for it"
+                )
+            }
+            (Refused::Tcp | Refused::LookUp, _) => format!(
+                "TCP to `{address}` was refused: no entry of `grants.net` is for it{}",
+                self.of_names(address, false)
+            ),
+        }
+    }
+
+    /// Says that a granted name may have been meant.
+    fn of_names(&self, address: SocketAddr, udp: bool) -> &'static str {
+        let is_named = |grant: &NetGrant| {
+            !grant.listen
+                && grant.udp == udp
+                && grant.address.port == address.port()
+                && grant.address.ip().is_none()
+        };
+        match self.grants.iter().any(is_named) {
+            true => ", and no name there stands for this address now",
+            false => "",
+        }
+    }
+}
+
+/// What one instance may do with addresses.
+struct Sockets {
+    net: Arc<Net>,
     /// The last senders of datagrams to a guest that may listen: it may answer them. The latest is at the end.
     heard: Mutex<VecDeque<SocketAddr>>,
     /// The last addresses that granted names stood for, and when, so that not each datagram is a look-up.
@@ -183,58 +281,24 @@ const KEPT: usize = 256;
 /// For how long an address is taken for that of a name.
 const NAMED: Duration = Duration::from_secs(60);
 
-impl Net {
-    pub(super) fn new(
-        grants: Arc<[NetGrant]>,
-        kind: GuestKind,
-        say: impl Fn(&str) + Send + Sync + 'static,
-    ) -> Arc<Self> {
-        let (refused, heard, named) = Default::default();
-        Arc::new(Self { grants, kind, refused, say: Box::new(say), heard, named })
-    }
-
-    fn has_any(&self, protocol: Protocol) -> bool {
-        self.grants.iter().any(|grant| grant.udp == (protocol == Protocol::Udp))
-    }
-
-    /// Reports a socket that the guest may not even make.
-    pub(super) fn refuse_all(&self, protocol: Protocol) {
-        match protocol {
-            _ if self.has_any(protocol) => {}
-            Protocol::Tcp => self.refuse("TCP was refused: `grants.net` has no entry for TCP"),
-            Protocol::Udp => self.refuse("UDP was refused: `grants.net` has no entry with `udp = true`"),
-        }
-    }
-
-    /// Counts a refusal, and reports the first ones: a guest in a loop is told of ever more rarely.
-    pub(super) fn refuse(&self, what: &str) {
-        let refused = self.refused.fetch_add(1, Ordering::Relaxed) + 1;
-        if refused.is_power_of_two() {
-            (self.say)(&format!("{what} ({refused} so far)"));
-        }
-    }
-
-    /// Says what is refused, and the key that would allow it. `None` if it is allowed.
-    async fn why_not(&self, address: SocketAddr, purpose: SocketAddrUse) -> Option<String> {
+impl Sockets {
+    async fn why_not(&self, address: SocketAddr, purpose: SocketAddrUse) -> Option<Refused> {
         // A socket that connects or sends is bound to an unspecified address and port first.
         let is_no_place = address.ip().is_unspecified() && address.port() == 0;
-        let mut of_udp = self.grants.iter().filter(|grant| grant.udp);
-        match purpose {
-            SocketAddrUse::TcpConnect if self.is_granted(address, false).await => None,
-            SocketAddrUse::TcpConnect => Some(self.no_entry(address, false)),
-            SocketAddrUse::TcpBind if is_no_place => None,
-            SocketAddrUse::UdpBind if is_no_place && of_udp.any(|grant| !grant.listen) => None,
-            SocketAddrUse::UdpBind if is_no_place => Some(
-                "sending by UDP was refused: each entry of `grants.net` with `udp = true` is for listening"
-                    .to_owned(),
-            ),
-            SocketAddrUse::TcpBind | SocketAddrUse::TcpListen => self.why_not_listen(address, false),
+        let mut of_udp = self.net.grants.iter().filter(|grant| grant.udp);
+        let (may, refused) = match purpose {
+            SocketAddrUse::TcpConnect => (self.is_granted(address, false).await, Refused::Tcp),
+            SocketAddrUse::TcpBind if is_no_place => return None,
+            SocketAddrUse::UdpBind if is_no_place => (of_udp.any(|grant| !grant.listen), Refused::Udp),
+            SocketAddrUse::TcpBind | SocketAddrUse::TcpListen => {
+                (self.may_listen(address, false), Refused::Listening(Protocol::Tcp))
+            }
             // Only a socket that may listen comes to that.
-            SocketAddrUse::TcpAccept => None,
-            SocketAddrUse::UdpBind => self.why_not_listen(address, true),
+            SocketAddrUse::TcpAccept => return None,
+            SocketAddrUse::UdpBind => (self.may_listen(address, true), Refused::Listening(Protocol::Udp)),
             SocketAddrUse::UdpSend => {
-                let may = self.heard.lock().contains(&address) || self.is_granted(address, true).await;
-                (!may).then(|| self.no_entry(address, true))
+                let is_heard = self.heard.lock().contains(&address);
+                (is_heard || self.is_granted(address, true).await, Refused::Udp)
             }
             // As everywhere with UDP, the program looks who has sent it. Here, datagrams of others would be worked off without
             // a pause.
@@ -244,39 +308,14 @@ impl Net {
                     heard.retain(|other| *other != address);
                     keep(&mut heard, address);
                 }
-                None
+                return None;
             }
-        }
-    }
-
-    fn no_entry(&self, address: SocketAddr, udp: bool) -> String {
-        let (protocol, with) = if udp { ("UDP", " with `udp = true`") } else { ("TCP", "") };
-        let is_named = |grant: &NetGrant| {
-            !grant.listen
-                && grant.udp == udp
-                && grant.address.port == address.port()
-                && grant.address.ip().is_none()
         };
-        let named = match self.grants.iter().any(is_named) {
-            true => ", and no name there stands for this address now",
-            false => "",
-        };
-        format!("{protocol} to `{address}` was refused: no entry of `grants.net`{with} is for it{named}")
-    }
-
-    fn why_not_listen(&self, address: SocketAddr, udp: bool) -> Option<String> {
-        let with = if udp { "`listen = true, udp = true`" } else { "`listen = true`" };
-        match self.kind {
-            _ if self.may_listen(address, udp) => None,
-            GuestKind::Extension => Some(format!(
-                "listening at `{address}` was refused: no entry of `grants.net` with {with} is for it"
-            )),
-            GuestKind::Command => Some(format!("listening at `{address}` was refused: a hook cannot listen")),
-        }
+        (!may).then_some(refused)
     }
 
     fn may_listen(&self, address: SocketAddr, udp: bool) -> bool {
-        self.grants.iter().any(|grant| grant.udp == udp && grant.listens_at(address))
+        self.net.grants.iter().any(|grant| grant.udp == udp && grant.listens_at(address))
     }
 
     /// Whether the guest may connect or send to the address. The host looks up granted names itself, so a guest that
@@ -288,7 +327,7 @@ impl Net {
         if udp && self.named.lock().iter().any(is_named) {
             return true;
         }
-        for NetGrant { address: granted, .. } in self.grants.iter().filter(is_its) {
+        for NetGrant { address: granted, .. } in self.net.grants.iter().filter(is_its) {
             let is_found = match granted.ip() {
                 Some(ip) => ip == address.ip(),
                 None => match tokio::net::lookup_host((granted.host.as_str(), granted.port)).await {

@@ -115,6 +115,8 @@ pub(crate) struct Dir {
     /// The configured name. `None` for a directory of the embedding program.
     pub(crate) name: Option<HookDirName>,
     pub(crate) lines: Lines,
+    /// Lines about what hooks were refused.
+    pub(crate) refusals: Lines,
     pub(crate) config: HookDirConfig,
     pub(crate) net: Arc<[NetGrant]>,
     pub(crate) outlet: HttpOutlet,
@@ -213,6 +215,7 @@ impl Hooks {
             hooks: self.clone(),
             name,
             lines: Lines::default(),
+            refusals: Lines::default(),
             owner,
             net: config.grants.net.clone().into(),
             outlet: HttpOutlet::new(self.0.resources.http.clone(), &config.grants.http, &share),

@@ -274,7 +274,7 @@ impl Run {
         };
         let (net, outlet) = (self.dir.net.clone(), self.dir.outlet.clone());
         let (dir, name) = (self.dir.clone(), file.name.to_string_lossy().into_owned());
-        let say = move |text: &str| told::refused(&dir.lines, dir.name.as_ref(), &name, text);
+        let say = move |text: &str| told::refused(&dir.refusals, dir.name.as_ref(), &name, text);
         let surroundings = self.surroundings(file, written);
         let command = WasiCommand::new(limits, dirs, net, outlet, surroundings, Arc::new(say));
         let (key_value, grants) = (&self.dir.hooks.0.resources.key_value, &self.dir.config.grants.stores);

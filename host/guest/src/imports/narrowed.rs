@@ -39,7 +39,12 @@ use weir_config::{LimitHit, LimitName, NetGrant};
 use weir_names::harmless;
 
 use super::{Name, VERSION, counted as files, done, meter, named};
-use crate::{abi::Handed, exit::OverLimit, sandbox::Guest, wasi::Protocol};
+use crate::{
+    abi::Handed,
+    exit::OverLimit,
+    sandbox::Guest,
+    wasi::{Protocol, Refused},
+};
 
 /// Fuel for one random byte.
 const FUEL_PER_RANDOM_BYTE: u64 = 4;
@@ -56,10 +61,10 @@ pub(super) fn add_to_linker<G: Guest>(linker: &mut Linker<G>) -> wasmtime::Resul
                     done(guest.sockets().resolve_addresses(network, name))
                 }
                 Ok(name) => {
-                    let name = harmless(&name, 256);
-                    guest.sandbox().net.refuse(&format!(
-                        "looking up `{name}` was refused: no entry of `grants.net` has this name"
-                    ));
+                    guest.sandbox().net.refuse(Refused::LookUp, || {
+                        let name = harmless(&name, 256);
+                        format!("looking up `{name}` was refused: no entry of `grants.net` has this name")
+                    });
                     Ok((Err(ErrorCode::AccessDenied),))
                 }
                 _ => Ok((Err(ErrorCode::AccessDenied),)),

@@ -101,7 +101,8 @@ pub(super) fn linked<G: Guest>(
         foreign.push(import);
     }
     let pre = linker.instantiate_pre(&component).map_err(|error| misfit(said(&error)))?;
-    let of_world = why_misfit(world, |name| imports(&component, name), |name| exports(&component, name));
+    let of_world =
+        why_misfit(G::KIND, world, |name| imports(&component, name), |name| exports(&component, name));
     if let Some(reason) = of_world {
         return Err(misfit(reason));
     }
