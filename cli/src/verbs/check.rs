@@ -62,6 +62,8 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
         errors.extend(faults);
         warnings.extend(more);
     }
+    #[cfg(feature = "http")]
+    errors.extend(paths::certificates(&config));
     let is_ok = errors.is_empty() && components.iter().all(|(_, error)| error.is_none());
     if args.json {
         report_components(&config, &components, &errors, &warnings, is_ok)?;

@@ -107,6 +107,21 @@ fn what_a_component_needs_and_is_not_granted_is_said_by_check() {
 }
 
 #[test]
+fn certificates_that_main_could_not_start_with_are_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = "[http]\nca-file = \"ca.pem\"\n";
+    let said = |fault: &str| {
+        let checked = check(&dir, file);
+        assert_eq!((checked.code, checked.stdout.as_str()), (1, ""));
+        assert!(checked.stderr.starts_with("error: `weir run` would not start: "), "{}", checked.stderr);
+        assert!(checked.stderr.contains("ca.pem") && checked.stderr.contains(fault), "{}", checked.stderr);
+    };
+    said("No such file");
+    write(&dir, "ca.pem", "no certificate");
+    said("it has no certificate");
+}
+
+#[test]
 fn a_file_among_hooks_that_cannot_run_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("hooks")).unwrap();

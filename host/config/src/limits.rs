@@ -174,6 +174,13 @@ impl Limits {
         self.fixed
     }
 
+    /// Handles that its component may hold over all of its instances: 16 for each of `resources`. A handle takes memory of
+    /// Main, and a component can make any number of its own.
+    #[must_use]
+    pub fn handles(&self) -> u64 {
+        self.resources.saturating_mul(16)
+    }
+
     /// Bytes that the extension can pass to the host in one call: `message_size` and 64 KiB. More is an error where the
     /// call can have one.
     #[must_use]

@@ -252,6 +252,10 @@ pub(super) struct OverLimit(pub(super) LimitHit);
 /// [`Store::set_hostcall_fuel`](wasmtime::Store::set_hostcall_fuel) allows. The error has no type.
 const TOO_MUCH_HANDED_OVER: &str = "fuel allocated for hostcalls has been exhausted";
 
+/// wasmtime's message when a guest has as many handles as
+/// [`Store::set_max_component_handles`](wasmtime::Store::set_max_component_handles) allows. The error has no type.
+const TOO_MANY_HANDLES: &str = "store handle limit exceeded";
+
 /// Whether a guest has handed over more than one call may carry.
 pub(super) fn is_too_much(error: &wasmtime::Error) -> bool {
     error.root_cause().to_string().contains(TOO_MUCH_HANDED_OVER)
@@ -269,6 +273,8 @@ fn hit_limit(error: &wasmtime::Error, limits: &Limits) -> Option<LimitHit> {
         Some(used_up(LimitKey::RESOURCES.into(), limits.resources))
     } else if is_too_much(error) {
         Some(used_up(LimitName::TRANSFER, limits.transfer()))
+    } else if error.root_cause().to_string().contains(TOO_MANY_HANDLES) {
+        Some(used_up(LimitName::HANDLES, limits.handles()))
     } else {
         None
     }

@@ -135,5 +135,6 @@ pub(super) fn new_store<G: Guest>(engine: &Engine, guest: G, limits: &Limits) ->
     store.limiter(|guest| &mut guest.sandbox_mut().memory);
     meter::install(&mut store)?;
     store.set_hostcall_fuel(size(limits.transfer()));
+    store.set_max_component_handles(size(limits.handles()));
     Ok(store)
 }

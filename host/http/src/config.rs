@@ -11,6 +11,8 @@ use weir_config::{
     keys,
 };
 
+use crate::{NotStarted, connect::Tls};
+
 /// 1 second to 1 day.
 const IDLE_TIMEOUT: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(24 * 60 * 60);
 
@@ -31,6 +33,17 @@ pub struct HttpConfig {
 impl Default for HttpConfig {
     fn default() -> Self {
         Self { ca_file: None, connections: 256, idle_timeout: Duration::from_secs(30) }
+    }
+}
+
+impl HttpConfig {
+    /// Reads the certificates of [`ca_file`](Self::ca_file), as a Main does when it starts.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or has no valid certificates.
+    pub fn check_certificates(&self) -> Result<(), NotStarted> {
+        Tls::of(self).map(drop)
     }
 }
 

@@ -29,6 +29,7 @@ use tokio_rustls::{
 };
 
 use crate::{
+    HttpConfig, NotStarted,
     admission::Route,
     client::Order,
     error::HttpError,
@@ -209,8 +210,15 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Trusts the certificates in this file alone.
-    pub(crate) fn of_file(path: &Path) -> Result<Self, NotTrusted> {
+    /// Trusts the certificates of [`HttpConfig::ca_file`] alone, or those of the system.
+    pub(crate) fn of(config: &HttpConfig) -> Result<Self, NotStarted> {
+        match &config.ca_file {
+            Some(path) => Self::of_file(path).map_err(|error| NotStarted(error.to_string())),
+            None => Ok(Self::default()),
+        }
+    }
+
+    fn of_file(path: &Path) -> Result<Self, NotTrusted> {
         let failed = |why: String| NotTrusted { path: path.to_owned(), why };
         let found: Vec<_> = CertificateDer::pem_file_iter(path)
             .and_then(Iterator::collect)

@@ -59,7 +59,7 @@ struct Running {
 /// The sender cannot be used as it is configured.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct NotStarted(String);
+pub struct NotStarted(pub(crate) String);
 
 impl fmt::Debug for HttpSender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -89,10 +89,7 @@ impl HttpSender {
         resolver: Arc<dyn Resolve>,
         on_end: OnEnd,
     ) -> Result<Self, NotStarted> {
-        let tls = match &config.ca_file {
-            Some(path) => Tls::of_file(path).map_err(|error| NotStarted(error.to_string()))?,
-            None => Tls::default(),
-        };
+        let tls = Tls::of(config)?;
         let pool = Pool::new(config.connections, config.idle_timeout);
         Ok(Self(Arc::new(Inner {
             dialer: Arc::new(Dialer { tls, resolver, lookups: Arc::new(Semaphore::new(LOOKUPS)), pool }),

@@ -107,6 +107,8 @@ impl LimitName {
     pub const INSTANCES: Self = Self::new("instances", LimitUnit::Count);
     /// Random bytes of one call.
     pub const RANDOM_BYTES: Self = Self::new("random-bytes", LimitUnit::Bytes);
+    /// Handles of resources, its own and those of the host.
+    pub const HANDLES: Self = Self::new("handles", LimitUnit::Count);
     /// Bytes that pass to the host in one call.
     pub const TRANSFER: Self = Self::new("transfer", LimitUnit::Bytes);
     /// Total output of a command, in bytes.

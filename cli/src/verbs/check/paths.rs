@@ -42,6 +42,13 @@ pub(super) fn dirs(config: &Config) -> (Vec<ConfigError>, Vec<String>) {
     (errors, warnings)
 }
 
+/// Returns an error if the certificates of `http.ca-file` cannot be used.
+#[cfg(feature = "http")]
+pub(super) fn certificates(config: &Config) -> Option<ConfigError> {
+    let error = config.section::<weir_host::http::HttpConfig>()?.check_certificates().err()?;
+    Some(ConfigError::new("http.ca-file", format!("`weir run` would not start: {error}"), None))
+}
+
 /// Returns the directory or its nearest parent that exists, if this user cannot write there; why; and whether it is
 /// this user's or on a read-only file system.
 fn not_writable(dir: &Path) -> Option<(&Path, io::Error, bool)> {

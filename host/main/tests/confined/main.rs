@@ -70,7 +70,11 @@ struct Stage {
 impl Stage {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let component = wat::parse_str("(component (core module (func (export \"f\"))))").unwrap();
+        let component = wat::parse_str(
+            "(component (core module (func (export \"f\")))
+                (instance $run) (export \"wasi:cli/run@0.2.0\" (instance $run)))",
+        );
+        let component = component.unwrap();
         for (name, content) in [("a.wasm", &component[..]), (KEY, b"key"), ("unwanted", b"")] {
             fs::write(dir.path().join(name), content).unwrap();
         }

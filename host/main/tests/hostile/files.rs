@@ -122,6 +122,36 @@ async fn types_that_multiply_or_nest_without_end_are_refused() {
     files.refused(files.extension("deep.wasm"), "`DIR/deep.wasm` does not compile: failed to parse WebAssembly module: type nesting is too deep (at offset 0xf7)").await;
 }
 
+/// A component can make resources of its own without any call of the host.
+#[tokio::test]
+async fn handles_of_its_own_end_at_what_the_class_has() {
+    let files = Files::new();
+    let hoards = r#"(component
+        (type $r (resource (rep i32)))
+        (core func $new (canon resource.new $r))
+        (core func $drop (canon resource.drop $r))
+        (core module $m
+            (import "" "new" (func $new (param i32) (result i32)))
+            (import "" "drop" (func $drop (param i32)))
+            (func (export "run") (result i32)
+                (local $n i32)
+                ;; What is dropped does not count.
+                (loop $again
+                    (call $drop (call $new (i32.const 0)))
+                    (br_if $again (i32.ne (local.tee $n (i32.add (local.get $n) (i32.const 1))) (i32.const 20000))))
+                (loop $again (drop (call $new (i32.const 0))) (br $again))
+                (i32.const 0)))
+        (core instance $i (instantiate $m
+            (with "" (instance (export "new" (func $new)) (export "drop" (func $drop))))))
+        (func $run (result (result)) (canon lift (core func $i "run")))
+        (instance $run (export "run" (func $run)))
+        (export "wasi:cli/run@0.2.0" (instance $run)))"#;
+    files.write_text("hoards.wasm", hoards);
+    let stage = files.start(files.extension("hoards.wasm")).await;
+    let fault = Fault::new("trapped: `handles` of 8192 used up").limit("handles", 8192, 8192);
+    stage.failed("hostile", &fault).await;
+}
+
 #[tokio::test]
 async fn what_is_no_file_or_is_reached_through_a_link_is_refused() {
     let mut files = Files::new();
