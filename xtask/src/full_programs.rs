@@ -53,19 +53,7 @@ const PROGRAMS: [Program; 15] = [
     },
     program("choose", "1.3.7", &[(&["1"], LINES, 0), (&["0:1", "-o", ";"], LINES, 0)]),
     Program { is_locked: false, ..program("hexyl", "0.17.0", &[(&[], LINES, 0), (&["/data/none"], "", 1)]) },
-    program(
-        "svgbob_cli",
-        "0.7.6",
-        &[
-            (
-                &[],
-                "--->o
-",
-                0,
-            ),
-            (&["/data/none"], "", 1),
-        ],
-    ),
+    program("svgbob_cli", "0.7.6", &[(&[], "--->o\n", 0), (&["/data/none"], "", 1)]),
     Program {
         name: Some("rg"),
         ..program(
