@@ -67,6 +67,8 @@ enum Task {
     Instructions(instructions::Arguments),
     /// Make the profile, in `target/pgo`, that what is shipped and measured is compiled with. Takes three quarters of an hour.
     Pgo,
+    /// Keep the advisories about our dependencies in `advisories.txt`, from `WEIR_ADVISORY_DB` or the network.
+    Advisories,
     /// Build the guest of `tests/conformance/NAME`, and test what Weir can do from that language.
     Conformance {
         /// The folder in `tests/conformance/`: `c`, `go`, `python`, `rust`, `typescript`.
@@ -101,6 +103,7 @@ fn main() -> Result<()> {
         Task::Bench(arguments) => bench::bench(&arguments),
         Task::Instructions(arguments) => instructions::instructions(&arguments),
         Task::Pgo => pgo::make(),
+        Task::Advisories => deny::update(),
         Task::Conformance { lang, record, only } => conformance::test(&lang, record, only.as_deref()),
         Task::Test { full: Some(Some(group)), .. } => full::run(&group),
         Task::Test { full: Some(None), .. } => {
