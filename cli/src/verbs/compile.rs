@@ -11,7 +11,7 @@ use anyhow::Context;
 use clap::ValueHint;
 use weir_host::{
     component::{self, AddressClass, CompileTarget, SigningKey},
-    config::{Limits, Traces},
+    config::{Feature, Limits, Traces},
 };
 
 use crate::{
@@ -47,6 +47,10 @@ pub(crate) struct Args {
     /// The address space of the devices: `large` or `small`; by default, large unless addresses have 32 bits
     #[arg(long, value_name = "SIZE")]
     address_space: Option<AddressClass>,
+    /// A part of WebAssembly that the class of the devices turns on: `exceptions`, `gc`, `tail-calls`, `relaxed-simd` or
+    /// `memory64`. Can be repeated
+    #[arg(long = "feature", value_name = "FEATURE")]
+    features: Vec<Feature>,
     /// Detail of traces: `functions`, or `lines`, which makes the artifact larger
     #[arg(long, value_name = "WHAT", default_value = "functions")]
     traces: Traces,
@@ -81,8 +85,10 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
     let key = read_key(&args.key)?;
     let target = CompileTarget::new(args.target.as_deref(), args.address_space)?;
     let what = format!("compiling `{}`", printable(&args.file.display().to_string()));
+    let mut limits = Limits::max();
+    limits.features = args.features.iter().copied().collect();
     let artifact = output::during(&what, || {
-        component::compile(&args.file, Some(&target), &Limits::max(), args.traces, &compilation(), &key)
+        component::compile(&args.file, Some(&target), &limits, args.traces, &compilation(), &key)
     });
     output::warn_of_confinement();
     let artifact = artifact?;

@@ -14,7 +14,7 @@ use clap::{Subcommand, ValueHint};
 use weir_host::{
     Config, Main,
     blocking::{BlockingError, wait},
-    config::{DirGrant, DirMode},
+    config::{DirGrant, DirMode, Feature},
     hooks::{HookCall, HookDirConfig, HookError, HookOutcome, HookReport, HookRun, HooksConfig},
     names::HookDirName,
 };
@@ -57,7 +57,7 @@ pub(crate) struct Args {
     which: PathBuf,
     /// Run the hooks as this configuration says
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    #[arg(conflicts_with_all = ["dirs", "class", "timeout", "total_timeout", "output", "suffixes"])]
+    #[arg(conflicts_with_all = ["dirs", "class", "timeout", "total_timeout", "output", "suffixes", "features"])]
     config: Option<PathBuf>,
     /// A parameter: an environment variable for hooks, which overrides --env. Can be repeated
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = variable)]
@@ -77,6 +77,10 @@ pub(crate) struct Args {
     /// The limits of each hook
     #[arg(long, value_name = "CLASS", default_value = "medium", value_parser = ["min", "medium", "max"])]
     class: String,
+    /// A part of WebAssembly that hooks may use: `exceptions`, `gc`, `tail-calls`, `relaxed-simd` or `memory64`. Can be
+    /// repeated
+    #[arg(long = "feature", value_name = "FEATURE")]
+    features: Vec<Feature>,
     /// Time limit of one hook, as in `2s`; 30s by default
     #[arg(long, value_name = "TIME")]
     timeout: Option<humantime::Duration>,
@@ -169,6 +173,7 @@ fn asked_for(args: &Args) -> anyhow::Result<(HookDirName, Config)> {
     for granted in &mut dir.grants.dirs {
         granted.host = absolute(&granted.host)?;
     }
+    dir.limits.features = args.features.iter().copied().collect();
     if let Some(timeout) = args.timeout {
         dir.timeout = timeout.into();
     }

@@ -94,6 +94,8 @@ pub(super) struct ExtensionLimits {
     pub(super) dirs: Vec<DirLimits>,
     pub(super) fixed: Map<String, Value>,
     pub(super) transfer: u64,
+    #[serde(default)]
+    pub(super) features: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -154,7 +156,16 @@ fn of_one(extension: &ExtensionLimits, fuel_per_ms: Option<u64>) -> String {
     }
     let from = "fixed, 64 KiB over `message-size`";
     table.add_row(["transfer", &size(extension.transfer), NOTHING, NOTHING, from]);
-    format!("{}: class `{}`\n\n{}\n", printable(&extension.id), printable(&extension.class), finish(&table))
+    let features = match &*extension.features {
+        [] => String::new(),
+        features => format!(", with {}", printable(&features.join(", "))),
+    };
+    format!(
+        "{}: class `{}`{features}\n\n{}\n",
+        printable(&extension.id),
+        printable(&extension.class),
+        finish(&table)
+    )
 }
 
 fn directory(dir: &DirLimits) -> [[String; 5]; 2] {

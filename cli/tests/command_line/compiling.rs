@@ -48,7 +48,12 @@ pub(super) fn stop_compiling(main: u32, number: usize) -> Vec<Pid> {
 }
 
 fn write_puppet(path: &Path, mark: u8) {
-    let mut component = fs::read(test_guests::path("puppet")).unwrap();
+    write_marked("puppet", path, mark);
+}
+
+/// Writes a guest whose bytes differ by this mark from others.
+fn write_marked(guest: &str, path: &Path, mark: u8) {
+    let mut component = fs::read(test_guests::path(guest)).unwrap();
     // A custom section of 2 bytes, with the name `m`.
     component.extend([0, 3, 1, b'm', mark]);
     let new = path.with_extension("new");
@@ -145,4 +150,46 @@ fn an_extension_serves_until_what_comes_after_its_restart_is_compiled() {
     fs::write(&file, "no component").unwrap();
     assert_eq!(end(restart()).code, 8);
     assert_eq!(main.json(&["status", "--json", "puppet"])["state"], "failed");
+}
+
+#[test]
+fn a_cache_too_small_for_the_code_in_use_is_told_once() {
+    const TICK: &str = "grants.env = { DO = 'tick 0' }\nlimits.log-rate = 1\n";
+    let write = |path: &Path, mark: u8| write_marked("plain", path, mark);
+    let dir = with_own_component(&format!("[[extension]]\nid = 'p0'\npath = '0.wasm'\n{TICK}"));
+    write(&dir.path().join("0.wasm"), 0);
+    let first = Running::start(dir);
+    first.signal(Signal::TERM);
+    let dir = first.into_dir();
+    let entries = fs::read_dir(dir.path().join("cache")).unwrap();
+    let entry = entries.map(|entry| entry.unwrap().metadata().unwrap().len()).max().unwrap();
+    let extension = |number: u8| {
+        write(&dir.path().join(format!("{number}.wasm")), number);
+        format!("[[extension]]\nid = 'p{number}'\npath = '{number}.wasm'\n{TICK}")
+    };
+    let extensions: String = (0..4).map(extension).collect();
+    // Room for two of four, and then for all of them and one that takes the place of another.
+    let config = |size: u64| format!("main.cache-size = {size}\n{extensions}");
+    fs::write(dir.path().join("weir.toml"), config(entry * 5 / 2)).unwrap();
+    let mut main = Running::begin(dir);
+    let told = main.until("`main.cache-size` is");
+    assert!(told.contains("the next start compiles some of it again"), "{told}");
+    main.until("extensions are ready");
+    write(&main.path().join("0.wasm"), 10);
+    assert_eq!(main.weir(&["restart", "p0"]).good(), "`p0` is ready\n");
+    main.signal(Signal::TERM);
+    let (_, log) = main.wait();
+    assert!(!log.contains("main.cache-size"), "{log}");
+
+    let dir = main.into_dir();
+    fs::write(dir.path().join("weir.toml"), config(entry * 11 / 2)).unwrap();
+    let main = Running::start(dir);
+    for number in 11..16 {
+        write(&main.path().join("0.wasm"), number);
+        assert_eq!(main.weir(&["restart", "p0"]).good(), "`p0` is ready\n");
+    }
+    main.signal(Signal::TERM);
+    let mut main = main;
+    let (_, log) = main.wait();
+    assert!(!log.contains("main.cache-size"), "{log}");
 }

@@ -6,6 +6,7 @@ use super::{
     Limits,
     environment::{Environment, Overrides},
     error::{ConfigError, ERRORS_MAX, Location, listed, quote},
+    features::Features,
     key::{Contradiction, Places},
     limits::{BUILT_IN, LIMIT_KEYS, LimitKey, LimitSource},
     order::{Order, order},
@@ -139,6 +140,7 @@ fn changes(set: &Limits, places: &Places) -> LimitChanges {
 #[derive(Clone, Debug, Default)]
 pub(super) struct LimitChanges {
     set: Vec<(&'static LimitKey, u64, Origin)>,
+    features: Option<Features>,
     /// Whether faulty changes are left out.
     pub(super) incomplete: bool,
 }
@@ -154,7 +156,9 @@ impl LimitChanges {
     pub(super) fn of(limits: &Limits, places: &Places) -> Self {
         let change =
             |key: &'static LimitKey| Some((key, (key.get)(limits)?, Origin::File(places.of(key.name)?)));
-        Self { set: LIMIT_KEYS.iter().filter_map(change).collect(), incomplete: places.is_faulty }
+        let set = LIMIT_KEYS.iter().filter_map(change).collect();
+        let features = places.within("features").map(|_| limits.features);
+        Self { set, features, incomplete: places.is_faulty }
     }
 
     pub(super) fn add_variable(&mut self, key: &'static LimitKey, value: u64, variable: &str) {
@@ -176,6 +180,7 @@ impl LimitChanges {
             };
             limits.set(key, *value, source);
         }
+        limits.features = self.features.unwrap_or(limits.features);
     }
 
     fn origin(&self, name: &str) -> Option<&Origin> {

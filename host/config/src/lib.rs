@@ -13,6 +13,7 @@ mod environment;
 mod error;
 mod exports;
 mod extension;
+mod features;
 mod file_lock;
 mod grants;
 mod json_schema;
@@ -45,6 +46,7 @@ pub use config::{Config, ConfigFile};
 pub use differences::{Difference, Effect, TableChange, TableDifference};
 pub use error::{ConfigError, ConfigErrors};
 pub use extension::{ExtensionConfig, HOOKS_CONTRACT, STORE_CONTRACT, Traces, Validate};
+pub use features::{Feature, Features};
 pub use file_lock::FileLock;
 pub use grants::{
     AddressGrant, AddressRange, DirGrant, DirMode, GrantError, Grants, GuestPath, HttpGrant, HttpMethod,

@@ -17,7 +17,7 @@ pub use self::{
     source::{LimitSource, source},
 };
 
-use super::{key::Contradiction, shape::bytes};
+use super::{features::Features, key::Contradiction, shape::bytes};
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
@@ -94,6 +94,8 @@ pub struct Limits {
     pub compile_memory: u64,
     /// Time for compiling: 1 ms to 1 day.
     pub compile_timeout: Duration,
+    /// Parts of WebAssembly that it may use beyond what all may. The built-in classes have none.
+    pub features: Features,
     fixed: &'static FixedLimits,
     sources: Sources,
 }
@@ -106,28 +108,28 @@ macro_rules! built_in {
             #[must_use]
             pub fn min() -> Self {
                 let (fixed, sources) = (&FixedLimits::MIN, Sources::default());
-                Self { class: fixed.class.to_owned(), fixed, sources, $($limit: $min),* }
+                Self { class: fixed.class.to_owned(), fixed, sources, features: Features::NONE, $($limit: $min),* }
             }
 
-            /// The class `medium`: 16 MiB of memory, messages of 1 MiB, half of the worker thread.
+            /// The class `medium`: 16.5 MiB of memory, messages of 1 MiB, half of the worker thread.
             #[must_use]
             pub fn medium() -> Self {
                 let (fixed, sources) = (&FixedLimits::MEDIUM, Sources::default());
-                Self { class: fixed.class.to_owned(), fixed, sources, $($limit: $medium),* }
+                Self { class: fixed.class.to_owned(), fixed, sources, features: Features::NONE, $($limit: $medium),* }
             }
 
             /// The class `max`: 64 MiB of memory, messages of 8 MiB, all of the worker thread.
             #[must_use]
             pub fn max() -> Self {
                 let (fixed, sources) = (&FixedLimits::MAX, Sources::default());
-                Self { class: fixed.class.to_owned(), fixed, sources, $($limit: $max),* }
+                Self { class: fixed.class.to_owned(), fixed, sources, features: Features::NONE, $($limit: $max),* }
             }
         }
     };
 }
 
 built_in! {
-    memory: 4 * MIB, 16 * MIB, 64 * MIB;
+    memory: 4 * MIB, 16 * MIB + 512 * KIB, 64 * MIB;
     stack: 512 * KIB, MIB, 2 * MIB;
     fuel_per_message: 50_000_000, 500_000_000, 5_000_000_000;
     time_per_message: None, None, None;

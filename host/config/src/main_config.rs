@@ -51,9 +51,9 @@ pub struct MainConfig {
     /// is [where a file without this key has it](Self::default_cache_dir). But where that directory cannot be made, or
     /// another part of the configuration speaks against it, there is no cache.
     pub cache_dir: Option<PathBuf>,
-    /// Size of Main's files in [`cache_dir`](Self::cache_dir), in bytes: up to 1 TiB. Default: 256 MiB. The least
-    /// recently used are removed first. With 0 there is no cache.
-    pub cache_size: u64,
+    /// Size of Main's files in [`cache_dir`](Self::cache_dir), in bytes: up to 1 TiB. The least recently used are removed
+    /// first. With 0 there is no cache. `None` is a tenth of the file system, and 64 MiB to 4 GiB.
+    pub cache_size: Option<u64>,
     /// The directory of the key-value stores' files. Main creates it with mode 700. `None` allows no stores.
     pub data_dir: Option<PathBuf>,
     /// The directory of what Main must remember: the proven versions of extensions with
@@ -97,7 +97,7 @@ impl MainConfig {
     /// The directory of the cache, if there is one.
     #[must_use]
     pub fn cache(&self) -> Option<&Path> {
-        self.cache_dir.as_deref().filter(|_| self.cache_size > 0)
+        self.cache_dir.as_deref().filter(|_| self.cache_size != Some(0))
     }
 
     /// The control socket of the Main that runs with this file. Ignores other keys, included files, and the
@@ -147,7 +147,7 @@ impl Table for MainConfig {
         "data-dir" data_dir = path(HOST_DIR).optional(), default("no stores");
         /// The size of all of Main's files in `main.cache-dir`. The least recently used go first.
         /// With 0 there is no cache.
-        "cache-size" cache_size = number(CACHE);
+        "cache-size" cache_size = number(CACHE).optional(), default("a tenth of the file system, and `64 MiB` to `4 GiB`");
         /// Where Main keeps what it must remember: the proven versions of extensions with
         /// [`update`](updates.md). Main makes the directory for itself alone, with mode 700: neither a component nor
         /// `main.plugin-dir` can be in it, and it cannot overlap with `main.cache-dir` or `main.data-dir`. No directory
@@ -200,7 +200,7 @@ impl Default for MainConfig {
             peer_socket: None,
             plugin_dir: None,
             cache_dir: None,
-            cache_size: 256 << 20,
+            cache_size: None,
             data_dir: None,
             state_dir: None,
             state_size: 1 << 30,

@@ -6,8 +6,10 @@ mod target;
 use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
-use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
-use weir_config::{INTERPRETED, Limits, Traces};
+use wasmtime::{
+    Collector, Config, Enabled, Engine, InstanceAllocationStrategy, OperatorCost, PoolingAllocationConfig,
+};
+use weir_config::{Feature, Features, INTERPRETED, Limits, Traces};
 
 pub(crate) use self::target::TARGET_SIZE;
 pub use self::target::{AddressClass, CompileTarget, CompileTargetError};
@@ -43,11 +45,17 @@ pub(crate) struct EngineKind {
     /// Bytes of stack for host functions, on top of the guest's.
     host_stack: usize,
     traces: Traces,
+    features: Features,
 }
 
 impl EngineKind {
     pub(super) fn of(limits: &Limits, traces: Traces) -> Self {
-        Self { guest_stack: size(limits.stack), host_stack: size(limits.fixed().host_stack), traces }
+        Self {
+            guest_stack: size(limits.stack),
+            host_stack: size(limits.fixed().host_stack),
+            traces,
+            features: limits.features,
+        }
     }
 
     /// Returns the configuration of engines that run guests in this Main.
@@ -72,6 +80,11 @@ impl EngineKind {
         let mut config = config::config(self.guest_stack, self.host_stack);
         config.generate_address_map(self.traces == Traces::Lines);
         target.reserve(&mut config);
+        self.features.iter().for_each(|feature| turn_on(&mut config, feature));
+        if self.features.have_objects() {
+            config.collector(Collector::Copying).operator_cost(cost_of_objects());
+            target.reserve_for_objects(&mut config);
+        }
         config
     }
 }
@@ -120,7 +133,9 @@ impl Runtime {
             return Ok(engines.clone());
         }
         let config = kind.config(self.class)?;
-        let pooled = self.pooled.and_then(|at_once| Engine::new(&with_pools(config.clone(), at_once)).ok());
+        // A heap of objects would take the place of a memory, and wasmtime 48 keeps what it knows of types in pooled heaps.
+        let pooled = self.pooled.filter(|_| !kind.features.have_objects());
+        let pooled = pooled.and_then(|at_once| Engine::new(&with_pools(config.clone(), at_once)).ok());
         let on_demand = Engine::new(&config)?;
         let engines: Engines = match pooled {
             Some(pooled) => [pooled, on_demand].into(),
@@ -134,6 +149,36 @@ impl Runtime {
 /// Makes an engine like that of extensions, for measuring.
 pub(super) fn engine(class: AddressClass) -> wasmtime::Result<Engine> {
     Engine::new(&EngineKind::default().config(class)?)
+}
+
+/// Returns the fuel for each instruction where there are exceptions or objects: as for all engines, and more for those that
+/// ask the host about types, or make a `throw` look at more handlers.
+fn cost_of_objects() -> OperatorCost {
+    const TYPE: u8 = 40;
+    const HANDLERS: u8 = 100;
+    const THROW: u8 = 200;
+    let mut cost = config::operator_cost();
+    cost.RefTestNonNull = TYPE;
+    cost.RefTestNullable = TYPE;
+    cost.RefCastNonNull = TYPE;
+    cost.RefCastNullable = TYPE;
+    cost.BrOnCast = TYPE;
+    cost.BrOnCastFail = TYPE;
+    cost.TryTable = HANDLERS;
+    cost.Throw = THROW;
+    cost.ThrowRef = THROW;
+    cost
+}
+
+/// Turns on a part of WebAssembly.
+fn turn_on(config: &mut Config, feature: Feature) {
+    match feature {
+        Feature::Exceptions => config.wasm_exceptions(true),
+        Feature::Gc => config.wasm_gc(true).wasm_function_references(true),
+        Feature::TailCalls => config.wasm_tail_call(true),
+        Feature::RelaxedSimd => config.wasm_relaxed_simd(true),
+        Feature::Memory64 => config.wasm_memory64(true),
+    };
 }
 
 /// Adds pools for this many guests at once: memories, tables and stacks that stay mapped.

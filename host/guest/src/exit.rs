@@ -2,7 +2,7 @@
 
 use std::{any::Any, io, time::Duration};
 
-use wasmtime::{Trap, component::ResourceTableError};
+use wasmtime::{GcHeapOutOfMemory, Trap, component::ResourceTableError};
 use wasmtime_wasi::I32Exit;
 use weir_bus::MessageId;
 use weir_config::{LimitHit, LimitKey, LimitName, Limits};
@@ -13,6 +13,14 @@ use super::{openings::may_come, sandbox::Sandbox};
 
 /// wasmtime's message for a guest that traps on purpose.
 const GAVE_UP: &str = "wasm `unreachable` instruction executed";
+
+/// What ended a guest whose objects take all of its memory.
+const NO_ROOM: &str = "no room for another object";
+
+/// An exception left the guest's code.
+#[derive(Debug, thiserror::Error)]
+#[error("an exception that nothing caught")]
+pub(super) struct Uncaught;
 
 /// Why an instance ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -129,6 +137,7 @@ impl Exit {
                 let cause = match used_up {
                     // Instead of wasmtime's text, which knows no limits.
                     Some(hit) => format!("`{}` of {} used up", hit.name, hit.allowed),
+                    None if error.is::<GcHeapOutOfMemory<()>>() => NO_ROOM.to_owned(),
                     None => harmless(error.root_cause(), 1024),
                 };
                 Self::Trapped { cause, limit, trace }
@@ -167,7 +176,7 @@ impl Exit {
                 Self::OutOfFuel { limit: limit.into(), allowed, trace }
             }
             // Most programs trap on purpose when they get no memory.
-            Self::Trapped { cause, limit: None, trace } if cause.contains(GAVE_UP) => {
+            Self::Trapped { cause, limit: None, trace } if cause.contains(GAVE_UP) || cause == NO_ROOM => {
                 Self::Trapped { cause, limit: sandbox.memory.refused.clone(), trace }
             }
             Self::Start { reason, limit: None } => {

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
+use weir_config::Features;
 use weir_names::{ContractName, InterfaceName};
 
 use super::{
@@ -64,6 +65,8 @@ pub(crate) struct Fit {
     pub(crate) exports: BTreeMap<ContractName, InterfaceName>,
     /// Whether requests, events or jobs come to it.
     pub(crate) has_messages: bool,
+    /// The parts of WebAssembly that its class turns on.
+    pub(crate) features: Features,
 }
 
 impl Fit {
@@ -74,16 +77,14 @@ impl Fit {
         answered: None,
         exports: BTreeMap::new(),
         has_messages: false,
+        features: Features::NONE,
     };
 
-    /// A command.
-    pub(crate) const COMMAND: Self = Self {
-        kind: GuestKind::Command,
-        world: Some(World::Program),
-        answered: Some(BTreeSet::new()),
-        exports: BTreeMap::new(),
-        has_messages: false,
-    };
+    /// A command with these features.
+    pub(crate) fn of_command(features: Features) -> Self {
+        let (kind, world) = (GuestKind::Command, Some(World::Program));
+        Self { kind, world, answered: Some(BTreeSet::new()), features, ..Self::ANY }
+    }
 
     /// The name of the world, for people to read.
     #[cfg(feature = "compiler")]

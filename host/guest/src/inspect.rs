@@ -16,13 +16,14 @@ use std::{
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use wasmparser::{ComponentTypeRef, Parser, Payload};
-use weir_config::{ArtifactHash, ExtensionConfig};
+use weir_config::{ArtifactHash, ExtensionConfig, Features, Limits};
 use weir_names::{ContractName, harmless};
 use weir_openrpc::{Document, MAX_SECTION, Role, SECTION};
 
 pub use self::manifest::{DataStatement, DirNeed, Manifest, Needs};
 use super::{
     exports::{self, DescribedInterface},
+    features::Uses,
     fit::{
         self, Fit, GuestKind, HANDLER, OF_WASI_0_3, RUN, World, is_foreign, is_of_wasi_0_3, not_answered,
         not_offered, refused,
@@ -116,6 +117,8 @@ pub struct Inspection {
     /// Whether the types of these interfaces could be read.
     #[serde(skip)]
     has_types: bool,
+    #[serde(skip)]
+    uses: Uses,
 }
 
 /// Inspects a component.
@@ -185,6 +188,7 @@ impl Inspection {
             contracts: Vec::new(),
             interfaces: Vec::new(),
             has_types: false,
+            uses: Uses::default(),
         };
         found.read(bytes)?;
         Ok(found)
@@ -210,6 +214,8 @@ impl Inspection {
         }
         notes.extend(self.unoffered());
         notes.extend(self.undescribed());
+        // An asynchronous component may have been told by its names.
+        notes.extend(self.uses.misfit(Features::NONE).filter(|note| !notes.contains(note)));
         if self.manifest.is_none() && !is_called {
             notes.push("it has no manifest: ask its author what it serves and needs".to_owned());
         }
@@ -276,10 +282,10 @@ impl Inspection {
         self.misfit_of(&LoadRequest::from(extension).fit(GuestKind::Extension))
     }
 
-    /// Why it cannot run as a hook, if that shows before compiling.
+    /// Why it cannot run as a hook with these limits, if that shows before compiling.
     #[must_use]
-    pub fn misfit_of_hook(&self) -> Option<String> {
-        self.misfit_of(&Fit::COMMAND)
+    pub fn misfit_of_hook(&self, limits: &Limits) -> Option<String> {
+        self.misfit_of(&Fit::of_command(limits.features))
     }
 
     pub(crate) fn misfit_of(&self, fit: &Fit) -> Option<String> {
@@ -292,7 +298,7 @@ impl Inspection {
         };
         let known = || self.exported().map(|it| (it.name.clone(), it.unmapped.clone()));
         let refused = || self.imports.iter().find_map(|import| refused(fit.kind, import));
-        let of_names = self.newer_wasi().or_else(refused);
+        let of_names = self.newer_wasi().or_else(refused).or_else(|| self.uses.misfit(fit.features));
         // What cannot be read is told by the compiler.
         if of_names.is_some() || !self.has_types {
             return of_names;
@@ -385,6 +391,7 @@ impl Inspection {
         let foreign: Vec<_> = self.imports.iter().filter(|name| is_foreign(name)).cloned().collect();
         let interfaces = exports::interfaces(bytes, &self.exports, &foreign);
         self.has_types = interfaces.is_some();
+        self.uses = Uses::of(bytes);
         self.interfaces = interfaces.unwrap_or_default();
         self.contracts.extend(self.interfaces.iter().filter_map(|it| it.document.clone()));
         Ok(())

@@ -13,6 +13,7 @@ mod engine;
 mod exit;
 mod exports;
 mod failures;
+mod features;
 mod fit;
 mod http;
 mod imports;

@@ -38,6 +38,11 @@ impl MemoryLimiter {
         }
     }
 
+    /// The bytes of all memories and tables together.
+    pub(super) fn held(&self) -> u64 {
+        self.bytes.saturating_add(self.table_elements.saturating_mul(8))
+    }
+
     fn refuse(&mut self, limit: impl Into<LimitName>, used: u64, allowed: u64) {
         self.refused = Some(LimitHit::new(limit, used, allowed));
     }

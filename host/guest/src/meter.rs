@@ -14,13 +14,14 @@ mod slice;
 
 use std::{sync::Arc, time::Duration};
 
-use wasmtime::{CallHook, Store, StoreContextMut};
+use wasmtime::{CallHook, Store, StoreContextMut, Trap};
 use weir_config::{LimitKey, Limits};
 use weir_metrics::Usage;
 use weir_schedule::Activity;
 
 pub(super) use self::slice::TIME;
 use self::slice::{Fuel, Slice};
+use super::exit::Uncaught;
 
 /// Fuel for a call into the host, about the time of a cheap one.
 const CROSSING: u64 = 500;
@@ -34,6 +35,15 @@ const TEXT: u64 = 50;
 /// Bytes copied for one unit of fuel.
 const BYTES_PER_FUEL: u64 = 16;
 
+/// The most fuel for a step of a collection, in which wasmtime traces up to 16,384 objects before it lets others run.
+const COLLECTION_STEP: u64 = 16_384 * 16;
+
+/// The most bytes of a guest's stack.
+const MAX_STACK: usize = 16 << 20;
+
+/// A yield lets others run once, and a collection more often, because its phases each do.
+const YIELD: u64 = 1;
+
 /// Up to this much fuel, the host's work is only counted and not yet charged, because taking fuel out of the Store
 /// costs time itself.
 const MAX_OWED: u64 = 8 * CROSSING;
@@ -42,6 +52,9 @@ pub(super) trait Metered: 'static {
     fn meter(&self) -> &Meter;
 
     fn meter_mut(&mut self) -> &mut Meter;
+
+    /// Bytes of memories and tables.
+    fn held(&self) -> u64;
 }
 
 /// Counts the fuel of one guest, and knows which limit applies to it now.
@@ -65,6 +78,12 @@ pub(super) struct Meter {
     outer: HostCall,
     /// Whether the end of each wait brings the fuel of a message.
     renews_at_waits: bool,
+    /// Whether it has objects that are collected.
+    has_objects: bool,
+    /// The address on the guest's stack where the host last called it, from which its depth is measured.
+    stack_begin: usize,
+    /// The host's calls of the guest that are under way, each within the one before.
+    calls: u32,
 }
 
 /// A call of the guest into the host.
@@ -100,6 +119,9 @@ impl Meter {
             call: HostCall::default(),
             outer: HostCall::default(),
             renews_at_waits: false,
+            has_objects: limits.features.have_objects(),
+            stack_begin: 0,
+            calls: 0,
         }
     }
 
@@ -149,10 +171,29 @@ impl Meter {
         self.activity.begin(now);
     }
 
+    /// Charges for a collection of this many steps: for the stack and all that is `held`, which are looked through without
+    /// a pause, and for the objects of each step. Fails if `left` in the Store is too little, because it may be long until
+    /// the guest's next call or yield.
+    fn collected(&mut self, steps: u64, held: u64, left: u64) -> wasmtime::Result<()> {
+        let depth = self.stack_begin.abs_diff(here()).min(MAX_STACK) as u64;
+        let copied = held / BYTES_PER_FUEL;
+        let work =
+            depth.saturating_add(copied).saturating_add(steps.saturating_mul(copied.min(COLLECTION_STEP)));
+        self.owed = self.owed.saturating_add(work);
+        if self.owed < left { Ok(()) } else { Err(Trap::OutOfFuel.into()) }
+    }
+
     /// Whether others ran since the guest's call. If so, the guest gets a whole slice.
     fn has_waited(&self) -> bool {
         self.call.entered != self.activity.number()
     }
+}
+
+/// Returns an address on the stack that is in use.
+#[inline(never)]
+fn here() -> usize {
+    let on_stack = 0_u8;
+    std::ptr::from_ref(std::hint::black_box(&on_stack)).addr()
 }
 
 /// Gives a new Store the fuel to start, and meters its calls into the host.
@@ -161,6 +202,7 @@ pub(super) fn install<G: Metered>(store: &mut Store<G>) -> wasmtime::Result<()> 
     store.fuel_async_yield_interval(Some(fuel.interval))?;
     store.set_fuel(fuel.fuel)?;
     store.call_hook(|mut store, hook| {
+        let has_objects = store.data().meter().has_objects;
         let meter = store.data_mut().meter_mut();
         match hook {
             CallHook::CallingHost => {
@@ -168,8 +210,22 @@ pub(super) fn install<G: Metered>(store: &mut Store<G>) -> wasmtime::Result<()> 
             }
             CallHook::ReturningFromHost => return leave(&mut store),
             // While the guest allocates room for an import's result, it may call the host. Then the import goes on.
-            CallHook::CallingWasm => meter.outer = meter.call,
-            CallHook::ReturningFromWasm => meter.call = meter.outer,
+            CallHook::CallingWasm => {
+                meter.outer = meter.call;
+                // The depth is that of the outermost call.
+                if has_objects && meter.calls == 0 {
+                    meter.stack_begin = here();
+                }
+                meter.calls += 1;
+            }
+            CallHook::ReturningFromWasm => {
+                meter.call = meter.outer;
+                meter.calls = meter.calls.saturating_sub(1);
+                // Otherwise a handler around the import whose result needed room could catch it, and go on without.
+                if has_objects && store.take_pending_exception().is_some() {
+                    return Err(Uncaught.into());
+                }
+            }
         }
         Ok(())
     });
@@ -275,8 +331,8 @@ fn collect<G: Metered>(store: &mut StoreContextMut<'_, G>) -> wasmtime::Result<(
     set(store, left, left.saturating_sub(work), work)
 }
 
-/// Lets the guest go on after a call into the host. If others ran meanwhile, which only imports and yields allow, the
-/// guest gets a whole slice. Otherwise WASI's work is charged if it is much or the guest is late, and after an unknown
+/// Lets the guest go on after a call into the host. If others ran meanwhile, which only imports, yields and collections
+/// allow, the guest gets a whole slice. After a collection it only owes fuel, because compiled code holds its own count. Otherwise WASI's work is charged if it is much or the guest is late, and after an unknown
 /// call the slice of a late guest is cut.
 fn leave<G: Metered>(store: &mut StoreContextMut<'_, G>) -> wasmtime::Result<()> {
     let meter = store.data().meter();
@@ -293,6 +349,13 @@ fn leave<G: Metered>(store: &mut StoreContextMut<'_, G>) -> wasmtime::Result<()>
     let meter = store.data().meter();
     if meter.has_waited() {
         let left = store.get_fuel()?;
+        let steps = meter.activity.number().saturating_sub(meter.call.entered);
+        if meter.has_objects && meter.call.kind == CallKind::Unknown && steps > YIELD {
+            let held = store.data().held();
+            return store.data_mut().meter_mut().collected(steps, held, left);
+        }
+        let owed = std::mem::take(&mut store.data_mut().meter_mut().owed);
+        let left = left.saturating_sub(owed);
         let fuel = store.data_mut().meter_mut().slice.begin(left);
         return apply(store, fuel);
     }
@@ -350,6 +413,10 @@ mod tests {
 
         fn meter_mut(&mut self) -> &mut Meter {
             &mut self.0
+        }
+
+        fn held(&self) -> u64 {
+            0
         }
     }
 

@@ -101,6 +101,8 @@ pub struct Program<G: 'static = InstanceState> {
     pub hash: ArtifactHash,
     /// Bytes of Main's memory that the code takes.
     footprint: u64,
+    /// Bytes of its code in a cache. 0 for an artifact, which is not cached.
+    cached: u64,
     /// The contracts that the component describes: those that it serves and those that it calls.
     pub descriptions: Arc<Descriptions>,
     /// The free places in the pools, if instances of the program come from pools.
@@ -258,6 +260,9 @@ impl<G: Guest> Programs<G> {
         let voucher = admitted.map_err(found)?;
         let slot = self.held.slot(hash, wanted.engine(), wanted.world());
         let program = slot.get_or_try_init(|| self.prepare(input, wanted)).await.map_err(found)?.clone();
+        if let Some(compiler) = &self.sources.compiler {
+            compiler.compare_cache(|| self.held.cached());
+        }
         code::check(program.footprint, wanted.limits.code_size).map_err(found)?;
         if let Some(misfit) = program.misfit(wanted) {
             return Err(found(misfit));
@@ -300,7 +305,7 @@ impl<G: Guest> Programs<G> {
         wanted: LoadRequest<'_>,
     ) -> Result<Arc<Program<G>>, LoadFault> {
         let permit = LoadPermit::take(&self.permits, wanted).await?;
-        let hash = input.hash;
+        let (hash, is_artifact) = (input.hash, input.kind == InputKind::Artifact);
         let (runtime, kind) = (self.runtime.clone(), wanted.engine());
         let engines = permit
             .blocking(move || runtime.engines(kind).map_err(|error| LoadFault::Engine(said(&error))))
@@ -314,7 +319,7 @@ impl<G: Guest> Programs<G> {
             Box::pin(self.sources.code(input, wanted, G::KIND, &engine, class, permit)).await?;
         let (world, answered) = (wanted.world(), wanted.answered());
         let load = move || {
-            let footprint = code.footprint();
+            let (footprint, cached) = (code.footprint(), if is_artifact { 0 } else { code.size() });
             let (component, linked, foreign) =
                 linked::<G>(&code, &engines, class, code_size, world, Some(&answered))?;
             #[cfg(not(feature = "compiler"))]
@@ -328,6 +333,7 @@ impl<G: Guest> Programs<G> {
                 linked,
                 hash,
                 footprint,
+                cached,
                 descriptions,
                 places,
                 sends_http,
@@ -394,7 +400,7 @@ pub fn check(
     let runtime = Runtime::new(class).map_err(|error| failed(LoadFault::Engine(said(&error))))?;
     let mut config = main.clone();
     if cache_is_ours(main) != Some(true) {
-        config.cache_size = 0;
+        config.cache_size = Some(0);
     }
     let admission = Admission::new(main, None).map_err(|error| failed(LoadFault::Rules(Box::new(error))))?;
     let sources = Sources::new(&config, admission.into(), compilation.clone(), Arc::default());

@@ -62,6 +62,10 @@ impl<G: Guest> Metered for G {
     fn meter_mut(&mut self) -> &mut Meter {
         &mut self.sandbox_mut().meter
     }
+
+    fn held(&self) -> u64 {
+        self.sandbox().memory.held()
+    }
 }
 
 /// One guest's bounds, and its view of the machine.

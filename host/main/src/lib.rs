@@ -100,12 +100,12 @@ pub mod config {
         AddressGrant, AddressRange, AddressSpace, ArtifactHash, ArtifactTextError, ComponentLock,
         ComponentLockError, ComponentLockFault, ComponentSource, Config, ConfigError, ConfigErrors,
         CredentialName, CredentialNameError, Difference, DirGrant, DirMode, Effect, ErrorRate,
-        ExtensionConfig, Factor, FactorError, FileLock, GrantError, Grants, GuestPath, HttpGrant, HttpMethod,
-        HttpTarget, Limits, Loader, LockedExtension, MainConfig, MountPath, NetAddress, NetGrant, PeerConfig,
-        PeerSessionLimits, QueueConfig, ReadyWhen, ReloadMode, RestartConfig, RestartPolicy, Revoked,
-        RevokedError, SecretSource, ServesHttp, Shape, StoreGrant, SubscribeGrant, TableChange,
-        TableDifference, TokenHash, TokenHashError, TopicConfig, Traces, TrustedKey, UpdateConfig, Validate,
-        extend, keys, not_in_this_build, words,
+        ExtensionConfig, Factor, FactorError, Feature, Features, FileLock, GrantError, Grants, GuestPath,
+        HttpGrant, HttpMethod, HttpTarget, Limits, Loader, LockedExtension, MainConfig, MountPath,
+        NetAddress, NetGrant, PeerConfig, PeerSessionLimits, QueueConfig, ReadyWhen, ReloadMode,
+        RestartConfig, RestartPolicy, Revoked, RevokedError, SecretSource, ServesHttp, Shape, StoreGrant,
+        SubscribeGrant, TableChange, TableDifference, TokenHash, TokenHashError, TopicConfig, Traces,
+        TrustedKey, UpdateConfig, Validate, extend, keys, not_in_this_build, words,
     };
     pub use weir_names::{CpuShare, CpuShareError, Policy, QueuePolicy, RequestPolicy};
 }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use weir_config::{Config, ExtensionConfig, LIMIT_KEYS, LimitKey, MainConfig, MeasuredUse, source};
+use weir_config::{Config, ExtensionConfig, Features, LIMIT_KEYS, LimitKey, MainConfig, MeasuredUse, source};
 use weir_metrics::{DirUsage, Gauge, PerSecond, nanoseconds};
 use weir_names::ExtensionId;
 use weir_reports::seconds_if_any;
@@ -68,6 +68,8 @@ pub struct ExtensionLimits {
     pub fixed: FixedLimits,
     /// Most bytes it can pass to the host in one call: [`Limits::transfer`](crate::config::Limits::transfer).
     pub transfer: u64,
+    /// Parts of WebAssembly that its class turns on.
+    pub features: Features,
 }
 
 /// One limit of one extension.
@@ -180,6 +182,7 @@ impl Asked<'_> {
             dirs: self.dirs().collect(),
             fixed: *limits.fixed(),
             transfer: limits.transfer(),
+            features: limits.features,
         }
     }
 

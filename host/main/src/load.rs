@@ -48,7 +48,7 @@ pub(crate) fn complete(config: &mut Config) {
     if config.section::<weir_store::StoresConfig>().is_none() {
         config.set_section(weir_store::StoresConfig::default());
     }
-    if config.main.cache_dir.is_none() && config.main.cache_size > 0 {
+    if config.main.cache_dir.is_none() && config.main.cache_size != Some(0) {
         config.main.cache_dir = weir_guest::default_cache();
         // Nobody named this directory, so it must not make a good configuration bad.
         if config.check().is_err() {

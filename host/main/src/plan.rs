@@ -288,6 +288,8 @@ fn change(unit: &Unit, config: &ExtensionConfig, files: &mut Files, rules: &Rule
         // An extension that does not run loads its component when it starts.
         Err(fault) => (None, loaded.map(|_| fault)),
     };
+    // Other limits may let less in, such as fewer parts of WebAssembly.
+    let fault = fault.or_else(|| (!config.runs_as(before)).then(|| files.fault(config, rules)).flatten());
     let runs_as_before = config.runs_as(before) && component.is_none() && fault.is_none();
     if keys.is_empty() && runs_as_before {
         return None;

@@ -51,7 +51,7 @@ async fn no_bomb_moves_the_memory_of_main() {
     }
     let names = bombs.iter().map(|(name, ..)| *name).chain(["warm-up"]);
     let mut main = MainConfig::default();
-    main.cache_size = 0;
+    main.cache_size = Some(0);
     let config = Config::new(main, names.map(extension).collect());
     let helper = env!("CARGO_BIN_EXE_weir-compile-helper").into();
     let compilation = Compilation::Child { program: helper, arguments: Vec::new() };

@@ -25,7 +25,7 @@ static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 /// Nothing is found that another test has compiled.
 fn uncached() -> MainConfig {
     let mut main = MainConfig::default();
-    main.cache_size = 0;
+    main.cache_size = Some(0);
     main
 }
 

@@ -6,8 +6,8 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 use weir_host::{
     Config,
     component::{self, artifact_facts},
-    config::{ConfigError, Grants},
-    hooks::HooksConfig,
+    config::ConfigError,
+    hooks::{HookDirConfig, HooksConfig},
 };
 
 use super::needs;
@@ -69,7 +69,7 @@ pub(super) fn hooks(config: &Config) -> (Vec<ConfigError>, Vec<String>) {
         let key = format!("hooks.{name}");
         for path in dir.files().unwrap_or_default() {
             let shown = path.display();
-            match of_file(&path, &dir.grants) {
+            match of_file(&path, dir) {
                 Ok(found) => {
                     warnings
                         .extend(found.into_iter().map(|text| format!("`{key}`: the hook `{shown}`: {text}")));
@@ -84,13 +84,13 @@ pub(super) fn hooks(config: &Config) -> (Vec<ConfigError>, Vec<String>) {
     (errors, warnings)
 }
 
-fn of_file(path: &Path, grants: &Grants) -> Result<Vec<String>, String> {
+fn of_file(path: &Path, dir: &HookDirConfig) -> Result<Vec<String>, String> {
     if artifact_facts(path).map_err(|error| chain(&error.into()))?.is_some() {
         return Ok(Vec::new());
     }
     let found = component::inspect(path).map_err(|error| chain(&error.into()))?;
-    if let Some(misfit) = found.misfit_of_hook() {
+    if let Some(misfit) = found.misfit_of_hook(&dir.limits) {
         return Err(misfit);
     }
-    Ok(needs::of_imports(grants, &found).collect())
+    Ok(needs::of_imports(&dir.grants, &found).collect())
 }

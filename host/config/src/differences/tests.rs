@@ -40,7 +40,7 @@ fn each_key_that_differs_is_shown_as_a_file_has_it() {
             "grants.dirs:  -> [{ host = \"/srv\", guest = \"/data\", mode = \"rw\" }]",
             "grants.env.KEY: … -> …",
             "grants.env.OLD: … -> ",
-            "limits.memory: 2 MiB -> 16 MiB",
+            "limits.memory: 2 MiB -> 16896 KiB",
             "restart.policy: \"on-failure\" -> \"never\"",
             "subscribes:  -> [{ topic = \"x.>\", policy = \"drop-oldest\", messages = 3, bytes = \"1 KiB\" }]",
             "wants: [\"b@1\"] -> [\"b@1\", \"c@1\"]",

@@ -13,6 +13,7 @@ use crate::{
     classes::class_name,
     differences::Facts,
     error::ConfigError,
+    features::{MEANING, features},
     key::{Key, Places, Table},
     kind::{Kind, must_be},
     section::Section,
@@ -124,7 +125,7 @@ macro_rules! limits {
         pub static LIMIT_KEYS: [LimitKey; [$($name),*].len()] = [$(LimitKey::$key),*];
 
         // Does not compile if a field is missing here.
-        const _: fn(&Limits) = |Limits { class: _, fixed: _, sources: _, $($field: _),* }| ();
+        const _: fn(&Limits) = |Limits { class: _, fixed: _, sources: _, features: _, $($field: _),* }| ();
 
         impl LimitKey {$(
             #[doc = concat!("`", $name, "`.")]
@@ -232,7 +233,10 @@ impl Table for Limits {
     fn keys() -> &'static [Key<Self>] {
         static KEYS: LazyLock<Vec<Key<Limits>>> = LazyLock::new(|| {
             let group = |name, meaning| Key::group().default(INHERITED).named(name, meaning);
-            LIMIT_KEYS.iter().map(entry).chain([group("inbox", INBOX), group("http", HTTP)]).collect()
+            let features = Key::of_field(features(), |it: &Limits| &it.features, |it| &mut it.features);
+            let features = features.default(INHERITED).named("features", MEANING);
+            let groups = [group("inbox", INBOX), group("http", HTTP), features];
+            LIMIT_KEYS.iter().map(entry).chain(groups).collect()
         });
         &KEYS
     }
@@ -280,6 +284,11 @@ pub fn limits_of_hooks() -> Kind<Limits> {
                 InHooks::Refused(why) => section.refuse(key.name, why),
             }
         }
+        section.about(MEANING, || INHERITED);
+        if let Some((found, at)) = (features().read)(section, "features", None) {
+            limits.features = found;
+            places.insert("features", at);
+        }
         section.refuse("inbox", "is for extensions: hooks have no messages");
         places.is_faulty = section.error_count() > errors;
         places
@@ -301,6 +310,7 @@ fn limits_of(
             let value = (limit.get)(limits).map(|value| limit.shape.text(value));
             facts.plain(&format!("{key}.{}", limit.name), value);
         }
+        facts.texts(&format!("{key}.features"), limits.features.words());
     };
     let judge = move |limits: &Limits, path: &str, errors: &mut Vec<ConfigError>| {
         let before = errors.len();

@@ -63,7 +63,7 @@ fn a_variable_goes_before_what_the_file_says_of_the_class() {
         ("WEIR_LIMITS_A_B_CPU_SHARE", "2.5%"),
         ("OTHER", "1"),
     ]);
-    assert_eq!((default.memory, small.memory, a_b.memory), (16 << 20, 1 << 20, 1 << 20));
+    assert_eq!((default.memory, small.memory, a_b.memory), (33 << 19, 1 << 20, 1 << 20));
     assert_eq!((small.cpu_share, a_b.cpu_share), ("10%".parse().unwrap(), "2.5%".parse().unwrap()));
     let memory = LIMIT_KEYS.iter().find(|key| key.name == "memory").unwrap();
     let variable = LimitSource::Environment("WEIR_LIMITS_SMALL_MEMORY".to_owned());

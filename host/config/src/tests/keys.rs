@@ -101,6 +101,7 @@ fn valid(key: &KnownKey) -> Option<String> {
             "addresses" => "[\"private\", \"192.0.2.0/24\"]",
             "requires" => "[\"given@1\"]",
             "publishes" => "[\"t\"]",
+            "features" => "[\"gc\"]",
             "puts" | "takes" | "runs" => "[\"given\"]",
             "tokens" => "[\"sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\"]",
             "trusted-keys" => "[\"11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\"]",

@@ -82,13 +82,14 @@ fn dead_letters_that_are_not_configured_get_the_larger_bounds_of_their_queues() 
 
 #[test]
 fn every_instance_and_every_queue_counts_against_the_budget() {
-    let mebibytes = |entries: &str| extension(entries).memory_sum() >> 20;
-    assert_eq!(mebibytes(""), 19);
-    assert_eq!(mebibytes("instances = 3"), 3 * 19);
-    assert_eq!(mebibytes("instances = 3\nreload = 'overlap'"), 3 * 36);
+    // Halves of a mebibyte.
+    let halves = |entries: &str| extension(entries).memory_sum() >> 19;
+    assert_eq!(halves(""), 39);
+    assert_eq!(halves("instances = 3"), 3 * 39);
+    assert_eq!(halves("instances = 3\nreload = 'overlap'"), 3 * 74);
 
     let text = "
-        main.memory-budget = '60 MiB'
+        main.memory-budget = '62976 KiB'
         [queue.a]
         dead-letter = 'dead'
         [queue.b]
@@ -99,7 +100,7 @@ fn every_instance_and_every_queue_counts_against_the_budget() {
         instances = 3
     ";
     parse(text).unwrap();
-    parse(&text.replace("'60 MiB'", "62914559")).unwrap_err();
+    parse(&text.replace("'62976 KiB'", "64487423")).unwrap_err();
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn every_value_out_of_its_range_is_refused() {
     config.main.blocking_threads = 0;
     config.main.request_timeout = Duration::ZERO;
     config.main.memory_budget = Some(0);
-    config.main.cache_size = u64::MAX;
+    config.main.cache_size = Some(u64::MAX);
     let mut a = extension("a");
     a.limits.memory = 0;
     a.limits.stack = 0;

@@ -2,7 +2,7 @@
 //!
 //! Knows nothing else of Weir: a benchmark and the tests with the specification's scripts include this file as it is.
 
-use wasmtime::{Config, OperatorCost, WasmBacktraceDetails};
+use wasmtime::{Collector, Config, OperatorCost, WasmBacktraceDetails};
 
 /// Returns the settings of all engines of Weir, with these bytes of stack for a guest, and for host functions on top of
 /// it. An artifact runs only under the settings that it was compiled with, except for stacks and traces.
@@ -21,6 +21,8 @@ pub(super) fn config(guest_stack: usize, host_stack: usize) -> Config {
         .generate_address_map(false)
         .native_unwind_info(false)
         .concurrency_support(false)
+        // Nothing is collected until a feature with objects is turned on.
+        .collector(Collector::Null)
         // Features that no extension needs are turned off, to expose less of wasmtime.
         .wasm_threads(false)
         .wasm_memory64(false)
@@ -36,7 +38,7 @@ pub(super) fn config(guest_stack: usize, host_stack: usize) -> Config {
 
 /// Returns the fuel for each instruction: one unit for most, none for a few that do nothing by themselves, and more for
 /// instructions for which compiled code calls the host.
-fn operator_cost() -> OperatorCost {
+pub(super) fn operator_cost() -> OperatorCost {
     const CALL: u8 = 200;
     let mut cost = OperatorCost::new();
     cost.MemoryGrow = CALL;

@@ -14,6 +14,14 @@ const SMALL: u64 = 1 << 39;
 /// memories, or for 750 beside the pools of hooks.
 const LITTLE: u64 = 1 << 42;
 
+/// Bytes that a memory reserves in a small address space: the limit `memory` of the class `max`.
+const RESERVED: u64 = 64 << 20;
+
+/// Beyond the reservation, a memory moves each time that it has grown by this much.
+const FOR_GROWTH: u64 = 16 << 20;
+
+const GUARD: u64 = 64 << 10;
+
 /// How many bytes a target takes in front of compiled code.
 pub(crate) const TARGET_SIZE: usize = 64;
 
@@ -175,14 +183,18 @@ impl CompileTarget {
         of(self) == of(other)
     }
 
+    /// Makes the heap of objects one that may move, as it can on targets with 32 bits. wasmtime 48.0.8 keeps the address of
+    /// one that cannot in compiled code, also from before the heap is there (GHSA-43j2-gcp4-m22g).
+    pub(crate) fn reserve_for_objects(&self, config: &mut wasmtime::Config) {
+        if !is_32_bit(&self.triple) {
+            config.gc_heap_may_move(true).gc_heap_reservation(RESERVED);
+            config.gc_heap_reservation_for_growth(FOR_GROWTH).gc_heap_guard_size(GUARD);
+        }
+    }
+
     /// Sets the reservations of memories, if this target needs other ones than wasmtime's own. Sets no processor,
     /// because wasmtime knows this machine's own one best.
     pub(crate) fn reserve(&self, config: &mut wasmtime::Config) {
-        /// The limit `memory` of the class `max`.
-        const RESERVED: u64 = 64 << 20;
-        /// Beyond the reservation, a memory moves each time that it has grown by this much.
-        const FOR_GROWTH: u64 = 16 << 20;
-        const GUARD: u64 = 64 << 10;
         // Targets with 32 bits are left out, because wasmtime's own settings for them are smaller.
         if self.class == AddressClass::Small && !is_32_bit(&self.triple) {
             config.memory_reservation(RESERVED).memory_reservation_for_growth(FOR_GROWTH);

@@ -46,6 +46,9 @@ impl Inspection {
         if !answered.is_empty() {
             line("imports", format!("{{ {} }}", answered.join(", ")));
         }
+        if !self.uses.features.is_empty() {
+            line("limits.features", list(self.uses.features.words().map(quoted)));
+        }
         if self.serves_http() {
             line("serves-http", format!("{{ path = \"/{FILL_IN}/\", peers = [\"{FILL_IN}\"] }}"));
         }

@@ -15,6 +15,7 @@ use std::{
     time::SystemTime,
 };
 
+use rustix::fs::statvfs;
 use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 use weir_config::{ArtifactHash, bytes};
@@ -36,6 +37,10 @@ const PREFIXES: [&str; 2] = [".weir-cache-", "weir-cache-"];
 
 const MAC_SIZE: usize = 32;
 
+/// The range of the size by default: from the code of some extensions to that of some hundred.
+const SMALLEST: u64 = 64 << 20;
+const LARGEST: u64 = 4 << 30;
+
 /// A directory of compiled code.
 #[derive(Clone, Debug)]
 pub(super) struct Cache {
@@ -49,6 +54,14 @@ pub(super) struct Cache {
 pub(super) struct EntryId {
     component: ArtifactHash,
     engine: ArtifactHash,
+}
+
+/// The room that an entry has taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    Free,
+    /// Other entries were removed.
+    Made,
 }
 
 /// Why an entry cannot be used, or cannot be written.
@@ -67,7 +80,7 @@ pub(super) enum CacheError {
 /// Whether a directory of entries is this user's and nobody else can write to it. Returns none if the directory is not
 /// there. Returns false also if that cannot be told.
 pub(super) fn is_ours(dir: &Path) -> Option<bool> {
-    match Cache::new(dir.to_owned(), 0).dir.is_there() {
+    match Cache::new(dir.to_owned(), Some(0)).dir.is_there() {
         Ok(is_there) => is_there.then_some(true),
         Err(_) => Some(false),
     }
@@ -75,7 +88,7 @@ pub(super) fn is_ours(dir: &Path) -> Option<bool> {
 
 /// Makes a directory of entries, unless it is there. Returns whether it can be used.
 pub(super) fn make(dir: &Path) -> bool {
-    Cache::new(dir.to_owned(), 0).dir.make().is_ok()
+    Cache::new(dir.to_owned(), Some(0)).dir.make().is_ok()
 }
 
 impl EntryId {
@@ -97,8 +110,14 @@ impl EntryId {
 }
 
 impl Cache {
-    pub(super) fn new(dir: PathBuf, size: u64) -> Self {
+    /// The cache in this directory, with at most this many bytes of entries. By default that follows its file system.
+    pub(super) fn new(dir: PathBuf, size: Option<u64>) -> Self {
+        let size = size.unwrap_or_else(|| default_size(&dir));
         Self { dir: PrivateDir::new(dir, PREFIXES[0]), size }
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        self.size
     }
 
     /// Returns the code of an entry, if the entry is there. An entry with more than `allowed` bytes of code counts as
@@ -128,8 +147,8 @@ impl Cache {
         Ok(Some(Code::cached(entry)))
     }
 
-    /// Writes an entry, and removes others to make room for it. Makes the directory and the key if need be.
-    pub(super) fn put(&self, id: EntryId, code: &Code) -> Result<(), CacheError> {
+    /// Writes an entry, and removes others if there is no room for it. Makes the directory and the key if need be.
+    pub(super) fn put(&self, id: EntryId, code: &Code) -> Result<Room, CacheError> {
         let bytes = (MAGIC.len() + MAC_SIZE + code.bytes().len()) as u64;
         if bytes > self.size {
             return Err(CacheError::TooLarge { bytes, allowed: self.size });
@@ -159,7 +178,7 @@ impl Cache {
 
     /// Removes the least recently used entries until all but `kept` have at most `size` bytes together. Files that are
     /// being written count as entries, because a Main that was killed may have left them. Other files stay.
-    fn make_room(&self, kept: &str, size: u64) -> io::Result<()> {
+    fn make_room(&self, kept: &str, size: u64) -> io::Result<Room> {
         let mut entries = Vec::new();
         for entry in fs::read_dir(self.dir.path())? {
             let entry = entry?;
@@ -173,6 +192,7 @@ impl Cache {
             }
         }
         entries.sort();
+        let mut room = Room::Free;
         let mut total: u64 = entries.iter().map(|(_, bytes, _)| bytes).sum();
         for (_, bytes, path) in entries {
             if total <= size {
@@ -180,11 +200,18 @@ impl Cache {
             }
             match fs::remove_file(path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => total = total.saturating_sub(bytes),
+                _ => (room, total) = (Room::Made, total.saturating_sub(bytes)),
             }
         }
-        Ok(())
+        Ok(room)
     }
+}
+
+/// A tenth of the file system of a directory, which need not be there yet.
+fn default_size(dir: &Path) -> u64 {
+    let found = dir.ancestors().find_map(|dir| statvfs(dir).ok());
+    let bytes = found.map_or(0, |found| found.f_frsize.saturating_mul(found.f_blocks));
+    (bytes / 10).clamp(SMALLEST, LARGEST)
 }
 
 fn mac_of(key: &MacKey, id: EntryId, code: &[u8]) -> impl Mac + use<> {

@@ -47,6 +47,11 @@ impl Code {
         &self.0
     }
 
+    /// Returns the bytes that an entry of a cache has for the code.
+    pub(super) fn size(&self) -> u64 {
+        self.0.len() as u64
+    }
+
     /// Returns the bytes of Main's memory that the code takes.
     pub(super) fn footprint(&self) -> u64 {
         let code = self.0.len().saturating_sub(HEADER) as u64;

@@ -10,7 +10,10 @@ mod with {
     use std::{
         iter,
         path::{Path, PathBuf},
-        sync::Arc,
+        sync::{
+            Arc,
+            atomic::{AtomicBool, Ordering},
+        },
         time::Instant,
     };
 
@@ -20,7 +23,7 @@ mod with {
     use crate::fit::GuestKind;
     use crate::program::{
         LoadRequest,
-        cache::{self, Cache, CacheError, EntryId},
+        cache::{self, Cache, CacheError, EntryId, Room},
         code::Code,
         compilation::{Compilation, Compilations, CompileTask},
         error::LoadFault,
@@ -46,6 +49,9 @@ mod with {
         cache: Option<Cache>,
         logs: Arc<Logs>,
         under_way: Arc<Compilations>,
+        /// Whether an entry was removed to make room for another since the sizes were last compared.
+        has_removed: AtomicBool,
+        is_told: AtomicBool,
     }
 
     impl Compiler {
@@ -63,6 +69,8 @@ mod with {
                 cache,
                 logs,
                 under_way,
+                has_removed: AtomicBool::new(false),
+                is_told: AtomicBool::new(false),
             })
         }
 
@@ -102,10 +110,32 @@ mod with {
                     Ok((code, kept))
                 })
                 .await?;
-            if let Err(error) = kept {
-                self.warn(wanted.name, "the compiled code is not kept for the next start", &error);
+            match kept {
+                Ok(Room::Made) => self.has_removed.store(true, Ordering::Relaxed),
+                Ok(Room::Free) => {}
+                Err(error) => {
+                    self.warn(wanted.name, "the compiled code is not kept for the next start", &error);
+                }
             }
             Ok((code, permit))
+        }
+
+        /// Warns once if the cache removes code of programs in use, because all of them together do not fit in.
+        pub(in super::super) fn compare_cache(&self, in_use: impl FnOnce() -> u64) {
+            let Some(cache) = &self.cache else { return };
+            if !self.has_removed.swap(false, Ordering::Relaxed) || self.is_told.load(Ordering::Relaxed) {
+                return;
+            }
+            let in_use = in_use();
+            if in_use > cache.size() {
+                self.is_told.store(true, Ordering::Relaxed);
+                tracing::warn!(
+                    "the compiled code in use has {}, and `main.cache-size` is {}: the next start compiles some of it \
+                     again, unless you raise that",
+                    bytes(in_use),
+                    bytes(cache.size())
+                );
+            }
         }
 
         async fn compile(
@@ -199,6 +229,10 @@ mod without {
             _: AddressClass,
             _: LoadPermit,
         ) -> Result<(Code, LoadPermit), LoadFault> {
+            match *self {}
+        }
+
+        pub(in super::super) fn compare_cache(&self, _: impl FnOnce() -> u64) {
             match *self {}
         }
     }

@@ -143,6 +143,12 @@ impl<G: Guest> HeldPrograms<G> {
         }
     }
 
+    /// Returns the bytes that the code of all programs takes in a cache.
+    pub(super) fn cached(&self) -> u64 {
+        let slots = self.0.lock().by_bytes.values().filter_map(Weak::upgrade).collect::<Vec<_>>();
+        slots.iter().filter_map(|slot| Some(slot.get()?.cached)).sum()
+    }
+
     /// Makes the next load read this file again.
     pub(super) fn forget(&self, path: &Path) {
         self.0.lock().by_path.remove(path);

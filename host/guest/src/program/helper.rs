@@ -7,7 +7,7 @@ use std::{
 };
 
 use rustix::{io::Errno, process::Resource};
-use wasmparser::{Parser, Payload, Validator, WasmFeatures};
+use wasmparser::{Parser, Payload};
 use weir_config::{ArtifactHash, Limits, Traces};
 use weir_confinement::{confine, limit};
 
@@ -19,7 +19,8 @@ use crate::{
     calibration::MODULE,
     engine::{AddressClass, CompileTarget, EngineKind},
     exports::to_be_compiled,
-    fit::{Fit, OF_WASI_0_3},
+    features::Uses,
+    fit::Fit,
     inspect::{ContractSections, Inspection},
 };
 
@@ -107,12 +108,18 @@ pub(super) fn compile(
     traces: Traces,
 ) -> Result<Vec<u8>, CompileError> {
     let contracts = contracts(component).map_err(CompileError::Contracts)?;
-    // What cannot be read is told by the compiler.
+    // What else cannot be read is told by the compiler.
     let found = Inspection::of(Path::new(""), component, ArtifactHash::from_bytes([0; 32]));
-    if let Some(misfit) = found.ok().and_then(|found| found.misfit_of(fit)) {
+    let misfit = match found {
+        Ok(found) => found.misfit_of(fit),
+        Err(_) => Uses::of(component).misfit(fit.features),
+    };
+    if let Some(misfit) = misfit {
         return Err(CompileError::Misfit(misfit));
     }
-    let kind = EngineKind::of(&Limits::default(), traces);
+    let mut limits = Limits::default();
+    limits.features = fit.features;
+    let kind = EngineKind::of(&limits, traces);
     let is_for_others = target.is_some();
     let (target, config) = match target {
         None => (CompileTarget::of_main(class), kind.config(class)?),
@@ -124,12 +131,7 @@ pub(super) fn compile(
     };
     let target = target.bytes().ok_or_else(|| wasmtime::format_err!("the name of its target is too long"))?;
     let engine = wasmtime::Engine::new(&config)?;
-    let mut code = engine.precompile_component(component).map_err(|error| {
-        match !is_out_of_memory(&error) && is_asynchronous(component) {
-            true => CompileError::Misfit(OF_WASI_0_3.to_owned()),
-            false => CompileError::Invalid(error),
-        }
-    })?;
+    let mut code = engine.precompile_component(component)?;
     symbols::remove(&mut code);
     // A device without the compiler uses the kernel to measure the time that fuel takes.
     let kernel = if is_for_others { packed::pack(&engine.precompile_module(MODULE)?) } else { Vec::new() };
@@ -137,17 +139,6 @@ pub(super) fn compile(
     let footprint = ((code.len() + contracts.len()) as u64).saturating_add(declared);
     code.splice(..0, code::head(footprint, &contracts, &kernel, &target));
     Ok(code)
-}
-
-/// Whether a component is valid, and needs asynchronous functions. Its imports and exports may not tell.
-fn is_asynchronous(component: &[u8]) -> bool {
-    let is_valid = |features| Validator::new_with_features(features).validate_all(component).is_ok();
-    let without = WasmFeatures::default().difference(WasmFeatures::CM_ASYNC);
-    let of_async = WasmFeatures::CM_ASYNC
-        | WasmFeatures::CM_ASYNC_STACKFUL
-        | WasmFeatures::CM_MORE_ASYNC_BUILTINS
-        | WasmFeatures::CM_ERROR_CONTEXT;
-    !is_valid(without) && is_valid(without | of_async)
 }
 
 /// Returns the contracts that a component describes, one a line, or what is wrong with them. The interfaces that it exports

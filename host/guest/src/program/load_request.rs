@@ -108,6 +108,7 @@ impl<'w> LoadRequest<'w> {
             answered: Some(self.answered()),
             exports: self.exports.cloned().unwrap_or_default(),
             has_messages: self.has_messages,
+            features: self.limits.features,
         }
     }
 

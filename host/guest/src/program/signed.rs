@@ -46,7 +46,8 @@ pub fn compile(
         if input.kind == InputKind::Artifact { Err(LoadFault::NotWasm) } else { Ok(input) }
     };
     let compile = |input, target: &CompileTarget, limits: &Limits| {
-        let task = CompileTask::new(Fit::ANY, limits, traces, Some(target.triple()), target.address_class());
+        let fit = Fit { features: limits.features, ..Fit::ANY };
+        let task = CompileTask::new(fit, limits, traces, Some(target.triple()), target.address_class());
         apart(compilation.compile(input, task, LoadPermit::alone(path)))
             .unwrap_or_else(|error| Err(LoadFault::Compiler(error.to_string())))
     };

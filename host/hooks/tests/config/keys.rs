@@ -47,6 +47,7 @@ fn valid(key: &KnownKey) -> Option<String> {
             "methods" => "[\"PUT\"]",
             "addresses" => "[\"private\", \"192.0.2.0/24\"]",
             "stores" => "[\"z\"]",
+            "features" => "[\"gc\"]",
             _ => "[\"c@1\"]",
         },
         Shape::NamedTexts(_) | Shape::NamedTextsAndTables(_) => return None,

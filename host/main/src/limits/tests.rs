@@ -55,7 +55,7 @@ async fn every_limit_says_where_it_comes_from() {
         let limit = of.limits.iter().find(|limit| limit.key == key).unwrap();
         format!("{} from {}", limit.text, limit.source)
     };
-    assert_eq!(source("plain", "memory"), "16 MiB from built in, `medium`");
+    assert_eq!(source("plain", "memory"), "16896 KiB from built in, `medium`");
     assert_eq!(source("plain", "request-timeout"), "7s from `main.request-timeout`");
     assert_eq!(source("plain", "log-rate"), "7 from the embedding program");
     assert_eq!(source("own", "cpu-share"), "10% from built in, `min`");
@@ -77,8 +77,8 @@ fn memory_is_summed_over_all_whoever_is_asked_for() {
     units[1].set_version(units[1].next_version(overlapping.into(), version.peer.clone(), None));
     main.memory_budget = Some(64 * 1024 * 1024);
     let report = LimitsReport::running(&units.map(Arc::new), &main, None, 0, |id| id.as_str() == "b");
-    // 16 MiB of memory, 1 MiB of stack, and an inbox of twice 1 MiB.
-    let (one, overlapping) = (19 << 20, 36 << 20);
+    // 16.5 MiB of memory, 1 MiB of stack, and an inbox of twice 1 MiB.
+    let (one, overlapping) = (39 << 19, 74 << 19);
     assert_eq!((report.memory_sum, report.memory_budget), (one + overlapping, main.memory_budget));
     let [b] = &report.extensions[..] else { panic!("{report:?}") };
     assert_eq!((b.id.as_str(), b.memory_sum), ("b", overlapping));
@@ -142,7 +142,7 @@ async fn programs_read_numbers_in_units_that_people_use() {
     let extension = &json["extensions"][0];
     let limits = extension["limits"].as_array().unwrap();
     let limit = |key: &str| limits.iter().find(|limit| limit["key"] == key).unwrap();
-    assert_eq!(limit("memory")["allowed"], 16 * 1024 * 1024);
+    assert_eq!(limit("memory")["allowed"], 33 * 512 * 1024);
     assert_eq!(limit("stop-timeout")["allowed"], 5.0);
     assert_eq!(limit("cpu-share")["allowed"], 0.5);
     let source = |key: &str| limit(key)["source"].clone();

@@ -104,7 +104,7 @@ fn this_program() -> PathBuf {
 /// Main, not with the cache of the developer.
 fn uncached() -> MainConfig {
     let mut main = MainConfig::default();
-    main.cache_size = 0;
+    main.cache_size = Some(0);
     main
 }
 

@@ -41,7 +41,7 @@ async fn a_component_in_memory_is_compiled_in_a_process_of_its_own_and_answers()
     // A file must be in the plugin directory; bytes need not.
     let mut main = MainConfig::default();
     main.plugin_dir = Some("/nonexistent".into());
-    main.cache_size = 0;
+    main.cache_size = Some(0);
     let config = Config::new(main, vec![pinned, puppet("b", bytes)]);
     let main = Main::builder(config).compilation(child()).start().await.unwrap();
     for id in ["a", "b"] {
@@ -146,7 +146,7 @@ async fn a_configuration_that_names_no_cache_has_the_usual_one_where_no_guest_ma
     let main = running(config(vec![super::support::puppet("a")])).await;
     assert_eq!(cache(&main), Some(usual.clone()));
     let mut off = config(vec![]);
-    off.main.cache_size = 0;
+    off.main.cache_size = Some(0);
     assert_eq!(cache(&running(off).await), None);
     assert_eq!(cache(&running(config(vec![writing(&usual)])).await), None);
 

@@ -229,7 +229,7 @@ impl Case {
         let gate = Gate::new();
         let mut config = weir_host::parse(&file(limits, self.config), "weir.toml", &guests()).unwrap();
         // Not the cache of the developer.
-        config.main.cache_size = 0;
+        config.main.cache_size = Some(0);
         let compilation = Compilation::Child {
             program: env!("CARGO_BIN_EXE_weir-compile-helper").into(),
             arguments: Vec::new(),

@@ -327,7 +327,7 @@ async fn a_configuration_applies_what_changed_and_nothing_else() {
     components.put(2);
     changed.main.blocking_threads += 1;
     changed.main.cache_dir = Some("/nowhere".into());
-    changed.main.cache_size += 1;
+    changed.main.cache_size = Some(1);
     changed.main.trusted_keys.push(TrustedKey::from_bytes([7; 32]));
     let report = control.reload_with(changed).await.unwrap();
     let names =

@@ -145,7 +145,7 @@ async fn a_broken_hook_is_an_error_of_that_run_with_its_name_and_ends_with_its_r
 async fn what_a_run_had_no_time_to_load_is_there_for_a_later_run() {
     // Without a cache, so that all is compiled.
     let mut main = MainConfig::default();
-    main.cache_size = 0;
+    main.cache_size = Some(0);
     let main = Main::builder(Config::new(main, Vec::new())).start().await.unwrap();
     let files = dir(&["10-a"]);
     put(files.path(), "20-b", "30-echo-hello");

@@ -101,8 +101,8 @@ async fn a_hook_that_sleeps_is_ended_at_its_own_deadline_that_of_all_or_that_of_
 async fn a_hook_that_allocates_without_end_hits_its_memory() {
     let run = one(|_| {}, HookCall::new().param("DO", "allocate")).await;
     let HookOutcome::LimitExceeded(limit) = run.outcome else { panic!("{:?}", run.outcome) };
-    assert_eq!((limit.name.as_str(), limit.allowed), ("memory", 16 << 20));
-    assert!(run.memory > 15 << 20 && run.memory <= 16 << 20, "{}", run.memory);
+    assert_eq!((limit.name.as_str(), limit.allowed), ("memory", 33 << 19));
+    assert!(run.memory > 15 << 20 && run.memory <= 33 << 19, "{}", run.memory);
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use super::{
 
 const IDS: [&str; 4] = ["p0", "p1", "p2", "p3"];
 
-/// Four instances as in `medium`: 16 MiB of memory, 1 of stack, 2 of inbox. A running one leaves a file.
+/// Four instances as in `medium`: 16.5 MiB of memory, 1 of stack, 2 of inbox. A running one leaves a file.
 fn instances(memory_budget: u64, traces: &Path) -> Config {
     let leaves_trace = |id: &str| {
         let mut instance = puppet(id);

@@ -213,7 +213,7 @@ async fn another_file_than_the_one_pinned_is_refused() {
 async fn without_its_helper_nothing_is_compiled_and_the_error_names_it() {
     let mut files = Files::new();
     files.write_text("good.wasm", &good());
-    files.main.cache_size = 0;
+    files.main.cache_size = Some(0);
     files.compilation = no_compiler();
     let cause = "`DIR/good.wasm` was not compiled: cannot start `/nonexistent/compile-helper`: No such file or \
                  directory (os error 2)";

@@ -56,6 +56,7 @@
 mod admission;
 mod bombs;
 mod crafted;
+mod features;
 mod files;
 mod floods;
 mod lifecycle;

@@ -144,12 +144,9 @@ async fn tables_grow_to_their_cap_and_larger_ones_are_refused() {
     ] {
         assert_refused(&stage, id, cause, limit).await;
     }
-    for (id, cause) in [
-        ("astronomic", "invalid var_u32: integer representation too long (at offset 0x26)"),
-        ("wide", "memory64 must be enabled for 64-bit tables (at offset 0x20)"),
-    ] {
+    for id in ["astronomic", "wide"] {
         let refused = reached(&stage.main, id, ExtensionState::Failed).await.unwrap();
-        assert!(refused.ends_with(cause), "{refused}");
+        assert!(refused.contains("it uses `memory64` of WebAssembly, off by default"), "{refused}");
     }
 }
 

@@ -12,7 +12,7 @@ use super::{
 
 /// Runs the module's start to its end with this fuel; returns others' waits. Retries long waits, which the machine may
 /// have caused.
-async fn run(
+pub(crate) async fn run(
     mut extension: ExtensionConfig,
     fuel: u64,
     are_fine: fn(&Waits) -> bool,
@@ -29,7 +29,7 @@ async fn run(
     run_once(extension).await
 }
 
-fn used_up(fuel: u64) -> String {
+pub(crate) fn used_up(fuel: u64) -> String {
     format!("`fuel-to-start` of {fuel} used up")
 }
 

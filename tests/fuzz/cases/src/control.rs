@@ -97,7 +97,7 @@ fn start() -> Stage {
     let file = dir.path().join("weir.toml");
     fs::write(&file, FILE).unwrap();
     let mut config = weir_host::load(&file).unwrap();
-    config.main.cache_size = 0;
+    config.main.cache_size = Some(0);
     let socket = ControlSocket::bind(&config.main.control_socket).unwrap();
     Stage::start(Main::builder(config).attach(|attached| socket.serve(attached)), dir)
 }

@@ -259,7 +259,7 @@ fn start() -> Stage {
     let file = dir.path().join("weir.toml");
     fs::write(&file, FILE.replace("UID", &uid.to_string())).unwrap();
     let mut config = weir_host::load(&file).unwrap();
-    config.main.cache_size = 0;
+    config.main.cache_size = Some(0);
     let socket = PeerSocket::bind(config.main.peer_socket.as_deref().unwrap()).unwrap();
     Stage::start(Main::builder(config).attach(|attached| socket.serve(attached)), dir)
 }

@@ -29,7 +29,7 @@ impl Stage {
     pub(crate) fn new(dir: TempDir, mut main: MainConfig, others: Vec<ExtensionConfig>) -> Self {
         if main.cache_dir.is_none() {
             // Not the cache of the developer.
-            main.cache_size = 0;
+            main.cache_size = Some(0);
         }
         let extensions = [vec![echo(&dir)], others].concat();
         Self::start(Main::builder(Config::new(main, extensions)), dir)

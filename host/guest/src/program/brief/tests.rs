@@ -64,6 +64,7 @@ async fn a_program_is_kept_for_the_next_start_until_others_take_its_place() {
             linked,
             hash: *hash,
             footprint,
+            cached: 0,
             descriptions: Arc::default(),
             places: places.clone(),
             sends_http: false,

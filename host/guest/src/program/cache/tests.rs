@@ -6,7 +6,7 @@ const ROOM: usize = 1000;
 
 fn cache(size: usize) -> (tempfile::TempDir, Cache) {
     let dir = tempfile::tempdir().unwrap();
-    let cache = Cache::new(dir.path().to_owned(), size as u64);
+    let cache = Cache::new(dir.path().to_owned(), Some(size as u64));
     (dir, cache)
 }
 
@@ -66,4 +66,22 @@ fn what_is_just_allowed_is_found() {
     cache.put(id(1), &code(HEADER + 100)).unwrap();
     assert!(cache.get(id(1), 100).unwrap().is_some());
     assert!(cache.get(id(1), 99).unwrap().is_none());
+}
+
+#[test]
+fn what_makes_room_is_told() {
+    let (_dir, cache) = cache(ROOM);
+    assert_eq!(cache.put(id(1), &code(500)).unwrap(), Room::Free);
+    assert_eq!(cache.put(id(1), &code(400)).unwrap(), Room::Free, "it replaces itself");
+    assert_eq!(cache.put(id(2), &code(600)).unwrap(), Room::Made);
+    assert!(!has(&cache, 1));
+}
+
+#[test]
+fn the_size_by_default_follows_the_file_system_within_bounds() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = statvfs(dir.path()).unwrap();
+    let tenth = disk.f_frsize * disk.f_blocks / 10;
+    let cache = Cache::new(dir.path().join("not/there/yet"), None);
+    assert_eq!(cache.size(), tenth.clamp(64 << 20, 4 << 30));
 }

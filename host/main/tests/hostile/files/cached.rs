@@ -214,7 +214,7 @@ async fn what_was_not_used_for_longest_makes_room() {
         .files
         .write_text("good.wasm", &format!("{} ;; another", good()).replace("i32.const 0", "i32.const 0 nop"));
     let mut main: MainConfig = cached.files.main.clone();
-    main.cache_size = 1 << 20;
+    main.cache_size = Some(1 << 20);
     let config = Config::new(main, vec![cached.files.extension("good.wasm")]);
     let main = Main::builder(config).compilation(child()).start().await.unwrap();
     support::reached(&main, "hostile", ExtensionState::Stopped).await;

@@ -74,7 +74,7 @@ fn the_process_that_compiles_ends_with_whoever_started_it() {
         let mut helper = helper.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let mut stdin = helper.stdin.take().unwrap();
         stdin
-            .write_all(b"{\"fit\":{\"kind\":\"Extension\",\"world\":null,\"answered\":null,\"exports\":{},\"has_messages\":false},\"memory\":1000000000,\"seconds\":100,\"target\":null,\"is_small\":false,\"lines\":false}\n")
+            .write_all(b"{\"fit\":{\"kind\":\"Extension\",\"world\":null,\"answered\":null,\"exports\":{},\"has_messages\":false,\"features\":[]},\"memory\":1000000000,\"seconds\":100,\"target\":null,\"is_small\":false,\"lines\":false}\n")
             .unwrap();
         // More than a pipe holds: it has begun to read.
         stdin.write_all(&[0; 1 << 18]).unwrap();
