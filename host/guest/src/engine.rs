@@ -58,6 +58,11 @@ impl EngineKind {
         }
     }
 
+    /// Returns the settings on which compiled code depends.
+    pub(crate) fn code(self) -> (Traces, Features) {
+        (self.traces, self.features)
+    }
+
     /// Returns the configuration of engines that run guests in this Main.
     pub(super) fn config(self, class: AddressClass) -> wasmtime::Result<Config> {
         let target = CompileTarget::of_main(class);
@@ -164,6 +169,9 @@ fn cost_of_objects() -> OperatorCost {
     cost.RefCastNullable = TYPE;
     cost.BrOnCast = TYPE;
     cost.BrOnCastFail = TYPE;
+    // Each element of a segment is a call of the host.
+    cost.variable.array_new_elem_per_element = TYPE;
+    cost.variable.array_init_elem_per_element = TYPE;
     cost.TryTable = HANDLERS;
     cost.Throw = THROW;
     cost.ThrowRef = THROW;

@@ -2,7 +2,7 @@
 
 use std::{any::Any, io, time::Duration};
 
-use wasmtime::{GcHeapOutOfMemory, Trap, component::ResourceTableError};
+use wasmtime::{GcHeapOutOfMemory, ThrownException, Trap, component::ResourceTableError};
 use wasmtime_wasi::I32Exit;
 use weir_bus::MessageId;
 use weir_config::{LimitHit, LimitKey, LimitName, Limits};
@@ -17,7 +17,7 @@ const GAVE_UP: &str = "wasm `unreachable` instruction executed";
 /// What ended a guest whose objects take all of its memory.
 const NO_ROOM: &str = "no room for another object";
 
-/// An exception left the guest's code.
+/// An exception left the guest's code, within a call of the host.
 #[derive(Debug, thiserror::Error)]
 #[error("an exception that nothing caught")]
 pub(super) struct Uncaught;
@@ -138,6 +138,7 @@ impl Exit {
                     // Instead of wasmtime's text, which knows no limits.
                     Some(hit) => format!("`{}` of {} used up", hit.name, hit.allowed),
                     None if error.is::<GcHeapOutOfMemory<()>>() => NO_ROOM.to_owned(),
+                    None if error.is::<ThrownException>() => Uncaught.to_string(),
                     None => harmless(error.root_cause(), 1024),
                 };
                 Self::Trapped { cause, limit, trace }
@@ -227,7 +228,7 @@ impl NotInstantiated {
     /// Marks the error, unless it is a trap of the guest. Looks into wasmtime's text, because only that tells what
     /// could not be reserved.
     pub(super) fn mark(error: wasmtime::Error) -> wasmtime::Error {
-        if error.is::<Trap>() {
+        if error.is::<Trap>() || error.is::<ThrownException>() || error.is::<Uncaught>() {
             return error;
         }
         let mut causes = error.chain().map(ToString::to_string);

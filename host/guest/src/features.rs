@@ -1,6 +1,8 @@
 //! What a component uses of WebAssembly beyond what all components may, found by validating it.
 
-use wasmparser::{Operator, Parser, Payload, Validator, WasmFeatures};
+use wasmparser::{
+    Element, ElementItems, ElementKind, FunctionBody, Operator, Parser, Payload, Validator, WasmFeatures,
+};
 use weir_config::{Feature, Features};
 
 use super::fit::OF_WASI_0_3;
@@ -69,8 +71,8 @@ impl Uses {
         };
         let features: Features =
             all.into_iter().filter(|feature| is_needed(whole, flags(*feature))).collect();
-        if features.has(Feature::Exceptions) && has_too_many_handlers(component) {
-            return Self { features, never: Some(MANY_HANDLERS) };
+        if let Some(why) = in_one_piece(component, features) {
+            return Self { features, never: Some(why) };
         }
         let never = NEVER.into_iter().find(|(flags, _)| whole.contains(*flags) && is_needed(whole, *flags));
         Self { features, never: never.map(|(_, why)| why) }
@@ -99,27 +101,47 @@ const MAX_HANDLERS: usize = 64;
 const MANY_HANDLERS: &str = "it has a function with more than 64 handlers of exceptions around one place, and a `throw` looks \
                              at all of them: split the function";
 
-/// Whether more than [`MAX_HANDLERS`] are around some place in a function.
-fn has_too_many_handlers(component: &[u8]) -> bool {
-    Parser::new(0).parse_all(component).any(|payload| match payload {
-        Ok(Payload::CodeSectionEntry(body)) => {
-            let Ok(operators) = body.get_operators_reader() else { return false };
-            // The handlers of each block that is open.
-            let (mut open, mut handlers) = (Vec::new(), 0_usize);
-            operators.into_iter().map_while(Result::ok).any(|operator| {
-                match operator {
-                    Operator::Block { .. } | Operator::Loop { .. } | Operator::If { .. } => open.push(0),
-                    Operator::TryTable { try_table } => {
-                        open.push(try_table.catches.len());
-                        handlers = handlers.saturating_add(try_table.catches.len());
-                    }
-                    Operator::End => handlers = handlers.saturating_sub(open.pop().unwrap_or_default()),
-                    _ => {}
-                }
-                handlers > MAX_HANDLERS
-            })
+/// The most functions in a segment of which an array of objects can be made, with a call of the host for each and without a
+/// pause.
+const MAX_SEGMENT: u32 = 16_384;
+
+const LARGE_SEGMENT: &str = "it has a segment of more than 16384 elements for arrays: split the segment";
+
+/// Why a component with these features is refused: the host would work too long for it in one piece.
+fn in_one_piece(component: &[u8], features: Features) -> Option<&'static str> {
+    Parser::new(0).parse_all(component).map_while(Result::ok).find_map(|payload| match payload {
+        Payload::CodeSectionEntry(body) if features.has(Feature::Exceptions) => {
+            has_too_many_handlers(&body).then_some(MANY_HANDLERS)
         }
-        _ => false,
+        Payload::ElementSection(segments) if features.has(Feature::Gc) => {
+            let is_large = |segment: Element<'_>| {
+                let items = match segment.items {
+                    ElementItems::Functions(items) => items.count(),
+                    ElementItems::Expressions(_, items) => items.count(),
+                };
+                matches!(segment.kind, ElementKind::Passive) && items > MAX_SEGMENT
+            };
+            segments.into_iter().map_while(Result::ok).any(is_large).then_some(LARGE_SEGMENT)
+        }
+        _ => None,
+    })
+}
+
+fn has_too_many_handlers(body: &FunctionBody<'_>) -> bool {
+    let Ok(operators) = body.get_operators_reader() else { return false };
+    // The handlers of each block that is open.
+    let (mut open, mut handlers) = (Vec::new(), 0_usize);
+    operators.into_iter().map_while(Result::ok).any(|operator| {
+        match operator {
+            Operator::Block { .. } | Operator::Loop { .. } | Operator::If { .. } => open.push(0),
+            Operator::TryTable { try_table } => {
+                open.push(try_table.catches.len());
+                handlers = handlers.saturating_add(try_table.catches.len());
+            }
+            Operator::End => handlers = handlers.saturating_sub(open.pop().unwrap_or_default()),
+            _ => {}
+        }
+        handlers > MAX_HANDLERS
     })
 }
 

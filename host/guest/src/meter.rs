@@ -222,7 +222,7 @@ pub(super) fn install<G: Metered>(store: &mut Store<G>) -> wasmtime::Result<()> 
                 meter.call = meter.outer;
                 meter.calls = meter.calls.saturating_sub(1);
                 // Otherwise a handler around the import whose result needed room could catch it, and go on without.
-                if has_objects && store.take_pending_exception().is_some() {
+                if has_objects && meter.calls > 0 && store.take_pending_exception().is_some() {
                     return Err(Uncaught.into());
                 }
             }

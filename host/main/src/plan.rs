@@ -282,14 +282,16 @@ fn change(unit: &Unit, config: &ExtensionConfig, files: &mut Files, rules: &Rule
     let may_run = program.as_ref().is_none_or(|loaded| rules.admit_still(&version.config, loaded));
     let loaded = program.map(|loaded| loaded.program.hash);
     let (component, fault) = match hash {
-        Ok(hash) if loaded.is_none_or(|loaded| loaded == hash) && may_run => (None, None),
+        Ok(hash) if loaded.is_none_or(|loaded| loaded == hash) && may_run => {
+            // Other limits may let less in, such as fewer parts of WebAssembly.
+            let has_other = config.limits.features != before.limits.features;
+            (None, has_other.then(|| files.fault(config, rules)).flatten())
+        }
         Ok(hash) if loaded == Some(hash) => (None, files.fault(config, rules)),
         Ok(hash) => (Some(hash.to_string()), files.fault(config, rules)),
         // An extension that does not run loads its component when it starts.
         Err(fault) => (None, loaded.map(|_| fault)),
     };
-    // Other limits may let less in, such as fewer parts of WebAssembly.
-    let fault = fault.or_else(|| (!config.runs_as(before)).then(|| files.fault(config, rules)).flatten());
     let runs_as_before = config.runs_as(before) && component.is_none() && fault.is_none();
     if keys.is_empty() && runs_as_before {
         return None;

@@ -58,7 +58,11 @@ pub(super) fn database(directory: &Path) -> Result<String> {
     for advisory in text.split(BETWEEN).skip(1) {
         let value = |key: &str| {
             let line = advisory.lines().find_map(|line| line.strip_prefix(&format!("{key} = \"")));
-            line.and_then(|rest| rest.strip_suffix('"')).with_context(|| format!("no `{key}` in {advisory}"))
+            let found = line.and_then(|rest| rest.strip_suffix('"'));
+            // It is a part of a path.
+            let is_name =
+                |text: &&str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+            found.filter(is_name).with_context(|| format!("no `{key}` in {advisory}"))
         };
         let of_package = directory.join("crates").join(value("package")?);
         files::make_directory(&of_package)?;

@@ -12,6 +12,7 @@ use std::{
     hash::{Hash, Hasher},
     io::{self, Read, Write},
     path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
     time::SystemTime,
 };
 
@@ -45,8 +46,8 @@ const LARGEST: u64 = 4 << 30;
 #[derive(Clone, Debug)]
 pub(super) struct Cache {
     dir: PrivateDir,
-    /// The most bytes of all entries.
-    size: u64,
+    /// The most bytes of all entries. By default they follow the file system, which is asked when one is written.
+    size: Arc<OnceLock<u64>>,
 }
 
 /// Names an entry: the hash of the component, and the hash of the engine and the format.
@@ -110,14 +111,15 @@ impl EntryId {
 }
 
 impl Cache {
-    /// The cache in this directory, with at most this many bytes of entries. By default that follows its file system.
+    /// The cache in this directory, with at most this many bytes of entries.
     pub(super) fn new(dir: PathBuf, size: Option<u64>) -> Self {
-        let size = size.unwrap_or_else(|| default_size(&dir));
+        let size = size.map(OnceLock::from).unwrap_or_default().into();
         Self { dir: PrivateDir::new(dir, PREFIXES[0]), size }
     }
 
+    /// Returns the most bytes of all entries. The first call may ask the file system.
     pub(super) fn size(&self) -> u64 {
-        self.size
+        *self.size.get_or_init(|| default_size(self.dir.path()))
     }
 
     /// Returns the code of an entry, if the entry is there. An entry with more than `allowed` bytes of code counts as
@@ -150,8 +152,9 @@ impl Cache {
     /// Writes an entry, and removes others if there is no room for it. Makes the directory and the key if need be.
     pub(super) fn put(&self, id: EntryId, code: &Code) -> Result<Room, CacheError> {
         let bytes = (MAGIC.len() + MAC_SIZE + code.bytes().len()) as u64;
-        if bytes > self.size {
-            return Err(CacheError::TooLarge { bytes, allowed: self.size });
+        let size = self.size();
+        if bytes > size {
+            return Err(CacheError::TooLarge { bytes, allowed: size });
         }
         self.dir.make()?;
         let mac = mac_of(&self.dir.key_or_new(KEY_FILE)?, id, code.bytes()).finalize().into_bytes();
@@ -163,7 +166,7 @@ impl Cache {
         let name = id.file_name();
         file.persist(self.dir.path().join(&name))
             .map_err(|error| DirError::io(self.dir.path())(error.error))?;
-        Ok(self.make_room(&name, self.size - bytes).map_err(DirError::io(self.dir.path()))?)
+        Ok(self.make_room(&name, size - bytes).map_err(DirError::io(self.dir.path()))?)
     }
 
     /// Whether there is an entry of this component for any engine. Asked only when the entry itself is missing.

@@ -49,7 +49,7 @@ mod with {
         cache: Option<Cache>,
         logs: Arc<Logs>,
         under_way: Arc<Compilations>,
-        /// Whether an entry was removed to make room for another since the sizes were last compared.
+        /// Whether an entry was removed to make room for another.
         has_removed: AtomicBool,
         is_told: AtomicBool,
     }
@@ -123,7 +123,7 @@ mod with {
         /// Warns once if the cache removes code of programs in use, because all of them together do not fit in.
         pub(in super::super) fn compare_cache(&self, in_use: impl FnOnce() -> u64) {
             let Some(cache) = &self.cache else { return };
-            if !self.has_removed.swap(false, Ordering::Relaxed) || self.is_told.load(Ordering::Relaxed) {
+            if !self.has_removed.load(Ordering::Relaxed) || self.is_told.load(Ordering::Relaxed) {
                 return;
             }
             let in_use = in_use();

@@ -145,8 +145,12 @@ impl<G: Guest> HeldPrograms<G> {
 
     /// Returns the bytes that the code of all programs takes in a cache.
     pub(super) fn cached(&self) -> u64 {
-        let slots = self.0.lock().by_bytes.values().filter_map(Weak::upgrade).collect::<Vec<_>>();
-        slots.iter().filter_map(|slot| Some(slot.get()?.cached)).sum()
+        let in_use = |((hash, engine, _), slot): (&ProgramKey, &Weak<ProgramSlot<G>>)| {
+            // Engines that differ in stacks share an entry, as all worlds do.
+            Some(((*hash, engine.code()), slot.upgrade()?.get()?.cached))
+        };
+        let entries: HashMap<_, _> = self.0.lock().by_bytes.iter().filter_map(in_use).collect();
+        entries.into_values().sum()
     }
 
     /// Makes the next load read this file again.

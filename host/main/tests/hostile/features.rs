@@ -184,6 +184,7 @@ async fn no_instruction_of_them_is_free() {
         "(array.copy $a $a (global.get $g) (i32.const 0) (global.get $g) (i32.const 0) (i32.const 1))",
         "(drop (ref.cast (ref $p) (ref.cast anyref (struct.new $p (i32.const 0)))))",
         "(drop (ref.cast (ref $super) (global.get $any)))",
+        "(drop (array.new_elem $refs $e (i32.const 0) (i32.const 4)))",
         "(drop (ref.test (ref $super) (global.get $any)))",
         "(block $b (try_table (catch_all $b) (throw $t)))",
         "(block $b (try_table (catch_all $b) (call $deep (i32.const 100))))",
@@ -194,6 +195,7 @@ async fn no_instruction_of_them_is_free() {
         let module = format!(
             r#"(type $p (struct (field i32))) (type $a (array (mut i32))) (tag $t) (memory $m i64 1) (data $d "four")
             (global $g (ref $a) (array.new_fixed $a 1 (i32.const 0)))
+            (type $refs (array funcref)) (func $f) (elem $e func $f $f $f $f)
             (type $super (sub (struct (field i32)))) (type $sub (sub $super (struct (field i32) (field i32))))
             (global $any anyref (struct.new $sub (i32.const 0) (i32.const 0)))
             (func $deep (param i32)
@@ -246,9 +248,14 @@ async fn no_handler_catches_a_limit_or_a_trap() {
 #[tokio::test]
 async fn an_exception_that_reaches_the_host_is_a_trap() {
     let crafted = Crafted::new();
-    let thrown = r#"(tag $t) (func (export "run") (result i32) (throw $t))"#;
+    let thrown = r#"(tag $t) (func $thrower (export "run") (result i32) (throw $t))"#;
     let stage = Stage::start(vec![with(&crafted, "thrown", thrown, &[Feature::Exceptions])]).await;
-    stage.failed("thrown", &Fault::new("trapped: an exception that nothing caught")).await;
+    stage.failed("thrown", &Fault::new("trapped: an exception that nothing caught").within("thrower")).await;
+    let at_start = r#"(tag $t) (func $thrower (throw $t)) (start $thrower) (func (export "run") (result i32) (i32.const 0))"#;
+    let stage = Stage::start(vec![with(&crafted, "at-start", at_start, &[Feature::Exceptions])]).await;
+    stage
+        .failed("at-start", &Fault::new("trapped: an exception that nothing caught").within("thrower"))
+        .await;
     for call in ["own-name", "subscribe"] {
         // Also where a handler stands around the import, whose result needs room.
         let (plain, caught) = (
@@ -343,9 +350,9 @@ async fn unwinding_a_deep_stack_again_and_again_holds_up_nobody() {
     }
 }
 
-/// More handlers than a `throw` may look at in one function are refused, also where the class lets all in.
+/// What the host would look at for too long in one piece is refused, also where the class lets all in.
 #[tokio::test]
-async fn a_function_with_too_many_handlers_is_refused() {
+async fn what_the_host_would_look_at_for_too_long_is_refused() {
     let crafted = Crafted::new();
     let handlers = |tables: usize, clauses: usize| {
         let table = format!("(try_table {} ", "(catch $t $no) ".repeat(clauses));
@@ -355,15 +362,28 @@ async fn a_function_with_too_many_handlers_is_refused() {
             ")".repeat(tables)
         )
     };
+    let segment = |elements: usize| {
+        format!(
+            r#"(type $a (array funcref)) (func $f) (elem $e func {})
+            (func (export "run") (result i32)
+                (drop (array.new_elem $a $e (i32.const 0) (i32.const {elements}))) (i32.const 0))"#,
+            "$f ".repeat(elements)
+        )
+    };
     let stage = Stage::start(vec![
         with(&crafted, "few", &handlers(8, 8), &ALL),
         with(&crafted, "wide", &handlers(1, 65), &ALL),
         with(&crafted, "nested", &handlers(13, 5), &ALL),
+        with(&crafted, "segment", &segment(16_384), &ALL),
+        with(&crafted, "large-segment", &segment(16_385), &ALL),
         // A manifest that cannot be read changes nothing.
         with(&crafted, "damaged", &format!("(@custom \"weir:manifest\" \"?\") {}", handlers(1, 65)), &ALL),
     ])
     .await;
     stage.finished("few").await;
+    stage.finished("segment").await;
+    let reason = reached(&stage.main, "large-segment", ExtensionState::Failed).await.unwrap();
+    assert!(reason.contains("it has a segment of more than 16384 elements for arrays"), "{reason}");
     for id in ["wide", "nested", "damaged"] {
         let reason = reached(&stage.main, id, ExtensionState::Failed).await.unwrap();
         assert!(reason.contains("more than 64 handlers of exceptions around one place"), "{reason}");
