@@ -32,7 +32,10 @@ pub enum Feature {
     Memory64,
 }
 
-words!(Feature, "a feature: ": "exceptions" = Exceptions, "gc" = Gc, "tail-calls" = TailCalls, "relaxed-simd" = RelaxedSimd, "memory64" = Memory64);
+words!(
+    Feature, "a feature: ":
+    "exceptions" = Exceptions, "gc" = Gc, "tail-calls" = TailCalls, "relaxed-simd" = RelaxedSimd, "memory64" = Memory64
+);
 
 /// A set of features.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]

@@ -3,7 +3,7 @@
 use wasmparser::{
     Element, ElementItems, ElementKind, FunctionBody, Operator, Parser, Payload, Validator, WasmFeatures,
 };
-use weir_config::{Feature, Features};
+use weir_config::{Feature, Features, extend::kind::Words};
 
 use super::fit::OF_WASI_0_3;
 
@@ -54,14 +54,13 @@ impl Uses {
     /// What the component uses. Nothing, if it is not valid with anything that is known here: the compiler says what is wrong
     /// with it.
     pub(crate) fn of(component: &[u8]) -> Self {
-        let all =
-            [Feature::Exceptions, Feature::Gc, Feature::TailCalls, Feature::RelaxedSimd, Feature::Memory64];
+        let all = || Feature::ALL.iter().map(|(_, feature)| *feature);
         let base = WasmFeatures::default().difference(OFF);
         let is_valid = |features| Validator::new_with_features(features).validate_all(component).is_ok();
         if is_valid(base) {
             return Self::default();
         }
-        let with_all = all.into_iter().fold(base, |set, feature| set | flags(feature));
+        let with_all = all().fold(base, |set, feature| set | flags(feature));
         let with_never = NEVER.iter().fold(with_all, |set, (flags, _)| set | *flags);
         let is_needed = |whole: WasmFeatures, part| !is_valid(whole.difference(part));
         let whole = match is_valid(with_all) {
@@ -69,8 +68,7 @@ impl Uses {
             false if is_valid(with_never) => with_never,
             false => return Self::default(),
         };
-        let features: Features =
-            all.into_iter().filter(|feature| is_needed(whole, flags(*feature))).collect();
+        let features: Features = all().filter(|feature| is_needed(whole, flags(*feature))).collect();
         if let Some(why) = in_one_piece(component, features) {
             return Self { features, never: Some(why) };
         }

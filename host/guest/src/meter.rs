@@ -332,8 +332,9 @@ fn collect<G: Metered>(store: &mut StoreContextMut<'_, G>) -> wasmtime::Result<(
 }
 
 /// Lets the guest go on after a call into the host. If others ran meanwhile, which only imports, yields and collections
-/// allow, the guest gets a whole slice. After a collection it only owes fuel, because compiled code holds its own count. Otherwise WASI's work is charged if it is much or the guest is late, and after an unknown
-/// call the slice of a late guest is cut.
+/// allow, the guest gets a whole slice. After a collection it only owes fuel, because compiled code holds its own count.
+/// Otherwise WASI's work is charged if it is much or the guest is late, and after an unknown call the slice of a late guest
+/// is cut.
 fn leave<G: Metered>(store: &mut StoreContextMut<'_, G>) -> wasmtime::Result<()> {
     let meter = store.data().meter();
     let is_late = || meter.activity.elapsed() >= slice::TIME;
